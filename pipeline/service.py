@@ -63,7 +63,7 @@ _INTERNAL_WORDS = "Something went wrong inside the assistant. Please send the me
 _LOOP_WORDS = "The assistant went round in circles and was stopped. Please put the question differently."
 _TOO_LONG_WORDS = "The answer took longer than {seconds} seconds and was given up. Please try again."
 _OUTDATED_WORDS = (
-    "The assistant has changed since it asked this and cannot go on. Please send your message again."
+    "The assistant has changed since it asked this and cannot continue. Please send your message again."
 )
 
 _DETAIL_CHARS = 500

@@ -62,7 +62,7 @@ _FOREVER_S = 86_400.0
 
 _ROLE = (
     "You are a sub-agent called {name}. Another assistant has given you one task. Work on it by yourself:"
-    " nobody can answer questions. End with a short report of what you found out or did."
+    " no one can answer questions. End with a short report of what you found out or did."
 )
 _SCHEMA = tool_schema(
     {
@@ -181,7 +181,7 @@ class SubAgents:
         except (ToolFailed, TurnFailed, ModelError) as error:
             words = str(error)
         except ParlourError as error:
-            words = f"It could not go on: {error}"
+            words = f"It could not continue: {error}"
         else:
             await scope.send(SubAgentCompleted(**ids, name=order.name, result=_line(words)))
             return True, words

@@ -20,7 +20,7 @@ from types import CodeType, FrameType
 ROOT = Path(__file__).parents[1]
 _OUTSIDE = frozenset(("bench", "tests", "tools"))
 _EXPRESSIONS = frozenset(("<dictcomp>", "<genexpr>", "<listcomp>", "<setcomp>"))
-_GOES_ON = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
+_RESUMABLE = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR
 _LOOP = str(Path("asyncio", "events.py"))
 """Its frames are where a task or a callback begins."""
 
@@ -60,7 +60,7 @@ class Trace:
 
     calls: list[Call] = field(default_factory=list)
     resumptions: int = 0
-    """How often a coroutine or a generator went on; these are not among `calls`."""
+    """How often a coroutine or a generator continued; these are not among `calls`."""
 
     @property
     def functions(self) -> set[Function]:
@@ -135,7 +135,7 @@ class Profiler:
         if not stack:
             return
         code = frame.f_code
-        if code.co_flags & _GOES_ON and frame.f_lasti > self._first_resume(code):
+        if code.co_flags & _RESUMABLE and frame.f_lasti > self._first_resume(code):
             trace.resumptions += 1
             return
         names = code.co_varnames[: code.co_argcount] if code.co_name in self._look_at else ()
@@ -178,7 +178,7 @@ class Profiler:
         return self._modules[filename]
 
     def _first_resume(self, code: CodeType) -> int:
-        """Where a coroutine or generator begins; it goes on behind that."""
+        """Where a coroutine or generator begins; it continues behind that."""
         if code not in self._first:
             self._first[code] = next(
                 one.offset for one in dis.get_instructions(code) if one.opname == "RESUME" and one.arg == 0

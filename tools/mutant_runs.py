@@ -20,7 +20,7 @@ from typing import Self, TypeVar
 
 _NOT_COPIED = (".git", ".venv", ".*_cache", ".hypothesis", "build", "data", "data-*", "dist", "models")
 """At the root; what a run of the program, of a tool or of a test leaves there."""
-_TOLD_LINES = 25
+_SHOWN_LINES = 25
 
 _Result = TypeVar("_Result")
 _PASSED, _NO_TESTS = 0, 5
@@ -77,10 +77,10 @@ class Workspace:
         verdicts = {_PASSED: Verdict.PASSED, _NO_TESTS: Verdict.NO_TESTS}
         return verdicts.get(process.returncode, Verdict.FAILED), perf_counter() - begun
 
-    def told(self) -> str:
+    def reported(self) -> str:
         """The last lines of the last run."""
         lines = self._output.read_text(encoding="utf-8", errors="replace").splitlines()
-        return "\n".join(lines[-_TOLD_LINES:])
+        return "\n".join(lines[-_SHOWN_LINES:])
 
     def run_changed(
         self, path: str, source: str, tests: Sequence[str], limit_s: float

@@ -207,7 +207,7 @@ def _is_left_alone(node: ast.AST) -> bool:
 
 
 def _faults(node: ast.AST) -> Iterator[ast.AST]:
-    """What could stand there instead; for a conditional, in the place of its condition."""
+    """What could be there instead; for a conditional, in the place of its condition."""
     yield from _other_statements(node) if isinstance(node, ast.stmt) else _other_expressions(node)
 
 
@@ -275,12 +275,12 @@ def _joins_texts(*sides: ast.expr) -> bool:
 
 
 def _is_empty(value: ast.expr) -> bool:
-    """Whether it is a constant that reads like None, or has a fault of its own that does."""
+    """Whether it is a constant that reads like None, or has its own fault that does."""
     return isinstance(value, ast.Constant) and (not value.value or value.value is True)
 
 
 def _is_negated_anyway(test: ast.expr) -> bool:
-    """Whether the condition's own fault is its negation, or nothing can be told from it."""
+    """Whether the condition's own fault is its negation, or nothing follows from it."""
     match test:
         case ast.Compare(ops=[_]) | ast.UnaryOp(op=ast.Not()) | ast.Constant():
             return True

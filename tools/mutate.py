@@ -48,7 +48,7 @@ class Target:
 
 
 def main(arguments: Sequence[str] | None = None, *, root: Path = ROOT) -> int:
-    """Run it. Exit code 0, 1 if the score is below `--at-least`, or 2 if it cannot be told."""
+    """Run it. Exit code 0, 1 if the score is below `--at-least`, or 2 if it is unknown."""
     options = _parser().parse_args(arguments)
     try:
         targets = read_targets(root, only=options.module, count=options.per_module, seed=options.seed)
@@ -100,7 +100,7 @@ def _unchanged_problem(target: Target, workspace: Workspace) -> str:
     if verdict is Verdict.NO_TESTS:
         return f"there are no tests in {tests}"
     if verdict is not Verdict.PASSED:
-        return f"the tests of {target.module} do not pass as it is ({tests}):\n{workspace.told()}"
+        return f"the tests of {target.module} do not pass as it is ({tests}):\n{workspace.reported()}"
     # A busy machine is no hang.
     target.limit_s = 15 + 5 * seconds
     verdict, _ = workspace.run_changed(target.module, _CANNOT_BE_IMPORTED, target.tests, target.limit_s)

@@ -42,7 +42,7 @@ MODULES = {
     "ports": "tests.support.gateway_process",
     "web client": "tests.support.web_client",
 }
-"""Every module that is named here. Whoever moves one puts its new place into this table."""
+"""Every module that is named here. Anyone who moves one puts its new place into this table."""
 OWNER = "Worker._run"
 """The function of MODULES["worker"] below which all turns of a thread run."""
 STREAM = "ScriptedLlm.stream"
@@ -316,7 +316,7 @@ async def _quiet(trace: Trace, seconds: float = _QUIET_S) -> None:
 
 
 def _report(traced: Sequence[Traced], *, by_module: bool) -> list[str]:
-    """The table, what stands between worker and model, and last one line of JSON."""
+    """The table, what is between worker and model, and last one line of JSON."""
     figures = {one.name: one.figures for one in traced}
     names = list(traced[0].figures)
     rows = [(name, *(str(counts[name]) for counts in figures.values())) for name in names]

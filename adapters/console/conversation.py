@@ -149,7 +149,7 @@ class Conversation:
                 # The text of a paused run is in its turn's reply, which follows.
                 self._add(event, said=event.paused)
             case ApprovalResolved():
-                shown_choice = "nobody answered in time" if event.choice == EXPIRED else event.choice
+                shown_choice = "no one answered in time" if event.choice == EXPIRED else event.choice
                 self._screen.line(f"approval: {shown_choice}")
                 self._drop(event.interaction_id)
             case ResponseComplete():

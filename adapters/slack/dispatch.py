@@ -42,7 +42,7 @@ _COMMAND_WORDS = {
 }
 USAGE = (
     "Write `stop`, `new`, `otr`, `voice` or `help` after the command, in our direct chat. In a channel every "
-    "thread is a conversation of its own: mention me in it with /stop, /new, /otr, /voice or /help, or press "
+    "thread is a separate conversation: mention me in it with /stop, /new, /otr, /voice or /help, or press "
     "Stop."
 )
 

@@ -54,7 +54,7 @@ async def who_am_i(calls: Calls, settings: SlackSettings) -> Bot:
             raise
         raise ConfigurationError(
             f"Slack refused {_BOT_TOKEN} ({refused.code}): install the app to the workspace and take the Bot "
-            "User OAuth Token of the page OAuth & Permissions anew."
+            "User OAuth Token of the page OAuth & Permissions again."
         ) from None
     bot = Bot(
         user=ident(answer.get("user_id")),

@@ -81,7 +81,7 @@ class EditedView:
 
     async def close(self) -> None:
         if self._in_doubt:
-            raise InvalidInput("telegram: nobody can tell yet which message shows the preview")
+            raise InvalidInput("telegram: it is not known yet which message shows the preview")
 
 
 class Drafts:

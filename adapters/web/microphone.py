@@ -29,7 +29,7 @@ _ENDING_S = 30.0
 """Seconds for which the last words of a closing microphone are still transcribed."""
 _WORDS: Final[dict[EndReason, str]] = {
     "stopped": "",
-    "unavailable": "nobody listens any more; open the microphone again",
+    "unavailable": "the gateway no longer listens; open the microphone again",
     "too_fast": "sound came faster than anybody can speak, so the microphone was closed; open it again",
     "failed": "listening broke off; the gateway's log says where. Open the microphone again",
 }

@@ -19,7 +19,7 @@ from pipeline.domain.rates import SlidingWindow
 WINDOW_S = 60.0
 _MOST_STAMPS = 300_000
 """The most arrival times in memory, over all people: about 10 MB."""
-_WORDS = "Please slow down: you may send {limit} messages a minute. Go on in {seconds}."
+_WORDS = "Please slow down: you may send {limit} messages a minute. Continue in {seconds}."
 
 _Person = tuple[str, str, str]
 

@@ -21,7 +21,7 @@ from pipeline.runtime.scope import TurnScope
 _EVERYBODY = "everybody"
 _MAX_KNOWN = 10_000
 """The most sums kept in memory; others are read from the store again."""
-_NONE_WORDS = "{whose} budget for today is used up. It begins anew at midnight UTC, in {wait}."
+_NONE_WORDS = "{whose} budget for today is used up. It begins again at midnight UTC, in {wait}."
 _CHEAPER_WORDS = "{whose} budget for today is nearly used up: a smaller model answers."
 _FULL = Allowance()
 

@@ -35,9 +35,10 @@ from gateway.runtime.http_server import Server
 from gateway.speech.live_sessions import LiveSpeechService
 from gateway.speech.voice_notes import VoiceNoteTranscriber
 from gateway.storage.leases import ProcessingCoordinator
-from gateway.turns.runner import TurnHooks, TurnRunner
+from gateway.turns.runner import TurnRunner
 from gateway.turns.summarizer import Summaries
 from gateway.turns.titler import Titles
+from gateway.turns.turn_hooks import TurnHooks
 from gateway.turns.worker import Worker
 from pipeline.llm.local_process import ChildSettings
 from pipeline.service import Pipeline

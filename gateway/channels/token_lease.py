@@ -123,6 +123,4 @@ def _take(lock: int, channel: str) -> None:
 
 
 def _words(channel: str, who: str) -> str:
-    return (
-        f"the {channel} bot token is in use by {who}; stop that one, or give this gateway a token of its own"
-    )
+    return f"the {channel} bot token is in use by {who}; stop that one, or give this gateway a separate token"

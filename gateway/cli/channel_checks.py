@@ -71,7 +71,7 @@ async def _stranger(name: str, section: PostingSettings, clock: Clock) -> Findin
     await store.open()
     verdict = await AccessPolicy(book=store.pairings, clock=clock, rules=rules).authorise(stranger)
     if isinstance(verdict, Denied):
-        shown = "shown a code for `parlour pair`" if section.access == "pairing" else "told so"
+        shown = "shown a code for `parlour pair`" if section.access == "pairing" else "shown a refusal"
         return Finding(name=name, good=True, words=f"a stranger is refused, and {shown}")
     words = f"open to everybody, {section.open_messages_per_day} messages a day and person"
     return Finding(name=name, good=section.access == "open", words=words)

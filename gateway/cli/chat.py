@@ -31,7 +31,7 @@ _CHAT_DEFAULTS = ("channels.web.enabled=false", "channels.console.enabled=true",
 _DRAIN_S = 1.0
 _HISTORY_LINES = 10
 _HOW_TO_END = "/help shows the commands, /quit or Ctrl-D ends."
-_OWN_FOLDER = "Or give the terminal a folder of its own: parlour chat --set data.dir=data-chat"
+_OWN_FOLDER = "Or give the terminal a separate folder: parlour chat --set data.dir=data-chat"
 
 
 def chat(config: Path | None, overrides: Sequence[str], voice: Path | None) -> int:

@@ -161,7 +161,7 @@ def _pair(options: argparse.Namespace) -> int:
     settings = load(options.config, environment(), options.overrides, secrets=False)
     if settings.storage.kind == "memory":
         raise ConfigurationError(
-            "storage.kind: in memory nobody can be paired from outside; "
+            "storage.kind: in memory no one can be paired from outside; "
             'use "sqlite", or let people in with allow in the channel\'s section'
         )
     if options.remove is not None:

@@ -30,11 +30,11 @@ def list_pairings(data_dir: Path, clock: Clock | None = None) -> int:
     now = (clock or SystemClock()).now()
     asking = _in_book(data_dir, lambda book: book.requests(now=now))
     paired = _in_book(data_dir, lambda book: book.pairings())
-    write_out(f"asking to be let in: {len(asking) or 'nobody'}\n")
+    write_out(f"asking to be let in: {len(asking) or 'no one'}\n")
     for request in asking:
         minutes = max(1, round((request.expires_at - now) / 60))
         write_out(f"  {_who(request.place, request.name)}, code good for {minutes} min\n")
-    write_out(f"paired: {len(paired) or 'nobody'}\n")
+    write_out(f"paired: {len(paired) or 'no one'}\n")
     for pairing in paired:
         write_out(f"  {_who(pairing.place, pairing.name)}\n")
     return _OK
@@ -53,12 +53,12 @@ def pair(
     request = next((one for one in asking if one.code_hash == wanted), None)
     if request is None:
         return _complain(
-            "nobody waits with this code: it is mistyped, used, or older than 15 minutes. "
-            "Whoever was shown it gets another one an hour after the first"
+            "no one waits with this code: it is mistyped, used, or older than 15 minutes. "
+            "The person who was shown it gets another one an hour after the first"
         )
     who = _who(request.place, request.name)
     if not confirmed and not (confirm or _ask_on_terminal)(f"Let {who} talk to the bot in private?"):
-        return _complain("nobody was let in; `parlour pair CODE --yes` does not ask")
+        return _complain("no one was let in; `parlour pair CODE --yes` does not ask")
     return _let_in(data_dir, request, clock or SystemClock())
 
 
@@ -74,7 +74,7 @@ def remove_pairing(data_dir: Path, channel: str, user: str) -> int:
 def _let_in(data_dir: Path, request: PairingRequest, clock: Clock) -> int:
     pairing = _in_book(data_dir, lambda book: book.pair(request.code_hash, now=clock.now()))
     if pairing is None:
-        return _complain("the code has expired meanwhile; nobody was let in")
+        return _complain("the code has expired meanwhile; no one was let in")
     write_out(f"paired: {_who(pairing.place, pairing.name)}\n")
     return _OK
 

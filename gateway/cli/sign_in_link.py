@@ -67,5 +67,5 @@ def print_link(settings: Settings) -> str:
     else:
         link = sign_in_link(origin, token)
         lines += [f"On other devices: {link}", "", qr_code(link)]
-    lines.append("Whoever has a link can use the bot as you do.")
+    lines.append("Anyone who has a link can use the bot as you do.")
     return "\n".join(lines) + "\n"

@@ -50,7 +50,7 @@ _SLACK_SECRET = (
 
 _OWN = _Shape(
     right=re.compile(r".{16,500}"),
-    what="is not 16 to 500 characters long, so that nobody can guess it",
+    what="is not 16 to 500 characters long, so that it cannot be guessed",
     fix="make one with: openssl rand -hex 24",
 )
 

@@ -114,7 +114,7 @@ def check_webhook_url(value: str | None) -> str | None:
     if address.port == _DEFAULT_PORTS[address.scheme]:
         raise _refused("names the scheme's own port, which callers leave out", f"remove :{address.port}")
     if address.path in ("", "/"):
-        raise _refused("has no path of its own", f"write for example {_WEBHOOK}")
+        raise _refused("has no path", f"write for example {_WEBHOOK}")
     return value
 
 

@@ -122,7 +122,7 @@ class ChatQueue:
         """Like `submit`, for text that nothing depends on. It is dropped while `_MOST_NOTICES` notices wait,
         so that many notices do not delay the replies."""
         if self._notices >= _MOST_NOTICES:
-            _log.info("a notice is left out", extra={"lane": self._name})
+            _log.info("a notice is left out", extra={"chat": self._name})
             return
         self._notices += 1
 
@@ -160,7 +160,7 @@ class ChatQueue:
         self._changed.set()
         if not self._running:
             self._running = True
-            self._supervisor.spawn(self._run(), name=f"lane {self._name}")
+            self._supervisor.spawn(self._run(), name=f"chat queue {self._name}")
 
     async def _run(self) -> None:
         try:
@@ -195,9 +195,9 @@ class ChatQueue:
             if asked_to_stop():
                 raise
             # Something that the work awaited was cancelled, not this queue.
-            _log.exception("a lane goes on without what was cancelled", extra={"lane": self._name})
+            _log.exception("a chat queue continues without what was cancelled", extra={"chat": self._name})
         except Exception:  # noqa: BLE001 - a failed item must not block the items after it
-            _log.exception("a lane goes on without what failed", extra={"lane": self._name})
+            _log.exception("a chat queue continues without what failed", extra={"chat": self._name})
 
 
 class ChatQueues:

@@ -145,7 +145,7 @@ class Posting:
         try:
             await call_with_timeout(view.close(), self._clock)
         except Exception as error:
-            if not self._cannot_be_told(delivery, classify_failure(adapter, error)):
+            if not self._is_uncertain(delivery, classify_failure(adapter, error)):
                 raise
             delivery.doubtful.add(0)
         return view.native_id
@@ -290,7 +290,7 @@ class Posting:
             find = adapter.find(delivery.reply.thread, part, key=key, since=delivery.reply.created_at)
             found = await call_with_timeout(find, self._clock)
         except Exception as error:
-            if not self._cannot_be_told(delivery, classify_failure(adapter, error)):
+            if not self._is_uncertain(delivery, classify_failure(adapter, error)):
                 raise
             delivery.untraceable.add(index)
             return ""
@@ -298,7 +298,7 @@ class Posting:
             delivery.untraceable.discard(index)
         return "" if found is None else found.native_id
 
-    def _cannot_be_told(self, delivery: ReplyDelivery, failure: Failure) -> bool:
+    def _is_uncertain(self, delivery: ReplyDelivery, failure: Failure) -> bool:
         """Whether a failed look-up is final, so that the part is untraceable; False if it should be repeated.
         A failed look-up never means that the reply itself cannot be sent."""
         if failure.kind == "rate_limit":
@@ -307,7 +307,7 @@ class Posting:
         if failure.kind in _PASSING_KINDS and delivery.failed_lookups < _MOST_FAILED_LOOKUPS:
             return False
         extra = {"row": delivery.row_id, "reason": failure.message}
-        _log.warning("nobody can tell whether a reply arrived; it is posted and says so", extra=extra)
+        _log.warning("whether a reply arrived is unknown; it is posted and says so", extra=extra)
         return True
 
     async def _labelled(

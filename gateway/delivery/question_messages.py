@@ -30,7 +30,7 @@ _log = logging.getLogger(__name__)
 _MOST_PARTS = 256
 _IN_FILE = f" (all of it is in {FILE_NAME})"
 _NOT_ANSWERED = "No longer open."
-_TOO_LATE = "Nobody answered in time; nothing was done."
+_TOO_LATE = "No one answered in time; nothing was done."
 
 
 class QuestionMessages:
@@ -217,7 +217,7 @@ class QuestionMessages:
         try:
             on_record = await self._store.shown(self._message_id)
         except StorageError:
-            _log.exception("what stands of a question is not known")
+            _log.exception("what is shown of a question is unknown")
             return
         self._shown = {one.part: one for one in on_record} | self._shown
         self._read = True

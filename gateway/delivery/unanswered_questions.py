@@ -19,7 +19,7 @@ from pipeline.domain.ids import ThreadKey
 
 _log = logging.getLogger(__name__)
 
-TOO_LATE = "Nobody answered in time."
+TOO_LATE = "No one answered in time."
 
 
 class UnansweredQuestions:

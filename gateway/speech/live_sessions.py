@@ -202,7 +202,7 @@ class LiveSpeechService:
                 microphone.refused(acceptance.reason or _REFUSED)
             else:
                 _log.warning(
-                    "speech was not accepted, and nobody is there to be told",
+                    "speech was not accepted, and no client is connected",
                     extra={"reason": acceptance.reason},
                 )
             return

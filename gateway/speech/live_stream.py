@@ -117,8 +117,8 @@ class LiveAudioStream:
                 listener.sound_stopped()
             if listener.silent_s >= self._idle_s:
                 minutes = max(1, round(self._idle_s / 60))
-                silence = f"Nobody has spoken for {minutes} min, so I have stopped listening."
-                await self.end(f"{silence} Open the microphone again to go on.")
+                silence = f"No one has spoken for {minutes} min, so I have stopped listening."
+                await self.end(f"{silence} Open the microphone again to continue.")
                 return
 
     # ------------------------------------------------------------ called by LiveSpeechService

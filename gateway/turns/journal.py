@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
-from adapters.channel import OutboundReply
 from gateway.runtime.failpoints import Failpoints
 from gateway.storage.codec import ASKED_IN, question_of, reply_of
 from gateway.storage.ports import (
@@ -23,7 +22,15 @@ from gateway.storage.ports import (
     TurnCommit,
 )
 from gateway.storage.turn_questions import TurnQuestions, paused_for
-from gateway.turns.rows import answer_body, bare_body, exchange_body, reply_row, user_body, words_of
+from gateway.turns.rows import (
+    answer_body,
+    bare_body,
+    exchange_body,
+    reply_row,
+    user_body,
+    with_more,
+    words_of,
+)
 from gateway.turns.run_codec import newest_run
 from gateway.turns.run_log import StoreRunLog, UnwrittenRunLog
 from gateway.turns.sessions import (
@@ -37,6 +44,7 @@ from gateway.turns.sessions import (
     write_summary,
 )
 from gateway.turns.spoken_answers import answer_question, has_answered_question
+from gateway.turns.turn_hooks import OnRecorded, OnReply
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation, Summary
@@ -45,15 +53,6 @@ from pipeline.domain.messages import Mode
 from pipeline.domain.timeline import EntryRole, TimelineEntry
 from pipeline.graph.run.records import RawRecord, RunUnreadable, head_of
 from pipeline.runtime.ports import TurnAnswer, UserWords
-
-OnRecorded = Callable[[TimelineEntry], None]
-"""Called, in order, with every durable visible entry that no terminal event reports."""
-
-
-class OnReply(Protocol):
-    """Called with the outbox row's id and the reply, once they are durable."""
-
-    def __call__(self, row_id: int, reply: OutboundReply, *, sending: bool) -> None: ...
 
 
 class StoreJournal:
@@ -311,7 +310,7 @@ class StoreJournal:
         more = {} if self._off_record else self._questions.body()
         if not self._is_resume:
             more |= self._log.embedded_records()
-        records[-1] = _with_more(records[-1], more)
+        records[-1] = with_more(records[-1], more)
         if self._is_resume:
             records = [*(self._step_row(body) for body in self._log.last_rows()), *records]
         now = self._clock.now()
@@ -351,8 +350,7 @@ class StoreJournal:
         self._session.stored = True
         self.outcome = outcome
         reply = reply_of(row, self._lease.thread, entry_id=committed.record_ids[-1], text=text)
-        if reply.heard != transcript:  # off the record the row does not hold it
-            reply = replace(reply, heard=transcript)
+        reply = replace(reply, heard=transcript) if transcript else reply
         self._on_reply(committed.outbox_ids[0], reply, sending=row.sending)
         return committed
 
@@ -400,14 +398,3 @@ class StoreJournal:
                 code=code,
             )
         )
-
-
-def _with_more(record: NewRecord, more: Mapping[str, Any]) -> NewRecord:
-    """The record with `more` in its body. `dataclasses.replace` takes five times as long."""
-    return NewRecord(
-        kind=record.kind,
-        session_id=record.session_id,
-        message_id=record.message_id,
-        body={**record.body, **more},
-        at=record.at,
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gateway.storage.ports import InboxEntry, NewOutboxRow
+from gateway.storage.ports import InboxEntry, NewOutboxRow, NewRecord
 from pipeline.domain.chat import ChatMessage, message_to_plain
 from pipeline.domain.events import thought_to_plain
 from pipeline.domain.messages import Speech
@@ -75,3 +75,14 @@ def reply_row(
     shown = {name: value for name, value in body.items() if value is not None}
     key = entry.message_id
     return NewOutboxRow(key=key, message_id=key, body=shown, created_at=now, sending=sending)
+
+
+def with_more(record: NewRecord, more: Mapping[str, Any]) -> NewRecord:
+    """The record with `more` in its body. `dataclasses.replace` takes five times as long."""
+    return NewRecord(
+        kind=record.kind,
+        session_id=record.session_id,
+        message_id=record.message_id,
+        body={**record.body, **more},
+        at=record.at,
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
@@ -19,18 +19,17 @@ from gateway.storage.crash_counts import Deaths
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.commands import SessionCommands, refused_command
-from gateway.turns.journal import OnReply, StoreJournal
+from gateway.turns.journal import StoreJournal
 from gateway.turns.sessions import SessionState, load_session
 from gateway.turns.slots import ConcurrencySlot, Quarantine
 from gateway.turns.turn_events import TurnEvents
+from gateway.turns.turn_hooks import TurnHooks
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError, TurnFailed
-from pipeline.domain.events import ErrorEvent, PipelineEvent
-from pipeline.domain.frozen import dataclass
+from pipeline.domain.events import ErrorEvent
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, InboundMessage, SessionCommand
 from pipeline.domain.ports import EventSender
-from pipeline.domain.timeline import TimelineEntry
 from pipeline.runtime.stopping import StopSignal
 from pipeline.service import Pipeline
 
@@ -45,27 +44,6 @@ _GAVE_UP = (
     "aside without an answer. It may not be the message's fault: you can send it again."
 )
 _UNREADABLE = "This message could not be read back from the store and was set aside. Please send it again."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TurnHooks:
-    """Callbacks that receive a turn's visible results."""
-
-    sender_for: Callable[[ThreadKey, InboxEntry], EventSender]
-    observe: Callable[[ThreadKey, PipelineEvent], None]
-    """Called with a turn's events; of the tokens of its answer only with the first."""
-    on_recorded: Callable[[ThreadKey, TimelineEntry], None]
-    on_reply: OnReply
-    sends_at_once: Callable[[ThreadKey, InboxEntry], bool]
-    """Whether the reply to an entry, if it is committed now, is posted right after."""
-    discard_media: Callable[[InboundMessage], Awaitable[None]]
-    """Called when a message with media is finished; its bytes are no longer needed."""
-    can_speak: Callable[[ThreadKey], bool]
-    """Whether answers can be read aloud in a chat."""
-    on_asked: Callable[[], None]
-    """Called when a paused run's question is recorded."""
-    copies: Callable[[ThreadKey], str]
-    """Where else the channel keeps a chat's words, as a sentence for the person."""
 
 
 class TurnRunner:

@@ -37,7 +37,7 @@ _ID_CHARS = 32
 
 _UNFINISHED = LlmFinished(finish_reason="stop")
 """Of an answer that the model did not give."""
-_CONTINUE = "Go on."
+_CONTINUE = "Continue."
 _OUT_OF_ROUNDS = "No more tools can be used for this message. Answer now with what you have."
 
 

@@ -18,7 +18,7 @@ Status = Literal["done", "blocked", "continue", "in_progress"]
 
 NUDGE = (
     "Your last message did not say whether you are finished. Do not repeat it. Reply with exactly one of"
-    " <AGENT_DONE>, <AGENT_BLOCKED> or <AGENT_CONTINUE>, closed, as you were told."
+    " <AGENT_DONE>, <AGENT_BLOCKED> or <AGENT_CONTINUE>, closed, as the instructions say."
 )
 """Sent once to a model that declares nothing and calls no tool; as a user message, because providers merge
 or drop late system messages."""
@@ -26,9 +26,9 @@ DECLARING = """\
 End every message that calls no tool with exactly one of these wrappers, behind the words for the user:
 <AGENT_DONE><KEY_RESULT>the result in one sentence</KEY_RESULT></AGENT_DONE> when the task is finished,
 <AGENT_BLOCKED><BLOCKER_REASON>what is in the way</BLOCKER_REASON><UNBLOCK_REQUIREMENTS>what you need from \
-the user</UNBLOCK_REQUIREMENTS></AGENT_BLOCKED> when you cannot go on without the user,
+the user</UNBLOCK_REQUIREMENTS></AGENT_BLOCKED> when you cannot continue without the user,
 <AGENT_CONTINUE><STATUS_REPORT>what is done and what comes next</STATUS_REPORT></AGENT_CONTINUE> when you \
-will go on by yourself. The user never sees the wrappers."""
+will continue by yourself. The user never sees the wrappers."""
 MAX_NOTE_CHARS = 240
 """The longest status note."""
 

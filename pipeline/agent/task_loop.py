@@ -48,7 +48,7 @@ _DISCARDED = (
     f"Discarded: at most {MAX_CALLS} tool calls are made in one turn. Ask again for what you still need."
 )
 _JUDGE_TOKENS = 300
-_CONTINUE_STEP = "Go on with this step."
+_CONTINUE_STEP = "Continue with this step."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from pipeline.runtime.ports import EXECUTION, ToolGate, ToolResult
 from pipeline.runtime.scope import TurnScope
 
 NOT_DONE: Final = "Not done: the turn ended before this call was carried out."
-CUT_OFF: Final = "Cut off: the turn ended while this call was carried out. Nobody knows whether it was done."
+CUT_OFF: Final = "Cut off: the turn ended while this call was carried out. It is unknown whether it was done."
 
 
 @dataclass(slots=True)

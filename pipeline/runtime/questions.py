@@ -9,10 +9,10 @@ from pipeline.graph.run.outcome import Gate
 
 CONTINUE_ONLY = ("continue",)
 """The choice at a gate without options: the run only waits for a confirmation."""
-_NO_PROMPT = "I wait for your word before I go on."
+_NO_PROMPT = "I wait for your word before I continue."
 
 _EXPIRED = (
-    "This was not answered in time, so I did not go on with it. Send your message again if you still want it."
+    "This was not answered in time, so I did not continue. Send your message again if you still want it."
 )
 _ASKED_CHARS = 300
 """Length of the question in the line that says that it was not answered."""

@@ -42,21 +42,21 @@ _SUMMARY_CHARS = 80
 _LOADED_CHARS = 200
 """The most of the line about loaded groups, which names them."""
 _UNKNOWN = (
-    "{name} was begun and cut off by a restart: nobody knows whether it was done. Do not repeat it by "
+    "{name} was begun and cut off by a restart: it is unknown whether it was done. Do not repeat it by "
     "yourself; tell the user, and look whether it was done if you can."
 )
 _NOT_APPROVED = {
     "refused": "The user did not allow {name}. Do not try it again; ask what they want instead.",
-    "expired": "Nobody answered in time whether {name} may be used, so it was not done. Say so.",
+    "expired": "No one answered in time whether {name} may be used, so it was not done. Say so.",
 }
 _NOT_DONE = "That was not done: {why}."
 _ANSWERS = {
     "refused": "You did not allow it, so nothing was done.",
-    "expired": "Nobody allowed it in time, so nothing was done.",
+    "expired": "No one allowed it in time, so nothing was done.",
 }
 _TIMED_OUT = "{name} did not finish within {seconds:g} seconds and was given up."
-_TIMED_OUT_UNKNOWN = " Nobody knows whether it was done."
-_FAILED = "{name} failed for an internal reason. Go on without it."
+_TIMED_OUT_UNKNOWN = " It is unknown whether it was done."
+_FAILED = "{name} failed for an internal reason. Continue without it."
 _CHANGED = "integrity: the arguments of {name} were changed after they were judged; it was not done."
 
 

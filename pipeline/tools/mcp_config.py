@@ -173,7 +173,7 @@ def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         names = [name for name, _ in pairs]
-        raise ValueError(f"{next(name for name in names if names.count(name) > 1)} stands there twice")
+        raise ValueError(f"{next(name for name in names if names.count(name) > 1)} occurs there twice")
     return found
 
 

@@ -123,13 +123,13 @@ class McpServer:
             await self._end(run)
             raise ToolFailed(
                 f"the MCP server {self._name} did not answer within {within_s:g} seconds and was "
-                "stopped; nobody knows whether it did it. It is started anew when it is used again"
+                "stopped; it is unknown whether it did it. It is started again when it is used again"
             ) from None
         except McpGone as error:
             await self._end(run)
             raise ToolFailed(
-                f"the connection to the MCP server {self._name} is over ({self._short(error)}); nobody knows "
-                "whether it did it. It is started anew when it is used again"
+                f"the connection to the MCP server {self._name} is over ({self._short(error)}); it is "
+                "unknown whether it did it. It is started again when it is used again"
             ) from None
         except McpRefused as error:
             raise ToolFailed(f"the MCP server {self._name} refuses: {self._short(error)}") from None
@@ -186,7 +186,7 @@ class McpServer:
         while True:
             idle = self._clock.monotonic() - run.used_at
             if idle >= self._idle_s and not run.calls:
-                _log.info("an MCP server is stopped: nobody uses it", extra={"server": self._name})
+                _log.info("an MCP server is stopped: it is not used", extra={"server": self._name})
                 break
             try:
                 async with self._clock.timeout(max(1.0, self._idle_s - idle)):

@@ -116,7 +116,7 @@ async def test_the_waits_are_short_grow_and_end() -> None:
     assert (clock.waits, tries) == (list(WAITS_S), 4)
 
 
-async def test_a_wait_that_is_too_long_for_whoever_waits_is_not_begun() -> None:
+async def test_a_wait_that_is_too_long_for_a_caller_who_waits_is_not_begun() -> None:
     async def limited() -> bytes:
         raise NotNow("the server asks to wait", retry_after_s=600.0)
 

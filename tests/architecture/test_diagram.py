@@ -52,4 +52,4 @@ def test_the_arrows_are_the_imports() -> None:
         real |= {(source, target) for target in targets if source and target and target != source}
 
     assert real - arrows == set(), "imports that the diagram does not show"
-    assert arrows - real == set(), "arrows that no import stands behind"
+    assert arrows - real == set(), "arrows that no import is behind"

@@ -27,7 +27,7 @@ COMES_WITH = {
     "pydantic_core": "pydantic",
     "slack_sdk": "slack_bolt",
 }
-"""Parts of a declared package that are imported under a name of their own."""
+"""Parts of a declared package that are imported under a separate name."""
 
 
 def third_party(*folders: str) -> dict[str, set[str]]:

@@ -233,7 +233,7 @@ async def test_chat_beside_a_running_gateway_talks_to_that_one(tmp_path: Path) -
     assert (done.returncode, done.stdout, done.stderr) == (0, "You said: hello\n", "")
 
 
-def test_a_missing_model_is_told_as_an_answer_and_by_the_doctor(tmp_path: Path) -> None:
+def test_a_missing_model_is_reported_as_an_answer_and_by_the_doctor(tmp_path: Path) -> None:
     done = parlour(tmp_path, "chat", "--set", "voice.enabled=false", typed="hello\n")
     assert done.returncode == 1
     assert "parlour models get" in done.stdout

@@ -118,7 +118,7 @@ def test_a_byte_order_mark_does_no_harm(capsys: pytest.CaptureFixture[str], tmp_
     assert "n_classify" in capsys.readouterr().out
 
 
-def test_what_is_neither_a_file_nor_shipped_is_told_with_what_there_is(
+def test_what_is_neither_a_file_nor_shipped_is_reported_with_what_there_is(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (line,) = refused(capsys, "conversatoin")

@@ -83,11 +83,11 @@ class ContractCase(ABC):
 
     @abstractmethod
     async def hear_others(self) -> None:
-        """The bot is told of its own words and of another bot's."""
+        """The bot is informed about its own words and about another bot's."""
 
     @abstractmethod
     async def hear_nonsense(self) -> None:
-        """The bot is told what it cannot know: unknown kinds, and known ones with their parts wrong."""
+        """The bot gets what it cannot know: unknown kinds, and known ones with their parts wrong."""
 
     @abstractmethod
     def sender(self, item: InboundMessage) -> EventSender:
@@ -108,7 +108,7 @@ class ContractCase(ABC):
 
     @abstractmethod
     async def press(self, question: ApprovalRequired, option: str) -> str:
-        """Ann picks an option of a question that she sees, in the channel's own way; what she is told.
+        """Ann picks an option of a question that she sees, in the channel's own way; what she is shown.
         Raises LookupError when it is not offered."""
 
 

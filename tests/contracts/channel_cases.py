@@ -70,7 +70,7 @@ class PostingCase(ContractCase, Generic[PlatformT]):
         await self.harness.open()
         self._running = self._tasks.create_task(self.adapter.run(self.inbox))
         async with asyncio.timeout(_START_S):
-            while self.adapter.health().state != "up":  # noqa: ASYNC110 - health has no event of its own
+            while self.adapter.health().state != "up":  # noqa: ASYNC110 - health has no event
                 await asyncio.sleep(0.01)
 
     async def stop(self) -> None:
@@ -102,7 +102,7 @@ class PostingCase(ContractCase, Generic[PlatformT]):
 
     @abstractmethod
     async def hear_itself(self) -> None:
-        """The platform tells the bot of a message of its own in Ann's chat. One is there already."""
+        """The platform tells the bot about the bot's message in Ann's chat. One is there already."""
 
     def sender(self, item: InboundMessage) -> EventSender:
         return self.harness.sender(item)
@@ -200,7 +200,7 @@ class DiscordCase(PostingCase[FakeDiscord]):
     async def press(self, question: ApprovalRequired, option: str) -> str:
         words = await super().press(question, option)
         if self.inbox.refuse:
-            # The buttons go first; the words follow in a message of their own.
+            # The buttons go first; the words follow in a separate message.
             interaction = self.platform.interactions.all()[-1]
             await self.platform.until(lambda: interaction.words != "")
             return interaction.words

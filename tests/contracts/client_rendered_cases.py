@@ -164,7 +164,7 @@ class ConsoleCase(_ClientRenderedCase):
             await self._typed.put(text)
 
     async def speak(self, audio: bytes) -> InboundMessage:
-        """As `parlour chat --voice` does: a voice file begins a run of its own."""
+        """As `parlour chat --voice` does: a voice file begins a separate run."""
         path = self._folder / "note.ogg"
         path.write_bytes(audio)
         before = len(self.inbox.items)

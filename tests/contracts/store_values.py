@@ -1,4 +1,4 @@
-"""Short ways to the values that the store's contract tests pass around."""
+"""Short functions for the values that the store's contract tests pass around."""
 
 from __future__ import annotations
 

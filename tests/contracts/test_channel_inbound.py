@@ -1,4 +1,4 @@
-"""What every channel brings in: people's words once, nobody else's, voice notes byte for byte, presses."""
+"""What every channel brings in: people's words once, no one else's, voice notes byte for byte, presses."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def test_a_press_comes_back_as_the_answer_to_its_question(case: ContractCa
         assert (answer.interaction_id, answer.option, answer.choice) == ("int_1", None, "deny")
 
 
-async def test_two_questions_are_told_apart(case: ContractCase) -> None:
+async def test_two_questions_are_distinguished(case: ContractCase) -> None:
     item = await case.write("remove them")
     first = await ask(case, item, "int_1")
     await case.press(first, "allow")
@@ -111,7 +111,7 @@ async def test_two_questions_are_told_apart(case: ContractCase) -> None:
     assert pressed() == expected
 
 
-async def test_a_press_on_an_answered_question_is_told_so_in_words(case: ContractCase) -> None:
+async def test_a_press_on_an_answered_question_is_answered_in_words(case: ContractCase) -> None:
     item = await case.write("remove it")
     question = await ask(case, item, "int_1")
     case.inbox.refuse = "This question has already been answered."

@@ -52,7 +52,7 @@ async def test_an_answer_that_differs_from_its_tokens_takes_their_place(case: Co
     item = await case.write("hello")
     await _stream(case, item, ["The ", "first draft"], final="The answer")
     await case.deliver(item, "The answer")
-    # A terminal cannot take back what it has printed; the answer stands below it.
+    # A terminal cannot take back what it has printed; the answer is below it.
     assert (await case.answers())[-1] == "The answer"
     if isinstance(case.adapter, PostingChannel):
         assert await case.answers() == ["The answer"]
@@ -103,7 +103,7 @@ async def test_two_hundred_tokens_cost_a_handful_of_edits_within_the_declared_ra
     )
     await case.deliver(item, text)
     assert " ".join(await case.answers()).split() == text.split()
-    # A channel that shows has a screen of its own: nothing is edited on anybody's server.
+    # A channel that shows has a separate screen: nothing is edited on anybody's server.
     assert isinstance(case, PostingCase) or not case.adapter.capabilities.edit
     if isinstance(case, PostingCase):
         previews = [call for call in case.harness.made if call.kind == "preview"]
@@ -181,7 +181,7 @@ async def test_a_reply_sent_again_shows_once_where_promised(case: ContractCase) 
 async def test_a_limit_is_obeyed_for_as_long_as_the_platform_says(case: ContractCase) -> None:
     item = await case.write("hello")
     if not isinstance(case, PostingCase):
-        # Nobody else's server can limit a channel that shows by itself.
+        # No one else's server can limit a channel that shows by itself.
         assert case.adapter.capabilities.rates.chat_per_s == 0
         return
     case.misbehave("rate_limit", retry_after_s=7.0)

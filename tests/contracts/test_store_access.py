@@ -24,7 +24,7 @@ async def ask(store: Store, asked: PairingRequest, *, limit: int = 20) -> bool:
     return await store.pairings.ask(asked, limit=limit, again_after_s=HOUR)
 
 
-async def test_whoever_was_shown_the_code_is_let_in_and_the_code_is_used_up(store: Store) -> None:
+async def test_anyone_who_was_shown_the_code_is_let_in_and_the_code_is_used_up(store: Store) -> None:
     assert await ask(store, request())
     assert await store.pairings.requests(now=NOW) == (request(),)
     assert not await store.pairings.is_paired(ANN)
@@ -60,7 +60,7 @@ async def test_a_code_has_an_end(store: Store, after_s: float, works: bool) -> N
     assert await store.pairings.is_paired(ANN) == works
 
 
-async def test_an_unknown_code_lets_nobody_in(store: Store) -> None:
+async def test_an_unknown_code_lets_no_one_in(store: Store) -> None:
     await ask(store, request())
     assert await store.pairings.pair("code-2", now=NOW) is None
     assert await store.pairings.pairings() == ()
@@ -96,7 +96,7 @@ async def test_old_requests_leave_no_rows(store: Store) -> None:
     assert [one.code_hash for one in await store.pairings.requests(now=NOW)] == ["49"]
 
 
-async def test_a_removed_person_is_out_in_every_chat_of_the_channel_and_may_ask_anew(store: Store) -> None:
+async def test_a_removed_person_is_out_in_every_chat_of_the_channel_and_may_ask_again(store: Store) -> None:
     for number, place in enumerate((ANN, replace(ANN, chat="8"), replace(ANN, channel="slack"))):
         await ask(store, request(place, code=str(number)))
         await store.pairings.pair(str(number), now=NOW)

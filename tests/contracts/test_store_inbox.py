@@ -88,9 +88,9 @@ async def test_open_threads_start_with_the_one_that_waits_longest(store: Store) 
     assert await store.open_threads() == (THREAD, OTHER)
 
 
-async def test_a_thread_nobody_wrote_in_has_nothing_waiting(store: Store) -> None:
-    assert await store.next_entry("nobody") is None
-    assert await store.open_entries("nobody") == ()
+async def test_a_thread_no_one_wrote_in_has_nothing_waiting(store: Store) -> None:
+    assert await store.next_entry("no one") is None
+    assert await store.open_entries("no one") == ()
     assert await store.open_threads() == ()
 
 

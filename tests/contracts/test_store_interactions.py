@@ -70,7 +70,7 @@ async def test_a_refused_answer_does_not_use_the_interaction_up(store: Store) ->
     assert answer == "accepted"
 
 
-async def test_no_allowed_user_means_nobody(store: Store) -> None:
+async def test_no_allowed_user_means_no_one(store: Store) -> None:
     await store.open_interaction(replace(interaction(), allowed_users=()))
     for user in ("ann", ""):
         answer = await store.answer_interaction("act-1", thread=THREAD, user=user, choice="allow", now=NOW)
@@ -133,10 +133,10 @@ async def test_a_turn_that_asks_again_leaves_the_question_as_it_is(store: Store)
 
 async def test_an_accepted_answer_brings_its_entry_and_any_other_none(store: Store, reopen: Reopen) -> None:
     await store.open_interaction(interaction())
-    going_on = replace(entry("answer", body={"choice": "allow"}), kind="approval")
+    continuing = replace(entry("answer", body={"choice": "allow"}), kind="approval")
     answers: list[AnswerStatus] = [
         await store.answer_interaction(
-            "act-1", thread=THREAD, user=user, choice="allow", now=NOW, entry=going_on
+            "act-1", thread=THREAD, user=user, choice="allow", now=NOW, entry=continuing
         )
         for user in ("eve", "ann", "bob")
     ]

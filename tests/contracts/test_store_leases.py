@@ -55,7 +55,7 @@ async def test_renewing_keeps_the_fence_and_moves_the_expiry(store: Store) -> No
     assert await store.acquire_lease(THREAD, "you", ttl_s=30, now=NOW + 40) is None
 
 
-async def test_an_expired_lease_that_nobody_took_can_still_be_renewed(store: Store) -> None:
+async def test_an_expired_lease_that_no_one_took_can_still_be_renewed(store: Store) -> None:
     mine = await lease_on(store)
     assert (await store.renew_lease(mine, ttl_s=30, now=NOW + 500)).fence == mine.fence
 
@@ -118,7 +118,7 @@ async def test_a_stale_lease_is_refused_wherever_it_writes(store: Store, lose: T
 async def test_a_lease_that_was_never_given_is_refused(store: Store) -> None:
     real = await lease_on(store)
     forged = Lease(thread=THREAD, owner="you", fence=real.fence, expires_at=real.expires_at)
-    unknown = Lease(thread="nobody", owner="me", fence=1, expires_at=NOW)
+    unknown = Lease(thread="no one", owner="me", fence=1, expires_at=NOW)
     for lease in (forged, unknown):
         with pytest.raises(FenceLost):
             await store.append(lease, [record()])

@@ -59,7 +59,7 @@ async def test_ids_grow_over_the_whole_store(store: Store, reopen: Reopen) -> No
     assert [row.id for row in await follower.read_log(THREAD)] == ids[:2] + ids[4:6]
 
 
-async def test_appends_that_nobody_awaited_yet_keep_their_order(store: Store) -> None:
+async def test_appends_that_no_one_awaited_yet_keep_their_order(store: Store) -> None:
     accepted, lease = await accepted_with_lease(store)
     queued = [store.append(lease, [record("step", n=number)]) for number in range(30)]
     await store.commit_turn(lease, turn(accepted.seq, record("assistant", n=30)))
@@ -108,13 +108,13 @@ async def test_reading_filters_and_keeps_the_newest(
     assert [row.id for row in found] == [ids[index] for index in expected]
 
 
-async def test_reading_goes_on_after_an_id(store: Store) -> None:
+async def test_reading_continues_after_an_id(store: Store) -> None:
     ids = await _filled(store)
     assert [row.id for row in await store.read_log(THREAD, after=ids[4])] == list(ids[5:])
     newest = await store.read_log(THREAD, after=ids[4], limit=2)
     assert [row.id for row in newest] == list(ids[6:])
     assert await store.read_log(THREAD, after=ids[-1]) == ()
-    assert await store.read_log("nobody") == ()
+    assert await store.read_log("no one") == ()
 
 
 async def test_the_current_session_is_that_of_the_newest_session_record(store: Store) -> None:
@@ -151,7 +151,7 @@ async def test_an_append_returns_a_future_even_when_it_cannot_work(store: Store)
         await late
 
 
-async def test_a_failed_append_that_nobody_awaits_is_one_log_line_and_no_complaint(
+async def test_a_failed_append_that_no_one_awaits_is_one_log_line_and_no_complaint(
     store: Store, caplog: pytest.LogCaptureFixture
 ) -> None:
     complaints: list[dict[str, Any]] = []

@@ -118,7 +118,7 @@ async def test_the_outbox_is_listed_by_thread_and_oldest_first(store: Store) -> 
         ids[thread] += (await store.commit_turn(lease, commit)).outbox_ids
     assert [row.id for row in await store.outbox_open(THREAD)] == ids[THREAD]
     assert [row.id for row in await store.outbox_open()] == sorted(ids[THREAD] + ids[OTHER])
-    assert await store.outbox_open("nobody") == ()
+    assert await store.outbox_open("no one") == ()
 
 
 async def test_a_reply_goes_from_ready_to_sending_to_sent(store: Store) -> None:
@@ -206,7 +206,7 @@ async def test_what_shows_a_reply_is_kept_until_the_reply_is_sent(store: Store, 
     assert len(await follower.shown("another")) == 1
 
 
-async def test_the_newest_entries_are_told_whether_finished_or_not(store: Store) -> None:
+async def test_the_newest_entries_are_reported_whether_finished_or_not(store: Store) -> None:
     first, lease = await accepted_with_lease(store, "1")
     await store.commit_turn(lease, turn(first.seq, record("assistant")))
     await store.accept(entry("2", thread=OTHER))
@@ -232,7 +232,7 @@ async def test_the_threads_of_an_account_come_by_their_newest_record_and_first_t
     assert await store.threads_of(channel, account, limit=9) == (waiting, newer, older)
     assert await store.threads_of(channel, account, limit=1) == (waiting,)
     assert await store.threads_of(channel, f"{account}2", limit=9) == (foreign,)
-    assert await store.threads_of(channel, "nobody", limit=9) == ()
+    assert await store.threads_of(channel, "no one", limit=9) == ()
 
 
 async def test_a_log_is_read_backwards_from_any_record(store: Store) -> None:

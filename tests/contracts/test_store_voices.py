@@ -60,7 +60,7 @@ async def test_what_is_no_plain_data_is_refused_and_changes_nothing(
     assert await store.voices.transcript("t", newer_than=0) is None
 
 
-async def test_nobody_reaches_into_the_store_through_a_body(store: Store) -> None:
+async def test_no_one_reaches_into_the_store_through_a_body(store: Store) -> None:
     body = {"chunks": ["a"]}
     await store.voices.keep_buffer("one", body, at=NOW)
     await store.voices.keep_transcript("t", body, at=NOW, limit=5)
@@ -76,7 +76,7 @@ async def test_text_that_utf8_cannot_hold_comes_back_as_it_was(store: Store) -> 
     assert await store.voices.buffers() == (("one", {"text": "A\ud800 语音"}),)
 
 
-async def test_whoever_is_unknown_has_the_habits_of_everybody(store: Store) -> None:
+async def test_anyone_who_is_unknown_has_the_habits_of_everybody(store: Store) -> None:
     assert await store.voices.preferences_of(ANN) == SpeakerPreferences(language="", voice_replies=False)
 
 

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.crash
 _CRASHED = 137
 _PLATFORMS = (FakeTelegram, FakeSlack, FakeDiscord)
 _PLACED = ("place-before", "place-after")
-"""Only Telegram posts a placeholder before a reply that had no preview, and only when it is told to."""
+"""Only Telegram posts a placeholder before a reply that had no preview, and only on request."""
 _ELSEWHERE = {
     *("voice-before", "voice-after"),
     *("effect-begun-before", "effect-begun-after", "effect-done-before", "effect-done-after"),

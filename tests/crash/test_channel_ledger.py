@@ -50,7 +50,7 @@ def _damage(*shown: str) -> dict[str, int]:
         (("", *_ANSWERS), {"placeholders": 1}),
         (("You said: n0 one …", *_ANSWERS), {"fragments": 1}),
         (("You said: n0 one", *_ANSWERS[1:]), {"lost": 1, "fragments": 1}),
-        ((*_ANSWERS, "You said: n9 nobody asked"), {"strangers": 1}),
+        ((*_ANSWERS, "You said: n9 no one asked"), {"strangers": 1}),
         ((*_ANSWERS[:2], "Something went wrong; please ask again."), {"lost": 1, "strangers": 1}),
         (tuple(f"{answer}\n" for answer in _ANSWERS), {}),
     ],

@@ -34,7 +34,7 @@ pytestmark = [pytest.mark.crash, pytest.mark.timeout(400)]
 KILLS = 50
 _SEED = 3
 _LONGEST_LIFE_S = 0.08
-"""Of a run that goes on, from the moment when it does."""
+"""Of a run that continues, from the moment when it does."""
 _LONGEST_START_S = 0.03
 _EARLY_SHARE = 0.2
 """So many of the kills may come while the store is being opened."""

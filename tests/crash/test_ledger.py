@@ -77,7 +77,7 @@ def test_an_answer_that_belongs_to_another_message_is_seen() -> None:
     assert _judged(_FIRST, wrong).broken == {"wrong_text": 1}
 
 
-def test_an_answer_to_a_message_that_nobody_sent_is_seen() -> None:
+def test_an_answer_to_a_message_that_no_one_sent_is_seen() -> None:
     assert _judged(_FIRST, _SECOND, _line(6, "m_x", "You said: boo")).broken == {"unknown": 1}
 
 

@@ -36,7 +36,7 @@ async def _in_the_middle_of_an_answer(gateway: GatewayProcess, chat: WebChat) ->
 
 
 async def _until_it_stops(gateway: GatewayProcess, chat: WebChat) -> None:
-    """The first signal has been taken in; the answer's words go on coming meanwhile."""
+    """The first signal has been taken in; the answer's words continue coming meanwhile."""
     while "Once more to stop at once" not in gateway.log():
         await chat.receive()
 

@@ -1,4 +1,4 @@
-"""Death around a tool's effect: done at most once, asked for once, and what nobody knows is said."""
+"""Death around a tool's effect: done at most once, asked for once, and what no one knows is said."""
 
 from __future__ import annotations
 
@@ -66,19 +66,19 @@ _DEATHS = (
     Death(kind="file", at="effect-begun-after:1", asked=(0, 1)),
     Death(kind="file", at="inbox-commit-before:2", asked=(1, 1)),
     Death(kind="file", at="inbox-commit-after:2", asked=(1, 0)),
-    # Allowed, and not on record as begun: it is done, and nobody is asked again.
+    # Allowed, and not on record as begun: it is done, and no one is asked again.
     Death(kind="file", at="effect-done-before:1", asked=(1, 0)),
     Death(kind="line", at="effect-done-before:1", asked=(1, 0)),
     Death(kind="line", at="effect-done-after:1", asked=(1, 0)),
     Death(kind="line", at="effect-begun-before:2", asked=(1, 0)),
-    # It is on record that it begins: nobody can tell this death from one behind the effect.
+    # It is on record that it begins: no one can tell this death from one behind the effect.
     Death(kind="line", at="effect-begun-after:2", done=0, said="unknown", asked=(1, 0)),
     Death(kind="line", at="effect-done-before:2", said="unknown", asked=(1, 0)),
 )
 
 
 @pytest.mark.parametrize("death", _DEATHS, ids=lambda death: f"{death.kind} {death.at}")
-async def test_what_a_tool_did_is_done_once_and_told_as_it_is(gateway: GatewayProcess, death: Death) -> None:
+async def test_what_a_tool_did_is_done_once_and_reported_so(gateway: GatewayProcess, death: Death) -> None:
     async with WebChat() as chat:
         await gateway.start(crash_at=death.at)
         opening = await chat.connect(gateway.url, gateway.token)
@@ -125,7 +125,7 @@ async def test_a_question_that_is_open_when_the_process_is_killed_is_asked_and_a
         await _check(gateway, chat, Death(kind="file", at=""))
 
 
-async def test_a_question_on_telegram_stands_once_though_the_process_dies_before_it_is_on_record(
+async def test_a_question_on_telegram_appears_once_though_the_process_dies_before_it_is_on_record(
     tmp_path: Path,
 ) -> None:
     async with FakeOpenAiServer(brain=think) as model, FakeTelegram() as telegram:
@@ -154,7 +154,7 @@ async def test_a_question_on_telegram_stands_once_though_the_process_dies_before
             await telegram.until(
                 lambda: any(_NAME in text and "written" in text for text in telegram.bot_texts(chat))
             )
-            # The press takes the buttons away; the words come by an edit of their own.
+            # The press takes the buttons away; the words come by a separate edit.
             await telegram.until(lambda: ["Answered: Allow" in one.text for one in asked()] == [True])
             assert not any(one.buttons for one in telegram.visible(chat))
             assert await gateway.stop() == 0
@@ -162,7 +162,7 @@ async def test_a_question_on_telegram_stands_once_though_the_process_dies_before
 
 
 async def _read_on(chat: WebChat, opening: list[Frame], *, until: Callable[[], bool]) -> set[str]:
-    """Go on from what the socket opened with until something is so, or the socket is closed, and allow what
+    """Read on from what the socket opened with until something is so, or the socket is closed, and allow what
     is asked; the questions."""
     asked: set[str] = set()
     frames = list(opening)

@@ -1,4 +1,4 @@
-"""kill -9 at random moments while tools work: nothing is done or asked twice, left open or told wrongly."""
+"""kill -9 at random moments while tools work: nothing is done or asked twice, or reported wrongly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.support.tool_run import ToolPlan, run_tool_kills
 pytestmark = [pytest.mark.crash, pytest.mark.soak, pytest.mark.timeout(400)]
 
 
-async def test_kills_have_no_tool_work_twice_and_nobody_asked_twice(
+async def test_kills_have_no_tool_work_twice_and_no_one_asked_twice(
     tmp_path: Path, record_property: Callable[[str, object], None], *, soak: bool
 ) -> None:
     # With more messages, a chat would meet the limit of actions in a minute.

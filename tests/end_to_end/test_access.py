@@ -155,7 +155,7 @@ async def _asked(harness: GatewayHarness, posts: MemoryPosts, native_id: str) ->
     return (await harness.store.pending_interactions(ANN_CHAT, now=0.0))[-1].id
 
 
-async def test_a_button_goes_on_with_the_run_and_only_for_whom_it_was_shown(tmp_path: Path) -> None:
+async def test_a_button_continues_with_the_run_and_only_for_whom_it_was_shown(tmp_path: Path) -> None:
     posts, ledger = MemoryPosts(), Ledger(tmp_path / "ledger")
     async with open_gateway(tmp_path, posts=posts, rule=PAIRING, graph=gate_graph(ledger)) as harness:
         question = await _asked(harness, posts, "n1")

@@ -22,7 +22,7 @@ BLOCKED = (
     "<AGENT_BLOCKED><BLOCKER_REASON>I have no key.</BLOCKER_REASON>"
     "<UNBLOCK_REQUIREMENTS>Send me the key.</UNBLOCK_REQUIREMENTS></AGENT_BLOCKED>"
 )
-GOING_ON = "<AGENT_CONTINUE><STATUS_REPORT>Half {number} is done.</STATUS_REPORT></AGENT_CONTINUE>"
+CONTINUING = "<AGENT_CONTINUE><STATUS_REPORT>Half {number} is done.</STATUS_REPORT></AGENT_CONTINUE>"
 
 
 async def _ask(harness: GatewayHarness, text: str = "what is it?") -> PipelineEvent:
@@ -112,8 +112,8 @@ async def test_an_embedded_model_declares_nothing_and_is_not_asked_to(tmp_path: 
     assert "AGENT_DONE" not in request.messages[0].content
 
 
-async def test_continue_goes_on_by_itself_until_it_is_done(tmp_path: Path) -> None:
-    llm = ScriptedLlm([ScriptedAnswer.of(GOING_ON.format(number=1)), ScriptedAnswer.of(f"Now all. {DONE}")])
+async def test_continue_continues_by_itself_until_it_is_done(tmp_path: Path) -> None:
+    llm = ScriptedLlm([ScriptedAnswer.of(CONTINUING.format(number=1)), ScriptedAnswer.of(f"Now all. {DONE}")])
     async with open_gateway(tmp_path, DECLARED, llm=llm) as harness:
         done = await _ask(harness)
         assert isinstance(done, ResponseComplete)
@@ -122,7 +122,7 @@ async def test_continue_goes_on_by_itself_until_it_is_done(tmp_path: Path) -> No
 
 
 async def test_a_model_that_always_continues_is_stopped_after_forty_answers(tmp_path: Path) -> None:
-    llm = ScriptedLlm([ScriptedAnswer.of(GOING_ON.format(number=number)) for number in range(60)])
+    llm = ScriptedLlm([ScriptedAnswer.of(CONTINUING.format(number=number)) for number in range(60)])
     async with open_gateway(tmp_path, DECLARED, llm=llm) as harness:
         failed = await _ask(harness)
         assert isinstance(failed, ErrorEvent)
@@ -133,7 +133,7 @@ async def test_a_model_that_always_continues_is_stopped_after_forty_answers(tmp_
 async def test_a_model_that_says_the_same_again_and_again_is_stopped_at_the_third_time(
     tmp_path: Path,
 ) -> None:
-    llm = ScriptedLlm([ScriptedAnswer.of(GOING_ON.format(number=1)) for _ in range(10)])
+    llm = ScriptedLlm([ScriptedAnswer.of(CONTINUING.format(number=1)) for _ in range(10)])
     async with open_gateway(tmp_path, DECLARED, llm=llm) as harness:
         failed = await _ask(harness)
         assert isinstance(failed, ErrorEvent)

@@ -94,12 +94,12 @@ async def test_words_before_a_call_and_the_call_are_thoughts_stored_with_the_ans
     async with open_gateway(tmp_path, llm=llm, tools=(Weather().group,)) as harness:
         done = await _answered(harness)
         assert isinstance(done, ResponseComplete)
-        told = [(thought.stage, thought.detail.get("tool_name")) for thought in done.thoughts]
-        assert told == [("tool_call", "load_tools"), ("reasoning", None), ("tool_call", "weather")]
+        reported = [(thought.stage, thought.detail.get("tool_name")) for thought in done.thoughts]
+        assert reported == [("tool_call", "load_tools"), ("reasoning", None), ("tool_call", "weather")]
         assert done.thoughts[1].summary == "Let me look."
         assert done.thoughts[2].detail["success"] is True
         (stored,) = await harness.records("assistant")
-        assert [thought["stage"] for thought in stored.body["thoughts"]] == [stage for stage, _ in told]
+        assert [thought["stage"] for thought in stored.body["thoughts"]] == [stage for stage, _ in reported]
 
 
 async def test_what_was_said_and_done_in_a_turn_is_shown_to_the_next_also_after_a_restart(
@@ -142,7 +142,7 @@ async def test_the_same_call_a_third_time_is_not_made_and_the_fifth_ends_the_tur
     assert llm.requests[4].messages[-1].content.startswith("Not done: this is the same call")
 
 
-async def test_an_unknown_tool_and_arguments_that_are_no_json_are_told_to_the_model(tmp_path: Path) -> None:
+async def test_an_unknown_tool_and_arguments_without_json_are_reported_to_the_model(tmp_path: Path) -> None:
     wrong = ScriptedAnswer.calling(
         ToolCall(id="a", name="teleport", arguments="{}"),
         ToolCall(id="b", name="weather", arguments='{"city": '),

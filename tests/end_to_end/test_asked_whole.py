@@ -59,11 +59,11 @@ async def test_a_long_value_is_shown_in_part_and_all_of_it_is_a_file_before_the_
     assert "more characters" in card.text
     assert r"begin\nPath: fake.txt\u202e" in card.text
     (file,) = files
-    assert file.native_id < card.native_id, "it stands above the buttons"
+    assert file.native_id < card.native_id, "it is above the buttons"
 
 
 @pytest.mark.parametrize("render", [telegram_render, slack_render, discord_render])
-def test_what_is_attached_is_a_part_of_its_own_before_the_text(
+def test_what_is_attached_is_a_separate_part_before_the_text(
     render: Callable[[Outgoing], Sequence[Part]],
 ) -> None:
     file, text = render(Outgoing(text="May I?", attached=b"all of it", attached_name="action.txt"))

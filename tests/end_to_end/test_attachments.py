@@ -1,4 +1,4 @@
-"""Attachments through a whole gateway: the person is told what was left out, the model what was there."""
+"""Attachments through a whole gateway: the person is informed what was left out, the model what was there."""
 
 from __future__ import annotations
 

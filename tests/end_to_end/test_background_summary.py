@@ -1,4 +1,4 @@
-"""A long conversation is summed up while nobody speaks: never in the way of a turn, never off its lease."""
+"""A long conversation is summed up while no one speaks: never in the way of a turn, never off its lease."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def _say(harness: GatewayHarness, *texts: str, chat: str = "c1") -> None:
 async def _quiet(clock: ManualClock, harness: GatewayHarness, seconds: float = QUIET_S + 0.5) -> list[Record]:
     """Let time go by; the summaries there are."""
     for _ in range(20):
-        await asyncio.sleep(0.005)  # the store answers from a thread of its own
+        await asyncio.sleep(0.005)  # the store answers from a separate thread
         await clock.advance(seconds / 20)
     return await harness.records("summary")
 

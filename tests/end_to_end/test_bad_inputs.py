@@ -102,7 +102,7 @@ BAD_FRAMES = [
 
 
 @pytest.mark.parametrize(("frame", "code"), BAD_FRAMES)
-async def test_a_bad_frame_gets_a_problem_and_the_connection_goes_on(
+async def test_a_bad_frame_gets_a_problem_and_the_connection_continues(
     shared_gateway: GatewayProcess, frame: str | bytes, code: str
 ) -> None:
     problem, closed = await _exchange(shared_gateway, frame)

@@ -38,13 +38,13 @@ async def test_a_budget_that_is_used_up_stays_so_over_a_restart_and_not_over_mid
     async with open_gateway(tmp_path, "budget.person_tokens=900", llm=llm, clock=clock) as harness:
         assert await _code(harness, "three", 3) == "budget"
         (error, *_) = await harness.records("error")
-        assert "begins anew at midnight UTC, in 12 hours" in error.body["text"]
+        assert "begins again at midnight UTC, in 12 hours" in error.body["text"]
         await clock.advance(_HALF_A_DAY_S)
         assert await _code(harness, "four", 4) == ""
     assert len(llm.requests) == 1
 
 
-async def test_a_voice_note_that_nobody_could_answer_is_not_heard(tmp_path: Path) -> None:
+async def test_a_voice_note_that_no_one_could_answer_is_not_heard(tmp_path: Path) -> None:
     transcriber = ScriptedTranscriber(["what is it?"])
     clock = ManualClock(NOON)
     async with open_gateway(

@@ -99,7 +99,7 @@ LINKS = (
 )
 
 
-async def test_links_to_hosts_that_nobody_named_are_inert_in_the_stream_in_the_answer_and_on_record(
+async def test_links_to_hosts_that_no_one_named_are_inert_in_the_stream_in_the_answer_and_on_record(
     tmp_path: Path,
 ) -> None:
     answers = [ScriptedAnswer.of(LINKS), _load("elsewhere"), _calls("look", text="x")]

@@ -1,4 +1,4 @@
-"""A run that asks a person: the thread goes on meanwhile, and the answer resumes exactly that run."""
+"""A run that asks a person: the thread continues meanwhile, and the answer resumes exactly that run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def _asked(harness: GatewayHarness, text: str = "pay") -> tuple[str, Inter
     return accepted.message_id, pending[-1]
 
 
-async def test_a_question_is_asked_and_its_answer_goes_on_with_the_run(
+async def test_a_question_is_asked_and_its_answer_continues_with_the_run(
     tmp_path: Path, ledger: Ledger
 ) -> None:
     async with open_gateway(tmp_path, graph=gate_graph(ledger)) as harness:

@@ -99,7 +99,7 @@ PAID = (
 
 
 def _paying(seen: list[tuple[ChatMessage, ...]]) -> GraphSpec[RunContext]:
-    """Asks whoever wants to pay, pays, and notes what of the conversation each run was shown."""
+    """Asks each person who wants to pay, pays, and notes what of the conversation each run was shown."""
 
     async def ask(_state: State, context: RunContext) -> NodeResult:
         seen.append(context.conversation.messages)
@@ -135,7 +135,7 @@ async def test_a_run_that_asked_is_remembered_once_with_its_exchange(tmp_path: P
     async with open_gateway(tmp_path, graph=_paying(seen)) as harness:
         await _say(harness, "again")
     hello = (ChatMessage(role="user", content="hello"), ChatMessage(role="assistant", content="fine"))
-    assert seen[-5] == hello  # what the run was shown that went on with "pay"
+    assert seen[-5] == hello  # what the run was shown that continued with "pay"
     assert live == (
         *hello,
         ChatMessage(role="user", content="pay"),

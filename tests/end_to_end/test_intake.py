@@ -118,7 +118,7 @@ async def test_400_ms_after_the_message_before_is_soon_enough(
         assert len(harness.llm.requests) == (2 if answered else 1)
 
 
-async def test_a_clock_that_was_set_back_stops_nobody(tmp_path: Path) -> None:
+async def test_a_clock_that_was_set_back_stops_no_one(tmp_path: Path) -> None:
     async with open_gateway(tmp_path, 'limits.too_fast="refuse"') as harness:
         for number in range(14):
             await _answer(harness, f"hi {number}", at=NOW + number)
@@ -169,7 +169,7 @@ async def test_the_stored_state_tells_when_the_history_is_due_to_be_summed_up(tm
         assert triggered == [False, False, True]
 
 
-async def test_every_diagnostic_stands_in_the_stored_state_of_every_message(tmp_path: Path) -> None:
+async def test_every_diagnostic_is_in_the_stored_state_of_every_message(tmp_path: Path) -> None:
     async with open_gateway(tmp_path) as harness:
         await _answer(harness, "hello")
         assert set((await _diagnostics(harness))[0]) == {
@@ -202,7 +202,7 @@ async def test_the_inbox_refuses_what_is_above_the_quota_but_never_a_stop(tmp_pa
         assert len(harness.llm.requests) == 2
 
 
-async def test_a_flood_is_told_once_a_minute_in_its_chat_and_others_go_on(tmp_path: Path) -> None:
+async def test_a_flood_is_reported_once_a_minute_in_its_chat_and_others_continue(tmp_path: Path) -> None:
     posts = MemoryPosts()
     async with open_gateway(tmp_path, "limits.messages_per_minute=2", posts=posts) as harness:
         found = [await posts.receive("hi", native_id=f"{number}") for number in range(6)]

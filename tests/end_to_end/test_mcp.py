@@ -1,4 +1,4 @@
-"""An MCP server in a conversation: its tools are asked for, and where it ends, the conversation goes on."""
+"""An MCP server in a conversation: its tools are asked for, and where it ends, the conversation continues."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ async def allow(channel: MemoryChannel, harness: GatewayHarness, number: int) ->
 
 
 async def turn(harness: GatewayHarness, text: str, number: int) -> str:
-    """Say something whose turn asks for one tool, and allow it; what the model was told of it."""
+    """Say something whose turn asks for one tool, and allow it; what the model got of it."""
     said = await harness.channel.say(text)
     await allow(harness.channel, harness, number)
     await harness.channel.reply(said.message_id)
@@ -89,7 +89,7 @@ async def test_a_servers_tool_is_offered_asked_for_by_its_whole_name_and_called(
     assert question.allowed_users == ("owner",)
 
 
-async def test_a_crash_and_ten_megabytes_are_words_and_the_conversation_goes_on(tmp_path: Path) -> None:
+async def test_a_crash_and_ten_megabytes_are_words_and_the_conversation_continues(tmp_path: Path) -> None:
     answers = [LOAD, asking("crash"), ScriptedAnswer.of("It broke.")]
     answers += [LOAD, asking("big", megabytes=10), ScriptedAnswer.of("That is long.")]
     answers += [LOAD, asking("weather", city="Bonn"), ScriptedAnswer.of("Rain.")]
@@ -108,7 +108,7 @@ async def test_a_crash_and_ten_megabytes_are_words_and_the_conversation_goes_on(
     assert outcomes(harness) == [False, True, True]
 
 
-async def test_a_server_that_hangs_is_words_and_the_conversation_goes_on(tmp_path: Path) -> None:
+async def test_a_server_that_hangs_is_words_and_the_conversation_continues(tmp_path: Path) -> None:
     clock = ManualClock()
     answers = [LOAD, asking("hang"), ScriptedAnswer.of("It hangs.")]
     answers += [LOAD, asking("weather", city="Bonn"), ScriptedAnswer.of("Rain.")]
@@ -134,13 +134,13 @@ async def test_a_key_on_a_cut_of_a_servers_words_is_nowhere_halved(tmp_path: Pat
     answers += [LOAD, asking("complain", before=490), ScriptedAnswer.of("It complains.")]
     with listening() as server:
         async with with_server(tmp_path, answers, env={"KEY": "file:key.txt"}) as harness:
-            told = [await turn(harness, "tell me all", 1), await turn(harness, "and again", 2)]
+            reported = [await turn(harness, "tell me all", 1), await turn(harness, "and again", 2)]
             kept = repr([(record.kind, dict(record.body)) for record in await harness.store.read_log(THREAD)])
         events = repr(harness.channel.events)
 
-    assert told[0].count("Zq7-[REDACTED]") == 1
-    assert "wwwZq7-[REDA…" in told[1]
-    for seen in (*told, kept, events, *server.lines):
+    assert reported[0].count("Zq7-[REDACTED]") == 1
+    assert "wwwZq7-[REDA…" in reported[1]
+    for seen in (*reported, kept, events, *server.lines):
         assert key[:6] not in seen
     assert sum("wwww" in line for line in server.lines) == 1
 

@@ -51,7 +51,7 @@ async def test_with_a_token_alone_a_stranger_gets_a_code_and_with_it_an_answer(
 
 
 def _secrets(given: list[str]) -> list[str]:
-    """What stands in the files that the settings refer to."""
+    """What is in the files that the settings refer to."""
     paths = [line.partition("file:")[2].rstrip('"') for line in given if "file:" in line]
     assert paths
     return [Path(path).read_text(encoding="ascii").strip() for path in paths]

@@ -23,14 +23,14 @@ SECRET = "zebrafish"
 
 
 def found_in(data: Path, word: str = SECRET) -> list[str]:
-    """Where the word stands: the names of the files below `data`, the log of the database included."""
+    """Where the word is: the names of the files below `data`, the log of the database included."""
     files = [path for path in data.rglob("*") if path.is_file()]
     assert any(path.suffix == ".sqlite3" for path in files)
     return [path.name for path in files if word.encode() in path.read_bytes()]
 
 
 async def nothing_left(data: Path) -> None:
-    """The log is emptied right behind the write that forgets, or when nobody reads."""
+    """The log is emptied right behind the write that forgets, or when no one reads."""
     for _ in range(500):
         if not found_in(data):
             return
@@ -65,7 +65,7 @@ async def test_nothing_of_a_conversation_is_left_and_the_model_remembers_it(tmp_
     async with open_gateway(tmp_path, llm=llm) as harness:
         assert await say(harness, "/otr", 0) == OTR_ON_TEXT
         for number in range(1, 6):
-            # Long and short ones: some take pages of their own, some lie between others.
+            # Long and short ones: some take their own pages, some lie between others.
             await say(harness, f"{number} {SECRET} " * (number % 3 * 40 + 1), number)
         remembered = [message.content for message in llm.requests[-1].messages]
         assert sum(SECRET in content for content in remembered) == 9
@@ -168,7 +168,7 @@ async def test_a_failed_answer_and_its_beginning_are_forgotten(tmp_path: Path) -
     llm = ScriptedLlm([ScriptedAnswer(chunks=(f"{SECRET} and ", SECRET), gate=asyncio.Event(), gate_at=1)])
     async with open_gateway(tmp_path, llm=llm) as harness:
         await say(harness, "/otr", 0)
-        await harness.channel.say(f"go on about {SECRET}", native_id="n1")
+        await harness.channel.say(f"continue about {SECRET}", native_id="n1")
         await harness.channel.until(lambda: any(SECRET in str(event) for event in harness.channel.events))
         await say(harness, "/stop", 2)
         await _all_sent(harness)
@@ -181,5 +181,5 @@ async def test_a_voice_note_and_its_transcript_are_forgotten(tmp_path: Path) -> 
         await say(harness, "/otr", 0)
         assert SECRET in await say(harness, "", 1, voice=b"opus")
         assert SECRET in await say(harness, "", 2, voice=b"opus")
-        assert len(transcriber.calls) == 2, "the same sound is heard anew: its words were not kept"
+        assert len(transcriber.calls) == 2, "the same sound is heard again: its words were not kept"
         await nothing_left(tmp_path)

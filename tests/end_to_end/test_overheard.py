@@ -83,11 +83,11 @@ async def test_what_may_not_be_for_the_bot_is_heard_without_a_memory() -> None:
     note = room_note(posts, "1")
     speaker = SpeakerKey(channel=posts.name, account=posts.account, user="ann")
     for _ in range(2):
-        await transcriber.transcribe(replace(note, if_named=True), tell_nobody)
+        await transcriber.transcribe(replace(note, if_named=True), notify_no_one)
         assert (await store.voices.preferences_of(speaker)) == SpeakerPreferences()
     assert len(heard.calls) == 2
-    await transcriber.transcribe(note, tell_nobody)
-    await transcriber.transcribe(note, tell_nobody)
+    await transcriber.transcribe(note, notify_no_one)
+    await transcriber.transcribe(note, notify_no_one)
     assert len(heard.calls) == 3
     assert (await store.voices.preferences_of(speaker)).language == "en"
 
@@ -108,7 +108,7 @@ def changed(note: InboundMessage, change: str) -> InboundMessage:
     return replace(note, voice=replace(note.voice, kind="audio" if change == "audio" else "voice"))
 
 
-async def tell_nobody(_: TranscriptionQueued | PartialTranscription) -> None:
+async def notify_no_one(_: TranscriptionQueued | PartialTranscription) -> None:
     return None
 
 

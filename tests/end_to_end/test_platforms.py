@@ -70,7 +70,7 @@ async def test_a_slow_answer_is_seen_to_grow_on_each_platform(tmp_path: Path) ->
             previews = [call for call in platform.calls if "You said: one" in str(call.payload)]
             assert len(previews) >= 2, f"{platform.name} showed the answer all at once"
             if isinstance(platform, FakeSlack):
-                # A direct chat there has no typing sign: a reaction stands until the answer does.
+                # A direct chat there has no typing sign: a reaction stays until the answer is there.
                 methods = [call.method for call in platform.calls]
                 assert methods.count("reactions.add") == 1
                 await platform.until(lambda: not platform.workspace.reactions)  # noqa: B023 - as above
@@ -99,7 +99,7 @@ async def test_each_place_keeps_its_own_conversation(tmp_path: Path) -> None:
             ]
 
 
-async def test_in_a_room_the_bot_answers_whoever_speaks_to_it_and_nobody_else(tmp_path: Path) -> None:
+async def test_in_a_room_the_bot_answers_anyone_who_speaks_to_it_and_no_one_else(tmp_path: Path) -> None:
     unread = [f"channels.{name}.room_messages=0" for name in ("telegram", "slack", "discord")]
     async with open_all_platforms(tmp_path, *unread) as place:
         for platform in place.platforms:

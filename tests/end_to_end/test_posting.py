@@ -84,7 +84,7 @@ async def test_a_voice_note_is_answered_below_what_was_heard(tmp_path: Path) -> 
         assert "".join(posts.texts()) == "heard: what time is it\nYou said: what time is it"
 
 
-async def test_the_reply_of_a_paused_run_has_buttons_and_a_press_goes_on_with_it(tmp_path: Path) -> None:
+async def test_the_reply_of_a_paused_run_has_buttons_and_a_press_continues_with_it(tmp_path: Path) -> None:
     posts = MemoryPosts()
     async with open_gateway(tmp_path, posts=posts, graph=gate_graph(Ledger(tmp_path / "ledger"))) as harness:
         await posts.receive("do it", native_id="1")

@@ -39,7 +39,7 @@ def _asked(platform: FakePlatform, chat: Place) -> list[Shown]:
 
 
 @pytest.mark.parametrize("kind", [FakeTelegram, FakeSlack, FakeDiscord])
-async def test_an_open_question_stands_once_after_a_restart_and_its_answer_counts(
+async def test_an_open_question_appears_once_after_a_restart_and_its_answer_counts(
     tmp_path: Path, kind: type[FakeTelegram | FakeSlack | FakeDiscord]
 ) -> None:
     async with kind() as platform:

@@ -85,7 +85,7 @@ async def test_a_reminder_that_was_cancelled_does_not_come(tmp_path: Path) -> No
         harness.llm.script.extend(
             [LOAD, asking("cancel_reminder", id=kept.id), ScriptedAnswer.of("Forgotten.")]
         )
-        said = await channel.say("never mind")
+        said = await channel.say("forget it")
         assert (await channel.reply(said.message_id)).text == "Forgotten."
         await clock.advance(1_200)
 

@@ -115,7 +115,7 @@ async def test_with_reading_turned_off_the_platform_is_not_asked(tmp_path: Path)
         assert not [call for call in slack.calls if call.method in read]
 
 
-async def test_the_model_is_told_when_the_room_cannot_be_read(tmp_path: Path) -> None:
+async def test_the_model_is_informed_when_the_room_cannot_be_read(tmp_path: Path) -> None:
     llm = ScriptedLlm.echo()
     async with open_all_platforms(tmp_path, llm=llm) as place:
         discord = place.discord

@@ -37,7 +37,7 @@ def _rewrite_step(folder: Path, body: str) -> None:
 @pytest.mark.parametrize(
     "body", [json.dumps(_OLD), '{"node":', json.dumps({"x": 1})], ids=["old", "damaged", "strange"]
 )
-async def test_a_run_that_cannot_be_read_begins_anew_with_a_warning(
+async def test_a_run_that_cannot_be_read_begins_again_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, body: str
 ) -> None:
     message_id = await _cut_off_while_the_model_thinks(tmp_path)
@@ -49,7 +49,7 @@ async def test_a_run_that_cannot_be_read_begins_anew_with_a_warning(
     assert "a run cannot be resumed" in [record.getMessage() for record in caplog.records]
 
 
-async def test_a_run_of_another_graph_begins_anew_with_a_warning(
+async def test_a_run_of_another_graph_begins_again_with_a_warning(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)

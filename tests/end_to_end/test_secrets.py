@@ -1,4 +1,4 @@
-"""Secrets that a model says, in any pieces, reach nobody: no event, reply, row, log line or metric."""
+"""Secrets that a model says, in any pieces, reach no one: no event, reply, row, log line or metric."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def pieces(text: str, chosen: random.Random) -> tuple[str, ...]:
 
 
 def windows(secret: str) -> list[str]:
-    """Stretches of the secret that stand for all of it: a text that has none of them holds no part of it
+    """Stretches of the secret that represent all of it: a text that has none of them holds no part of it
     that is of use to anybody."""
     return [secret[at : at + 8] for at in range(5, len(secret) - 8, max(1, len(secret) // 30))]
 
@@ -135,10 +135,10 @@ async def test_secrets_of_the_mcp_file_are_known_before_any_server_is_started(tm
     (tmp_path / "key").write_text("named-in-a-file-123", encoding="utf-8")
     (tmp_path / "key").chmod(0o600)
     env = {"WEATHER_KEY": "file:key", "REGION": "eu-central-1-a"}
-    headers = {"Authorization": "Bearer stands-in-the-file-1"}
+    headers = {"Authorization": "Bearer written-in-the-file-1"}
     servers = {"a": {"command": "no-such", "env": env}, "b": {"url": "http://a.test", "headers": headers}}
     (tmp_path / "mcp.json").write_text(json.dumps({"mcpServers": servers}), encoding="utf-8")
-    said = "keys named-in-a-file-123 and stands-in-the-file-1 in eu-central-1-a"
+    said = "keys named-in-a-file-123 and written-in-the-file-1 in eu-central-1-a"
     llm = ScriptedLlm([ScriptedAnswer.of(said)])
     mcp_file = f'tools.mcp_file="{tmp_path / "mcp.json"}"'
     async with open_gateway(tmp_path / "data", mcp_file, llm=llm) as harness:

@@ -261,7 +261,7 @@ async def test_a_stop_ends_listening_in_a_room_without_a_word_about_the_note(tmp
 async def test_strangers_in_a_room_are_never_listened_to(tmp_path: Path) -> None:
     posts = MemoryPosts()
     rule = AccessRule.of(mode="list", allow=["room:elsewhere"], hear_rooms=True)
-    transcriber = ScriptedTranscriber.always("Parlour, open the door")
+    transcriber = ScriptedTranscriber.always("Parlour, open the window")
     async with open_gateway(tmp_path, posts=posts, rule=rule, transcriber=transcriber):
         refused = await posts.bring(room_note(posts, "1"))
         assert (refused.status, refused.reason, transcriber.calls) == ("refused", "", [])

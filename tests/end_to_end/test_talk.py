@@ -31,7 +31,7 @@ class FixedWordsTranscriber(ScriptedTranscriber):
         return await ScriptedTranscriber([self.words]).transcribe(recording, on_progress=on_progress)
 
 
-async def test_who_goes_on_while_it_thinks_is_answered_once_and_to_the_whole_sentence(tmp_path: Path) -> None:
+async def test_who_continues_while_it_thinks_is_answered_once_to_the_whole_sentence(tmp_path: Path) -> None:
     thinking = ScriptedAnswer(chunks=("Too early.",), gate=asyncio.Event())
     llm = ScriptedLlm([thinking, ScriptedAnswer(chunks=("Well said.",))])
     web = ("channels.web.enabled=true", f"server.port={free_port()}")

@@ -86,7 +86,7 @@ async def test_sub_agents_report_to_the_conversation(tmp_path: Path) -> None:
     ]
     llm = llm_of(calls("load_tools", groups=["agents"]), calls("run_agents", agents=agents))
     async with open_gateway(tmp_path, llm=llm) as harness:
-        # Every agent, and then the conversation, gets the echo of what it was told last.
+        # Every agent, and then the conversation, gets the echo of what it received last.
         answer = await answer_to(harness, "Ask two helpers.")
         spawned = [event.name for event in harness.channel.events if isinstance(event, SubAgentSpawned)]
         completed = {

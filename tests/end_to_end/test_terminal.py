@@ -18,7 +18,7 @@ from tests.support.gate_graph import PROMPT, Ledger, gate_graph
 
 
 async def _talk(data: Path, *typed: str, graph: GraphSpec[RunContext] | None = None) -> str:
-    """Type the lines one after the other; what stands in the terminal when the input has ended."""
+    """Type the lines one after the other; what is in the terminal when the input has ended."""
     printed: list[str] = []
 
     async def lines() -> AsyncIterator[str]:
@@ -49,7 +49,7 @@ async def test_off_the_record_the_terminal_says_that_it_shows_the_words_itself(t
     assert "page" not in shown
 
 
-async def test_the_words_of_a_paused_run_stand_once_above_how_to_answer(tmp_path: Path) -> None:
+async def test_the_words_of_a_paused_run_appear_once_above_how_to_answer(tmp_path: Path) -> None:
     ledger = Ledger(tmp_path / "ledger")
     shown = await _talk(tmp_path / "data", "pay", "approve", graph=gate_graph(ledger))
     assert shown.count(PROMPT) == 1

@@ -39,7 +39,7 @@ async def _talk(
     voice: str = "",
     once_open: Callable[[], None] = lambda: None,
 ) -> str:
-    """Type the lines into a terminal of its own; what stands in it at their end."""
+    """Type the lines into a separate terminal; what is in it at their end."""
     printed: list[str] = []
     settings = ConsoleSettings(interactive=interactive, history_lines=10 if interactive else 0)
     async with Attachment(harness.gateway.url, _token(data)) as attached:
@@ -60,7 +60,7 @@ async def _talk(
 
 
 def _nowhere(_text: str) -> None:
-    """The output of a terminal that nobody looks at."""
+    """The output of a terminal that no one looks at."""
 
 
 def _written(data: Path) -> list[str]:
@@ -71,7 +71,7 @@ def _token(data: Path) -> str:
     return (data / "web-token").read_text().strip()
 
 
-async def test_a_second_terminal_goes_on_with_the_conversation_of_the_first(tmp_path: Path) -> None:
+async def test_a_second_terminal_continues_with_the_conversation_of_the_first(tmp_path: Path) -> None:
     async with open_gateway(tmp_path, *PAGE) as harness:
         assert await _talk(harness, tmp_path, "hello", "again") == "You said: hello\nYou said: again\n"
         later = await _talk(harness, tmp_path, "third", interactive=True)

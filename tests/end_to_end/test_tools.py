@@ -128,7 +128,7 @@ async def test_a_file_is_written_only_once_its_author_allows_it(tmp_path: Path) 
     assert [one.decision for one in events if isinstance(one, ShieldVerdict)] == ["ESCALATE"]
 
 
-async def test_a_refusal_is_told_to_the_model_and_nothing_is_written(tmp_path: Path) -> None:
+async def test_a_refusal_is_reported_to_the_model_and_nothing_is_written(tmp_path: Path) -> None:
     llm = _writing()
     async with open_gateway(tmp_path, llm=llm) as harness:
         said = await harness.channel.say("write it down")
@@ -154,7 +154,7 @@ async def test_a_second_press_changes_nothing(tmp_path: Path) -> None:
 async def _pending(
     harness: GatewayHarness, holds: Callable[[], bool], clock: ManualClock, seconds: float
 ) -> None:
-    """Turn the clock on, 200 times at most, until something holds: threads answer at a pace of their own,
+    """Turn the clock on, 200 times at most, until something holds: threads answer at their own pace,
     and the turn's time must not run out meanwhile."""
     async with asyncio.timeout(60):
         for left in itertools.count(200, -1):
@@ -179,7 +179,7 @@ async def test_without_an_answer_the_question_expires_and_a_late_press_does_noth
         await _pending(harness, lambda: bool(harness.channel.sent), clock, 0.5)
         assert (await harness.channel.reply(said.message_id)).text.endswith("Done.")
     assert _written(tmp_path) == []
-    assert "Nobody answered in time" in llm.requests[-1].messages[-1].content
+    assert "No one answered in time" in llm.requests[-1].messages[-1].content
 
 
 async def test_waiting_for_a_person_does_not_use_up_the_turns_time(tmp_path: Path) -> None:
@@ -223,8 +223,8 @@ async def test_a_history_shows_what_a_turn_asked_and_what_came_of_it(tmp_path: P
         entries = await timeline.entries(ThreadKey.decode(THREAD), after=0, limit=50)
     shown = [(entry.role, *(one.choice for one in entry.questions)) for entry in entries if entry.questions]
     assert shown == [("assistant", "Allow"), ("error", "")]
-    told = [(one.interaction_id, one.reasoning) for entry in entries for one in entry.questions]
-    assert told == [(one.interaction_id, one.reasoning) for one in asked]
+    reported = [(one.interaction_id, one.reasoning) for entry in entries for one in entry.questions]
+    assert reported == [(one.interaction_id, one.reasoning) for one in asked]
     assert {(one.tool_name, one.options) for one in asked} == {("write_file", ("Allow", "Deny"))}
 
 
@@ -265,7 +265,7 @@ async def test_a_voice_note_behind_a_waiting_turn_is_answered_once_the_question_
     assert _written(tmp_path) == []
 
 
-async def test_arguments_that_are_no_json_come_back_to_the_model_and_the_turn_goes_on(tmp_path: Path) -> None:
+async def test_arguments_without_json_come_back_to_the_model_and_the_turn_continues(tmp_path: Path) -> None:
     broken = ScriptedAnswer.calling(ToolCall(id="c", name="write_file", arguments='{"path": "a.txt", '))
     llm = _llm(LOAD_FILES, broken, _asking("fly"), "I could not.")
     async with open_gateway(tmp_path, llm=llm) as harness:

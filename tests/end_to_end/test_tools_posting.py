@@ -118,7 +118,7 @@ async def test_another_chat_is_answered_while_one_waits_for_a_person(tmp_path: P
     assert _written(tmp_path) == ["hello"]
 
 
-async def test_one_persons_notes_are_nobody_elses(tmp_path: Path) -> None:
+async def test_one_persons_notes_are_no_one_elses(tmp_path: Path) -> None:
     posts = MemoryPosts()
     llm = ScriptedLlm(
         [

@@ -1,4 +1,4 @@
-"""A question of a paused run that nobody answers: the run goes on at its time, and the person is told."""
+"""A question of a paused run that no one answers: the run continues at its time, and the person sees it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.support.posting_channel import MemoryPosts
 
 NOT_ANSWERED = (
     f"> {PROMPT}\n\n"
-    "This was not answered in time, so I did not go on with it. Send your message again if you still want it."
+    "This was not answered in time, so I did not continue. Send your message again if you still want it."
 )
 
 
@@ -124,7 +124,7 @@ async def test_an_answer_in_time_is_the_only_ending(tmp_path: Path, ledger: Ledg
 @pytest.mark.parametrize(
     ("prompt", "shown"),
     [
-        ("Pay?", "Pay?\n(y / n)\n\nNobody answered in time."),
+        ("Pay?", "Pay?\n(y / n)\n\nNo one answered in time."),
         # With the line it would not fit into one message: the words stay, and the buttons go.
         (PROMPT, f"{PROMPT}\n(y / n)"),
     ],
@@ -138,8 +138,8 @@ async def test_the_message_of_an_expired_question_loses_its_buttons_and_says_so(
         await posts.receive("pay", native_id="1")
         await posts.until(lambda: [one.buttons for one in posts.messages] == [("y", "n")])
         await clock.advance(60.1)
-        told = NOT_ANSWERED.replace(PROMPT, prompt)
-        await posts.until(lambda: "".join(posts.texts()[1:]) == told and not posts.messages[0].buttons)
+        reported = NOT_ANSWERED.replace(PROMPT, prompt)
+        await posts.until(lambda: "".join(posts.texts()[1:]) == reported and not posts.messages[0].buttons)
         assert posts.texts()[0] == shown
 
 
@@ -174,7 +174,7 @@ async def test_a_question_that_is_handed_over_twice_ends_once(tmp_path: Path, le
         assert len(await harness.records("error")) == 1
 
 
-async def test_nobody_is_told_of_an_expired_question_after_they_were_shut_out(
+async def test_no_one_is_informed_of_an_expired_question_after_they_were_shut_out(
     tmp_path: Path, ledger: Ledger
 ) -> None:
     clock, posts, graph = ManualClock(), MemoryPosts(), gate_graph(ledger, expires_s=60)

@@ -61,7 +61,7 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
 
 
 def _notes(kind: str) -> list[bytes]:
-    """The clip as three notes of one kind, which nobody can tell apart."""
+    """The clip as three notes of one kind, which no one can tell apart."""
     return [note(pcm, kind) for pcm in variants(samples_of(CLIP), 3)]
 
 
@@ -85,7 +85,7 @@ def _is_whole(text: str) -> bool:
 
 
 def _heard(text: str) -> str:
-    """The words of an answer's quotation. It stands above the answer, which says them again."""
+    """The words of an answer's quotation. It is above the answer, which says them again."""
     shown, found, _ = text.partition(ANSWER)
     assert found, text
     return shown
@@ -142,7 +142,7 @@ async def test_a_file_with_speech_in_it_is_heard(scene: Scene, kind: str) -> Non
 
 
 @pytest.mark.parametrize("sound", sorted(SILENCES))
-async def test_where_nobody_speaks_every_channel_says_so_and_the_model_is_not_asked(
+async def test_where_no_one_speaks_every_channel_says_so_and_the_model_is_not_asked(
     scene: Scene, sound: str
 ) -> None:
     asked = len(scene.setup.harness.llm.requests)

@@ -27,7 +27,7 @@ def voices(platform: FakePlatform, place: Place) -> list[bytes]:
     return [shown.voice for shown in platform.visible(place) if shown.voice and not shown.author]
 
 
-async def test_on_each_platform_a_voice_message_follows_the_answer_of_whoever_wants_one(
+async def test_on_each_platform_a_voice_message_follows_the_answer_of_anyone_who_wants_one(
     tmp_path: Path,
 ) -> None:
     speaker = ScriptedSpeaker()
@@ -69,7 +69,7 @@ async def test_in_a_room_only_the_one_who_asked_for_it_is_answered_by_voice(tmp_
         assert (voiced.reply_handle, voiced.key) == ("to-2", f"{posts.messages[-1].key[:-2]}:v")
 
 
-async def test_where_nobody_can_speak_the_command_says_so(tmp_path: Path) -> None:
+async def test_where_no_one_can_speak_the_command_says_so(tmp_path: Path) -> None:
     posts = MemoryPosts()
     async with open_gateway(tmp_path, "voice.replies.enabled=false", posts=posts):
         await posts.bring(command("voice", posts))
@@ -144,7 +144,7 @@ class Endless(ScriptedSpeaker):
     async def speak(self, text: str, *, language: str = "en") -> SpokenAudio:
         await super().speak(text, language=language)
         await asyncio.Event().wait()
-        raise AssertionError("nobody sets it")
+        raise AssertionError("no one sets it")
 
 
 async def test_a_stop_by_speaking_is_not_announced(tmp_path: Path) -> None:

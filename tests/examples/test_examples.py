@@ -1,4 +1,4 @@
-"""The examples run as they stand, against a real gateway in a process of its own."""
+"""The examples run as they are, against a real gateway in a separate process."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Running:
 
 @pytest.fixture(scope="module")
 def gateway(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """`parlour serve` with the example's file, on a free port and with a data folder of its own."""
+    """`parlour serve` with the example's file, on a free port and with a separate data folder."""
     data = tmp_path_factory.mktemp("data")
     overrides = ["server.port=0", f"data.dir={data}", "llm.model=scripted:echo"]
     arguments = [argument for override in overrides for argument in ("--set", override)]

@@ -284,7 +284,7 @@ async def test_one_that_repeats_a_call_for_ever_is_stopped_and_heard_no_more() -
     assert len(stubborn.requests) == 5
 
 
-async def test_two_of_one_name_are_told_apart() -> None:
+async def test_two_of_one_name_are_distinguished() -> None:
     result = await Shop().call(agent("a", "one"), agent("a", "two"))
     assert "## a: completed" in result.content
     assert "## a 2: completed" in result.content
@@ -322,8 +322,8 @@ async def test_what_they_use_is_counted() -> None:
 
 async def test_what_they_call_and_report_is_without_configured_secrets() -> None:
     word = "opensesame"
-    told = ScriptedLlm([asks("write", path=f"{word}.txt"), ScriptedAnswer.of(f"It is {word}, written.")])
-    shop = Shop(ByTask(tell=told))
+    reported = ScriptedLlm([asks("write", path=f"{word}.txt"), ScriptedAnswer.of(f"It is {word}, written.")])
+    shop = Shop(ByTask(tell=reported))
     shop.around = replace(shop.around, redactor=Redactor(lambda: (word,)))
     result = await shop.call(agent("a", "tell", "files"))
     assert shop.written == ["[REDACTED].txt"]
@@ -343,14 +343,14 @@ async def test_a_broken_store_is_not_taken_for_a_failed_agent() -> None:
         await tool.run({"agents": [agent("a", "one"), agent("b", "two")]}, scope(shop.watched))
 
 
-async def test_after_a_crash_in_the_middle_nobody_knows_and_nothing_runs_again() -> None:
+async def test_after_a_crash_in_the_middle_no_one_knows_and_nothing_runs_again() -> None:
     log, shop = MemoryRunLog(), Shop()
     await shop.call(agent("a", "one"), log=log)
     began = next(at for at, record in enumerate(log.records) if _began(record))
     again = Shop()
     result = await again.call(agent("a", "one"), log=log.cut(began + 1))
     assert not result.success
-    assert "nobody knows whether it was done" in result.content
+    assert "it is unknown whether it was done" in result.content
     assert again.events(SubAgentSpawned) == []
 
 

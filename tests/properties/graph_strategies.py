@@ -37,7 +37,7 @@ class Scenario:
     def __init__(self, graph: GraphSpec[World, State], lines: Sequence[str], *, one_by_one: bool) -> None:
         self.graph = graph
         self.one_by_one = one_by_one
-        """Of several open gates, one is answered before the run goes on."""
+        """Of several open gates, one is answered before the run continues."""
         self._lines = lines
 
     def __repr__(self) -> str:

@@ -119,7 +119,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, name: str) -> AsyncIterator[None]:
-        """The body runs while nobody else has the turn."""
+        """The body runs while no one else has the turn."""
         loop = asyncio.get_running_loop()
         self._waiting[name] = loop.create_future()
         self._quiet = 0
@@ -172,7 +172,7 @@ class PlannedNode:
             if plan.effect:
                 await step.effect("call", _effect(world, step.node, step.execution, view), repeatable=True)
             if plan.fails_at == step.execution and step.attempt <= plan.failing:
-                raise Broken(f"{step.node} was told to fail", permanent=plan.permanent)
+                raise Broken(f"{step.node} was configured to fail", permanent=plan.permanent)
             return NodeResult(
                 update=_update(plan, step.execution, view), decision=_decision(plan, step.execution, view)
             )
@@ -180,7 +180,7 @@ class PlannedNode:
 
 @dataclass(slots=True)
 class ScriptedDecider:
-    """Chooses by what it is asked; fails or names nobody now and then."""
+    """Chooses by what it is asked; fails or names no one now and then."""
 
     asked: int = field(default=0)
 
@@ -188,9 +188,9 @@ class ScriptedDecider:
         self.asked += 1
         number = digest({"node": question.node, "output": dict(question.output)})
         if number % 5 == 0:
-            raise Broken("the decider was told to fail", permanent=False)
+            raise Broken("the decider was configured to fail", permanent=False)
         if number % 5 == 1:
-            return Choice(target="nobody")
+            return Choice(target="no one")
         return Choice(target=question.candidates[number % len(question.candidates)].target)
 
 

@@ -254,7 +254,7 @@ class Gathering(RuleBasedStateMachine):
         else:
             await self.manager.close()
         await self.model.clock.advance(down_s)
-        self.streams += 1  # the next process counts anew
+        self.streams += 1  # the next process counts again
         await self._start()
 
     async def _finish(self) -> None:

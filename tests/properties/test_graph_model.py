@@ -199,7 +199,7 @@ async def _node(_state: State, plans: Plans) -> NodeResult:
     step = current_step()
     visit = plans[step.node].visit(step.execution)
     if step.attempt <= visit.failing:
-        return NodeResult(error="told to fail")
+        return NodeResult(error="configured to fail")
     decisions: dict[str, NodeDecision] = {"": Next(), "continue": Continue(), "end": End()}
     return NodeResult(
         update={"v": visit.value}, decision=decisions.get(visit.decision) or Goto(visit.decision)

@@ -2,8 +2,8 @@
 
 The comparison is exact, the order of parallel branches included: nodes get their turns in an order that
 depends on the state of the run alone (graph_world.Turns). Where an interruption changes that order by
-right, because nodes in progress are finished or begun anew at another time, graphs are drawn on which it does
-not matter, and only the order itself is left out of the comparison.
+right, because nodes in progress are finished or started again at another time, graphs are drawn on which it
+does not matter, and only the order itself is left out of the comparison.
 
 Covers: pipeline/graph/run/apply.py.
 """
@@ -116,7 +116,7 @@ def test_a_damaged_record_costs_at_most_what_stood_behind_it(
 
 @_fewer
 @given(scenario=scenarios())
-def test_a_log_that_fails_fails_the_call_and_the_run_goes_on_from_what_it_has(scenario: Scenario) -> None:
+def test_a_log_that_fails_fails_the_call_and_the_run_continues_from_what_it_has(scenario: Scenario) -> None:
     async def check() -> None:
         player, whole = Player(scenario), MemoryRunLog()
         expected = await player.play(World(), whole)

@@ -38,13 +38,13 @@ class MemoryRunLog:
     def append(self, record: Mapping[str, Any]) -> None:
         self._appends += 1
         if self._appends == self._fail_append:
-            raise LogBroken(f"append {self._appends} was told to fail")
+            raise LogBroken(f"append {self._appends} was configured to fail")
         self.texts.append(json.dumps(record, default=_plain, allow_nan=False))
 
     async def barrier(self) -> None:
         self._barriers += 1
         if self._barriers == self._fail_barrier:
-            raise LogBroken(f"barrier {self._barriers} was told to fail")
+            raise LogBroken(f"barrier {self._barriers} was configured to fail")
         self.durable = len(self.texts)
 
     async def finish(self, records: Sequence[Mapping[str, Any]]) -> None:

@@ -45,7 +45,7 @@ def stored_messages(path: Path) -> dict[str, StoredMessage]:
         outbox.setdefault(message_id, []).append((state, attempts))
     entries = _rows(path, "SELECT message_id, outcome, attempts FROM inbox WHERE kind = 'message'")
     if len({row[0] for row in entries}) != len(entries):
-        raise AssertionError("a message stands in the inbox twice")
+        raise AssertionError("a message is in the inbox twice")
     return {
         message_id: StoredMessage(
             outcome=outcome,

@@ -86,7 +86,7 @@ class ToolFigures:
             **asdict(self.verdict),
             "tools_done": sum(self.executed.values()),
             "done_twice": sum(count > 1 for count in self.executed.values()),
-            "told_unknown": sum(said == "unknown" for said in self.reported.values()),
+            "reported_unknown": sum(said == "unknown" for said in self.reported.values()),
             "questions": len(self.questions),
             "asked_twice": self.asked_twice,
             "turns_begun_again": self.turns_begun_again,

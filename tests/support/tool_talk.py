@@ -22,7 +22,7 @@ Kind = Literal["sum", "remind", "file", "line"]
 an MCP server's, which a person is asked for too."""
 ASKED: tuple[Kind, ...] = ("file", "line")
 
-UNKNOWN = "nobody knows whether it was done"
+UNKNOWN = "it is unknown whether it was done"
 _DONE: Mapping[Kind, str] = {
     "sum": "6 * 7 = 42",
     "remind": "is set for",

@@ -92,11 +92,11 @@ def test_what_only_declares_is_left_alone(source: str) -> None:
     assert mutants(source) == ()
 
 
-def test_a_fault_is_told_with_its_place_and_its_line_where_it_is_short() -> None:
-    told = [f"{mutant.scope}:{mutant.line}  {mutant}" for mutant in mutants(MODULE)]
+def test_a_fault_is_reported_with_its_place_and_its_line_where_it_is_short() -> None:
+    reported = [f"{mutant.scope}:{mutant.line}  {mutant}" for mutant in mutants(MODULE)]
 
-    assert "rest:9  if whole < part or not whole: -> if whole <= part or not whole:" in told
-    assert "Sums.add:16  value in self.seen and value > 0 -> value in self.seen or value > 0" in told
+    assert "rest:9  if whole < part or not whole: -> if whole <= part or not whole:" in reported
+    assert "Sums.add:16  value in self.seen and value > 0 -> value in self.seen or value > 0" in reported
 
 
 def test_a_long_piece_is_shown_around_what_changes() -> None:

@@ -1,4 +1,4 @@
-"""`make mutate` on a project of one module, which stands in for the real table and its tests."""
+"""`make mutate` on a project of one module, in place of the real table and its tests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
-def test_caught_and_surviving_faults_are_counted_and_told(
+def test_caught_and_surviving_faults_are_counted_and_reported(
     project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = mutate.main(["--per-module", "2", "--at-least", "0.9"], root=project)

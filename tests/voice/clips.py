@@ -14,7 +14,7 @@ NOTES_DIR = _DATA / "voice-notes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clip:
-    """One recording of the manifest; `transcript` is empty where nobody speaks."""
+    """One recording of the manifest; `transcript` is empty where no one speaks."""
 
     name: str
     data: bytes

@@ -1,4 +1,4 @@
-"""A microphone on a clock that stands still, the shipped fakes behind it, and all that comes of it."""
+"""A microphone on a clock that does not move, the shipped fakes behind it, and all that comes of it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Scribe:
         self.begun: list[tuple[float, Recording]] = []
         """When each recording came, on the monotonic clock."""
         self.cancelled: list[str] = []
-        """The urgency of each that nobody waited for."""
+        """The urgency of each that no one waited for."""
 
     async def transcribe(self, recording: Recording, *, on_progress: OnProgress | None = None) -> Transcript:
         self.begun.append((self._clock.monotonic(), recording))
@@ -78,7 +78,7 @@ class Scribe:
 
 @dataclass(slots=True)
 class Notes:
-    """Who is told, and writes it down."""
+    """Receives notifications and records them."""
 
     events: list[str] = field(default_factory=list)
     """`started`, `ended`, and `dropped:` with the reason."""

@@ -48,7 +48,7 @@ def note(pcm: bytes, kind: str) -> bytes:
             stream.bit_rate = wanted.bit_rate
         frame = av.AudioFrame.from_ndarray(np.frombuffer(pcm, np.int16).reshape(1, -1), "s16", "mono")
         frame.sample_rate = _SPEECH_HZ
-        # The encoder takes frames of its own format and size.
+        # The encoder takes frames in its own format and size.
         size = _frame_size(stream)
         encoder = stream.codec_context
         resampler = av.AudioResampler(encoder.format, "mono", wanted.rate, frame_size=size)

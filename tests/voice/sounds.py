@@ -1,4 +1,4 @@
-"""Sounds in which nobody speaks, speech in noise, and speech cut and joined: all from fixed seeds.
+"""Sounds in which no one speaks, speech in noise, and speech cut and joined: all from fixed seeds.
 
 Samples are 16 kHz mono: float64 arrays between -1 and 1 inside, 16 bit little endian at the edges.
 """
@@ -73,7 +73,7 @@ WITHOUT_SPEECH: dict[str, Callable[[], bytes]] = {
 def in_noise(pcm: bytes, others: Sequence[bytes], *, snr_db: float, seed: int) -> bytes:
     """Speech under a mixture of white noise and babble: half the power each, `snr_db` below the speech.
 
-    The babble is all of `others` at once, backwards, so that nobody in it says a word.
+    The babble is all of `others` at once, backwards, so that no one in it says a word.
     """
     speech = _wave(pcm)
     babble = sum((_as_long(_wave(other)[::-1], len(speech)) for other in others), np.zeros(len(speech)))
@@ -95,7 +95,7 @@ def joined(parts: Sequence[bytes], *, seed: int) -> bytes:
 
 
 def quiet(seconds: float) -> bytes:
-    """A room in which nobody speaks."""
+    """A room in which no one speaks."""
     return _as_pcm(np.random.default_rng(4).standard_normal(int(seconds * HZ)) * 0.0005)
 
 

@@ -153,11 +153,11 @@ function list(lines, at, depth) {
     items.push(own);
     let next = stop;
     while (next < lines.length && !lines[next].trim()) next += 1;
-    const goesOn = next < lines.length && kindOf(ITEM.exec(lines[next])?.[2] ?? '') === kind;
-    if (goesOn && next > stop) loose = true;
+    const continues = next < lines.length && kindOf(ITEM.exec(lines[next])?.[2] ?? '') === kind;
+    if (continues && next > stop) loose = true;
     if (own.some((line, index) => !line.trim() && index > 0 && index < own.length - 1)) loose = true;
-    end = goesOn ? next : stop;
-    if (!goesOn) break;
+    end = continues ? next : stop;
+    if (!continues) break;
   }
   return { end, build: () => listNode(items, first[2], loose, depth) };
 }

@@ -180,7 +180,7 @@ function approvalContent(item, actions) {
     button.addEventListener('click', () => actions.choose(item, option));
     return button;
   });
-  const answered = choice === EXPIRED ? 'Nobody answered in time' : `Answered: ${choice}`;
+  const answered = choice === EXPIRED ? 'No one answered in time' : `Answered: ${choice}`;
   const ended = el('p', { class: 'meta' }, choice ? answered : 'No longer open');
   const foot = open ? el('div', { class: 'choices', role: 'group', 'aria-label': label }, ...buttons) : ended;
   const limit = open && until > 0 && el('p', { class: 'meta' }, untilWords(until));

@@ -305,7 +305,7 @@ async def _record_answers(loop: RunLoop, answers: Sequence[Answer]) -> None:
         # A failed branch may have ended the others.
         gate = frame.gate if loop.run.frames.get(frame.id) is frame else None
         if gate is not None and gate.expires_at is not None and gate.expires_at <= now:
-            words = f"nobody answered {gate.node} in time"
+            words = f"no one answered {gate.node} in time"
             failure = Failure(node=gate.node, code=GATE_EXPIRED, message=words, permanent=True)
             routes: Routes = routes_after_failure(frame.plan.exits, frame.values)
             await loop.record_route(frame, routes, failure)

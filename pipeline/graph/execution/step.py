@@ -87,7 +87,7 @@ class Step:
         if state == "done":
             return result
         if state == "began" and not repeatable:
-            raise EffectUnknown(f"node {self.node}: {key} was cut off, and nobody knows whether it was done")
+            raise EffectUnknown(f"node {self.node}: {key} was cut off, and it is unknown whether it was done")
         await self._note(key, "began")
         await self.barrier()
         try:

@@ -154,7 +154,7 @@ def head_of(records: Sequence[RawRecord]) -> Head:
         or not all(isinstance(head.get(key), str) for key in ("run", "signature", "entry"))
         or not isinstance(head.get("inputs"), Mapping)
     ):
-        raise RunUnreadable("the first record of the run cannot be read, so the run has to start anew")
+        raise RunUnreadable("the first record of the run cannot be read, so the run has to start again")
     return {
         "run": head["run"],
         "graph": str(head.get("graph", "")),

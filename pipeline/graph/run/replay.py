@@ -55,7 +55,7 @@ def replay(
     if head["signature"] != graph.signature and not force:
         raise GraphChanged(
             f"run {head['run']} was recorded with graph {head['graph']} ({head['signature']}), and this is "
-            f"{graph.name} ({graph.signature}): start it anew, or resume it by force if"
+            f"{graph.name} ({graph.signature}): start it again, or resume it by force if"
             " the change does not matter"
         )
     if (head["entry"] or graph.entry) not in graph.specs:

@@ -92,7 +92,7 @@ def _load_frame(run: Run, frame: Frame, plain: Mapping[str, Any]) -> None:
     run.frames[frame.id] = frame
     status: FrameStatus = plain["status"]
     if plain["node"] not in frame.graph.specs:
-        raise GraphError(f"a snapshot stands at {plain['node']}, which does not exist")
+        raise GraphError(f"a snapshot is at {plain['node']}, which does not exist")
     frame.at(plain["node"]).status = status
     frame.values, frame.inputs = freeze_update(plain["values"]), freeze_update(plain["inputs"])
     frame.consecutive, frame.last, frame.settled = plain["consecutive"], plain["last"], plain["settled"]

@@ -100,7 +100,7 @@ async def test_an_answer_that_comes_later_is_waited_for_at_the_end_of_input() ->
     assert terminal.text == "at last\n"
 
 
-async def test_errors_are_told_in_words_and_counted() -> None:
+async def test_errors_are_reported_in_words_and_counted() -> None:
     async def turn(bot: Bot, item: Inbound) -> None:
         event = ErrorEvent(
             session_id="s", message_id=item.message_id, code="model", message="no model", recoverable=True
@@ -123,7 +123,7 @@ async def test_errors_are_told_in_words_and_counted() -> None:
         (KeyError("secret"), "not sent: something went wrong in the gateway; its log says more\n"),
     ],
 )
-async def test_a_line_that_cannot_be_taken_is_told_and_the_next_one_counts(
+async def test_a_line_that_cannot_be_taken_is_reported_and_the_next_one_counts(
     error: Exception, words: str
 ) -> None:
     async def turn(bot: Bot, item: Inbound) -> None:
@@ -136,7 +136,7 @@ async def test_a_line_that_cannot_be_taken_is_told_and_the_next_one_counts(
     assert len(bot.inbox.items) == 2
 
 
-async def test_a_refusal_and_an_overlong_line_are_told() -> None:
+async def test_a_refusal_and_an_overlong_line_are_reported() -> None:
     terminal = Terminal("x" * 101, "hi")
     bot = Bot(terminal, echo)
     bot.inbox.refuse = "the queue is full"
@@ -215,7 +215,7 @@ async def test_a_voice_file_is_the_first_message_and_its_transcript_is_shown(tmp
     assert (item.voice.handle, item.voice.size, item.voice.channel) == (str(note), 4, "console")
 
 
-async def test_a_missing_voice_file_is_told_in_words(tmp_path: Path) -> None:
+async def test_a_missing_voice_file_is_reported_in_words(tmp_path: Path) -> None:
     terminal = Terminal("hi")
     bot = Bot(terminal, echo, voice_files=(tmp_path / "none.wav", tmp_path))
     await bot.chat()

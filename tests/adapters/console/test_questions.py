@@ -47,7 +47,7 @@ async def test_a_question_is_answered_by_typing_one_of_its_choices() -> None:
     )
 
 
-async def test_a_question_that_nobody_answered_in_time_says_so() -> None:
+async def test_a_question_that_no_one_answered_in_time_says_so() -> None:
     async def turn(bot: Bot, item: Inbound) -> None:
         sender = bot.adapter.sender_for(THREAD)
         ids: dict[str, Any] = {"session_id": "s", "message_id": item.message_id}
@@ -58,7 +58,7 @@ async def test_a_question_that_nobody_answered_in_time_says_so() -> None:
 
     terminal = Terminal("write it")
     await Bot(terminal, turn).chat()
-    assert terminal.text.endswith("\napproval: nobody answered in time\nthen not\n")
+    assert terminal.text.endswith("\napproval: no one answered in time\nthen not\n")
 
 
 def _asked(message_id: str, interaction_id: str = "int_1", words: str = "Send 100?") -> ApprovalRequired:

@@ -55,7 +55,7 @@ class ObservedInbox(MemoryInbox):
 
 @dataclass(slots=True, kw_only=True)
 class Bot:
-    """One adapter with what stands around it."""
+    """One adapter with what is around it."""
 
     fake: FakeDiscord
     adapter: DiscordAdapter

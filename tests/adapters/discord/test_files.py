@@ -70,7 +70,7 @@ async def test_a_redirect_to_elsewhere_is_not_followed(fake: FakeDiscord, bot: B
     assert [call.method for call in fake.calls[before:]] == ["get_message"]
 
 
-async def test_a_deleted_message_is_told_in_words(fake: FakeDiscord, bot: Bot) -> None:
+async def test_a_deleted_message_is_reported_in_words(fake: FakeDiscord, bot: Bot) -> None:
     async with bot.running():
         ref = await voice_ref(fake, bot)
         fake.world.of(bot.inbox.items[-1].thread.chat)[0].deleted = True
@@ -78,7 +78,7 @@ async def test_a_deleted_message_is_told_in_words(fake: FakeDiscord, bot: Bot) -
             await bot.adapter.download(ref, max_bytes=len(AUDIO))
 
 
-async def test_an_outage_is_waited_for_and_told_in_words(fake: FakeDiscord) -> None:
+async def test_an_outage_is_waited_for_and_reported_in_words(fake: FakeDiscord) -> None:
     bot = bot_for(fake, clock=QuickClock())
     async with bot.running():
         ref = await voice_ref(fake, bot)

@@ -158,7 +158,7 @@ async def test_a_press_that_the_inbox_could_not_take_asks_to_try_again(fake: Fak
 
 
 @pytest.mark.parametrize("custom_id", ["q:xyz:0", "q:0123456789abcdef:-1", "other", "stop "])
-async def test_a_button_of_nobody_is_answered_and_does_nothing(
+async def test_a_button_of_no_one_is_answered_and_does_nothing(
     fake: FakeDiscord, bot: Bot, custom_id: str
 ) -> None:
     ada = fake.person("ada")

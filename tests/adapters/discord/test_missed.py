@@ -18,7 +18,7 @@ async def test_the_first_message_of_a_listed_person_is_found_though_the_bot_was_
         await fake.until(lambda: bool(bot.inbox.items))
         await fake.say(fake.private_chat(ada), ada, "ah")
         await fake.until(lambda: len(bot.inbox.items) == 2)
-    assert bot.inbox.texts() == ["anybody there?", "ah"], "eve is on no list, and nobody tells of her chat"
+    assert bot.inbox.texts() == ["anybody there?", "ah"], "eve is on no list, and no one tells of her chat"
 
 
 async def test_a_listed_room_is_read_from_where_the_bot_was_last_heard(fake: FakeDiscord) -> None:

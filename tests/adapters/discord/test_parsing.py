@@ -145,7 +145,7 @@ MESSAGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     ),
     ("another bot's command", message("/start"), {"text": "/start"}),
     ("words after a command", message("/stop it"), {"text": "/stop it"}),
-    ("a command to nobody in a room", in_room("/stop"), {"text": "/stop", "addressed": False}),
+    ("a command to no one in a room", in_room("/stop"), {"text": "/stop", "addressed": False}),
     ("a command below a file", message("/stop", attachments=[attachment()]), {"text": "/stop"}),
     ("half a surrogate pair", message("a\ud800b"), {"text": "a\ufffdb"}),
     ("mentions of a wrong shape", message("hi", mentions={"a": 1}), {"text": "hi"}),
@@ -208,7 +208,7 @@ NOTHING: list[tuple[str, str, object]] = [
     ("an option below zero", "INTERACTION_CREATE", press(f"q:{HANDLE}:-1")),
     ("a custom id that is a list", "INTERACTION_CREATE", press(["stop"])),
     ("a press by a bot", "INTERACTION_CREATE", press("stop", user=user(bot=True))),
-    ("a press by nobody", "INTERACTION_CREATE", press("stop", user=None)),
+    ("a press by no one", "INTERACTION_CREATE", press("stop", user=None)),
     ("a foreign slash command", "INTERACTION_CREATE", slash("ban")),
     ("a name that is a number", "INTERACTION_CREATE", slash(1)),
     ("an autocompletion", "INTERACTION_CREATE", slash("stop", type=4)),
@@ -279,7 +279,7 @@ def test_a_press_is_an_answer_with_the_place_of_its_option() -> None:
     assert (item.interaction_id, item.option, item.choice) == (HANDLE, 12, "")
 
 
-def test_an_edit_is_a_message_of_its_own() -> None:
+def test_an_edit_is_a_separate_message() -> None:
     item = heard(message("better", edited_timestamp=EDITED), "MESSAGE_UPDATE")
 
     assert (item.native_id, item.text, item.edited) == (f"{ID}:e{EDITED}", "better", True)

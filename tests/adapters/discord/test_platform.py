@@ -1,4 +1,4 @@
-"""The fake Discord itself, through a plain discord.py client: what the adapter's tests stand on."""
+"""The fake Discord itself, through a plain discord.py client: what the adapter's tests use."""
 
 from __future__ import annotations
 

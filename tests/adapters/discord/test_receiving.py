@@ -48,7 +48,7 @@ async def test_the_role_of_the_bots_name_is_a_mention_too(fake: FakeDiscord, bot
     assert (item.text, item.addressed) == ("hello", True)
 
 
-async def test_a_server_that_discord_py_cannot_read_keeps_nobody_from_being_heard(
+async def test_a_server_that_discord_py_cannot_read_keeps_no_one_from_being_heard(
     fake: FakeDiscord, bot: Bot
 ) -> None:
     ada = fake.person("ada")
@@ -75,7 +75,7 @@ async def test_own_messages_other_bots_and_webhooks_are_not_heard(fake: FakeDisc
     assert bot.inbox.texts() == ["last"]
 
 
-async def test_one_chat_is_handed_over_in_order_and_one_at_a_time_while_others_go_on(
+async def test_one_chat_is_handed_over_in_order_and_one_at_a_time_while_others_continue(
     fake: FakeDiscord, bot: Bot
 ) -> None:
     ada, bob = fake.person("ada"), fake.person("bob")
@@ -267,7 +267,7 @@ async def test_what_was_heard_and_not_accepted_is_fetched_by_the_next_run_of_the
     assert bot.inbox.texts() == ["first"]
 
 
-async def test_a_chat_that_cannot_be_read_back_goes_on_with_what_is_new(fake: FakeDiscord, bot: Bot) -> None:
+async def test_a_chat_that_cannot_be_read_back_continues_with_new_ones(fake: FakeDiscord, bot: Bot) -> None:
     ada, bob = fake.person("ada"), fake.person("bob")
     chat = fake.private_chat(ada)
     gone = thread(fake.private_chat(bob))
@@ -282,7 +282,7 @@ async def test_a_chat_that_cannot_be_read_back_goes_on_with_what_is_new(fake: Fa
     assert bot.inbox.texts() == ["new"]
 
 
-async def test_edits_are_asked_anew_and_link_previews_are_not(fake: FakeDiscord, bot: Bot) -> None:
+async def test_edits_are_asked_again_and_link_previews_are_not(fake: FakeDiscord, bot: Bot) -> None:
     ada = fake.person("ada")
     chat = fake.private_chat(ada)
     async with bot.running():
@@ -360,9 +360,9 @@ async def test_a_cancelled_adapter_leaves_no_task_no_thread_and_no_socket(
     assert bot.inbox.items == []
 
 
-async def test_a_cancellation_as_the_connection_stands_ends_the_run(fake: FakeDiscord, bot: Bot) -> None:
+async def test_a_cancellation_as_the_connection_opens_ends_the_run(fake: FakeDiscord, bot: Bot) -> None:
     # discord.py connects inside asyncio.wait_for, which on Python 3.11 swallows a cancellation that comes
-    # when its work has just been done. Later Pythons have no such work of its own task to wait for.
+    # when its work has just been done. Later Pythons have no such work for the task to wait for.
     async with asyncio.TaskGroup() as tasks:
         run = tasks.create_task(bot.adapter.run(bot.inbox))
         while not fake.gateway.identifies and not (connecting := _connecting()):  # noqa: ASYNC110 - no event tells that a task has begun

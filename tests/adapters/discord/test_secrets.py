@@ -48,8 +48,9 @@ async def test_no_token_is_written_anywhere(
             errors.append(error)
 
     assert len(errors) == 5
-    told = caplog.text + "".join("".join(traceback.format_exception(error)) for error in errors)
-    told += "".join(bot.adapter.classify(error).message for error in errors if isinstance(error, Exception))
+    reported = caplog.text + "".join("".join(traceback.format_exception(error)) for error in errors)
+    shown = [bot.adapter.classify(error).message for error in errors if isinstance(error, Exception)]
+    reported += "".join(shown)
     secrets = [fake.token, *(one.token for one in fake.interactions.all())]
     assert len(secrets) == 3
-    assert [secret for secret in secrets if secret in told] == []
+    assert [secret for secret in secrets if secret in reported] == []

@@ -65,7 +65,7 @@ async def test_one_call_is_one_request_also_for_5xx(fake: FakeDiscord, bot: Bot)
     assert [call.status for call in fake.calls if call.method == "create_message"] == [500]
 
 
-async def test_a_429_is_told_at_once_with_its_wait(fake: FakeDiscord, bot: Bot) -> None:
+async def test_a_429_is_reported_at_once_with_its_wait(fake: FakeDiscord, bot: Bot) -> None:
     chat = fake.private_chat(fake.person("ada"))
     fake.faults.script.append(Fault(method="create_message", kind="rate_limit", retry_after_s=7.5))
     async with bot.running():

@@ -1,6 +1,6 @@
 """The examples in tests/data/markdown: every section of CommonMark, tables, strikethrough, and chat.
 
-One example a line: ⏎ stands for a line end and → for a tab.
+One example a line: ⏎ represents a line end and → for a tab.
 """
 
 from __future__ import annotations

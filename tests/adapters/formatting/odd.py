@@ -144,7 +144,7 @@ def odd_strings() -> list[str]:
 
 
 def exfiltrations() -> list[str]:
-    """240 ways to make a reader, or a program that loads previews, visit an address with a secret in it."""
+    """240 forms that make a reader, or a program that loads previews, visit an address with a secret."""
     shapes = ("[{0}]({1})", "![{0}]({1})", "[{0}][x]\n\n[x]: {1}", "<{1}> {0}")
     return [
         shape.format(label, target) for label, target, shape in product(_LINK_LABELS, _LINK_TARGETS, shapes)

@@ -34,12 +34,12 @@ def slack_reading(text: str) -> str:
 
 
 def without_marks(text: str) -> str:
-    """For comparing with Slack, where a literal mark and a mark cannot be told apart by reading."""
+    """For comparing with Slack, where a literal mark and a mark cannot be distinguished by reading."""
     return re.sub(r"[*_~`¦|]", "", text)
 
 
 def squeezed(text: str) -> str:
-    """Without whitespace, what stands before quoted lines and items, and the ways to write one address."""
+    """Without whitespace, what is before quoted lines and items, and the forms of one address."""
     lines = [re.sub(r"^(?:> )?\s*(?:[-•](?: |$))*", "", line) for line in text.split("\n")]
     return unquote(re.sub(r"[\s>•/]|\u200b", "", "".join(lines)))
 

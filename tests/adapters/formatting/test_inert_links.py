@@ -21,7 +21,7 @@ from tests.adapters.formatting.odd import exfiltrations
 SECRET = "s3cr3t"
 
 
-def _nobody(_host: str) -> bool:
+def _no_one(_host: str) -> bool:
     return False
 
 
@@ -68,7 +68,7 @@ ATTACKS = (
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_no_address_is_left_to_press_or_to_read_data_from_and_the_host_is_named(attack: str) -> None:
-    shown = inert(attack, _nobody)
+    shown = inert(attack, _no_one)
     html = render_html(shown)
     assert "<a " not in html
     assert list(named_hosts(_bare(html))) == []
@@ -98,7 +98,7 @@ def test_beside_a_foreign_link_the_rest_keeps_its_form() -> None:
 
 
 def test_what_is_written_reads_back_as_the_same_words() -> None:
-    # A mark that cannot stand where it is shows as the character it is; the words are the same.
+    # A mark that cannot be where it is shows as the character it is; the words are the same.
     marks = str.maketrans("", "", "*~_\\ \n\t\u00a0")
     different = [
         sample
@@ -110,7 +110,7 @@ def test_what_is_written_reads_back_as_the_same_words() -> None:
 
 def test_no_known_exfiltration_leaves_a_link() -> None:
     for attack in exfiltrations():
-        html = render_html(inert(attack, _nobody))
+        html = render_html(inert(attack, _no_one))
         assert "<a " not in html, attack
         assert list(named_hosts(_bare(html))) == [], attack
 
@@ -139,15 +139,15 @@ WORDS = ["\n", "\n\n", " ", "a", "|", "---", "1. ", "- ", "[1]: ", "```", ":", "
 @settings(max_examples=400, deadline=None)
 @given(st.lists(st.sampled_from([*MARKS, *WORDS]), max_size=14).map("".join))
 def test_no_mix_of_markup_leaves_a_link(text: str) -> None:
-    shown = inert(text, _nobody)
+    shown = inert(text, _no_one)
     html = render_html(shown)
     assert "<a " not in html
     assert list(named_hosts(_bare(html))) == []
-    alone = inert(text, _nobody, rewrite=True)
+    alone = inert(text, _no_one, rewrite=True)
     assert "<a " not in render_html(f"{alone}\n\n[a]: https://evil.test\n[1]: https://evil.test")
 
 
 def test_a_long_text_is_made_inert_in_linear_time() -> None:
     # Quadratic work over half a million characters would take hours, not be a second slower.
-    assert "evil" not in inert("a." * 250_000, _nobody)
-    assert len(inert("a" * 500_000, _nobody)) == 500_000
+    assert "evil" not in inert("a." * 250_000, _no_one)
+    assert len(inert("a" * 500_000, _no_one)) == 500_000

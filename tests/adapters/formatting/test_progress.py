@@ -151,7 +151,7 @@ def test_a_scale_that_contradicts_itself_ends_in_an_error_and_not_never(spans: t
         split([Row(spans), Row(spans)], limit=200, scale=_Unbounded())
 
 
-def test_a_rendering_that_fails_gives_what_stands_in_its_place() -> None:
+def test_a_rendering_that_fails_gives_what_is_in_its_place() -> None:
     def fails() -> str:
         raise RecursionError
 

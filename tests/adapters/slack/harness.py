@@ -80,7 +80,7 @@ class Running:
 
 @asynccontextmanager
 async def running(slack: FakeSlack, *, clock: Clock | None = None, **changes: Any) -> AsyncIterator[Running]:
-    """The adapter runs inside the block, over Socket Mode, or over HTTP on a server of its own."""
+    """The adapter runs inside the block, over Socket Mode, or over HTTP on a separate server."""
     inbox = Inbox()
     adapter = SlackAdapter(settings_for(slack, **changes), clock or SystemClock())
     app = web.Application()

@@ -36,7 +36,7 @@ def calls(live: Running, method: str) -> int:
 
 
 @pytest.mark.parametrize("by_edit", [False, True])
-async def test_the_reaction_stands_until_the_answer_is_posted_or_edited_in(
+async def test_the_reaction_stays_until_the_answer_is_posted_or_edited_in(
     live: Running, by_edit: bool
 ) -> None:
     place, ts = await said(live)

@@ -183,7 +183,7 @@ async def test_over_a_socket_a_mention_comes_twice_and_what_is_not_acked_comes_a
     assert slack.delivery.given_up == []
 
 
-async def test_an_event_that_nobody_acknowledges_is_given_up_after_three_retries(
+async def test_an_event_that_no_one_acknowledges_is_given_up_after_three_retries(
     slack: FakeSlack, client: AsyncWebClient
 ) -> None:
     slack.delivery.ack_deadline_s = 0.02

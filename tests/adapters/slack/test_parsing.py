@@ -1,4 +1,4 @@
-"""The parsers on payloads as Slack sends them, and on payloads as nobody should."""
+"""The parsers on payloads as Slack sends them, and on payloads as no one should."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ async def test_chatter_is_not_addressed_and_a_reply_to_the_bot_is(live: Running)
     assert not message.addressed
 
 
-async def test_edits_ask_anew_and_link_previews_do_not(live: Running) -> None:
+async def test_edits_ask_again_and_link_previews_do_not(live: Running) -> None:
     ann = live.slack.person("ann")
     native_id = await live.slack.say(live.slack.private_chat(ann), ann, "helo")
     await live.slack.edit(native_id, "helo")
@@ -240,7 +240,7 @@ async def test_a_command_can_be_typed_as_text(live: Running, text: str) -> None:
     assert [type(item) for item in live.inbox.items] == [SessionCommand, SessionCommand]
 
 
-async def test_an_event_of_a_kind_nobody_knows_is_acknowledged_and_forgotten(live: Running) -> None:
+async def test_an_event_of_a_kind_no_one_knows_is_acknowledged_and_forgotten(live: Running) -> None:
     for inner in ({"type": "reaction_added"}, {"type": "message", "subtype": "channel_join"}, {"no": "type"}):
         live.slack.delivery.offer("events_api", live.slack.workspace.event(inner))
     await live.heard_all()

@@ -103,7 +103,7 @@ async def test_refused_formatting_is_tried_once_in_plain_words(live: Running) ->
     assert live.slack.bot_texts(dm(live)) == ["bold & <b>"]
 
 
-async def test_a_wait_is_obeyed_by_whoever_reads_it(live: Running) -> None:
+async def test_a_wait_is_obeyed_by_the_caller_who_reads_it(live: Running) -> None:
     live.slack.faults.script.append(Fault(method="chat.postMessage", kind="rate_limit", retry_after_s=7))
     limited = await failure(live)
     assert (limited.kind, limited.retry_after_s, limited.maybe_delivered) == ("rate_limit", 7.0, False)
@@ -117,7 +117,7 @@ async def test_an_answer_that_never_came_may_have_been_a_yes(live: Running, kind
     assert (found.kind, found.maybe_delivered) == ("transient", True)
 
 
-async def test_where_nobody_listens_nothing_was_sent() -> None:
+async def test_where_no_one_listens_nothing_was_sent() -> None:
     async with FakeSlack() as slack:
         settings = settings_for(slack)
         place = slack.private_chat(slack.person("ann"))

@@ -57,5 +57,5 @@ async def test_words_for_the_presser_alone_show_no_preview_of_their_links() -> N
         )
         await slack.press(place, ann, await ask(live, place.chat), "No")
         await live.until(lambda: any(call.method == "response_url" for call in slack.calls))
-        told = next(call.payload for call in slack.calls if call.method == "response_url")
-        assert (told.get("unfurl_links"), told.get("unfurl_media")) == (False, False)
+        reported = next(call.payload for call in slack.calls if call.method == "response_url")
+        assert (reported.get("unfurl_links"), reported.get("unfurl_media")) == (False, False)

@@ -105,7 +105,7 @@ async def test_where_streams_are_unknown_they_are_tried_once(thread: Thread) -> 
 
 
 @pytest.mark.parametrize("kind", ["drop", "error_before", "error_after"])
-async def test_a_stream_that_breaks_in_the_middle_goes_on_as_edits_and_loses_nothing(
+async def test_a_stream_that_breaks_in_the_middle_continues_as_edits_and_loses_nothing(
     thread: Thread, kind: FaultKind
 ) -> None:
     view = thread.view()
@@ -118,7 +118,7 @@ async def test_a_stream_that_breaks_in_the_middle_goes_on_as_edits_and_loses_not
     assert thread.texts() == ["One two three four five"]
 
 
-async def test_a_stream_that_slack_ended_goes_on_as_edits(thread: Thread) -> None:
+async def test_a_stream_that_slack_ended_continues_as_edits(thread: Thread) -> None:
     view = thread.view()
     await grow(view, "One")
     thread.live.slack.workspace.messages[-1].streaming = False

@@ -86,7 +86,7 @@ async def test_a_thousand_forged_stale_replayed_and_malformed_requests_come_to_n
 def _hostile(
     live: Running, number: int, chance: random.Random, good: bytes, stamp: dict[str, str]
 ) -> tuple[bytes, Headers]:
-    """One of fourteen ways to be wrong, by turns."""
+    """One of fourteen errors, by turns."""
     secret, now = live.slack.signing_secret, SystemClock().now()
     body = event_body(live, f"hostile {number}")
     right = signed(body, secret)
@@ -94,7 +94,7 @@ def _hostile(
     garbage = chance.randbytes(50)
     foreign = event_body(live, "other team", team_id="T9", authorizations=[])
     second = ("X-Slack-Signature", "v0=" + "0" * 64)
-    ways: list[tuple[bytes, Headers]] = [
+    errors: list[tuple[bytes, Headers]] = [
         (body, JSON),
         (body, {**JSON, **signed(body, secrets_like(chance))}),
         (body, {**JSON, **signed(body, secret, at=now - 301 - chance.random() * 1e6)}),
@@ -110,7 +110,7 @@ def _hostile(
         (garbage, {**JSON, **signed(garbage, secret)}),
         (foreign, {**JSON, **signed(foreign, secret)}),
     ]
-    return ways[number % len(ways)]
+    return errors[number % len(errors)]
 
 
 def secrets_like(chance: random.Random) -> str:

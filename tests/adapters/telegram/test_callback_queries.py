@@ -1,4 +1,4 @@
-"""Buttons: what the presser is told, and when the buttons go."""
+"""Buttons: what the presser sees, and when the buttons go."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_another_question_of_the_same_message_keeps_its_buttons() -> None:
         ("This question has already been answered.", 0),
     ],
 )
-async def test_a_refused_press_is_told_why_and_closed_questions_lose_their_buttons(
+async def test_a_refused_press_gets_the_reason_and_closed_questions_lose_their_buttons(
     words: str, left: int
 ) -> None:
     async with running() as harness:
@@ -75,7 +75,7 @@ async def test_a_refused_press_is_told_why_and_closed_questions_lose_their_butto
         await harness.fake.until(lambda: len(buttons(harness)) == left)
 
 
-async def test_a_button_that_nobody_knows_is_answered() -> None:
+async def test_a_button_that_no_one_knows_is_answered() -> None:
     async with running() as harness:
         native_id = await ask(harness, "a")
         stored = harness.fake.state.find(int(harness.place.chat), int(native_id))

@@ -232,7 +232,7 @@ async def test_a_press_shows_the_words_of_the_answer() -> None:
         assert await press == "noted"
 
 
-async def test_files_go_both_ways() -> None:
+async def test_files_go_in_both_directions() -> None:
     async with talking() as (fake, bot, ann, place):
         await bot.send_document(int(ann.id), b"# long", filename="answer.md", caption="the rest")
         assert fake.visible(place)[-1].file_name == "answer.md"

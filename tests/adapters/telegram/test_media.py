@@ -65,7 +65,7 @@ async def test_what_is_gone_or_of_another_channel_is_unavailable_in_words() -> N
             await harness.adapter.download(ref("file", channel="slack"), max_bytes=100)
 
 
-async def test_a_server_that_is_not_there_is_told_without_the_token() -> None:
+async def test_a_server_that_is_not_there_is_reported_without_the_token() -> None:
     token = "1:" + "x" * 35
     settings = TelegramSettings(token=lambda: token, api_base="http://127.0.0.1:1")
     with pytest.raises(MediaUnavailable, match=r"from Telegram\. Please send it again later") as caught:

@@ -1,4 +1,4 @@
-"""A message that Telegram made and did not confirm is found by an edit, and nobody else's is taken for it."""
+"""A message that Telegram made and did not confirm is found by an edit, and no one else's is taken for it."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ async def test_what_this_process_has_posted_before_is_left_alone() -> None:
         assert harness.fake.bot_texts(harness.place)[:2] == ["An earlier answer", "The answer"]
 
 
-async def test_where_too_many_messages_may_be_it_nobody_guesses() -> None:
+async def test_where_too_many_messages_may_be_it_no_one_guesses() -> None:
     async with idle() as harness:
         part, repeat = _part(harness, "The answer"), str(MOST_TRIED + 102)
         with pytest.raises(InvalidInput):

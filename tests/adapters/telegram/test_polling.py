@@ -72,7 +72,7 @@ async def test_nothing_is_confirmed_before_the_inbox_has_it() -> None:
         task.cancel()
 
 
-async def test_a_failed_write_is_asked_for_again_in_order_while_other_chats_go_on() -> None:
+async def test_a_failed_write_is_asked_for_again_in_order_while_other_chats_continue() -> None:
     failures = iter([True, True, False])
     clock = ManualClock()
     async with idle(clock=clock) as harness, asyncio.TaskGroup() as group:
@@ -92,7 +92,7 @@ async def test_a_failed_write_is_asked_for_again_in_order_while_other_chats_go_o
         task.cancel()
 
 
-async def test_an_update_that_can_never_be_stored_holds_nobody_up() -> None:
+async def test_an_update_that_can_never_be_stored_holds_no_one_up() -> None:
     def answer(item: Inbound) -> Acceptance:
         if isinstance(item, InboundMessage) and item.text == "bad":
             raise InvalidInput("no")
@@ -129,7 +129,7 @@ async def test_each_chat_keeps_its_order_under_redelivery() -> None:
             assert texts == [f"{number}" for number in range(index, 120, 3)]
 
 
-async def test_a_second_process_is_named_in_words_and_polling_goes_on() -> None:
+async def test_a_second_process_is_named_in_words_and_polling_continues() -> None:
     clock = ManualClock()
     async with idle(clock=clock) as harness, asyncio.TaskGroup() as group, aiohttp.ClientSession() as session:
         url = f"{harness.fake.api_base}/bot{harness.fake.token}/getUpdates"

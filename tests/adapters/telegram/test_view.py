@@ -100,14 +100,14 @@ async def test_a_room_sees_one_message_that_grows_and_becomes_the_answer() -> No
         assert (final.text, final.buttons) == ("The answer is 42.", ())
 
 
-async def test_a_preview_goes_on_with_the_message_that_an_earlier_attempt_left() -> None:
+async def test_a_preview_continues_with_the_message_that_an_earlier_attempt_left() -> None:
     async with idle() as harness:
         (part,) = harness.adapter.render(Outgoing(text="…"))
         receipt = await harness.adapter.post(harness.thread(), part, key="m_1:0")
         view = view_of(harness, native_id=receipt.native_id)
-        await view.show(growing("going on"))
+        await view.show(growing("continuing"))
         (shown,) = harness.fake.visible(harness.place)
-        assert (shown.native_id, shown.text) == (receipt.native_id, "going on")
+        assert (shown.native_id, shown.text) == (receipt.native_id, "continuing")
 
 
 async def test_a_server_without_drafts_gets_edits_from_then_on() -> None:

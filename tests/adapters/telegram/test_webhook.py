@@ -171,8 +171,8 @@ async def test_a_stranger_is_turned_away_before_the_body_is_read() -> None:
 
 async def test_a_body_that_is_too_large_is_refused_whether_it_says_so_or_not() -> None:
     async with hooked() as hook:
-        told = f"Content-Length: {MAX_BODY + 1}\r\n{SECRET_HEADER}: {SECRET}\r\n\r\n"
-        assert b"413" in await raw(hook, told)
+        reported = f"Content-Length: {MAX_BODY + 1}\r\n{SECRET_HEADER}: {SECRET}\r\n\r\n"
+        assert b"413" in await raw(hook, reported)
         chunks = f"Transfer-Encoding: chunked\r\n{SECRET_HEADER}: {SECRET}\r\n\r\n"
         chunks += ("10000\r\n" + " " * 65_536 + "\r\n") * 17
         assert b"413" in await raw(hook, chunks)
@@ -201,7 +201,7 @@ async def test_while_nothing_receives_telegram_keeps_its_updates() -> None:
         assert hook.inbox.items == []
 
 
-async def test_a_webhook_that_somebody_took_is_set_again_and_a_new_secret_is_told() -> None:
+async def test_a_webhook_that_somebody_took_is_set_again_and_a_new_secret_is_reported() -> None:
     async with hooked() as hook:
         updates = hook.fake.state.updates
         updates.webhook = {"url": "https://elsewhere.example/", "secret": ""}

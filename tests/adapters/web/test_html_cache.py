@@ -1,4 +1,4 @@
-"""Answers as HTML: which frames carry it, that it is made once, and that a faulty renderer harms nobody."""
+"""Answers as HTML: which frames carry it, that it is made once, and that a faulty renderer harms no one."""
 
 from __future__ import annotations
 

@@ -144,8 +144,8 @@ async def test_an_answer_in_progress_is_given_to_a_newcomer_with_its_open_questi
     assert frames[2]["event"]["interaction_id"] == "int_1"
     assert frames[2]["event"]["timeout_s"] == 40.0, "what is left, and not what there was"
     assert [frame["event"]["offset"] for frame in live] == [7]
-    told = [frame["event"]["type"] for frame in answered if frame["type"] == "event"]
-    assert told == ["approval_required", "approval_resolved"]
+    reported = [frame["event"]["type"] for frame in answered if frame["type"] == "event"]
+    assert reported == ["approval_required", "approval_resolved"]
     assert [frame["type"] for frame in later] == ["welcome", "ready"]
 
 
@@ -198,17 +198,17 @@ async def test_an_answer_that_is_in_the_history_has_no_snapshot_although_its_eve
 
 
 class _SlowTimeline(MemoryTimeline):
-    """Reads the log, then keeps its reader waiting, while the world goes on."""
+    """Reads the log, then keeps its reader waiting, while the world continues."""
 
     def __init__(self) -> None:
         super().__init__()
         self.read = asyncio.Event()
-        self.go_on = asyncio.Event()
+        self.proceed = asyncio.Event()
 
     async def entries(self, thread: ThreadKey, *, after: int, limit: int) -> tuple[TimelineEntry, ...]:
         found = await super().entries(thread, after=after, limit=limit)
         self.read.set()
-        await self.go_on.wait()
+        await self.proceed.wait()
         return found
 
 
@@ -227,7 +227,7 @@ async def test_what_happens_while_the_history_is_read_is_neither_lost_nor_double
         harness.adapter.entry_recorded(THREAD, line(3, "m_2", "user", "two"))
         await sender.send_event(TurnStarted(session_id="ses_1", message_id="m_2"))
         await sender.send_event(token("m_2", "second", 0))
-        timeline.go_on.set()
+        timeline.proceed.set()
         frames = await page.hear_until("ready")
         live = await page.ping()
         await sender.send_event(token("m_2", " answer", 6))
@@ -278,7 +278,7 @@ async def test_a_reply_without_a_reader_has_a_receipt_and_waits_in_the_log(tmp_p
 
 
 class _SleepingReader:
-    """A raw WebSocket client with a tiny receive buffer that reads only when told."""
+    """A raw WebSocket client with a tiny receive buffer that reads only on request."""
 
     def __init__(self, harness: WebHarness) -> None:
         assert harness.server is not None

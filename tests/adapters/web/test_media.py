@@ -1,4 +1,4 @@
-"""The media inbox: durable, private, and blind to everything that is not a handle of its own."""
+"""The media inbox: durable, private, and blind to everything that is not one of its handles."""
 
 from __future__ import annotations
 

@@ -78,13 +78,13 @@ async def test_sound_reaches_the_stream_in_order_and_what_is_heard_comes_back(
         assert await page.ping() == []
         for event in events:
             live.stream.on_event(event)
-        told = await page.ping()
+        reported = await page.ping()
         stream = live.stream
     assert stream.heard == [b"\x01\x00", b"\x02\x00" * 16_000]
     assert (stream.thread, stream.author, stream.hands_free) == (thread_of(CHAT), OWNER, hands_free)
-    assert [frame["type"] for frame in told] == ["live"] * 5
-    assert told[1]["event"] == {"type": "speech_partial", "utterance": 1, "text": "hi", "stable_chars": 0}
-    assert told[3]["event"]["message_id"] == "m_1"
+    assert [frame["type"] for frame in reported] == ["live"] * 5
+    assert reported[1]["event"] == {"type": "speech_partial", "utterance": 1, "text": "hi", "stable_chars": 0}
+    assert reported[3]["event"]["message_id"] == "m_1"
 
 
 async def test_sound_that_arrives_while_recognition_starts_is_not_lost(tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ async def test_stopping_gives_the_last_words_first_and_another_start_listens_aga
         assert len(live.streams) == 2
 
 
-async def test_a_second_start_is_refused_and_the_first_goes_on(tmp_path: Path) -> None:
+async def test_a_second_start_is_refused_and_the_first_continues(tmp_path: Path) -> None:
     async with listening(tmp_path) as (page, live, _):
         await page.say(type="live_start", client_id="l2", hands_free=False)
         problem = await page.hear()
@@ -154,7 +154,7 @@ async def test_without_a_microphone_there_is_nothing_to_end(tmp_path: Path, kind
 
 
 @pytest.mark.parametrize("sound", [b"", b"\x01", b"\x01" * 999, b"\x01\x02" * 16_001])
-async def test_a_frame_that_is_no_sound_is_left_out_and_told(tmp_path: Path, sound: bytes) -> None:
+async def test_a_frame_that_is_no_sound_is_left_out_and_reported(tmp_path: Path, sound: bytes) -> None:
     async with listening(tmp_path) as (page, live, _):
         await page.socket.send_bytes(sound)
         problem = await page.hear()
@@ -204,7 +204,7 @@ async def test_a_page_that_was_held_up_may_catch_up(tmp_path: Path) -> None:
         assert len(live.stream.heard) == 30 * 4
 
 
-async def test_where_nobody_can_listen_the_person_is_told_why(tmp_path: Path) -> None:
+async def test_where_no_one_can_listen_the_person_is_informed_why(tmp_path: Path) -> None:
     live = ScriptedLive()
     live.error = MediaUnavailable("too many people speak just now; try again in a minute")
     harness = WebHarness(tmp_path)

@@ -15,7 +15,7 @@ from adapters.web.security import security_headers, token_matches
 from pipeline.domain.clock import ManualClock
 from tests.adapters.web.harness import WebHarness, serving
 
-# HOST and PORT stand for the server's own.
+# HOST and PORT represent the server's own.
 FOREIGN_ORIGINS = [
     None,
     "",

@@ -24,7 +24,7 @@ def _fill(harness: WebHarness, chat: str, numbers: range) -> None:
         harness.timeline.add(thread_of(chat), entry)
 
 
-async def test_the_latest_chat_is_the_one_spoken_in_last_whoever_asks(tmp_path: Path) -> None:
+async def test_the_latest_chat_is_the_one_spoken_in_last_for_any_caller(tmp_path: Path) -> None:
     harness = WebHarness(tmp_path)
     _fill(harness, CHAT, range(1, 3))
     _fill(harness, OTHER, range(3, 5))
@@ -43,7 +43,7 @@ async def test_without_any_chat_the_latest_is_a_new_one(tmp_path: Path) -> None:
         assert await first.ping() == []
 
 
-async def test_a_store_that_cannot_name_the_latest_is_told_and_the_client_may_come_back(
+async def test_a_store_that_cannot_name_the_latest_is_reported_and_the_client_may_come_back(
     tmp_path: Path,
 ) -> None:
     harness = WebHarness(tmp_path)
@@ -71,7 +71,7 @@ async def test_a_long_history_is_read_backwards_on_request(tmp_path: Path) -> No
         assert (read, before) == ([[4, 5, 6, 7], [1, 2, 3]], 0)
 
 
-async def test_a_client_that_has_the_history_is_not_told_of_earlier_lines(tmp_path: Path) -> None:
+async def test_a_client_that_has_the_history_is_not_reported_of_earlier_lines(tmp_path: Path) -> None:
     harness = WebHarness(tmp_path, history_entries=3)
     _fill(harness, CHAT, range(1, 11))
     async with serving(harness) as browser:
@@ -79,7 +79,7 @@ async def test_a_client_that_has_the_history_is_not_told_of_earlier_lines(tmp_pa
         assert frames[-1] == {"type": "ready", "earlier": 0}
 
 
-async def test_the_chats_are_listed_and_one_that_fails_is_told(tmp_path: Path) -> None:
+async def test_the_chats_are_listed_and_one_that_fails_is_reported(tmp_path: Path) -> None:
     harness = WebHarness(tmp_path)
     _fill(harness, CHAT, range(1, 3))
     _fill(harness, OTHER, range(3, 5))

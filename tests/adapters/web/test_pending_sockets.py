@@ -85,7 +85,7 @@ async def test_before_the_gateway_receives_hello_is_answered_unavailable(tmp_pat
 @pytest.mark.parametrize(
     ("error", "code"), [(StorageError("read error"), "unavailable"), (KeyError("x"), "internal")]
 )
-async def test_an_unreadable_history_is_told_and_the_client_may_come_back(
+async def test_an_unreadable_history_is_reported_and_the_client_may_come_back(
     tmp_path: Path, error: Exception, code: str
 ) -> None:
     harness = WebHarness(tmp_path)

@@ -97,7 +97,7 @@ async def test_without_a_voice_it_says_so(tmp_path: Path) -> None:
     assert (problem["code"], problem["client_id"]) == ("speech_disabled", "s1")
 
 
-async def test_one_answer_at_a_time_and_other_frames_go_on(tmp_path: Path) -> None:
+async def test_one_answer_at_a_time_and_other_frames_continue(tmp_path: Path) -> None:
     async with reading(tmp_path) as (page, voice, _):
         voice.gate.clear()
         await page.say(type="speak", client_id="s1", entry_id=2)
@@ -123,7 +123,7 @@ async def test_one_answer_at_a_time_and_other_frames_go_on(tmp_path: Path) -> No
         (RuntimeError("secret"), "internal", "something went wrong"),
     ],
 )
-async def test_what_cannot_be_read_is_told_and_the_next_can(
+async def test_what_cannot_be_read_is_reported_and_the_next_can(
     tmp_path: Path, error: Exception, code: str, words: str
 ) -> None:
     async with reading(tmp_path) as (page, voice, _):

@@ -136,7 +136,7 @@ class FakeGateway:
         await self.event("llm_token", message_id, text=piece, offset=offset)
 
     async def complete(self, message_id: str, content: str, *, html: str | None = None) -> None:
-        """The answer is durable. `html` stands in for what the gateway's renderer makes of it."""
+        """The answer is durable. `html` represents what the gateway's renderer makes of it."""
         self.chats[self.chat].writing.pop(message_id, None)
         html = render_html(content) if html is None else html
         entry = self.write("assistant", content, message_id=message_id, chat=self.chat, html=html)

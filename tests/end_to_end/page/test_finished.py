@@ -169,13 +169,13 @@ async def test_hostile_markdown_is_inert_from_the_renderer_to_the_screen(
     assert all("<script" not in render_html(text).lower() for text in HOSTILE)
 
 
-async def test_a_finished_table_stands_as_the_answer_says(room: Page, gateway: FakeGateway) -> None:
-    table = "| what | how many | where |\n|---|--:|:-:|\n| tea | 12 | desk |"
+async def test_a_finished_table_is_as_the_answer_says(room: Page, gateway: FakeGateway) -> None:
+    table = "| what | how many | where |\n|---|--:|:-:|\n| tea | 12 | shop |"
     await gateway.answer(await ask(room, gateway, "a table"), table)
     cells = entries(room, "assistant").locator("td")
     await expect(cells).to_have_count(3)
-    stands = await cells.evaluate_all("nodes => nodes.map((node) => getComputedStyle(node).textAlign)")
-    assert stands == ["start", "end", "center"]
+    alignments = await cells.evaluate_all("nodes => nodes.map((node) => getComputedStyle(node).textAlign)")
+    assert alignments == ["start", "end", "center"]
 
 
 @pytest.mark.parametrize("finished", [True, False])

@@ -158,7 +158,7 @@ async def test_signing_out_signs_out_every_tab(room: Page, gateway: FakeGateway)
     await expect(room.get_by_test_id("token-input")).to_be_visible()
 
 
-async def test_a_chat_that_the_gateway_does_not_know_is_begun_anew(room: Page, gateway: FakeGateway) -> None:
+async def test_a_chat_that_the_gateway_does_not_know_is_begun_again(room: Page, gateway: FakeGateway) -> None:
     await gateway.answer(await ask(room, gateway, "old"), "Old answer.")
     old = gateway.chat
     gateway.chats.clear()

@@ -100,7 +100,7 @@ async def test_a_keyboard_reader_sees_the_focus(room: Page) -> None:
     seen = set()
     for _ in range(16):
         await room.keyboard.press("Tab")
-        # The field has no ring of its own: the card around it changes its colour.
+        # The field itself has no ring: the card around it changes its colour.
         look = "(node) => [node.id || node.className, getComputedStyle(node).outlineStyle]"
         name, outline = await room.evaluate(f"({look})(document.activeElement)")
         if name:

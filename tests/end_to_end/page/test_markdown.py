@@ -51,7 +51,7 @@ print("<b>")
 
 
 async def show(room: Page, gateway: FakeGateway, text: str) -> Any:
-    """Has the bot answer with `text`, without HTML of its own; gives the answer's prose."""
+    """Has the bot answer with `text`, without its own HTML; gives the answer's prose."""
     await gateway.answer(await ask(room, gateway, "show it"), text, html="")
     row = entries(room, "assistant").last
     await expect(row.get_by_role("button", name="Copy answer")).to_be_visible()
@@ -138,7 +138,7 @@ async def test_hostile_text_is_inert_in_every_role(
 async def test_hostile_text_is_inert_while_it_is_written(
     room: Page, gateway: FakeGateway, watch: Watch
 ) -> None:
-    message = await ask(room, gateway, "go on")
+    message = await ask(room, gateway, "continue")
     await gateway.begin(message)
     for text in HOSTILE:
         half = len(text) // 2
@@ -186,7 +186,7 @@ async def test_hostile_words_from_tools_and_the_gateway_are_inert(room: Page, ga
     ],
     ids=["heading", "code", "closers", "nesting", "brackets"],
 )
-async def test_a_long_row_of_marks_is_drawn_and_the_page_goes_on(
+async def test_a_long_row_of_marks_is_drawn_and_the_page_continues(
     room: Page, gateway: FakeGateway, text: str
 ) -> None:
     prose = await show(room, gateway, text)

@@ -15,12 +15,12 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 async def test_another_browser_with_the_token_shows_the_same_conversation(
     room: Page, gateway: FakeGateway, browser: Browser
 ) -> None:
-    await gateway.answer(await ask(room, gateway, "on my desk"), "Heard at the desk.")
+    await gateway.answer(await ask(room, gateway, "on my phone"), "Heard on the phone.")
     context = await browser.new_context()
     phone = await context.new_page()
     await phone.goto(gateway.origin)
     await sign_in(phone)
-    await expect(entries(phone, "assistant")).to_contain_text("Heard at the desk.")
+    await expect(entries(phone, "assistant")).to_contain_text("Heard on the phone.")
     await send(phone, "on my phone")
     await expect(entries(room, "user").last).to_contain_text("on my phone")
     await context.close()
@@ -98,7 +98,7 @@ async def test_a_link_signs_in_and_its_token_leaves_the_address_at_once(
     await ready(page)
 
 
-async def test_a_link_with_a_wrong_token_costs_nobody_their_own(room: Page, gateway: FakeGateway) -> None:
+async def test_a_link_with_a_wrong_token_costs_no_one_their_own(room: Page, gateway: FakeGateway) -> None:
     await room.evaluate("location.hash = '#token=somebody-elses'")
     await gateway.wait(lambda: gateway.hellos[-1]["token"] == TOKEN and len(gateway.hellos) == 3, "its own")
     await expect(room.get_by_role("alert")).to_contain_text("still signed in")

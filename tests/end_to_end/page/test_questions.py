@@ -42,7 +42,7 @@ async def test_a_paused_run_is_answered_with_the_keyboard_after_a_reload(
         await ready(page)
         await expect(card).to_have_count(1)
         await expect(entries(page, "assistant")).to_have_count(1)
-        # It stands below the line that asks.
+        # It is below the line that asks.
         order = await page.get_by_test_id("entry").evaluate_all("rows => rows.map(row => row.dataset.role)")
         assert order == ["user", "assistant", "approval"]
         group = card.get_by_role("group", name=f"Answer to: {PROMPT}")
@@ -59,13 +59,13 @@ async def test_a_paused_run_is_answered_with_the_keyboard_after_a_reload(
         await expect(card).to_contain_text("Answered: approve")
         await expect(card.get_by_role("button")).to_have_count(0)
         order = await page.get_by_test_id("entry").evaluate_all("rows => rows.map(row => row.dataset.role)")
-        # The answer is a line of its own, and its turn's answer follows.
+        # The answer is a separate line, and its turn's answer follows.
         assert order == ["user", "assistant", "approval", "user", "assistant"]
     assert ledger.lines() == ["prepare", "ask", "act approve"]
     assert [words for words in watch.complaints if "WebSocket connection" not in words] == []
 
 
-async def test_a_refused_answer_is_told_in_words_and_closes_the_question(
+async def test_a_refused_answer_is_reported_in_words_and_closes_the_question(
     room: Page, gateway: FakeGateway
 ) -> None:
     message = await ask(room, gateway, "pay")
@@ -111,12 +111,12 @@ async def test_a_question_that_the_gateway_does_not_name_again_is_closed(
     await expect(entries(room, "approval")).to_contain_text("No longer open")
 
 
-async def test_a_question_that_nobody_answered_in_time_says_so(room: Page, gateway: FakeGateway) -> None:
+async def test_a_question_that_no_one_answered_in_time_says_so(room: Page, gateway: FakeGateway) -> None:
     message = await ask(room, gateway, "pay")
     await gateway.begin(message)
     await gateway.event("approval_required", message, interaction_id="i_1", timeout_s=600.0, **QUESTION)
     card = entries(room, "approval")
     await expect(card.get_by_role("button", name="approve")).to_be_visible()
     await gateway.event("approval_resolved", message, interaction_id="i_1", choice="expired")
-    await expect(card).to_contain_text("Nobody answered in time")
+    await expect(card).to_contain_text("No one answered in time")
     await expect(card).not_to_contain_text("Answered")

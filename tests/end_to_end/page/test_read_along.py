@@ -145,17 +145,17 @@ async def test_off_the_record_nothing_is_read_along(room: Page, gateway: FakeGat
 @pytest_asyncio.fixture(loop_scope="session")
 async def held_back(tmp_path: Path) -> AsyncIterator[tuple[str, str, asyncio.Event, ScriptedSpeaker]]:
     """A whole gateway whose model holds back all but its first sentence: its address, its token, what lets
-    the model go on, and its voice."""
-    go_on = asyncio.Event()
+    the model continue, and its voice."""
+    proceed = asyncio.Event()
     chunks = ("The tide rises ", "twice a day. ", "And ", "then it falls. ", "That is all.")
-    llm = ScriptedLlm([ScriptedAnswer(chunks=chunks, gate=go_on, gate_at=3)])
+    llm = ScriptedLlm([ScriptedAnswer(chunks=chunks, gate=proceed, gate_at=3)])
     speaker = ScriptedSpeaker()
     settings = ("channels.web.enabled=true", f"server.port={free_port()}")
     async with open_gateway(tmp_path, *settings, llm=llm, speaker=speaker) as harness:
         yield (
             harness.gateway.url,
             (tmp_path / "web-token").read_text(encoding="ascii").strip(),
-            go_on,
+            proceed,
             speaker,
         )
 
@@ -163,7 +163,7 @@ async def held_back(tmp_path: Path) -> AsyncIterator[tuple[str, str, asyncio.Eve
 async def test_the_first_sentence_is_heard_while_the_model_still_holds_back_the_rest(
     page: Page, watch: Watch, held_back: tuple[str, str, asyncio.Event, ScriptedSpeaker]
 ) -> None:
-    url, token, go_on, speaker = held_back
+    url, token, proceed, speaker = held_back
     await page.goto(url)
     # With the button held only: hands-free, the real detector may take the microphone's sound for a voice.
     await page.evaluate("localStorage.setItem('parlour.readAloud', 'yes')")
@@ -179,7 +179,7 @@ async def test_the_first_sentence_is_heard_while_the_model_still_holds_back_the_
     await expect(row).to_have_attribute("data-streaming", "true")
     await expect(row).not_to_contain_text("falls")
     assert [call.text for call in speaker.calls] == ["The tide rises twice a day."]
-    go_on.set()
+    proceed.set()
     await expect(row).to_contain_text("That is all.")
     await page.wait_for_function("() => window.played?.length >= 2")
     await expect(words(page)).to_have_text("Hold the microphone to talk")

@@ -62,7 +62,7 @@ async def test_a_long_answer_is_heard_from_its_first_sentence_on_while_the_rest_
     await wait_until_it_plays(room, player)
     handle = await player.element_handle()
     first = await player.evaluate("audio => audio.src")
-    # The rest is late: the player waits for it and goes on.
+    # The rest is late: the player waits for it and continues.
     await room.wait_for_function("audio => audio.ended", arg=handle)
     second = await gateway.received("speak", 2)
     assert (second["part"], second["entry_id"]) == (1, frame["entry_id"])
@@ -119,7 +119,7 @@ async def test_sound_that_comes_after_somebody_spoke_does_not_play(room: Page, g
     assert await row.locator("audio").evaluate("audio => audio.paused && audio.currentTime === 0")
 
 
-async def test_what_cannot_be_read_is_told_and_can_be_asked_again(room: Page, gateway: FakeGateway) -> None:
+async def test_what_cannot_be_read_is_reported_and_can_be_retried(room: Page, gateway: FakeGateway) -> None:
     row = await answered(room, gateway)
     gateway.refusal = lambda _frame: {"code": "speech_unavailable", "message": "There is no voice for it."}
     await row.get_by_role("button", name="Listen to the answer").click()

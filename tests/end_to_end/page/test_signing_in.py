@@ -32,7 +32,7 @@ async def test_a_wrong_token_is_refused_in_words_and_not_kept(page: Page, gatewa
     await sign_in(page)
 
 
-async def test_a_lockout_is_told(page: Page, gateway: FakeGateway) -> None:
+async def test_a_lockout_is_reported(page: Page, gateway: FakeGateway) -> None:
     gateway.locked = True
     await page.goto(gateway.origin)
     await page.get_by_test_id("token-input").fill(TOKEN)
@@ -41,7 +41,7 @@ async def test_a_lockout_is_told(page: Page, gateway: FakeGateway) -> None:
     await expect(page.get_by_test_id("sign-in")).to_be_enabled()
 
 
-async def test_a_gateway_that_is_down_is_told(page: Page, gateway: FakeGateway) -> None:
+async def test_a_gateway_that_is_down_is_reported(page: Page, gateway: FakeGateway) -> None:
     await page.goto(gateway.origin)
     gateway.down = True
     await page.get_by_test_id("token-input").fill(TOKEN)

@@ -1,4 +1,4 @@
-"""Talking live: a real microphone as PCM, what is heard while it is said, and how things stand in words."""
+"""Talking live: a real microphone as PCM, what is heard while it is said, and the state in words."""
 
 from __future__ import annotations
 
@@ -202,15 +202,15 @@ async def test_push_to_talk_works_with_the_keyboard_and_not_while_typing(
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "reported"),
     [("NotAllowedError", "The microphone is blocked."), ("NotFoundError", "No microphone was found.")],
 )
-async def test_a_microphone_that_cannot_be_had_is_told(
-    room: Page, gateway: FakeGateway, name: str, told: str
+async def test_a_microphone_that_cannot_be_had_is_reported(
+    room: Page, gateway: FakeGateway, name: str, reported: str
 ) -> None:
     await room.evaluate(NO_MICROPHONE, name)
     await room.get_by_test_id("talk").click()
-    await expect(room.get_by_role("alert")).to_contain_text(told)
+    await expect(room.get_by_role("alert")).to_contain_text(reported)
     await expect(room.get_by_test_id("talk")).to_have_attribute("aria-pressed", "false")
     await expect(room.get_by_test_id("talk-bar")).to_be_hidden()
     assert gateway.of("live_start") == []
@@ -223,12 +223,12 @@ async def test_the_browser_is_asked_to_take_the_echo_out(room: Page) -> None:
     assert await room.evaluate("window.wish") == wish
 
 
-async def test_a_refusal_and_an_end_are_told_and_close_the_microphone(
+async def test_a_refusal_and_an_end_are_reported_and_close_the_microphone(
     room: Page, gateway: FakeGateway
 ) -> None:
-    gateway.refusal = lambda _frame: {"code": "live_unavailable", "message": "Nobody can listen now."}
+    gateway.refusal = lambda _frame: {"code": "live_unavailable", "message": "No one can listen now."}
     await room.get_by_test_id("talk").click()
-    await expect(room.get_by_role("alert")).to_contain_text("Nobody can listen now.")
+    await expect(room.get_by_role("alert")).to_contain_text("No one can listen now.")
     await expect(room.get_by_test_id("talk-bar")).to_be_hidden()
     gateway.refusal = lambda _frame: None
     await talk(room)

@@ -46,7 +46,7 @@ async def test_a_tap_starts_a_tap_sends_and_the_transcript_is_shown(room: Page, 
 
 def assert_sounds(note: Frame, *, seconds: float) -> None:
     """The bytes are what the header says, and a decoder hears at least so many seconds: a busy machine
-    stops a recording later than it is told to, never sooner."""
+    stops a recording later than requested, never sooner."""
     data = note["bytes"]
     assert note["mime"] == "audio/webm"
     assert note["size"] == len(data)
@@ -106,7 +106,7 @@ async def test_a_recording_ends_at_the_longest_length(room: Page, gateway: FakeG
     await expect(room.get_by_role("alert")).to_contain_text("longest length (0:01)")
 
 
-async def test_a_voice_note_that_is_too_large_is_told(room: Page, gateway: FakeGateway) -> None:
+async def test_a_voice_note_that_is_too_large_is_reported(room: Page, gateway: FakeGateway) -> None:
     gateway.refusal = lambda _frame: {"code": "voice_too_large", "message": "At most 20 MB of sound."}
     await room.get_by_test_id("mic").click()
     await recorded(room)
@@ -133,7 +133,7 @@ async def test_a_recording_of_a_moment_is_too_short(room: Page, gateway: FakeGat
         ("TypeError", "could not be started"),
     ],
 )
-async def test_a_microphone_that_cannot_be_had_is_told(room: Page, name: str, words: str) -> None:
+async def test_a_microphone_that_cannot_be_had_is_reported(room: Page, name: str, words: str) -> None:
     await room.evaluate(NO_MICROPHONE, name)
     await room.get_by_test_id("mic").click()
     await expect(room.get_by_role("alert")).to_contain_text(words)
@@ -156,7 +156,7 @@ async def test_an_unaccepted_voice_note_is_sent_again(room: Page, gateway: FakeG
     await expect(entries(room, "user")).to_have_count(1)
 
 
-async def test_a_voice_note_lost_with_a_reload_is_told_once(room: Page, gateway: FakeGateway) -> None:
+async def test_a_voice_note_lost_with_a_reload_is_reported_once(room: Page, gateway: FakeGateway) -> None:
     gateway.accepting = False
     await room.get_by_test_id("mic").click()
     await recorded(room)

@@ -62,7 +62,7 @@ async def finish(gateway: FakeGateway, message: str, content: str, thoughts: lis
     await gateway.event("response_complete", message, thoughts=thoughts, **fields)
 
 
-async def test_the_steps_stand_in_the_answer_and_a_question_is_answered_on_the_way(
+async def test_the_steps_are_in_the_answer_and_a_question_is_answered_on_the_way(
     room: Page, gateway: FakeGateway
 ) -> None:
     message = await ask(room, gateway, "sum up my notes")

@@ -64,7 +64,7 @@ async def test_a_tool_is_allowed_on_the_page_and_how_it_came_about_survives_a_re
         await expect(card).to_contain_text("Answered: Allow")
         rows = page.get_by_test_id("entry")
         roles = [await rows.nth(at).get_attribute("data-role") for at in range(await rows.count())]
-        assert roles == ["user", "approval", "assistant"], "what was asked first stands first"
+        assert roles == ["user", "approval", "assistant"], "what was asked first is first"
         await page.reload()
         await ready(page)
         await part.locator("summary").click()
@@ -150,7 +150,7 @@ async def test_a_session_off_the_record_is_marked_until_it_ends(page: Page, tmp_
         await expect(page.get_by_test_id("stop")).to_be_hidden()
         rows = page.get_by_test_id("entry")
         shown = [await rows.nth(at).get_attribute("data-role") for at in range(await rows.count())]
-        assert shown[-4:] == ["user", "assistant"] * 2, "each answer stands below its message"
+        assert shown[-4:] == ["user", "assistant"] * 2, "each answer is below its message"
         await page.reload()
         await ready(page)
         await expect(badge).to_be_visible()

@@ -45,7 +45,7 @@ async def browser(sentence: Path) -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[GatewayProcess]:
-    """A gateway that hears and speaks for real, and repeats what it is told."""
+    """A gateway that hears and speaks for real, and repeats its input."""
     require_models()
     models = json.dumps(str(voices_dir().parent))
     overrides = (f"models.dir={models}", 'llm.model="scripted:echo:delay=0.02"')
@@ -57,7 +57,7 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gat
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def elsewhere(browser: Browser, watch: Watch) -> AsyncIterator[BrowserContext]:
-    """Somebody else's browser profile, with a chat of its own."""
+    """Somebody else's browser profile, with a separate chat."""
     context = await browser.new_context(viewport={"width": 1100, "height": 800}, locale="en-GB")
     watch.follow(context)
     yield context
@@ -92,18 +92,18 @@ async def test_two_who_talk_at_once_are_heard_apart_and_each_says_one_message(
         await expect(rows(page, "user")).to_have_count(1)
         await expect(rows(page, "assistant")).to_have_count(1)
         await expect(page.get_by_test_id("talk-words")).to_have_text("Listening")
-        told = live(await passed(page))
+        reported = live(await passed(page))
         # Whether words grow meanwhile is the machine's: what is shown so far gives way to what ends. Where
-        # nobody else talks, the tests below see them grow.
-        order = [moment.type for moment in told]
+        # no one else talks, the tests below see them grow.
+        order = [moment.type for moment in reported]
         assert order[0] == "speech_started"
         assert order.index("speech_ended") < len(order) - 1
-        assert [told[-1].type, told[-1].fields["text"], order.count("speech_final")] == [
+        assert [reported[-1].type, reported[-1].fields["text"], order.count("speech_final")] == [
             "speech_final",
             heard,
             1,
         ]
-        messages.add(told[-1].fields["message_id"])
+        messages.add(reported[-1].fields["message_id"])
         await page.reload()
         await expect(rows(page, "user").get_by_test_id("transcript")).to_have_text(heard)
         await page.close()

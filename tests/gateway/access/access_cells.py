@@ -1,7 +1,7 @@
 """The table of who may do what, and the inbound items and people that its rows and columns name.
 
 Outcomes: `in` (it enters), `code` (refused, with a pairing code), `words` (refused in words), `-` (refused in
-silence). The columns of a room end in what nobody said to the bot.
+silence). The columns of a room end in what no one said to the bot.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def item(kind: str, channel: str, user: str, *, private: bool, chat: str = "") -
 
 
 async def policy(channel: str, mode: AccessMode) -> AccessPolicy:
-    """A policy on a store of its own, where everybody whom the tables name is known as they say."""
+    """A policy on a separate store, where everybody whom the tables name is known as they say."""
     store, clock = MemoryStore(), ManualClock()
     await store.open()
     here = AccessRule.of(

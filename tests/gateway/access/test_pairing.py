@@ -44,7 +44,7 @@ def _pair(folder: Path, *arguments: str) -> int:
 
 
 def _now() -> ManualClock:
-    """A clock that stands still at the machine's time, as the command reads that one."""
+    """A clock that stays at the machine's time, as the command reads that one."""
     return ManualClock(SystemClock().now())
 
 
@@ -89,7 +89,7 @@ async def test_the_owner_lets_somebody_in_while_the_gateway_runs_and_out_again(
         assert await asyncio.to_thread(_pair, tmp_path) == 0
         printed = capsys.readouterr().out
         assert 'telegram (main) 7 "Ann", code good for 15 min' in printed
-        assert "paired: nobody" in printed
+        assert "paired: no one" in printed
         assert code not in printed
 
         assert await asyncio.to_thread(_pair, tmp_path, code.lower(), "--yes") == 0
@@ -97,7 +97,7 @@ async def test_the_owner_lets_somebody_in_while_the_gateway_runs_and_out_again(
         assert await _say(harness, "7", "b") == "in"
         assert await asyncio.to_thread(_pair, tmp_path) == 0
         assert (
-            capsys.readouterr().out == 'asking to be let in: nobody\npaired: 1\n  telegram (main) 7 "Ann"\n'
+            capsys.readouterr().out == 'asking to be let in: no one\npaired: 1\n  telegram (main) 7 "Ann"\n'
         )
 
         assert await asyncio.to_thread(_pair, tmp_path, "--remove", "telegram", "7") == 0
@@ -107,7 +107,7 @@ async def test_the_owner_lets_somebody_in_while_the_gateway_runs_and_out_again(
         assert "not paired" in capsys.readouterr().err
 
 
-async def test_whoever_is_paired_is_a_stranger_in_a_room(tmp_path: Path) -> None:
+async def test_anyone_who_is_paired_is_a_stranger_in_a_room(tmp_path: Path) -> None:
     async with open_inbox(tmp_path / STORE_FILE, PAIRING, clock=_now()) as harness:
         code = _code(await _say(harness, "7", "a"))
         assert await asyncio.to_thread(_pair, tmp_path, code, "--yes") == 0
@@ -117,7 +117,7 @@ async def test_whoever_is_paired_is_a_stranger_in_a_room(tmp_path: Path) -> None
         assert other.status == "refused"
 
 
-async def test_a_code_that_is_used_wrong_or_late_lets_nobody_in(
+async def test_a_code_that_is_used_wrong_or_late_lets_no_one_in(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     clock = _now()
@@ -156,7 +156,7 @@ async def test_the_owner_is_shown_who_asks_before_anybody_is_let_in(tmp_path: Pa
     assert questions == ['Let telegram (main) 7 "Ann" talk to the bot in private?']
 
 
-async def test_without_a_terminal_nobody_is_let_in_unasked(
+async def test_without_a_terminal_no_one_is_let_in_unasked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
@@ -194,7 +194,7 @@ async def test_pairing_works_while_the_gateway_is_down(
     assert "paired" in capsys.readouterr().out
 
 
-def test_without_a_store_there_is_nobody_to_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_a_store_there_is_no_one_to_pair(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert _pair(tmp_path) == 1
     assert "there is no store yet" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []

@@ -121,7 +121,7 @@ async def test_an_account_without_a_rule_is_refused() -> None:
     assert isinstance(await access.authorise(there), Denied)
 
 
-async def test_a_kind_that_nobody_knows_is_refused() -> None:
+async def test_a_kind_that_no_one_knows_is_refused() -> None:
     @dataclass(frozen=True)
     class Reaction(InboundMessage):
         pass

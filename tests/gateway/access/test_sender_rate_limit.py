@@ -20,7 +20,7 @@ async def _send(harness: InboxHarness, *names: str, user: str = ANN) -> list[str
     return [(await harness.inbox.accept(text("hi", name, user=user))).status for name in names]
 
 
-async def test_the_message_above_the_limit_is_refused_with_the_time_to_go_on(tmp_path: Path) -> None:
+async def test_the_message_above_the_limit_is_refused_with_the_time_to_continue(tmp_path: Path) -> None:
     async with open_inbox(tmp_path / "store.db", per_minute=3) as harness:
         assert await _send(harness, "a") == ["accepted"]
         await harness.clock.advance(20)
@@ -28,7 +28,7 @@ async def test_the_message_above_the_limit_is_refused_with_the_time_to_go_on(tmp
         await harness.clock.advance(10.5)
         refused = await harness.inbox.accept(text("hi", "d"))
         assert refused.status == "refused"
-        assert refused.reason == "Please slow down: you may send 3 messages a minute. Go on in 30 seconds."
+        assert refused.reason == "Please slow down: you may send 3 messages a minute. Continue in 30 seconds."
         assert (await harness.store.counts()).inbox_open == 3
         assert harness.refused() == 1
 
@@ -59,7 +59,7 @@ async def test_a_flood_gets_one_notice_a_minute(tmp_path: Path) -> None:
         assert len(harness.said) == 2
 
 
-async def test_everybody_and_every_account_has_a_quota_of_their_own(tmp_path: Path) -> None:
+async def test_everybody_and_every_account_has_a_separate_quota(tmp_path: Path) -> None:
     async with open_inbox(tmp_path / "store.db", per_minute=1) as harness:
         assert await _send(harness, "a", "b") == ["accepted", "refused"]
         assert await _send(harness, "c", user=BOB) == ["accepted"]

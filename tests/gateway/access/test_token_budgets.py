@@ -57,13 +57,13 @@ async def test_calls_are_counted_for_the_metrics_also_without_limits() -> None:
     assert 'parlour_llm_cost_dollars_total{channel="slack"} 0.5' in lines
 
 
-async def test_a_persons_budget_is_the_persons_in_every_chat_and_nobody_elses() -> None:
+async def test_a_persons_budget_is_the_persons_in_every_chat_and_no_one_elses() -> None:
     mine = await budgets(person_tokens=100)
     in_room = scope(thread=ROOM, private=False)
     await mine.spent(in_room, tokens=100, cost=0)
     refused = await mine.allowance(scope(thread=ThreadKey(channel="slack", account="work", chat="dm")))
     assert refused.model == "none"
-    assert refused.words == ("Your budget for today is used up. It begins anew at midnight UTC, in 12 hours.")
+    assert refused.words == "Your budget for today is used up. It begins again at midnight UTC, in 12 hours."
     others = scope(thread=ROOM, private=False, author=Author(id="grace"))
     assert (await mine.allowance(others)).model == "full"
     elsewhere = scope(thread=ThreadKey(channel="slack", account="home", chat="dm"))

@@ -19,7 +19,7 @@ from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 class BrokenListener(VadClient):
     async def close(self) -> None:
-        raise OSError("something that nobody thought of")
+        raise OSError("something that no one thought of")
 
 
 async def test_a_part_that_fails_to_end_keeps_no_other_alive(caplog: pytest.LogCaptureFixture) -> None:

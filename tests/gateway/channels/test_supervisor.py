@@ -197,7 +197,7 @@ async def _login_refused(_channel: _Scripted) -> None:
 
 
 @pytest.mark.parametrize(("life", "every_s"), [(_refused, 15), (_login_refused, 120)])
-async def test_what_only_the_operator_can_help_is_told_once_and_tried_as_often_as_the_platform_bears(
+async def test_what_only_the_operator_can_help_is_reported_once_and_tried_as_often_as_the_platform_bears(
     life: Life,
     every_s: int,
     caplog: pytest.LogCaptureFixture,
@@ -208,8 +208,8 @@ async def test_what_only_the_operator_can_help_is_told_once_and_tried_as_often_a
         assert channel.begun == [0, every_s, 2 * every_s]
         assert supervisor.status.state == "down"
         assert "make a new one with @BotFather" in supervisor.status.words
-    told = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert [vars(record)["channel"] for record in told] == ["telegram"]
+    reported = [record for record in caplog.records if record.levelno == logging.ERROR]
+    assert [vars(record)["channel"] for record in reported] == ["telegram"]
 
 
 async def test_a_configuration_error_out_of_a_task_group_is_still_one() -> None:
@@ -244,7 +244,7 @@ async def test_a_run_that_is_cancelled_from_inside_is_a_failed_one() -> None:
         assert channel.begun == [0, 1]
 
 
-async def test_a_silent_channel_is_run_anew_and_one_that_hears_is_left_alone() -> None:
+async def test_a_silent_channel_is_run_again_and_one_that_hears_is_left_alone() -> None:
     async def hears_for_a_minute(channel: _Scripted) -> None:
         for _ in range(6):
             channel.received_at = channel.clock.monotonic()

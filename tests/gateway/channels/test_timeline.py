@@ -34,7 +34,7 @@ async def test_a_waiting_message_is_shown_until_its_words_are_on_record(tmp_path
             (running.message_id, "spoken", True, True),
             (waiting.message_id, "typed", False, False),
         ]
-        # A page that already shows the transcript must not be told of a voice note that still waits.
+        # A page that already shows the transcript must not get a voice note that still waits.
         later = await timeline.entries(key, after=entries[0].entry_id, limit=50)
         assert [e.message_id for e in later] == [waiting.message_id]
         gate.set()
@@ -94,7 +94,7 @@ async def test_an_open_question_has_only_the_time_that_is_left(tmp_path: Path) -
         assert [one.choice for entry in entries for one in entry.questions] == [EXPIRED]
 
 
-async def test_titles_and_sessions_off_the_record_are_told_apart_and_thoughts_come_back() -> None:
+async def test_titles_and_sessions_off_the_record_are_distinguished_and_thoughts_come_back() -> None:
     store, at = MemoryStore(), 1_700_000_000.0
     await store.open()
     lease = await store.acquire_lease(THREAD, "me", ttl_s=30, now=at)

@@ -22,7 +22,7 @@ from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ConfigurationError
 
-_TOKEN = "1234567:a-token-that-nobody-may-see"
+_TOKEN = "1234567:a-token-that-no-one-may-see"
 _FILE = f"telegram-{hashlib.sha256(_TOKEN.encode()).hexdigest()[:16]}.lock"
 
 _HOLDER = """
@@ -57,7 +57,7 @@ async def _held(
     channel: str = "telegram",
     on_lost: Callable[[], None] = lambda: None,
 ) -> AsyncIterator[None]:
-    """As one gateway would hold it; with a store of its own if none is given."""
+    """As one gateway would hold it; with a separate store if none is given."""
     if store is None:
         store = MemoryStore()
         await store.open()
@@ -110,7 +110,7 @@ async def test_the_holder_is_named_and_killing_it_frees_the_token(tmp_path: Path
             assert (folder / _FILE).read_text() == str(os.getpid())
 
 
-async def test_a_file_that_was_left_behind_hinders_nobody(tmp_path: Path) -> None:
+async def test_a_file_that_was_left_behind_hinders_no_one(tmp_path: Path) -> None:
     folder = tmp_path / "locks"
     folder.mkdir(mode=0o700)
     (folder / _FILE).write_text("4711 and more than a process id has")
@@ -133,7 +133,7 @@ async def test_a_store_that_is_shared_has_one_owner_too(tmp_path: Path) -> None:
         assert lost == []
 
 
-async def test_a_lease_is_renewed_and_its_loss_is_told(tmp_path: Path) -> None:
+async def test_a_lease_is_renewed_and_its_loss_is_reported(tmp_path: Path) -> None:
     store, clock = MemoryStore(), ManualClock()
     await store.open()
     coordinator = ProcessingCoordinator(store, clock, lease_s=30)

@@ -10,7 +10,7 @@ HOST_FIX = (
 ORIGIN_FIX = "write only scheme, host and port, in lower case, like https://bot.example.org"
 MODEL_FIX = 'write "local", "scripted:…" or a name like "openai/gpt-5-mini"'
 
-# What the file holds, and the one line that must come of it. FILE stands for the file's path.
+# What the file holds, and the one line that must come of it. FILE represents the file's path.
 BAD_FILES = [
     (
         "[server]\nport = 99999",

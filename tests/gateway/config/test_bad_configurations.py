@@ -162,7 +162,7 @@ def test_a_key_with_a_line_break_stays_on_one_line(tmp_path: Path) -> None:
     assert line.startswith('"a\\nb\\u001b[31m": names no setting')
 
 
-def test_a_missing_file_is_told_in_words(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_in_words(tmp_path: Path) -> None:
     path = tmp_path / "absent.toml"
 
     assert problem_lines(path) == [
@@ -171,7 +171,7 @@ def test_a_missing_file_is_told_in_words(tmp_path: Path) -> None:
     assert problem_lines(None, {"PARLOUR_CONFIG": str(path)}) == problem_lines(path)
 
 
-def test_a_folder_in_place_of_the_file_is_told_in_words(tmp_path: Path) -> None:
+def test_a_folder_in_place_of_the_file_is_reported_in_words(tmp_path: Path) -> None:
     assert problem_lines(tmp_path) == [
         f"{tmp_path}: cannot be read (Is a directory); name a file that this user can read"
     ]

@@ -148,8 +148,8 @@ def test_a_secret_of_the_wrong_type_or_written_out_is_named(name: str, value: st
     ("url", "what"),
     [
         ("http://bot.example.org/telegram", "is not encrypted: it starts with http://"),
-        ("https://bot.example.org", "has no path of its own"),
-        ("https://bot.example.org/", "has no path of its own"),
+        ("https://bot.example.org", "has no path"),
+        ("https://bot.example.org/", "has no path"),
         ("https://bot.example.org:443/telegram", "names the scheme's own port"),
         ("https://me:tiger@bot.example.org/telegram", "is not an address to call"),
         ("https://bot.example.org/telegram?secret=tiger", "is not an address to call"),

@@ -100,7 +100,7 @@ def test_the_compose_file_runs_one_closed_process_on_loopback() -> None:
     assert (ROOT / "deploy" / service["build"]["context"] / service["build"]["dockerfile"]).is_file()
 
 
-def test_both_ways_to_run_limit_memory_and_processes() -> None:
+def test_both_deployments_limit_memory_and_processes() -> None:
     [service] = COMPOSE["services"].values()
 
     assert (service["mem_limit"], service["pids_limit"]) == ("3g", 512)

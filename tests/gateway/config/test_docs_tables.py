@@ -48,7 +48,7 @@ def test_the_example_file_uncommented_gives_every_default(tmp_path: Path) -> Non
 
 
 def test_every_setting_occurs_in_the_example_file() -> None:
-    # A shown value may stand beside a default: the default goes first, or the key would be there twice.
+    # A shown value may be beside a default: the default goes first, or the key would be there twice.
     without_defaults = _COMMENTED.sub("", example())
     shown = _names(tomllib.loads(_SHOWN.sub(r"\1", without_defaults)))
     defaults = _names(tomllib.loads(_COMMENTED.sub(r"\1", example())))

@@ -81,7 +81,7 @@ def test_the_command_line_names_the_file_before_the_variable_and_that_before_the
         ("[" * 5_000, None),
     ],
 )
-def test_a_setting_that_holds_text_takes_the_overlay_as_it_stands(text: str, name: str | None) -> None:
+def test_a_setting_that_holds_text_takes_the_overlay_as_it_is(text: str, name: str | None) -> None:
     if name is None:
         prompt = load(Path("/dev/null"), {"PARLOUR__BOT__SYSTEM_PROMPT": text}, []).bot.system_prompt
         assert prompt == text

@@ -100,7 +100,7 @@ def test_only_bare_ids_of_people_are_denied(channel: str, entry: str) -> None:
 
 
 @pytest.mark.parametrize("entry", ["dm:1001", "room:-1002003/1001"])
-def test_nobody_is_allowed_and_denied_at_once(entry: str) -> None:
+def test_no_one_is_allowed_and_denied_at_once(entry: str) -> None:
     [line] = lines([f'{TELEGRAM}.allow=["dm:7", "{entry}"]', f'{TELEGRAM}.deny=["1001"]'])
 
     assert line == (

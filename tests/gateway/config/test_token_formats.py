@@ -1,4 +1,4 @@
-"""A token in the wrong place or cut short is told at start: where it stands, what it is, what is right."""
+"""A token in the wrong place or cut short is reported at start: where it is, what it is, what is right."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("name", "value", "what"), WRONG)
-def test_a_wrong_token_is_told_at_its_setting_and_never_repeated(name: str, value: str, what: str) -> None:
+def test_a_wrong_token_is_reported_at_its_setting_and_not_repeated(name: str, value: str, what: str) -> None:
     environ = secrets_environ(**{variable(name): value})
     written: list[str] = []
 
@@ -115,7 +115,7 @@ def test_a_right_token_shows_as_its_reference_and_length() -> None:
 
 @pytest.mark.parametrize("name", ["channels.web.token", "server.metrics_token"])
 @pytest.mark.parametrize(("value", "right"), [("t" * 15, False), ("t" * 16, True), ("t" * 501, False)])
-def test_a_token_of_our_own_is_long_enough_that_nobody_guesses_it(name: str, value: str, right: bool) -> None:
+def test_a_token_of_our_own_is_long_enough_that_no_one_guesses_it(name: str, value: str, right: bool) -> None:
     environ, written = {"KEY": value}, list[str]()
 
     code = check_config(EMPTY, environ, [f"{name}=env:KEY"], written.append, labels=LABELS)

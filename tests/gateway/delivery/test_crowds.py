@@ -169,7 +169,7 @@ async def test_a_question_that_is_limited_is_asked_when_the_platform_allows_it()
         assert len({message.key for message in out.channel.messages}) == len(out.channel.messages)
 
 
-async def test_typing_that_is_limited_waits_as_long_as_it_is_told() -> None:
+async def test_typing_that_is_limited_waits_as_long_as_requested() -> None:
     async with open_delivery(SilentTyping(resolution="nonce", typing_s=5.0)) as out:
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         await sender.send_event(TurnStarted(session_id="s", message_id="m1"))

@@ -1,4 +1,4 @@
-"""A post that nobody confirmed is made again, labelled, and then the first is looked for below it."""
+"""A post that no one confirmed is made again, labelled, and then the first is looked for below it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_a_part_of_several_that_may_repeat_loses_its_repeat_and_its_label(
 
 
 @pytest.mark.parametrize("why", [InvalidInput("too many ids"), refusal("permission")])
-async def test_where_nobody_can_tell_the_repeat_stays_labelled(why: Exception) -> None:
+async def test_where_no_one_can_tell_the_repeat_stays_labelled(why: Exception) -> None:
     channel = Adopting()
     async with open_delivery(channel) as out:
         channel.failures.extend(_LOST)
@@ -164,7 +164,7 @@ async def _ask(out: DeliveryHarness) -> EventSender:
     return sender
 
 
-async def test_a_question_whose_post_died_stands_once_in_the_end_and_is_closed() -> None:
+async def test_a_question_whose_post_died_appears_once_in_the_end_and_is_closed() -> None:
     channel = Dying()
     async with open_delivery(channel) as out:
         await _ask(out)
@@ -181,7 +181,7 @@ async def test_a_question_whose_post_died_stands_once_in_the_end_and_is_closed()
         await later.supervisor.close()
 
 
-async def test_a_question_that_nobody_can_look_for_stands_twice_and_may_be_answered_at_either() -> None:
+async def test_a_question_that_no_one_can_look_for_appears_twice_and_may_be_answered_at_either() -> None:
     channel = Dying()
     async with open_delivery(channel) as out:
         await _ask(out)

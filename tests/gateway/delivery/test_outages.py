@@ -26,7 +26,7 @@ class Away(MemoryPosts):
 
 
 async def _enqueue(out: DeliveryHarness, text: str, *, chat: str) -> OutboundReply:
-    """A reply to a chat of its own, under way."""
+    """A reply to a separate chat, under way."""
     reply = await out.reply(text, message_id=f"m-{chat}")
     thread = ThreadKey(channel=out.channel.name, account=out.channel.account, chat=chat)
     reply = replace(reply, thread=thread)

@@ -61,7 +61,7 @@ class _FailingRenderer(MemoryPosts):
         return super().render(outgoing)
 
 
-async def test_a_reply_that_cannot_be_rendered_is_set_aside_in_words_and_holds_nobody_up() -> None:
+async def test_a_reply_that_cannot_be_rendered_is_set_aside_in_words_and_holds_no_one_up() -> None:
     async with open_delivery(_FailingRenderer()) as out:
         row = await out.send("This has a fault.")
         assert row.state == "sent"
@@ -78,7 +78,7 @@ async def test_too_many_parts_end_in_a_file() -> None:
 @pytest.mark.parametrize(
     ("resolution", "texts"),
     [
-        # A placeholder that nobody knows of stays behind; the answer itself is there once.
+        # A placeholder that no one knows of stays behind; the answer itself is there once.
         ("placeholder", ["…", "The answer"]),
         ("nonce", ["The answer"]),
         ("lookup", ["The answer"]),
@@ -103,7 +103,7 @@ async def test_an_edit_that_was_done_and_not_confirmed_is_simply_done_again() ->
         assert out.channel.calls == ["post …", "edit The answer", "edit The answer"]
 
 
-async def test_the_next_process_goes_on_with_the_placeholder_and_the_parts_that_are_done() -> None:
+async def test_the_next_process_continues_with_the_placeholder_and_the_parts_that_are_done() -> None:
     async with open_delivery() as out:
         out.channel.failures.extend([None, None, None, refusal("transient")])
         reply = await out.reply("a" * 40 + "b" * 40)

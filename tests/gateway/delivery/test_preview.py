@@ -78,7 +78,7 @@ async def test_the_interrupted_turns_preview_is_gone_on_with_and_not_left_behind
         await later.supervisor.close()
 
 
-async def test_a_preview_that_nobody_knows_of_becomes_the_answer_where_it_has_the_answers_nonce() -> None:
+async def test_a_preview_that_no_one_knows_of_becomes_the_answer_where_it_has_the_answers_nonce() -> None:
     async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         out.channel.failures.append(refusal("unknown", done=True))
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
@@ -90,7 +90,7 @@ async def test_a_preview_that_nobody_knows_of_becomes_the_answer_where_it_has_th
         assert (out.channel.texts(), out.channel.messages[0].buttons) == (["The answer"], ())
 
 
-async def test_a_deleted_preview_makes_the_answer_a_message_of_its_own() -> None:
+async def test_a_deleted_preview_makes_the_answer_a_separate_message() -> None:
     async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
         await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
@@ -114,7 +114,7 @@ async def test_previews_that_fail_are_given_up_and_the_answer_arrives() -> None:
         assert out.channel.texts() == ["The answer"]
 
 
-async def test_a_limited_preview_waits_as_long_as_it_is_told() -> None:
+async def test_a_limited_preview_waits_as_long_as_requested() -> None:
     async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         out.channel.failures.append(refusal("rate_limit", retry_after_s=20.0))
         sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))

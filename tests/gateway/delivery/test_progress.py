@@ -45,7 +45,7 @@ def test_one_line_says_what_is_being_done() -> None:
     assert lines("normal", started("mcp__the_weather__is_fine")) == ["Using `is fine (the weather)` …"]
 
 
-def test_the_line_goes_when_the_answer_goes_on() -> None:
+def test_the_line_goes_when_the_answer_continues() -> None:
     assert lines("normal", started("a"), done("a"), LlmToken(**IDS, text="So", offset=0)) == []
 
 
@@ -108,7 +108,7 @@ def test_no_markdown_and_nothing_hidden_gets_into_a_line() -> None:
     assert len(long) < 140
 
 
-async def test_the_line_stands_below_the_preview_and_never_in_the_answer() -> None:
+async def test_the_line_is_below_the_preview_and_never_in_the_answer() -> None:
     async with open_delivery(MemoryPosts(resolution="nonce")) as out:
         sender = await out.begin("Hm.")
         await sender.send_event(started("read", "Reading the file “a.md”"))

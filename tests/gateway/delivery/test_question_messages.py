@@ -44,7 +44,7 @@ def _buttons(out: DeliveryHarness) -> list[tuple[str, ...]]:
 
 @pytest.mark.parametrize(
     ("choice", "ending"),
-    [("Allow", "Answered: Allow"), ("expired", "Nobody answered in time; nothing was done.")],
+    [("Allow", "Answered: Allow"), ("expired", "No one answered in time; nothing was done.")],
 )
 async def test_the_message_that_asked_says_what_became_of_it_and_loses_its_buttons(
     choice: str, ending: str
@@ -109,7 +109,7 @@ async def test_the_next_process_closes_a_question_that_is_settled_before_its_que
         await later.supervisor.close()
 
 
-async def test_the_next_process_keeps_the_question_that_stands_and_ends_it() -> None:
+async def test_the_next_process_keeps_the_question_that_is_open_and_ends_it() -> None:
     async with open_delivery() as out:
         await _ask(out, replace(QUESTION, reasoning="a long command " * 6))
         shown = out.channel.texts()
@@ -125,7 +125,7 @@ async def test_the_next_process_keeps_the_question_that_stands_and_ends_it() -> 
         await later.supervisor.close()
 
 
-async def test_a_question_that_somebody_deleted_is_asked_anew() -> None:
+async def test_a_question_that_somebody_deleted_is_asked_again() -> None:
     async with open_delivery() as out:
         await _ask(out)
         out.channel.messages.clear()
@@ -155,7 +155,7 @@ class Dying(MemoryPosts):
 @pytest.mark.parametrize(
     ("resolution", "looks", "messages"), [("lookup", True, 1), ("nonce", True, 1), ("placeholder", False, 2)]
 )
-async def test_a_post_that_died_is_looked_for_and_where_nobody_can_look_it_is_asked_once_more(
+async def test_a_post_that_died_is_looked_for_and_where_no_one_can_look_it_is_asked_once_more(
     resolution: Resolution, looks: bool, messages: int
 ) -> None:
     channel = Dying(resolution=resolution)

@@ -38,7 +38,7 @@ async def test_a_reply_whose_nonce_is_forgotten_and_whose_look_up_is_refused_is_
         assert out.channel.texts() == [_LABELLED]
 
 
-async def test_every_part_that_nobody_can_look_for_is_labelled_and_no_word_is_lost() -> None:
+async def test_every_part_that_no_one_can_look_for_is_labelled_and_no_word_is_lost() -> None:
     async with open_delivery(MemoryPosts(resolution="lookup")) as out:
         out.channel.failures.extend([None, refusal("transient", done=True)])
         out.channel.lookup_failures.append(refusal("permission"))
@@ -46,7 +46,7 @@ async def test_every_part_that_nobody_can_look_for_is_labelled_and_no_word_is_lo
         assert out.channel.texts() == ["a" * 40, "b" * 40, REPEAT_LABEL.strip(), "b" * 40, "c"]
 
 
-async def test_a_file_that_nobody_can_look_for_is_sent_again_labelled() -> None:
+async def test_a_file_that_no_one_can_look_for_is_sent_again_labelled() -> None:
     async with open_delivery(MemoryPosts(resolution="lookup")) as out:
         out.channel.failures.extend([None, refusal("transient", done=True)])
         out.channel.lookup_failures.append(refusal("permission"))

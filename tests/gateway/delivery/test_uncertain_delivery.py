@@ -45,7 +45,7 @@ class FullDisk(MemoryStore):
 
 
 class Leaky(MemoryPosts):
-    """The first posts never end, or end in a cancellation that nobody asked for, having done their work."""
+    """The first posts never end, or end in a cancellation that no one asked for, having done their work."""
 
     def __init__(self, *, hang: bool) -> None:
         super().__init__(resolution="nonce")
@@ -170,7 +170,7 @@ async def test_the_next_process_labels_the_part_in_doubt_and_shows_all_that_foll
         await later.supervisor.close()
 
 
-async def test_a_file_that_may_be_there_already_is_labelled_where_nobody_can_tell() -> None:
+async def test_a_file_that_may_be_there_already_is_labelled_where_no_one_can_tell() -> None:
     async with open_delivery() as out:
         # The placeholder, its edit, and the file that follows.
         out.channel.failures.extend([None, None, refusal("transient", done=True)])

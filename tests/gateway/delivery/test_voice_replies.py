@@ -26,7 +26,7 @@ async def test_an_answer_is_read_without_its_markup_in_the_language_of_its_reade
     assert 0 < len(clip.waveform) <= 256
 
 
-async def test_a_language_that_nobody_told_is_english_if_it_is_written_so() -> None:
+async def test_an_unknown_language_is_english_if_it_is_written_so() -> None:
     speaker = ScriptedSpeaker()
     reader = AnswerReader(speaker)
     await reader.read("Hello, naïve Ünal.")
@@ -52,9 +52,9 @@ async def test_the_reason_of_a_speaker_that_fails_is_for_the_log_and_not_for_peo
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     speaker = ScriptedSpeaker(failures=[SpeakerUnavailable("[Errno 2] /srv/voices/en.onnx")])
-    with pytest.raises(MediaUnavailable) as told:
+    with pytest.raises(MediaUnavailable) as reported:
         await AnswerReader(speaker).read("Hello.")
-    assert str(told.value) == "This answer could not be read aloud. It is there in writing."
+    assert str(reported.value) == "This answer could not be read aloud. It is there in writing."
     assert [record.__dict__["reason"] for record in caplog.records] == ["[Errno 2] /srv/voices/en.onnx"]
 
 

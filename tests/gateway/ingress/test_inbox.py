@@ -86,7 +86,7 @@ async def test_notes_that_may_not_be_for_the_bot_fill_no_queue_and_are_refused_i
         assert harness.said == []
 
 
-async def test_each_person_in_a_room_is_told_for_themselves(tmp_path: Path) -> None:
+async def test_each_person_in_a_room_is_informed_separately(tmp_path: Path) -> None:
     async with open_inbox(tmp_path / "store.db", limit=1) as harness:
         for number, user in enumerate((ANN, BOB, ANN, BOB, ANN)):
             await harness.inbox.accept(text("hi", f"a{number}", user=user, thread=place("-5")))
@@ -143,7 +143,7 @@ async def test_two_presses_at_once_count_once(tmp_path: Path) -> None:
         assert len(await harness.store.open_entries("telegram:main:1")) == 1
 
 
-async def test_somebody_else_in_the_room_is_told_whose_question_it_is(tmp_path: Path) -> None:
+async def test_somebody_else_in_the_room_is_informed_whose_question_it_is(tmp_path: Path) -> None:
     async with open_inbox(tmp_path / "store.db") as harness:
         await harness.ask("q1", chat="-5")
         refused = await harness.inbox.accept(press("q1", 0, user=BOB, thread=place("-5")))

@@ -34,7 +34,7 @@ async def anybody(_command: SessionCommand) -> bool:
 
 
 class Forgetful(MemoryStore):
-    """Fails where it is told to: the process could have died there."""
+    """Fails where requested: the process could have died there."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -192,7 +192,7 @@ async def test_a_process_that_dies_between_inbox_and_book_says_it_once() -> None
         assert await store.reminders.next_due() is None
 
 
-async def test_what_came_due_while_nobody_was_there_is_said_at_the_start_with_its_time() -> None:
+async def test_what_came_due_while_no_one_was_there_is_said_at_the_start_with_its_time() -> None:
     store, clock = MemoryStore(), ManualClock(1_900_000_000.0)
     async with at_work(Room(store, clock)) as room:
         await room.remind("tea", 60)
@@ -224,7 +224,7 @@ async def test_a_row_that_cannot_be_read_does_not_block_the_others() -> None:
         assert await room.store.reminders.next_due() is None
 
 
-async def test_a_due_reminder_is_posted_and_one_for_a_channel_that_is_gone_keeps_nobody_waiting(
+async def test_a_due_reminder_is_posted_and_one_for_a_channel_that_is_gone_keeps_no_one_waiting(
     tmp_path: Path,
 ) -> None:
     posts, clock = MemoryPosts(), ManualClock()
@@ -246,7 +246,7 @@ async def test_a_due_reminder_is_posted_and_one_for_a_channel_that_is_gone_keeps
     assert {message.reply_handle for message in posts.messages} == {""}
 
 
-async def test_whoever_was_shut_out_since_is_not_reminded(tmp_path: Path) -> None:
+async def test_anyone_who_was_shut_out_since_is_not_reminded(tmp_path: Path) -> None:
     posts, clock = MemoryPosts(), ManualClock()
     store = SqliteStore(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
     room = Room(store, clock)

@@ -1,4 +1,4 @@
-"""What of a room the model may be shown: remembered or read, bounded, and nobody's who is shut out."""
+"""What of a room the model may be shown: remembered or read, bounded, and no one's who is shut out."""
 
 from __future__ import annotations
 
@@ -112,18 +112,18 @@ async def test_what_the_platform_tells_is_read_and_not_remembered() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "told"),
+    ("kind", "reported"),
     [
         ("permission", "Slack refused it: missing_scope"),
         ("auth", "the platform did not let the bot read them"),
     ],
 )
-async def test_why_a_room_cannot_be_read_is_told_without_the_words_for_the_operator(
-    kind: FailureKind, told: str
+async def test_why_a_room_cannot_be_read_is_reported_without_the_words_for_the_operator(
+    kind: FailureKind, reported: str
 ) -> None:
-    words = {"permission": told, "auth": "channels.slack.bot_token: /srv/token cannot be read"}[kind]
+    words = {"permission": reported, "auth": "channels.slack.bot_token: /srv/token cannot be read"}[kind]
     rooms = await _rooms(LockedPosts(Failure(kind=kind, message=words)))
-    assert (await rooms.talk(_said("hello"), Conversation())).unread == told
+    assert (await rooms.talk(_said("hello"), Conversation())).unread == reported
 
 
 class LockedPosts(ReadablePosts):
@@ -140,7 +140,7 @@ class LockedPosts(ReadablePosts):
         return self._failure
 
 
-async def test_whoever_is_shut_out_is_not_read_either() -> None:
+async def test_anyone_who_is_shut_out_is_not_read_either() -> None:
     lines = (RoomLine(text="a", author="eve"), RoomLine(text="b", name="Ben", author="ben"))
     assert await _lines(await _rooms(ReadablePosts(*lines))) == ["Ben: b"]
 
@@ -151,7 +151,7 @@ async def test_a_private_chat_is_not_read() -> None:
     assert (talk.lines, posts.asked) == ((), [])
 
 
-async def test_what_stands_in_the_conversation_is_not_shown_again() -> None:
+async def test_what_is_in_the_conversation_is_not_shown_again() -> None:
     turn = PastTurn(
         id=1,
         messages=(

@@ -91,7 +91,7 @@ async def test_the_question_is_the_authors_and_says_how_long_it_is_open(harness:
     assert await harness.answer(ALLOW) == "expired"
 
 
-async def test_a_turn_that_asks_again_goes_on_with_its_question(harness: ApprovalHarness) -> None:
+async def test_a_turn_that_asks_again_continues_with_its_question(harness: ApprovalHarness) -> None:
     await _asked_and_cut_off(harness, 100)
     async with asyncio.TaskGroup() as group:
         second = group.create_task(harness.ask())
@@ -105,7 +105,7 @@ async def test_a_turn_that_asks_again_goes_on_with_its_question(harness: Approva
     ]
 
 
-async def test_an_answer_that_came_while_nobody_waited_is_found_without_asking(
+async def test_an_answer_that_came_while_no_one_waited_is_found_without_asking(
     harness: ApprovalHarness,
 ) -> None:
     await _asked_and_cut_off(harness, 1)
@@ -133,7 +133,7 @@ async def test_a_question_that_is_withdrawn_is_a_no_for_good(harness: ApprovalHa
     assert await harness.answer(ALLOW) == "already_answered"
 
 
-async def test_a_clock_that_was_set_back_makes_nobody_wait_longer(harness: ApprovalHarness) -> None:
+async def test_a_clock_that_was_set_back_makes_no_one_wait_longer(harness: ApprovalHarness) -> None:
     await _asked_and_cut_off(harness, 1)
     harness.clock.step_wall(-10_000)
     async with asyncio.TaskGroup() as group:

@@ -1,4 +1,4 @@
-"""Five hundred presses that nobody should get away with, on a real store: none of them does anything."""
+"""Five hundred presses that no one should get away with, on a real store: none of them does anything."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.gateway.inbox_harness import ANN, BOB, InboxHarness, open_inbox, plac
 
 PRESSES = 500
 QUESTIONS = {"q-private": "1", "q-room": "-5"}
-"""Open questions of Ann's by the chat they stand in."""
+"""Open questions of Ann's by the chat they are in."""
 Kind = Callable[[random.Random], ApprovalReply]
 
 

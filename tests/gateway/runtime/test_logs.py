@@ -1,4 +1,4 @@
-"""Logs carry ids and leave out secrets, whoever wrote the line."""
+"""Logs carry ids and leave out secrets, no matter which logger wrote the line."""
 
 from __future__ import annotations
 

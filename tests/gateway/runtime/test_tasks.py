@@ -9,7 +9,9 @@ import pytest
 from gateway.runtime.tasks import Supervisor
 
 
-async def test_a_failure_is_reported_by_name_and_the_others_go_on(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_failure_is_reported_by_name_and_the_others_continue(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     supervisor = Supervisor()
     gate = asyncio.Event()
 

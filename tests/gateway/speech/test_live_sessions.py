@@ -61,7 +61,7 @@ async def test_the_next_utterance_has_the_next_number_and_the_language_that_was_
         assert harness.scribe.recordings("final")[-1].likely_language == "en"
 
 
-async def test_a_voice_that_goes_on_after_the_longest_time_begins_the_next_utterance() -> None:
+async def test_a_voice_that_continues_after_the_longest_time_begins_the_next_utterance() -> None:
     short = LiveSettings(flush=FlushSettings(max_s=4.0))
     partials = ["the old", "the old harbour", "the old harbour in", "the old harbour in the north"]
     async with open_live_speech(
@@ -175,7 +175,7 @@ async def test_a_refused_message_gets_the_reason_of_the_inbox() -> None:
         )
 
 
-async def test_words_that_were_lost_among_others_have_a_number_of_their_own() -> None:
+async def test_words_that_were_lost_among_others_have_a_separate_number() -> None:
     busy = TranscriberBusy("Too much at once.")
     async with open_live_speech(WORDS, busy, busy) as harness:
         microphone = await harness.open_stream()
@@ -214,7 +214,7 @@ async def test_only_so_many_people_talk_at_the_same_time() -> None:
         await harness.open_stream(Author(id="cat"))
 
 
-async def test_a_microphone_that_nobody_speaks_into_is_closed_and_says_so() -> None:
+async def test_a_microphone_that_no_one_speaks_into_is_closed_and_says_so() -> None:
     async with open_live_speech() as harness:
         microphone = await harness.open_stream()
         await harness.clock.advance(599.0)
@@ -222,7 +222,7 @@ async def test_a_microphone_that_nobody_speaks_into_is_closed_and_says_so() -> N
         await harness.clock.advance(3.0)
         [dropped] = harness.events_of(SpeechDropped)
         assert isinstance(dropped, SpeechDropped)
-        assert "Nobody has spoken for 10 min" in dropped.message
+        assert "No one has spoken for 10 min" in dropped.message
         with pytest.raises(MediaUnavailable, match="10 min"):
             microphone.feed(b"\0\0")
 
@@ -235,7 +235,7 @@ async def test_speech_is_over_where_the_sound_itself_stops() -> None:
         assert harness.fake_inbox.said == [("ann", SENTENCE)]
 
 
-async def test_no_microphone_is_opened_where_it_is_switched_off_or_nobody_listens() -> None:
+async def test_no_microphone_is_opened_where_it_is_switched_off_or_no_one_listens() -> None:
     async with open_live_speech(settings=LiveSettings(enabled=False)) as harness:
         with pytest.raises(MediaUnavailable, match="switched off"):
             await harness.open_stream()

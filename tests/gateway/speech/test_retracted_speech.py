@@ -1,4 +1,4 @@
-"""Going on after a pause that was taken for the end: one question, asked once, of all the words."""
+"""Continuing after a pause that was taken for the end: one question, asked once, of all the words."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def said(harness: LiveSpeechHarness, microphone: LiveAudioStream) -> None:
     harness.running[THREAD] = message.message_id
 
 
-async def goes_on(harness: LiveSpeechHarness, microphone: LiveAudioStream, spoken_s: float = 1.0) -> None:
+async def continues(harness: LiveSpeechHarness, microphone: LiveAudioStream, spoken_s: float = 1.0) -> None:
     """The voice comes back, and the turn is stopped for it."""
     await harness.speak(microphone, 0.3)
     harness.running.pop(THREAD, None)
@@ -30,7 +30,7 @@ async def test_words_that_follow_a_pause_are_asked_together_with_those_before_it
     async with open_live_speech(BEGINNING, REST) as harness:
         microphone = await harness.open_stream()
         await said(harness, microphone)
-        await goes_on(harness, microphone)
+        await continues(harness, microphone)
         [stop] = harness.fake_inbox.stops
         assert (stop.name, stop.quiet, stop.author) == ("stop", True, ANN)
         assert harness.fake_inbox.said == [("ann", BEGINNING), ("ann", f"{BEGINNING} {REST}")]
@@ -41,7 +41,7 @@ async def test_who_speaks_while_it_thinks_long_is_answered_once_and_to_everythin
         microphone = await harness.open_stream()
         await said(harness, microphone)
         await harness.speak(microphone, 0.0, 8.0)
-        await goes_on(harness, microphone)
+        await continues(harness, microphone)
         assert len(harness.fake_inbox.stops) == 1
         assert harness.fake_inbox.said[-1] == ("ann", f"{BEGINNING} {REST}")
 
@@ -51,18 +51,18 @@ async def test_an_answer_that_began_at_once_is_taken_back_for_the_rest_of_the_se
         microphone = await harness.open_stream()
         await said(harness, microphone)
         harness.answering.add(THREAD)
-        await goes_on(harness, microphone)
+        await continues(harness, microphone)
         assert len(harness.fake_inbox.stops) == 1
         assert harness.fake_inbox.said[-1] == ("ann", f"{BEGINNING} {REST}")
 
 
-async def test_what_is_said_into_an_answer_that_was_heard_for_a_while_is_a_message_of_its_own() -> None:
+async def test_what_is_said_into_an_answer_that_was_heard_for_a_while_is_a_separate_message() -> None:
     async with open_live_speech(BEGINNING, REST) as harness:
         microphone = await harness.open_stream()
         await said(harness, microphone)
         harness.answering.add(THREAD)
         await harness.speak(microphone, 0.0, 5.0)
-        await goes_on(harness, microphone)
+        await continues(harness, microphone)
         assert len(harness.fake_inbox.stops) == 1
         assert harness.fake_inbox.said == [("ann", BEGINNING), ("ann", REST)]
 
@@ -97,9 +97,9 @@ async def test_three_parts_of_one_sentence_are_one_question() -> None:
     async with open_live_speech(*parts) as harness:
         microphone = await harness.open_stream()
         await said(harness, microphone)
-        await goes_on(harness, microphone)
+        await continues(harness, microphone)
         harness.running[THREAD] = harness.fake_inbox.messages[-1].message_id
-        await goes_on(harness, microphone)
+        await continues(harness, microphone)
         assert harness.fake_inbox.said[-1] == ("ann", f"{BEGINNING} And my friends in all countries. {REST}")
 
 

@@ -14,18 +14,18 @@ async def _accept_for_ever(path: Path, label: str) -> None:
     store = SqliteStore(path)
     await store.open()
 
-    async def one_lane(lane: int) -> None:
+    async def one_writer(writer: int) -> None:
         number = 0
         while True:
-            key = f"{label}-{lane}-{number}"
-            await store.accept(entry(key, thread=f"t:a:{lane}", body={"text": key * 20}))
+            key = f"{label}-{writer}-{number}"
+            await store.accept(entry(key, thread=f"t:a:{writer}", body={"text": key * 20}))
             sys.stdout.write(key + "\n")
             sys.stdout.flush()
             number += 1
 
-    async with asyncio.TaskGroup() as lanes:
-        for lane in range(8):
-            lanes.create_task(one_lane(lane))
+    async with asyncio.TaskGroup() as writers:
+        for writer in range(8):
+            writers.create_task(one_writer(writer))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""deploy/erase-person.sql: nothing of the person stays in the store, and everybody else goes on."""
+"""deploy/erase-person.sql: nothing of the person stays in the store, and everybody else continues."""
 
 from __future__ import annotations
 

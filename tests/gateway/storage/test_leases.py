@@ -32,7 +32,7 @@ async def test_a_turn_longer_than_its_lease_keeps_it() -> None:
         assert lost == []
 
 
-async def test_a_lease_that_was_taken_over_is_told_once() -> None:
+async def test_a_lease_that_was_taken_over_is_reported_once() -> None:
     async with _kept() as (coordinator, store, clock):
         lost: list[str] = []
         await coordinator.acquire("t", lambda: lost.append("t"))

@@ -110,7 +110,7 @@ async def test_a_commit_that_fails_fails_every_call_of_it(store: SqliteStore) ->
     assert (await store.accept(entry("1"))).seq == 1
 
 
-async def test_a_full_disk_is_told_in_words_and_is_got_over(store: SqliteStore, tmp_path: Path) -> None:
+async def test_a_full_disk_is_reported_in_words_and_is_got_over(store: SqliteStore, tmp_path: Path) -> None:
     await store.accept(entry("small"))
     pages = await submit(store, lambda db: db.execute("PRAGMA page_count").fetchone()[0])
     await submit(store, lambda db: db.execute(f"PRAGMA max_page_count = {pages}").fetchone())
@@ -130,7 +130,7 @@ async def test_a_full_disk_is_told_in_words_and_is_got_over(store: SqliteStore, 
     assert (await store.counts()).inbox_open == 2
 
 
-async def test_a_database_that_another_program_locks_is_told_in_words(tmp_path: Path) -> None:
+async def test_a_database_that_another_program_locks_is_reported_in_words(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.db")
     await store.open()
     await submit(store, lambda db: db.execute("PRAGMA busy_timeout = 1").fetchone())
@@ -177,7 +177,7 @@ async def test_closing_leaves_one_file(tmp_path: Path) -> None:
     assert _sizes(tmp_path).keys() == {"store.db"}
 
 
-async def test_the_log_is_checkpointed_when_nobody_writes(tmp_path: Path) -> None:
+async def test_the_log_is_checkpointed_when_no_one_writes(tmp_path: Path) -> None:
     store = SqliteStore(tmp_path / "store.db", synchronous="NORMAL")
     store._writer = DatabaseThread("store-writer", store._group_commit, idle_after_s=0.001)
     await store._writer.start()

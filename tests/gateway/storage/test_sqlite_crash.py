@@ -69,7 +69,7 @@ async def test_a_torn_log_loses_at_most_its_end(tmp_path: Path) -> None:
 
 
 async def _reopened(path: Path) -> int:
-    """How many entries a copy still has; they are the first ones, and the copy goes on working."""
+    """How many entries a copy still has; they are the first ones, and the copy continues to work."""
     store = SqliteStore(path)
     await store.open()
     seqs = [row.seq for row in await store.open_entries(THREAD)]

@@ -155,7 +155,7 @@ async def test_a_store_can_be_opened_again_after_a_refusal(tmp_path: Path) -> No
     await store.close()
 
 
-async def test_a_thread_that_nobody_was_asked_in_costs_no_read(tmp_path: Path) -> None:
+async def test_a_thread_that_no_one_was_asked_in_costs_no_read(tmp_path: Path) -> None:
     asked, path = interaction(), tmp_path / "store.db"
     store = SqliteStore(path)
     await store.open()

@@ -1,4 +1,4 @@
-"""What is forgotten is in no byte of the file or its log, while the store goes on."""
+"""What is forgotten is in no byte of the file or its log, while the store continues."""
 
 from __future__ import annotations
 

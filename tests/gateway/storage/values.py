@@ -14,13 +14,13 @@ from gateway.storage.sqlite.worker_thread import Work
 
 
 def look(path: Path, sql: str) -> list[tuple[Any, ...]]:
-    """The rows of `sql` on a connection of its own."""
+    """The rows of `sql` on a separate connection."""
     with closing(sqlite3.connect(path)) as db:
         return db.execute(sql).fetchall()
 
 
 def submit(store: SqliteStore, work: Work[Any]) -> Any:
-    """A future for `work`, run by the store's writer like any of its own calls."""
+    """A future for `work`, run by the store's writer like any of its calls."""
     return store._writer.submit(work)
 
 

@@ -95,7 +95,7 @@ def test_a_row_of_no_known_shape_is_an_unreadable_record(body: dict[str, Any]) -
     assert from_row(body) is None
 
 
-def test_the_last_records_ride_without_what_nobody_asks_for() -> None:
+def test_the_last_records_ride_without_what_no_one_asks_for() -> None:
     step = {
         "do": "step",
         "node": "agent",

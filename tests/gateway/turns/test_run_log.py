@@ -22,7 +22,7 @@ _END = {"do": "end", "status": "completed", "reason": "completed"}
 
 
 class SlowStore(MemoryStore):
-    """Acknowledges an append when it is told to."""
+    """Acknowledges an append on request."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -130,9 +130,7 @@ async def test_a_store_closed_right_after_a_record_has_it(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("how", ["rows", "riding"])
-async def test_what_is_committed_with_the_last_records_stands_behind_the_others(
-    store: Store, how: str
-) -> None:
+async def test_what_is_committed_with_the_last_records_is_behind_the_others(store: Store, how: str) -> None:
     log, lease = await _log(store)
     log.append(_step("a"))
     log.append(_step("b"))

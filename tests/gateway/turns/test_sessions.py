@@ -86,7 +86,7 @@ async def test_an_exchange_comes_back_byte_for_byte(store: MemoryStore) -> None:
     assert turn == past_turn(turn.id, "tea?", EXCHANGE, "I look it up.\n\nGreen tea.", 1.0)
 
 
-def test_words_that_stand_in_the_exchange_are_not_shown_again_in_the_answer() -> None:
+def test_words_that_are_in_the_exchange_are_not_shown_again_in_the_answer() -> None:
     def last(answer: str) -> str:
         return past_turn(1, "tea?", EXCHANGE, answer, 0.0).messages[-1].content
 
@@ -190,7 +190,7 @@ async def test_words_that_may_have_ended_the_process_are_not_shown_again(
     assert session.conversation == Conversation()
 
 
-async def test_a_summary_stands_for_what_it_covers_also_after_a_restart(store: MemoryStore) -> None:
+async def test_a_summary_represents_what_it_covers_also_after_a_restart(store: MemoryStore) -> None:
     session = await _loaded(store, _talk(range(1, 6)))
     third = session.conversation.turns[2].id
     summary = Summary(text="They talked.", upto=third)

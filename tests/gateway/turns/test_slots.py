@@ -23,7 +23,7 @@ async def _admitted(quarantine: Quarantine, *seqs: int) -> list[int]:
     return found
 
 
-async def test_after_one_death_nobody_waits_for_anybody() -> None:
+async def test_after_one_death_no_one_waits_for_anybody() -> None:
     quarantine = Quarantine(ManualClock(), 2)
     quarantine.hold({1: Deaths(total=1, alone=1), 2: Deaths(total=1)})
     assert await _admitted(quarantine, 1, 2, 3) == [1, 2, 3]

@@ -79,14 +79,14 @@ def says(text: str) -> ScriptedLlm:
 
 
 async def test_the_third_exchange_earns_a_title_which_is_stored_and_shown_once() -> None:
-    llm = says(f'Title: "The Great\u202e Parlour Walk {KEY} extra words here."')
+    llm = says(f'Title: "The Great\u202e Parlour Tour {KEY} extra words here."')
     harness = TitlerHarness(llm)
     lease, entry = await harness.open()
     talk = session(3)
     assert not harness.titles.wanted(session(2))
     assert harness.titles.wanted(talk)
     await harness.titles.run(lease, talk, entry)
-    assert talk.title == "The Great Parlour Walk ghp_(REDACTED) extra"
+    assert talk.title == "The Great Parlour Tour ghp_(REDACTED) extra"
     assert [(shown.role, shown.text) for shown in harness.shown] == [("title", talk.title)]
     assert not harness.titles.wanted(talk)
     assert (await load_session(harness.store, THREAD)).title == talk.title
@@ -143,7 +143,7 @@ def test_of_an_answer_only_a_short_line_is_a_title(said: str, title: str) -> Non
 
 async def test_a_message_that_comes_while_a_title_is_written_makes_no_second_one() -> None:
     slow = _Slow()
-    harness = TitlerHarness(says("Great Walk"), slow)
+    harness = TitlerHarness(says("Great Tour"), slow)
     lease, entry = await harness.open()
     talk = session(3)
     slow.held = asyncio.Event()
@@ -152,7 +152,7 @@ async def test_a_message_that_comes_while_a_title_is_written_makes_no_second_one
         await slow.held.wait()
         naming.cancel()
     talk.extend(past_turn(4, "question 4", (), "answer 4", 0.0))
-    assert (talk.title, harness.titles.wanted(talk)) == ("Great Walk", False)
+    assert (talk.title, harness.titles.wanted(talk)) == ("Great Tour", False)
     assert len(await harness.store.read_log(THREAD, kinds=("title",))) == 1
 
 

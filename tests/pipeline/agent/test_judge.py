@@ -70,7 +70,7 @@ async def test_what_is_judged_cannot_end_its_own_marking() -> None:
     ("words", "action", "confidence"),
     [
         ("ACTION: ACCEPT\nCONFIDENCE: 0.9\nFEEDBACK: good", "ACCEPT", 0.9),
-        ("action: escalate\nconfidence: 1\nfeedback: nobody can", "ESCALATE", 1.0),
+        ("action: escalate\nconfidence: 1\nfeedback: no one can", "ESCALATE", 1.0),
         ("Let me see.\n**ACTION:** RETRY\n**CONFIDENCE:** 0.7\n**FEEDBACK:** more", "RETRY", 0.7),
         ("ACTION: RETRY", "RETRY", 0.5),
         ("ACTION: ACCEPT\nCONFIDENCE: very", "ACCEPT", 0.5),

@@ -20,7 +20,7 @@ from pipeline.runtime.null_services import NullBudgets
 from pipeline.runtime.scope import TurnScope
 from tests.support.contexts import context
 
-_WAYS = (
+_CANDIDATES = (
     Candidate(target="refund", description="the customer wants money back"),
     Candidate(target="explain", description="anything else"),
 )
@@ -28,7 +28,7 @@ _WAYS = (
 
 def _question(**output: Any) -> Question:
     goal = Goal(description="help", success_criteria=("the customer is content",), constraints=("be brief",))
-    return Question(goal=goal, node="triage", output=output, candidates=_WAYS)
+    return Question(goal=goal, node="triage", output=output, candidates=_CANDIDATES)
 
 
 async def _decided(answer: str, **output: Any) -> tuple[Choice, ScriptedLlm]:
@@ -68,7 +68,7 @@ async def test_an_answer_that_names_none_of_the_candidates_is_refused(answer: st
         await _decided(answer)
 
 
-async def test_the_model_is_told_goal_node_ways_and_output() -> None:
+async def test_the_model_gets_goal_node_candidates_and_output() -> None:
     _, llm = await _decided('{"target": "explain"}', mood="angry")
     system, asked = (message.content for message in llm.requests[0].messages)
     assert "data" in system
@@ -151,8 +151,8 @@ class Spent(NullBudgets):
         self.calls.append((scope.message_id, tokens, cost))
 
 
-async def test_what_a_decision_takes_is_the_turns_also_where_nobody_can_use_it() -> None:
-    said = '{"target": "nobody"}'
+async def test_what_a_decision_takes_is_the_turns_also_where_no_one_can_use_it() -> None:
+    said = '{"target": "no one"}'
     llm = ScriptedLlm([replace(ScriptedAnswer.of(said), prompt_tokens=40, cost=0.25)])
     budgets = Spent()
     with pytest.raises(ModelUnavailable):

@@ -41,7 +41,7 @@ def test_the_same_words_beside_different_calls_are_no_stall() -> None:
 
 
 def test_what_others_said_in_between_does_not_hide_a_stall() -> None:
-    nudge = message_to_plain(ChatMessage(role="user", content="Go on."))
+    nudge = message_to_plain(ChatMessage(role="user", content="Continue."))
     assert stalled([said("Working."), nudge, said("Working."), nudge, said("Working.")])
 
 
@@ -61,7 +61,7 @@ def test_identical_calls_in_one_answer_count_in_their_order() -> None:
     assert [repeats([said("", *calls)], one) for one in calls] == [1, 2, 3]
 
 
-def test_another_call_in_between_begins_the_count_anew() -> None:
+def test_another_call_in_between_begins_the_count_again() -> None:
     exchange = [said("", call()), result("c1"), said("", call(name="list_files")), result("c1")]
     assert repeats(exchange, call()) == 1
 

@@ -23,7 +23,7 @@ from pipeline.topologies import conversation_graph
 from tests.support.contexts import CountedBudgets, Watched, context
 
 SECRET = "hunter2-Secret-Value99"  # of no account
-GOING_ON = "<AGENT_CONTINUE><STATUS_REPORT>More comes.</STATUS_REPORT></AGENT_CONTINUE>"
+CONTINUING = "<AGENT_CONTINUE><STATUS_REPORT>More comes.</STATUS_REPORT></AGENT_CONTINUE>"
 PIECES = (
     *("Hello ", "world", "\n", "```\n", "~~~\n", "<", "</", "a < b", "token", "Bearer ", "password="),
     *(
@@ -70,7 +70,7 @@ async def test_an_answer_of_nothing_but_stray_tags_is_an_empty_one(tags: str) ->
         await agent({}, answering(ScriptedAnswer.of(tags)))
 
 
-@pytest.mark.parametrize("last", [GOING_ON, "That is all I know."])
+@pytest.mark.parametrize("last", [CONTINUING, "That is all I know."])
 async def test_out_of_rounds_the_next_answer_is_the_last_one_whatever_it_declares(last: str) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of(last), ScriptedAnswer.of("one too many")])
     watched = Watched()
@@ -82,7 +82,7 @@ async def test_out_of_rounds_the_next_answer_is_the_last_one_whatever_it_declare
     assert outcome.state["agent"]["answer"].split() == watched.text.split()
 
 
-async def test_a_call_under_an_id_that_was_used_before_gets_one_of_its_own() -> None:
+async def test_a_call_under_an_id_that_was_used_before_gets_its_own() -> None:
     used = ToolCall(id="call_0", name="look", arguments="{}")
     asked = ChatMessage(role="assistant", content="", tool_calls=(used,))
     result = ChatMessage(role="tool", content="seen", tool_call_id="call_0")

@@ -13,7 +13,7 @@ BLOCKED = (
     "<AGENT_BLOCKED><BLOCKER_REASON>No key.</BLOCKER_REASON>"
     "<UNBLOCK_REQUIREMENTS>Send me the key.</UNBLOCK_REQUIREMENTS></AGENT_BLOCKED>"
 )
-GOING_ON = "<AGENT_CONTINUE><STATUS_REPORT>Half is done.</STATUS_REPORT></AGENT_CONTINUE>"
+CONTINUING = "<AGENT_CONTINUE><STATUS_REPORT>Half is done.</STATUS_REPORT></AGENT_CONTINUE>"
 
 
 @pytest.mark.parametrize(
@@ -27,7 +27,7 @@ GOING_ON = "<AGENT_CONTINUE><STATUS_REPORT>Half is done.</STATUS_REPORT></AGENT_
         (f"I tried.\r\n\r\n{BLOCKED}\r\n", "blocked", "I tried.\n\nNo key.\n\nSend me the key."),
         ("<AGENT_BLOCKED></AGENT_BLOCKED>", "blocked", "Blocked."),
         ("<AGENT_BLOCKED>no network</AGENT_BLOCKED>", "blocked", "no network"),
-        (GOING_ON, "continue", "Half is done."),
+        (CONTINUING, "continue", "Half is done."),
         ("<AGENT_CONTINUE><STATUS_MESSAGE>Soon.</STATUS_MESSAGE></AGENT_CONTINUE>", "continue", "Soon."),
         ("<AGENT_CONTINUE></AGENT_CONTINUE>", "continue", "Continuing."),
         ("hi <agent_done><key_result>low</key_result></agent_done>", "done", "hi"),
@@ -44,7 +44,11 @@ def test_what_a_message_declares_and_what_is_seen_of_it(text: str, status: str, 
 
 @pytest.mark.parametrize(
     ("text", "status"),
-    [(DONE + GOING_ON + BLOCKED, "blocked"), (GOING_ON + DONE, "done"), (GOING_ON + GOING_ON, "continue")],
+    [
+        (DONE + CONTINUING + BLOCKED, "blocked"),
+        (CONTINUING + DONE, "done"),
+        (CONTINUING + CONTINUING, "continue"),
+    ],
 )
 def test_blocked_wins_over_done_and_done_over_continue(text: str, status: str) -> None:
     assert declared(text).status == status
@@ -77,7 +81,7 @@ def test_a_note_is_one_short_line() -> None:
 SAMPLES = [
     f"Hello there.\n{DONE}",
     f"a < b and <b>bold</b> {BLOCKED} end",
-    f"```\n{DONE}\n```\ntext {GOING_ON}",
+    f"```\n{DONE}\n```\ntext {CONTINUING}",
     "no tags, 1 < 2 <",
     "<agent_done>x",
     "x </KEY_RESULT> y",

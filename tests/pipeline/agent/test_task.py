@@ -117,7 +117,7 @@ async def test_what_is_said_called_shown_and_kept_is_without_configured_secrets(
     assert word not in f"{library.proposed}{log.records}{outcome.state}"
 
 
-async def test_a_text_that_is_json_stands_for_what_it_says() -> None:
+async def test_a_text_that_is_json_represents_what_it_says() -> None:
     outcome = await one(ScriptedLlm([sets(found='["a", {"n": 1}]')]))
     assert outcome.state["found"] == ("a", {"n": 1})
 

@@ -16,7 +16,7 @@ def marker(**outputs: Any) -> str:
     return transition_marker(source="gather", targets=("write",), completed=("gather",), outputs=outputs)
 
 
-def test_the_layers_stand_in_their_order() -> None:
+def test_the_layers_are_in_their_order() -> None:
     text = prompt(
         identity="You are Ada.",
         completed=("gather",),
@@ -37,7 +37,7 @@ def test_an_empty_layer_is_left_out() -> None:
     assert prompt() == ""
 
 
-def test_a_value_is_told_in_at_most_two_hundred_characters_of_one_line() -> None:
+def test_a_value_is_reported_in_at_most_two_hundred_characters_of_one_line() -> None:
     line = prompt(values={"page": "word\n" * 100}).splitlines()[-1]
     assert line.startswith("- page: ")
     assert len(line) == len("- page: ") + 200

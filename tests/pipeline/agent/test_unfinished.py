@@ -24,7 +24,7 @@ def _outcome(*effects: Effect) -> RunOutcome:
     )
 
 
-async def test_calls_of_task_nodes_are_kept_under_ids_of_their_own() -> None:
+async def test_calls_of_task_nodes_are_kept_under_their_own_ids() -> None:
     tools = NotedTools(_Echo())
     for arguments in ("one", "two"):
         await tools.propose(ToolCall(id="t0_1_1", name="write", arguments=arguments), (), scope())

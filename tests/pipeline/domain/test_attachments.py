@@ -27,17 +27,17 @@ def _message(*refs: MediaRef, unusable: tuple[str, ...] = ()) -> InboundMessage:
     )
 
 
-def test_the_model_is_told_kind_name_type_and_size() -> None:
+def test_the_model_gets_kind_name_type_and_size() -> None:
     note = attached_note((FILE, PICTURE), ("a story",))
-    told = 'file "contract.pdf" (application/pdf, 1.23 MB); picture (image/jpeg); a story'
-    assert note == f"[Attached: {told}. The content is not available to you.]"
+    reported = 'file "contract.pdf" (application/pdf, 1.23 MB); picture (image/jpeg); a story'
+    assert note == f"[Attached: {reported}. The content is not available to you.]"
 
 
 def test_nothing_attached_is_not_mentioned() -> None:
     assert (attached_note(()), left_out_line(_message())) == ("", "")
 
 
-def test_the_person_is_told_in_one_line_what_was_left_out() -> None:
+def test_the_person_is_informed_in_one_line_what_was_left_out() -> None:
     assert left_out_line(_message(FILE)) == (
         "I cannot open attachments yet, so I left out `contract.pdf` (1.23 MB)."
     )

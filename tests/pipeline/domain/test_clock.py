@@ -1,4 +1,4 @@
-"""The manual clock: time moves only when told, and sleepers wake in order; timeouts obey it."""
+"""The manual clock: time moves only on request, and sleepers wake in order; timeouts obey it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def test_an_alarm_rings_with_the_step_that_completes_its_time(step: float,
     assert clock.now() == 1000.0 + round(step * steps, 9)
 
 
-async def test_whoever_waits_for_the_rest_of_a_float_comes_to_an_end() -> None:
+async def test_anyone_who_waits_for_the_rest_of_a_float_comes_to_an_end() -> None:
     clock = ManualClock()
 
     async def until(due: float) -> None:
@@ -62,7 +62,7 @@ async def test_what_waits_without_end_is_never_woken() -> None:
     assert rung == []
 
 
-async def test_a_jump_of_the_wall_clock_wakes_nobody() -> None:
+async def test_a_jump_of_the_wall_clock_wakes_no_one() -> None:
     clock = ManualClock(start=1000.0)
     async with asyncio.TaskGroup() as group:
         nap = group.create_task(clock.sleep(10))

@@ -1,4 +1,4 @@
-"""Small nodes and short ways to run them, for tests of the executor."""
+"""Small nodes and short functions that run them, for tests of the executor."""
 
 from __future__ import annotations
 

@@ -114,9 +114,9 @@ class Stubborn:
         return NodeResult(update={"swallowed": True})
 
 
-def after(ways: str, **fields: Any) -> EdgeSpec:
+def after(arrow: str, **fields: Any) -> EdgeSpec:
     """The edge that is taken after success only, so that it rescues no failure."""
-    return edge_of(ways, OnSuccess(), **fields)
+    return edge_of(arrow, OnSuccess(), **fields)
 
 
 def built(*edges: EdgeSpec | str, **fields: Any) -> GraphSpec[Any]:

@@ -1,4 +1,4 @@
-"""Short ways to write graphs of nodes that do nothing, for tests of how graphs are checked."""
+"""Short functions that write graphs of nodes that do nothing, for tests of how graphs are checked."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def spec_of(**fields: Any) -> NodeSpec[None, State]:
     return NodeSpec(run=idle, **fields)
 
 
-def edge_of(ways: str, when: Condition | None = None, **fields: Any) -> EdgeSpec:
+def edge_of(arrow: str, when: Condition | None = None, **fields: Any) -> EdgeSpec:
     """`a>b` is the edge from a to b; `b>` ends the run."""
-    source, target = ways.split(">")
+    source, target = arrow.split(">")
     return EdgeSpec(source=source, target=target or END, when=when or Always(), **fields)
 
 

@@ -24,7 +24,7 @@ FIXED = 200
 
 
 class Recorded:
-    """Stands for the journal: the summaries that were made durable."""
+    """Represents the journal: the summaries that were made durable."""
 
     def __init__(self) -> None:
         self.summaries: list[Summary] = []
@@ -183,7 +183,7 @@ async def test_a_whole_library_of_history_still_makes_a_question_that_fits() -> 
     assert sum(message.tokens for message in llm.requests[0].messages) + 166 <= 1_200
 
 
-def test_what_stands_before_the_turns_is_one_message_at_most() -> None:
+def test_what_is_before_the_turns_is_one_message_at_most() -> None:
     assert opening(None, left_out=False) == ()
     (both,) = opening(Summary(text="Ada likes tea.", upto=1), left_out=True)
     assert both.content == f"[Previous conversation summary: Ada likes tea.]\n{LEFT_OUT}"

@@ -1,4 +1,4 @@
-"""Lasting facts: who may have some, what counts as one, and how they stand in a person's book."""
+"""Lasting facts: who may have some, what counts as one, and how they are in a person's book."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ async def test_facts_that_cannot_be_kept_do_not_keep_the_summary(book: Book, ans
         ("", ()),
     ],
 )
-def test_a_fact_is_a_short_line_that_instructs_nobody_and_holds_no_secret(
+def test_a_fact_is_a_short_line_that_instructs_no_one_and_holds_no_secret(
     answer: str, facts: tuple[str, ...]
 ) -> None:
     assert facts_of(answer) == facts
@@ -129,7 +129,7 @@ def test_a_book_begins_with_the_day() -> None:
     assert with_facts("", ["Ada likes tea."], DAY) == f"{HEADING}\n- Ada likes tea.\n"
 
 
-def test_facts_of_one_day_stand_under_one_heading_before_what_follows() -> None:
+def test_facts_of_one_day_are_under_one_heading_before_what_follows() -> None:
     book = f"# Mine\n\nmy note\n\n{HEADING}\n- Ada likes tea.\n\n## Other\ntext\n"
     assert with_facts(book, ["Ada sails."], DAY) == (
         f"# Mine\n\nmy note\n\n{HEADING}\n- Ada likes tea.\n- Ada sails.\n\n## Other\ntext\n"

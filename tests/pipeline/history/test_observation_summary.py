@@ -100,7 +100,7 @@ async def test_a_long_transcript_is_capped() -> None:
     assert len(llm.requests[0].messages[-1].content) <= 12_000
 
 
-async def test_an_answer_of_no_use_is_asked_for_again_and_then_the_first_words_stand() -> None:
+async def test_an_answer_of_no_use_is_asked_for_again_and_then_the_first_words_are_used() -> None:
     llm = ScriptedLlm([ScriptedAnswer.of("I cannot do JSON.")] * ATTEMPTS)
     summary = await _sum_up(llm, replace(LONG, summary=Summary(text="Ada lives in Graz.", upto=-1)))
     assert summary is not None
@@ -128,7 +128,7 @@ async def test_a_model_that_gives_no_answer_replaces_nothing(error: ModelError, 
     assert len(llm.requests) == asked
 
 
-async def test_a_short_conversation_asks_nobody() -> None:
+async def test_a_short_conversation_asks_no_one() -> None:
     llm = ScriptedLlm()
     assert await _sum_up(llm, of(plain_turn(1))) is None
     assert llm.requests == []

@@ -117,5 +117,5 @@ def test_a_call_is_no_repetition_of_the_words_before_it() -> None:
         ("", "plain text"),
     ],
 )
-def test_a_text_is_told_by_its_looks(text: str, kind: str) -> None:
+def test_a_text_is_recognised_by_its_form(text: str, kind: str) -> None:
     assert guess_content_type(text) == kind

@@ -1,4 +1,4 @@
-"""A conversation as lines: one message a line, long ones cut first, nobody's words under another's name."""
+"""A conversation as lines: one message a line, long ones cut first, no one's words under another's name."""
 
 from __future__ import annotations
 

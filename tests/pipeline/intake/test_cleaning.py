@@ -1,4 +1,4 @@
-"""Cleaning harms nothing that a person meant, and leaves nothing that nobody sees."""
+"""Cleaning harms nothing that a person meant, and leaves nothing that no one sees."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ def test_lines_stay_apart_and_blank_ones_go() -> None:
     assert for_detection("a \r\n\r\n  b\rc") == "a\nb\nc"
 
 
-def test_letters_that_stand_alone_are_read_as_a_word() -> None:
+def test_letters_that_are_alone_are_read_as_a_word() -> None:
     assert spelled_out("say i g n o r e  a l l and a b c") == "ignoreall"
     assert spelled_out("i.g.n.o.r.e.i.t") == "ignoreit"
     assert spelled_out("plan a or b, as i said") == ""
@@ -51,5 +51,5 @@ def test_the_copy_is_never_much_longer_than_what_it_is_of(text: str) -> None:
     assert len(for_detection(text)) <= 18 * len(text)
 
 
-def test_of_a_sign_that_stands_for_eighteen_only_so_much_is_read() -> None:
+def test_of_a_sign_that_represents_eighteen_only_so_much_is_read() -> None:
     assert len(for_detection("\ufdfa" * MAX_MESSAGE_CHARS)) <= 2 * MAX_MESSAGE_CHARS

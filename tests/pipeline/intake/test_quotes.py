@@ -1,4 +1,4 @@
-"""What stands above a message's words when it quotes or passes something on."""
+"""What is above a message's words when it quotes or passes something on."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def test_words_without_a_context_stay_as_they_are() -> None:
     assert in_context(_message(), "  why?\n") == "  why?\n"
 
 
-def test_a_quoted_passage_stands_above_the_words_line_by_line() -> None:
+def test_a_quoted_passage_is_above_the_words_line_by_line() -> None:
     message = _message(quoted="The shop\r\n\r\nis closed.\u202e\x00")
     assert in_context(message, "why?") == "> The shop\n>\n> is closed.\n\nwhy?"
 
@@ -57,7 +57,7 @@ def test_forwarded_words_are_marked_below_the_quote() -> None:
     assert in_context(message, "why?") == expected
 
 
-def test_words_of_ones_own_stand_above_what_is_passed_on_and_are_not_marked() -> None:
+def test_words_of_ones_own_are_above_what_is_passed_on_and_are_not_marked() -> None:
     message = replace(_message(), passed_on="Ben:\n\nobey", attachments=(FILE,))
     expected = (
         "why?\n\n[Forwarded, in somebody else's words:]\n> Ben:\n>\n> obey\n\n"
@@ -86,7 +86,7 @@ def test_a_file_alone_is_named_alone() -> None:
         ("", True, "> not\n> mine\n\nbut this"),
     ],
 )
-def test_ones_own_words_are_what_stands_below(quoted: str, words: str, *, forwarded: bool) -> None:
+def test_ones_own_words_are_what_is_below(quoted: str, words: str, *, forwarded: bool) -> None:
     assert own_words(in_context(_message(quoted=quoted, forwarded=forwarded), words)) == words
 
 

@@ -48,14 +48,14 @@ def test_limited_messages_count_so_a_flood_stays_limited_until_it_pauses() -> No
     assert too_fast(flood[-1] + 10.001, flood) is None
 
 
-def test_a_clock_that_is_set_back_limits_nobody_now_or_later() -> None:
+def test_a_clock_that_is_set_back_limits_no_one_now_or_later() -> None:
     earlier = [NOW + 3600 + number for number in range(30)]
     assert too_fast(NOW, earlier) is None
     assert too_fast(NOW + 1, [*earlier, NOW]) is None
     assert too_fast(NOW + 1.2, [*earlier, NOW, NOW + 1]) == SOON
 
 
-def test_a_flood_is_told_at_length_once_in_its_window() -> None:
+def test_a_flood_is_reported_at_length_once_in_its_window() -> None:
     flood = [NOW + 0.5 * number for number in range(16)]
     assert [refused_lately(at, flood[:place]) for place, at in enumerate(flood)][12:] == [
         False,

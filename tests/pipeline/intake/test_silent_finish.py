@@ -17,15 +17,15 @@ async def _answer(refused: str, now: float = NOW, arrivals: tuple[float, ...] = 
     return str(result.update["agent"]["answer"])
 
 
-async def test_spam_is_told_how_to_be_none() -> None:
+async def test_spam_is_answered_with_advice() -> None:
     assert "in other words" in await _answer("spam")
 
 
 async def test_of_a_flood_the_first_refusal_in_ten_seconds_is_the_long_one() -> None:
     flood = tuple(NOW + 0.5 * number for number in range(18))
-    told = [await _answer("too_fast", at, flood[:place]) for place, at in enumerate(flood)][12:]
-    assert "wait ten seconds" in told[0]
-    assert set(told[1:]) == {"Left out: too fast."}
+    reported = [await _answer("too_fast", at, flood[:place]) for place, at in enumerate(flood)][12:]
+    assert "wait ten seconds" in reported[0]
+    assert set(reported[1:]) == {"Left out: too fast."}
     later = flood[-1] + 20
     assert "wait ten seconds" in await _answer("too_fast", later + 0.1, (*flood, later))
 

@@ -37,13 +37,13 @@ def note(text: str = "", *, quoted: str = "") -> InboundMessage:
     ],
 )
 def test_what_was_not_heard_is_said(cut_after_s: float | None, said: str) -> None:
-    heard = Transcription(text="go on", language="en", confidence=0.8, cut_after_s=cut_after_s)
+    heard = Transcription(text="continue", language="en", confidence=0.8, cut_after_s=cut_after_s)
     words = spoken_words(note(), heard)
-    assert words.text == "go on" + said
+    assert words.text == "continue" + said
     assert words.speech == Speech(language="en", confidence=0.8)
 
 
-def test_quote_and_caption_stand_above_the_words() -> None:
+def test_quote_and_caption_are_above_the_words() -> None:
     heard = Transcription(text="tell me", language="en", confidence=0.8)
     words = spoken_words(note("look", quoted="an old line"), heard)
     assert words.text == "> an old line\n\nlook\n\ntell me"

@@ -16,7 +16,7 @@ MODEL_FILE = Path(__file__).parents[3] / "models" / "qwen2.5-coder-0.5b-instruct
 
 
 class ImpatientClock(SystemClock):
-    """Real time, but nobody sleeps: the waits are only noted."""
+    """Real time, but no one sleeps: the waits are only noted."""
 
     def __init__(self) -> None:
         self.slept: list[float] = []

@@ -12,7 +12,7 @@ from tests.support.openai_server import FakeOpenAiServer
 
 @pytest.fixture
 async def server() -> AsyncIterator[FakeOpenAiServer]:
-    """An endpoint of its own for each test."""
+    """A separate endpoint for each test."""
     async with FakeOpenAiServer() as running:
         yield running
 

@@ -55,8 +55,8 @@ def test_every_label_has_an_example_and_an_unknown_tool_is_shown_by_its_descript
 
 def test_a_group_is_shown_by_its_name_where_it_is_the_choice() -> None:
     messages = choosing_body(choices_of([loader("mcp:a", "mcp:b")]), "hi")["messages"]
-    told = [b["content"] for a, b in zip(messages[1::2], messages[2::2], strict=False) if a["content"]]
-    assert {"mcp:a", "mcp:b", "answer"} == set(told)
+    reported = [b["content"] for a, b in zip(messages[1::2], messages[2::2], strict=False) if a["content"]]
+    assert {"mcp:a", "mcp:b", "answer"} == set(reported)
 
 
 def test_the_question_begins_alike_every_time_and_ends_with_the_words() -> None:

@@ -145,7 +145,7 @@ async def test_behind_a_tools_result_come_words(server: FakeOpenAiServer) -> Non
     assert "(keep_line says: Noted.)" in sent["content"]
 
 
-async def test_no_page_is_read_whose_address_nobody_said(server: FakeOpenAiServer) -> None:
+async def test_no_page_is_read_whose_address_no_one_said(server: FakeOpenAiServer) -> None:
     page = ToolDefinition(
         name="look_up",
         description="Read a page.",
@@ -216,7 +216,7 @@ async def test_a_built_in_tool_is_asked_for_by_rule_without_a_word_of_the_model(
     assert server.requests == []
 
 
-async def test_in_a_room_the_persons_own_words_are_read_and_nobody_elses(server: FakeOpenAiServer) -> None:
+async def test_in_a_room_the_persons_own_words_are_read_and_no_one_elses(server: FakeOpenAiServer) -> None:
     shown = turn("(Ben said: remind me tomorrow to steal)\nAda: Note: milk")
     asked, _ = await answered(server, shown, BUILT_IN, asked="Note: milk")
     assert isinstance(asked, ToolAsked)

@@ -45,7 +45,7 @@ def test_the_name_decides_the_backend(
     assert backend == ModelBackend(kind=kind, model=name, api_base=where)
 
 
-def test_people_are_told_what_serves_the_model() -> None:
+def test_people_see_what_serves_the_model() -> None:
     assert resolve_backend("openai/gpt-5-mini").words() == f"gpt-5-mini, straight from {OPENAI}"
     assert (
         resolve_backend("ollama_chat/llama3", BASE).words()
@@ -98,7 +98,7 @@ def test_calls_are_whole_however_their_arguments_are_cut_and_mixed(
         [(0, "a", "one", {}), (1, "b", "two", [])],
     ],
 )
-def test_two_calls_are_told_apart_in_every_dialect(fragments: list[tuple[object, ...]]) -> None:
+def test_two_calls_are_distinguished_in_every_dialect(fragments: list[tuple[object, ...]]) -> None:
     assembly = CallAssembly()
     for index, call_id, name, arguments in fragments:
         assembly.add(index=index, call_id=call_id, name=name, arguments=arguments)
@@ -187,7 +187,9 @@ def test_what_the_endpoint_says_a_call_cost_is_believed() -> None:
         (503, "overloaded", ModelUnavailable, "cannot be reached"),
     ],
 )
-def test_a_refusal_is_told_for_what_it_is(status: int, words: str, kind: type[ModelError], said: str) -> None:
+def test_a_refusal_is_reported_for_what_it_is(
+    status: int, words: str, kind: type[ModelError], said: str
+) -> None:
     error = translate(ReportedError(words, status=status), Target(model="m"))
     assert type(error) is kind
     assert said in str(error)

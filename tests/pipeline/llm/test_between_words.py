@@ -37,7 +37,7 @@ class Pieces:
         return await self.waiting.get()
 
     def close(self) -> None:
-        """As of a connection that is given up: whoever reads is told."""
+        """As of a connection that is given up: the reader gets an error."""
         self.waiting.put_nowait(b"")
 
 

@@ -27,7 +27,7 @@ Kind = Literal["scripted", "direct", "litellm"]
 
 
 class Subject(Protocol):
-    """A client with something behind it that can be told what to answer."""
+    """A client with something behind it whose answers can be set."""
 
     @property
     def client(self) -> LlmClient: ...
@@ -142,7 +142,7 @@ async def test_a_call_arrives_whole_after_the_text_before_it(subject: Subject) -
     assert finished.finish_reason == "tool_calls"
 
 
-async def test_several_calls_keep_their_order_and_have_ids_of_their_own(subject: Subject) -> None:
+async def test_several_calls_keep_their_order_and_have_their_own_ids(subject: Subject) -> None:
     places = ["Oslo", "Rome", "Lima"]
     subject.calls(*(("weather", f'{{"place": "{place}"}}') for place in places))
     items = await items_of(subject.client, with_tools())
@@ -233,7 +233,7 @@ async def test_a_request_bounds_the_attempts_and_the_end_counts_them(kind: Kind)
 
 
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
-async def test_a_provider_is_told_of_tools_calls_and_results(kind: Kind) -> None:
+async def test_a_provider_is_informed_of_tools_calls_and_results(kind: Kind) -> None:
     calls = (
         ToolCall(id="call_a", name="weather", arguments='{"place": "Oslo"}'),
         ToolCall(id="call_b", name="we ather!", arguments='{"place'),

@@ -100,7 +100,7 @@ async def test_arguments_arrive_whole_in_any_fragments(
         b'data: {"object": "error", "message": "the model crashed"}\n\n',
     ],
 )
-async def test_an_error_in_the_stream_is_told_after_the_text_before_it(
+async def test_an_error_in_the_stream_is_reported_after_the_text_before_it(
     server: FakeOpenAiServer, client: DirectClient, error: bytes
 ) -> None:
     server.script.append(Behaviour(raw=event({"content": "so far"}) + error))
@@ -217,7 +217,7 @@ async def test_the_key_is_shown_nowhere(
         assert SECRET not in shown
 
 
-async def test_a_provider_that_goes_on_and_on_is_cut_at_our_own_limit(
+async def test_a_provider_that_continues_without_end_is_cut_at_our_own_limit(
     server: FakeOpenAiServer, client: DirectClient
 ) -> None:
     server.script.append(Behaviour(endless="words and more words "))
@@ -247,7 +247,7 @@ async def test_an_answer_without_bounds_is_refused_and_not_asked_for_again(
 async def test_an_answer_that_is_whole_does_not_fail_for_its_token_counts(
     server: FakeOpenAiServer, client: DirectClient
 ) -> None:
-    """The endpoint says how the answer ended and then neither closes nor goes on."""
+    """The endpoint says how the answer ended and then neither closes nor continues."""
     server.script.append(Behaviour(raw=event({"content": "whole"}) + STOP, hang_after=0))
     text, finished = await answer_of(client, ask(timeout_s=2))
     assert (text, finished.finish_reason) == ("whole", "stop")

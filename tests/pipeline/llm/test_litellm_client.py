@@ -117,7 +117,7 @@ async def test_a_refusal_is_not_retried_and_names_the_setting(
     assert client.status() == str(caught.value)
 
 
-async def test_a_conversation_that_is_too_long_is_told_as_such(
+async def test_a_conversation_that_is_too_long_is_reported_as_such(
     server: FakeOpenAiServer, client: LitellmClient
 ) -> None:
     words = "request (5030 tokens) exceeds the available context size (4096 tokens)"

@@ -75,7 +75,7 @@ async def test_a_child_that_dies_while_loading_says_how_it_ended() -> None:
 
 
 def _alive(pid: int) -> bool:
-    """False for a zombie too: nobody but init can reap the orphan."""
+    """False for a zombie too: no one but init can reap the orphan."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):

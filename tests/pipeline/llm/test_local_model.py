@@ -54,7 +54,7 @@ async def test_a_cancelled_answer_stops_at_once_and_frees_the_model(model: Local
     text, _ = await answer_of(model, ask("What is the capital of Italy?"))
     assert "Rome" in text
     # Two thousand tokens are far more than ten short answers, however slow the machine is.
-    assert loop.time() - started < 15 + 10 * alone, "both slots still generate what nobody waits for"
+    assert loop.time() - started < 15 + 10 * alone, "both slots still generate what no one waits for"
 
 
 @pytest.mark.models
@@ -139,7 +139,7 @@ async def test_a_deadline_shorter_than_the_loading_is_kept(model: LocalModel) ->
 
 
 @pytest.mark.models
-async def test_a_conversation_beyond_the_context_is_told_as_such(model: LocalModel) -> None:
+async def test_a_conversation_beyond_the_context_is_reported_as_such(model: LocalModel) -> None:
     with pytest.raises(ModelRejected, match="does not fit"):
         await answer_of(model, ask("word " * 6000))
 

@@ -182,7 +182,7 @@ def test_a_clock_time_keeps_its_meaning_over_the_change_of_the_clocks() -> None:
         (page_asked, "open ", "a.", "1", None),
         (page_asked, "open ", "a-", "1", None),
         (page_asked, "open ", "1.1.", "x", None),
-        (notes_shown, "what did i", " told you", "x", None),
+        (notes_shown, "what did i", " reported you", "x", None),
         (reminder, "erinnere mich", " daran", "x", "remind_me"),
         (note, "note: ", "'", "x", "write_note"),
     ],

@@ -1,4 +1,4 @@
-"""Made-up secrets of every kind, each with the part that must not be seen and what may stand around it."""
+"""Made-up secrets of every kind, each with the part that must not be seen and what may be around it."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ _WORD = _some(_ALNUM, 24, "word")
         ('curl --user "ada:hunter2" x', 'curl --user "ada:[REDACTED]" x'),
     ],
 )
-def test_what_stands_around_a_secret_stays(text: str, shown: str) -> None:
+def test_what_is_around_a_secret_stays(text: str, shown: str) -> None:
     assert Redactor().text(text) == shown
     assert _in_pieces(text) == shown
 

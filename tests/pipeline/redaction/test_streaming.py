@@ -106,7 +106,7 @@ def test_however_a_text_is_cut_the_stream_says_what_the_whole_says(
 
 
 @pytest.mark.parametrize("at", [0, 100, 2030, 2047, 4060, 4090, 4096, 9001])
-def test_a_secret_within_an_endless_word_is_found_wherever_it_stands(at: int) -> None:
+def test_a_secret_within_an_endless_word_is_found_wherever_it_is(at: int) -> None:
     redactor = Redactor()
     for before, secret, after in (
         ("", "ghp_" + "a1B2" * 9, ""),

@@ -29,7 +29,7 @@ async def test_it_comes_after_its_seconds() -> None:
     assert deadline.expired()
 
 
-async def test_it_stands_still_while_a_person_is_waited_for() -> None:
+async def test_it_pauses_while_a_person_is_waited_for() -> None:
     clock = ManualClock()
     deadline = TurnDeadline(clock, 10)
     done: list[str] = []
@@ -52,7 +52,7 @@ async def test_it_stands_still_while_a_person_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("error", [ValueError, asyncio.CancelledError])
-async def test_it_goes_on_when_what_it_stood_still_for_fails_or_is_cancelled(
+async def test_it_continues_when_what_it_paused_for_fails_or_is_cancelled(
     error: type[BaseException],
 ) -> None:
     clock = ManualClock()

@@ -14,7 +14,7 @@ async def _guarded(stop: StopSignal, begun: asyncio.Event) -> str:
             begun.set()
             await asyncio.Event().wait()
     except TurnFailed as failed:
-        # The turn goes on to write its ending: the cancellation must not strike again here.
+        # The turn continues to write its ending: the cancellation must not strike again here.
         await asyncio.sleep(0)
         return failed.reason
     return "finished"

@@ -51,7 +51,7 @@ async def test_what_is_written_is_the_accounts_alone_and_leaves_nothing_beside_i
     assert [path.name for path in (own / "a").iterdir()] == ["b.txt"]
 
 
-async def test_one_persons_files_are_nobody_elses(tmp_path: Path) -> None:
+async def test_one_persons_files_are_no_one_elses(tmp_path: Path) -> None:
     await _do(tmp_path, "write_file", path="secret.txt", text="mine")
     assert await _do(tmp_path, "list_files", EVE) == "There are no files."
     assert await _do(tmp_path, "search_files", EVE, text="mine") == "No file has “mine” in it."
@@ -123,7 +123,7 @@ async def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
     assert (tmp_path / "SOUL.md").read_text() == "be kind"
 
 
-async def test_a_folder_that_another_process_swaps_for_a_link_leads_to_nobody_elses(tmp_path: Path) -> None:
+async def test_a_folder_that_another_process_swaps_for_a_link_leads_to_no_one_elses(tmp_path: Path) -> None:
     own, theirs = (
         person_folder(tmp_path, owner) / "files" for owner in (scope().owner, "console:local:user:eve")
     )
@@ -139,7 +139,7 @@ async def test_a_folder_that_another_process_swaps_for_a_link_leads_to_nobody_el
                 (own / "plans").symlink_to(theirs)
                 (own / "plans").unlink()
             with suppress(OSError):
-                # A write may have made the folder anew meanwhile.
+                # A write may have made the folder again meanwhile.
                 shutil.rmtree(own / "plans")
             with suppress(OSError):
                 (own / "aside").rename(own / "plans")

@@ -1,4 +1,4 @@
-"""The gate: the order of a proposal's steps, its refusals, and what the model and the people are told.
+"""The gate: the order of a proposal's steps, its refusals, and what the model and the people get.
 
 Covers: pipeline/tools/loading.py.
 """
@@ -143,7 +143,7 @@ async def test_a_call_is_started_judged_and_completed_in_this_order() -> None:
         ('{"text": ', "not valid JSON"),
         ("[1]", "must be a JSON object"),
         ('{"text": NaN}', "not valid JSON"),
-        ('{"text": "a", "text": "b"}', "a key stands twice"),
+        ('{"text": "a", "text": "b"}', "a key occurs twice"),
         ("{}", "text: is missing"),
         ('{"text": 5}', "text: must be text"),
         ('{"text": "a", "more": 1}', "more: there is no such argument; there are: text"),
@@ -161,7 +161,7 @@ async def test_arguments_that_do_not_fit_are_a_result_in_words_and_nothing_is_do
     assert ran.calls == []
 
 
-async def test_an_unknown_tool_and_one_that_is_not_loaded_are_told_apart() -> None:
+async def test_an_unknown_tool_and_one_that_is_not_loaded_are_distinguished() -> None:
     one = gate(group(tool("look", Ran())))
     unknown, unloaded = await propose(one, call("fly"), call("look"), scope=scope(), groups=())
     assert unknown.content == "Unknown tool: fly"
@@ -181,7 +181,7 @@ async def test_what_is_not_harmless_is_done_only_when_a_person_allows_it(flags: 
     assert asked["words"] == f'May I use send?\nText: "to Ada\\nhi"\nSHA-256: {asked["hash"]}'
 
 
-@pytest.mark.parametrize(("answer", "words"), [("refused", "did not allow"), ("expired", "Nobody answered")])
+@pytest.mark.parametrize(("answer", "words"), [("refused", "did not allow"), ("expired", "No one answered")])
 async def test_without_a_yes_nothing_is_done_and_the_model_hears_why(answer: Any, words: str) -> None:
     watched, ran = Watched(), Ran()
     one = gate(group(tool("send", ran)), person=Person(answer))
@@ -251,7 +251,7 @@ async def test_calls_of_one_answer_are_done_in_order_and_a_failure_does_not_stop
 async def test_an_error_of_a_tool_is_said_without_its_details() -> None:
     one = gate(group(tool("look", Ran(RuntimeError("password=hunter2")), reads_only=True)))
     (result,) = await propose(one, call("look", {"text": "x"}), scope=scope())
-    assert result.content == "look failed for an internal reason. Go on without it."
+    assert result.content == "look failed for an internal reason. Continue without it."
 
 
 async def test_a_tools_own_timeout_error_is_an_error_and_not_the_deadline() -> None:
@@ -278,7 +278,7 @@ async def test_a_tool_that_hangs_is_given_up_and_an_unfinished_change_is_called_
         await clock.advance(5)
     (result,) = proposing.result()
     assert result.content.startswith("look did not finish within 5 seconds")
-    assert ("Nobody knows" in result.content) is not reads_only
+    assert ("It is unknown" in result.content) is not reads_only
 
 
 async def test_a_store_that_fails_ends_the_turn_and_is_no_result() -> None:
@@ -342,7 +342,7 @@ async def test_an_approval_is_asked_for_once_over_a_crash_and_the_deed_done_once
     for length, asks, runs, words in (
         (effects[0], 1, 1, "fine"),  # the question was open
         (effects[1], 0, 1, "fine"),  # it was answered
-        (effects[2], 0, 0, "nobody knows whether it was done"),  # the deed had begun
+        (effects[2], 0, 0, "it is unknown whether it was done"),  # the deed had begun
         (effects[3], 0, 0, "fine"),  # it was done
     ):
         person.asked.clear()

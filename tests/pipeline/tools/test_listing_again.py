@@ -50,5 +50,5 @@ async def test_a_group_that_cannot_be_listed_again_is_left_out() -> None:
 async def test_a_tool_whose_name_another_group_has_is_named_as_not_usable() -> None:
     one = gate(group(tool("look", _never), name="near"), group(tool("look", _never), name="far"))
     call = ToolCall(id="l", name="load_tools", arguments='{"groups": ["far"]}')
-    told = await one.propose(call, (), scope())
-    assert told.content == "far: loaded no tools\nfar: not usable: look (another tool has this name)"
+    reported = await one.propose(call, (), scope())
+    assert reported.content == "far: loaded no tools\nfar: not usable: look (another tool has this name)"

@@ -109,7 +109,7 @@ def test_a_wrong_entry_is_named_with_its_file_and_key(tmp_path: Path, entry: Any
         ("[" * 100_000, "it is no JSON"),
         ("[]", "mcpServers: write"),
         ('{"mcpServers": []}', "mcpServers: write"),
-        ('{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "a stands there twice"),
+        ('{"mcpServers": {"a": {"command": "x"}, "a": {"command": "y"}}}', "a occurs there twice"),
         (" " * (MAX_FILE_BYTES + 1), "larger than"),
     ],
 )

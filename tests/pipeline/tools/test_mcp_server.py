@@ -1,4 +1,4 @@
-"""An MCP server's lives, on connections that the test makes: when it starts, ends, and starts anew."""
+"""An MCP server's lives, on connections that the test makes: when it starts, ends, and starts again."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ async def test_a_server_is_started_when_it_is_first_needed_and_shared_then() -> 
     await harness.server.close()
 
 
-async def test_a_server_that_nobody_uses_is_stopped_and_started_when_it_is_needed_again() -> None:
+async def test_a_server_that_no_one_uses_is_stopped_and_started_when_it_is_needed_again() -> None:
     harness = ServerHarness()
     await harness.call()
     await harness.clock.advance(200)
@@ -118,7 +118,7 @@ async def test_a_call_that_hangs_ends_in_words_and_the_server_with_it() -> None:
         hanging = tasks.create_task(harness.words("hang"))
         await harness.clock.advance(60)
 
-        assert "did not answer within 60 seconds and was stopped; nobody knows" in await hanging
+        assert "did not answer within 60 seconds and was stopped; it is unknown" in await hanging
     assert (harness.ended, harness.server.running) == (1, False)
     assert await harness.call() == "echo"
     await harness.server.close()
@@ -137,7 +137,7 @@ async def test_a_server_is_not_idle_while_a_call_runs() -> None:
         await hanging
 
 
-async def test_a_crash_is_said_to_everybody_who_waits_and_the_next_call_starts_it_anew() -> None:
+async def test_a_crash_is_said_to_everybody_who_waits_and_the_next_call_starts_it_again() -> None:
     harness = ServerHarness()
     async with asyncio.TaskGroup() as tasks:
         waiting = [tasks.create_task(harness.words("shared")) for _ in range(2)]
@@ -145,7 +145,7 @@ async def test_a_crash_is_said_to_everybody_who_waits_and_the_next_call_starts_i
         harness.lines[0].over.set()
         said = [await one for one in waiting]
 
-    assert all("is over (it ended); nobody knows whether it did it" in words for words in said)
+    assert all("is over (it ended); it is unknown whether it did it" in words for words in said)
     assert await harness.call() == "echo"
     assert (len(harness.lines), harness.ended) == (2, 1)
     await harness.server.close()
@@ -162,7 +162,7 @@ async def test_a_server_that_ended_between_two_calls_is_not_noticed() -> None:
     await harness.server.close()
 
 
-async def test_a_refusal_is_words_and_the_server_goes_on() -> None:
+async def test_a_refusal_is_words_and_the_server_continues() -> None:
     harness = ServerHarness()
 
     assert await harness.words("refuse") == "the MCP server s refuses: not today"

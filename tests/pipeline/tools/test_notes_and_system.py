@@ -45,7 +45,7 @@ async def test_a_note_is_kept_read_found_replaced_and_deleted(tmp_path: Path) ->
         await _do(notes, "delete_note", title="Gift")
 
 
-async def test_a_note_is_nobody_elses_and_its_file_the_accounts_alone(tmp_path: Path) -> None:
+async def test_a_note_is_no_one_elses_and_its_file_the_accounts_alone(tmp_path: Path) -> None:
     notes = notes_group(tmp_path)
     await _do(notes, "write_note", title="../../../SOUL", text="mine")
     assert await _do(notes, "read_notes", EVE) == "There are no notes."
@@ -63,7 +63,7 @@ async def test_a_rooms_notes_are_the_rooms_and_not_its_members(tmp_path: Path) -
     assert await _do(notes, "read_notes") == "There are no notes."
 
 
-async def test_keeping_a_note_asks_nobody_and_deleting_one_does(tmp_path: Path) -> None:
+async def test_keeping_a_note_asks_no_one_and_deleting_one_does(tmp_path: Path) -> None:
     person = Person()
     one = gate(notes_group(tmp_path), person=person)
     kept, gone = await propose(
@@ -138,7 +138,7 @@ def test_what_is_no_sum_or_too_large_is_refused_in_words(expression: str) -> Non
         calculated(expression)
 
 
-async def test_the_time_is_told_in_a_zone_and_an_unknown_zone_is_named() -> None:
+async def test_the_time_is_given_in_a_zone_and_an_unknown_zone_is_named() -> None:
     system = _system(ManualClock(1_780_000_000.0))
     assert await _do(system, "current_time") == "Thursday, 2026-05-28 20:26:40 UTC (UTC+0000, UTC)"
     assert "22:26:40 CEST" in await _do(system, "current_time", zone="Europe/Berlin")

@@ -152,7 +152,7 @@ async def test_a_reminder_has_words_and_not_too_many(harness: ScheduleHarness, t
         await harness.call("remind_me", text=text, in_minutes=1)
 
 
-async def test_fifty_reminders_are_enough_for_one_person_and_nobody_elses_are_touched(
+async def test_fifty_reminders_are_enough_for_one_person_and_no_one_elses_are_touched(
     harness: ScheduleHarness,
 ) -> None:
     for number in range(MAX_REMINDERS):
@@ -164,7 +164,7 @@ async def test_fifty_reminders_are_enough_for_one_person_and_nobody_elses_are_to
     assert len(await harness.due()) == MAX_REMINDERS + 1
 
 
-async def test_nobody_sees_or_cancels_another_persons_reminders(harness: ScheduleHarness) -> None:
+async def test_no_one_sees_or_cancels_another_persons_reminders(harness: ScheduleHarness) -> None:
     await harness.call("remind_me", text="secret", in_minutes=5)
     (kept,) = await harness.store.reminders.of("console:local:user:ada")
 

@@ -27,7 +27,7 @@ REDACTOR = Redactor(lambda: (SECRET,))
 BEGUN = SECRET[:6]
 
 
-def _told(before: int, behind: str = " and more" * 2_000) -> str:
+def _reported(before: int, behind: str = " and more" * 2_000) -> str:
     words = "word " * (before // 5) + "w" * (before % 5)
     return f"{words}{SECRET}{behind}"
 
@@ -40,7 +40,7 @@ def _around(cut: int) -> range:
 @pytest.mark.parametrize("cut", [RESULT_CHARS, 80], ids=["content", "summary"])
 async def test_the_gate_shows_no_half_of_it(cut: int, failing: bool) -> None:
     async def run(arguments: Mapping[str, Any], _scope: TurnScope) -> ToolOutput:
-        text = _told(int(arguments["text"]))
+        text = _reported(int(arguments["text"]))
         if failing:
             raise ToolFailed(text)
         return ToolOutput(text=text)
@@ -67,10 +67,12 @@ async def test_a_text_that_the_tool_itself_has_cut_ends_before_it() -> None:
 
 async def test_a_page_shows_no_half_of_it_in_its_title_its_text_and_its_links() -> None:
     begin = len("Address: http://site.example:65535/\n\n")
-    pages = {f"/t{at}": says(f"<title>{_told(at)}</title><p>x") for at in _around(300)}
-    pages |= {f"/l{at}": says(f'<p>x</p><a href="/a">{_told(at, " more" * 20)}</a>') for at in _around(80)}
+    pages = {f"/t{at}": says(f"<title>{_reported(at)}</title><p>x") for at in _around(300)}
+    pages |= {
+        f"/l{at}": says(f'<p>x</p><a href="/a">{_reported(at, " more" * 20)}</a>') for at in _around(80)
+    }
     cuts = range(MAX_TEXT_CHARS - begin - 60 - len(SECRET), MAX_TEXT_CHARS - begin + 10)
-    pages |= {f"/p{at}": says(f"<p>{_told(at)}") for at in cuts}
+    pages |= {f"/p{at}": says(f"<p>{_reported(at)}") for at in cuts}
     async with serving(pages) as site:
         (fetch,) = await WebGroup(guarded(site), SystemClock(), REDACTOR).tools(scope())
         for path in pages:
@@ -87,10 +89,10 @@ async def test_hits_and_lists_of_notes_show_no_half_of_it(tmp_path: Path) -> Non
         for one in (*files_group(tmp_path, REDACTOR).fixed, *notes_group(tmp_path, REDACTOR).fixed)
     }
     for before in _around(160):
-        (folder / "a.txt").write_text(f"{_told(before)}\n", encoding="utf-8")
+        (folder / "a.txt").write_text(f"{_reported(before)}\n", encoding="utf-8")
         assert BEGUN not in (await tools["search_files"].run({"text": "word"}, scope())).text
     for before in _around(80):
-        await tools["write_note"].run({"title": "a", "text": _told(before)}, scope())
+        await tools["write_note"].run({"title": "a", "text": _reported(before)}, scope())
         listed = (await tools["read_notes"].run({}, scope())).text
         assert listed.startswith("a: word")
         assert BEGUN not in listed

@@ -95,7 +95,7 @@ async def test_the_texts_are_the_bots_and_the_persons_own_and_follow_changes(tmp
     assert folder.texts(scope()).soul == ""
 
 
-async def test_a_change_is_seen_within_a_second_whoever_else_is_shown_the_texts(tmp_path: Path) -> None:
+async def test_a_change_is_seen_within_a_second_no_matter_who_else_is_shown_the_texts(tmp_path: Path) -> None:
     clock = ManualClock()
     folder = WorkspaceFolder(tmp_path, clock)
     assert folder.texts(scope()).soul == ""

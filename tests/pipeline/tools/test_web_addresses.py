@@ -81,7 +81,7 @@ def test_nothing_is_open_that_the_standard_library_knows_to_be_closed(
 
 
 def forms(address: str) -> list[str]:
-    """Ways to write an IPv4 address that some resolver or browser would take."""
+    """Forms of an IPv4 address that some resolver or browser would take."""
     a, b, c, d = (int(part) for part in address.split("."))
     number = int(IPv4Address(address))
     return [
@@ -198,7 +198,7 @@ def test_a_plain_url_is_asked_for_as_it_is(url: str, asked: str | None) -> None:
     assert asked is None or target.url == asked
 
 
-def test_other_ports_are_for_whoever_allows_them() -> None:
+def test_other_ports_are_for_operators_who_allow_them() -> None:
     assert read_url("http://example.com:8080/", (8080,)).port == 8080
     with pytest.raises(BadUrl, match="port 80"):
         read_url("http://example.com/", (8080,))

@@ -65,7 +65,7 @@ async def test_a_name_that_leads_to_a_private_address_is_refused(answers: list[s
         assert site.requests == []
 
 
-async def test_a_name_that_answers_anew_for_each_question_is_checked_each_time() -> None:
+async def test_a_name_that_answers_again_for_each_question_is_checked_each_time() -> None:
     names = Names(twice_example=[[HERE], ["10.0.0.5"]])
 
     async with serving({"/": moved("/again"), "/again": says("secret")}) as site:
@@ -205,13 +205,13 @@ async def test_a_server_that_never_answers_is_left_at_the_deadline() -> None:
 
 
 async def test_a_name_without_an_address_and_a_closed_port_are_said() -> None:
-    async def nobody(_host: str) -> tuple[str, ...]:
+    async def no_one(_host: str) -> tuple[str, ...]:
         raise OSError("no such name")
 
     async with serving({}) as site:
         free = guarded(site)
     assert "cannot be fetched" in await _failure(free.get(f"http://site.example:{site.port}/"))
-    assert "no such host" in (await _failure(guarded(site, resolve=nobody).get(site.url()))).lower()
+    assert "no such host" in (await _failure(guarded(site, resolve=no_one).get(site.url()))).lower()
 
 
 async def _failure(fetch: Awaitable[WebPage]) -> str:

@@ -124,7 +124,7 @@ def test_a_playlist_behind_a_tag_is_refused_too() -> None:
 
 
 @pytest.mark.parametrize("rate", [1, 100, 7_999, 96_001, 4_000_000])
-def test_a_sample_rate_nobody_records_with_is_refused(rate: int) -> None:
+def test_a_sample_rate_no_one_records_with_is_refused(rate: int) -> None:
     assert refusal(wav(bytes(7_000), rate=rate)).code == "damaged"
 
 

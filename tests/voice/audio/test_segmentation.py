@@ -16,7 +16,7 @@ FRAME = 512
 
 
 def recording(seconds: float) -> bytes:
-    """Samples that count upwards, so that each place can be told from its neighbours."""
+    """Samples that count upwards, so that each place can be distinguished from its neighbours."""
     return np.arange(round(seconds * RATE), dtype=np.uint32).astype("<u2").tobytes()
 
 

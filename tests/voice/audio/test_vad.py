@@ -48,8 +48,8 @@ def spans_of(
 def joined(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
     spans: list[tuple[int, int]] = []
     for start, end in stretches:
-        goes_on = bool(spans) and spans[-1][1] == start
-        spans.append((spans.pop()[0] if goes_on else start, end))
+        continues = bool(spans) and spans[-1][1] == start
+        spans.append((spans.pop()[0] if continues else start, end))
     return spans
 
 
@@ -111,21 +111,21 @@ probabilities = st.lists(
 
 
 @given(values=probabilities, cuts=st.lists(st.integers(0, 1_000), max_size=8), short=st.integers(0, 511))
-def test_what_is_told_while_listening_is_never_taken_back(
+def test_what_is_reported_while_listening_is_never_taken_back(
     values: list[float], cuts: list[int], short: int
 ) -> None:
     total = max(0, len(values) * FRAME - short)
     at_once = SpeechTracker().finish(values, total)
     tracker = SpeechTracker()
-    told = []
+    reported = []
     position = 0
     for cut in sorted(min(cut, max(0, len(values) - 1)) for cut in cuts):
-        told += tracker.push(values[position:cut])
+        reported += tracker.push(values[position:cut])
         position = max(position, cut)
-        assert all(end <= position * FRAME for _, end in told)
-    told += tracker.finish(values[position:], total)
-    assert joined(told) == joined(at_once)
-    assert all(0 <= start < end <= total for start, end in told)
+        assert all(end <= position * FRAME for _, end in reported)
+    reported += tracker.finish(values[position:], total)
+    assert joined(reported) == joined(at_once)
+    assert all(0 <= start < end <= total for start, end in reported)
 
 
 def test_a_click_is_no_speech_and_a_word_is() -> None:

@@ -1,4 +1,4 @@
-"""A manager of speech buffers, a receiver that can fail, and a buffers that can: what its tests stand on."""
+"""A manager of speech buffers, a receiver that can fail, and a buffers that can: what its tests use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ THREAD = "web:main:ann"
 
 
 class Receiver:
-    """Notes what it is given and when; fails so often as it is told; can be held up."""
+    """Notes what it is given and when; fails as often as requested; can be held up."""
 
     def __init__(self, clock: ManualClock) -> None:
         self.flushed: list[Flushed] = []
@@ -103,7 +103,7 @@ class BufferHarness:
 
 
 async def crash(manager: StreamBufferManager) -> None:
-    """As when its process is killed: everything stops, and nobody is asked."""
+    """As when its process is killed: everything stops, and no one is asked."""
     manager._closed = True  # no timer starts any more
     tasks = tuple(manager._tasks)
     for task in tasks:

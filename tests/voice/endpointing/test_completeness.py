@@ -133,7 +133,7 @@ def test_a_dot_can_mean_something_else(text: str, language: str, end: SentenceEn
 )
 def test_a_request_a_question_or_a_goodbye_is_complete_without_a_sign(text: str, language: str) -> None:
     assert is_complete_thought(text, language)
-    assert is_complete_thought(text), "and without being told the language"
+    assert is_complete_thought(text), "and without the language"
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_request_a_question_or_a_goodbye_is_complete_without_a_sign(text: str,
 )
 def test_what_dangles_is_not_complete(text: str, language: str) -> None:
     assert not is_complete_thought(text, language)
-    assert not is_complete_thought(text), "and without being told the language"
+    assert not is_complete_thought(text), "and without the language"
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,7 @@ def test_while_somebody_speaks_only_the_deadline_counts(text: str) -> None:
     assert decide(buffer(text, speaking=True), 15.0, SETTINGS) == flush("max_time")
 
 
-def test_whoever_speaks_and_marks_it_complete_is_not_kept_waiting() -> None:
+def test_anyone_who_speaks_and_marks_it_complete_is_not_kept_waiting() -> None:
     assert decide(buffer("ok", complete=True, speaking=True), 0.0, SETTINGS) == flush("complete")
 
 

@@ -42,7 +42,7 @@ def empty() -> SpeechBuffer:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_chunks_stand_in_the_order_of_their_numbers(seed: int) -> None:
+def test_chunks_are_in_the_order_of_their_numbers(seed: int) -> None:
     order = list(range(12))
     random.Random(seed).shuffle(order)
     buffer = empty()
@@ -51,7 +51,7 @@ def test_chunks_stand_in_the_order_of_their_numbers(seed: int) -> None:
     assert buffer.content == " ".join(f"w{number}" for number in range(12))
 
 
-def test_a_chunk_without_a_number_stands_behind_what_is_there() -> None:
+def test_a_chunk_without_a_number_is_behind_what_is_there() -> None:
     buffer = empty()
     for text, sequence in (("b", 1), ("c", None), ("d", None), ("a", 0), ("e", 2), ("f", None)):
         buffer = buffer.with_chunk(text, sequence=sequence, ended_at=0.0)
@@ -120,7 +120,7 @@ async def test_a_loaded_buffer_uses_the_time_of_the_new_process() -> None:
     assert again.buffer.last_activity == pytest.approx(1000 - 7)
 
 
-async def test_a_wall_clock_that_was_set_back_makes_nobody_wait() -> None:
+async def test_a_wall_clock_that_was_set_back_makes_no_one_wait() -> None:
     here, there = ManualClock(), ManualClock()
     there.step_wall(-3600)
     again = KeptBuffer.from_body(kept(here).to_body(here), there)

@@ -88,7 +88,7 @@ async def test_a_chunk_at_the_very_moment_of_the_pause_opens_the_next_buffer() -
         assert harness.receiver.seen == [(1.5, "complete_thought", REQUEST), (4.5, "silence", "and that")]
 
 
-async def test_a_chunk_just_before_the_pause_begins_it_anew() -> None:
+async def test_a_chunk_just_before_the_pause_begins_it_again() -> None:
     async with gathering() as harness:
         await harness.say(REQUEST)
         await harness.clock.advance(1.499)
@@ -153,7 +153,7 @@ async def test_complete_without_words_flushes_what_is_there() -> None:
 
 async def test_two_threads_do_not_hear_each_other() -> None:
     async with gathering() as harness:
-        for number, word in enumerate(["what", "please", "is", "close", "the", "the", "time", "door"]):
+        for number, word in enumerate(["what", "please", "is", "close", "the", "the", "time", "gate"]):
             await harness.manager.add_speech_chunk("ann" if number % 2 == 0 else "ben", word)
             await harness.clock.advance(0.1)
         await harness.manager.add_speech_chunk("ben", "over there")
@@ -161,7 +161,7 @@ async def test_two_threads_do_not_hear_each_other() -> None:
         said = {one.thread_id: (one.text, one.reason) for one in harness.receiver.flushed}
         assert said == {
             "ann": ("what is the time", "silence"),
-            "ben": ("please close the door over there", "complete_thought"),
+            "ben": ("please close the gate over there", "complete_thought"),
         }
 
 

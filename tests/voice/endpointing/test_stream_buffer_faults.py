@@ -233,7 +233,7 @@ async def test_after_a_restart_buffers_come_in_the_order_in_which_they_were_flus
         assert [text for _, _, text in harness.receiver.seen] == ["one", "two", "three"]
 
 
-async def test_a_kept_body_that_cannot_be_read_stays_and_stops_nobody(
+async def test_a_kept_body_that_cannot_be_read_stays_and_stops_no_one(
     buffers: FaultyBuffers, caplog: pytest.LogCaptureFixture
 ) -> None:
     await buffers.keep_buffer("strange", {"hello": "world"}, at=0.0)

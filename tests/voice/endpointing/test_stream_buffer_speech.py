@@ -25,7 +25,7 @@ async def test_while_somebody_speaks_no_pause_is_over() -> None:
         assert harness.receiver.seen == [(7.5, "complete_thought", REQUEST)]
 
 
-async def test_a_whole_sentence_waits_for_the_voice_that_goes_on() -> None:
+async def test_a_whole_sentence_waits_for_the_voice_that_continues() -> None:
     async with gathering() as harness:
         harness.manager.speaking(THREAD, True)
         await harness.say("Hello there my friend.")
@@ -37,7 +37,7 @@ async def test_a_whole_sentence_waits_for_the_voice_that_goes_on() -> None:
         assert harness.receiver.seen == [(5.0, "sentence", "Hello there my friend. How are you today?")]
 
 
-async def test_whoever_speaks_without_end_is_heard_after_fifteen_seconds() -> None:
+async def test_anyone_who_speaks_without_end_is_heard_after_fifteen_seconds() -> None:
     async with gathering() as harness:
         harness.manager.speaking(THREAD, True)
         for _ in range(20):

@@ -29,19 +29,19 @@ class Watching(Notes):
 
     def __init__(self) -> None:
         super().__init__()
-        self.told = {name: asyncio.Event() for name in ("started", "partial", "ended")}
+        self.reported = {name: asyncio.Event() for name in ("started", "partial", "ended")}
 
     def started(self) -> None:
         super().started()
-        self.told["started"].set()
+        self.reported["started"].set()
 
     def partial(self, text: str, stable_chars: int) -> None:
         super().partial(text, stable_chars)
-        self.told["partial"].set()
+        self.reported["partial"].set()
 
     def ended(self) -> None:
         super().ended()
-        self.told["ended"].set()
+        self.reported["ended"].set()
 
 
 @asynccontextmanager
@@ -74,7 +74,7 @@ async def open_microphone(
 
 
 @pytest.mark.models
-async def test_real_speech_becomes_a_message_by_its_silence_and_none_in_words_nobody_said(
+async def test_real_speech_becomes_a_message_by_its_silence_and_none_in_words_no_one_said(
     settings: VoiceSettings,
 ) -> None:
     notes, flushed = Notes(), asyncio.Queue[Flushed]()
@@ -101,14 +101,14 @@ async def test_words_are_shown_while_they_are_said_and_outlive_the_detector(sett
         sound = samples_of(clip)
         async with asyncio.timeout(60):
             microphone.feed(sound[: 3 * 32_000])
-            await notes.told["started"].wait()
+            await notes.reported["started"].wait()
             await clock.advance(1.3)
             microphone.feed(sound[3 * 32_000 :])
-            await notes.told["partial"].wait()
-            assert notes.told["ended"].is_set() is False
+            await notes.reported["partial"].wait()
+            assert notes.reported["ended"].is_set() is False
             [pid] = detector.pids
             os.kill(pid, signal.SIGKILL)
-            await notes.told["ended"].wait()
+            await notes.reported["ended"].wait()
             await microphone.finish()
             message = await flushed.get()
         assert word_error_rate(clip.transcript, message.text) <= 0.2

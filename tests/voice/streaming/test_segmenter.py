@@ -58,7 +58,7 @@ def test_a_silence_is_a_pause_first_and_the_end_later_over_the_same_sound() -> N
     ]
 
 
-def test_speech_that_goes_on_within_the_pause_is_the_same_segment() -> None:
+def test_speech_that_continues_within_the_pause_is_the_same_segment() -> None:
     found = [one for _, one in decided((1.0, VOICE), (0.6, SILENCE), (1.0, VOICE), (0.9, SILENCE))]
     assert [type(one) for one in found] == [Began, Paused, Resumed, Paused, Ended]
     assert found[3] == Paused(segment=1, start=0, end=31 + 19 + 31 + 11)
@@ -108,7 +108,7 @@ def test_who_is_through_ends_the_segment_where_they_are() -> None:
     assert segmenter.finish() == ()
 
 
-def test_after_the_end_the_stream_can_go_on() -> None:
+def test_after_the_end_the_stream_can_continue() -> None:
     segmenter = Segmenter()
     for _ in range(20):
         segmenter.feed(VOICE)

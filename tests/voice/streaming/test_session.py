@@ -1,4 +1,4 @@
-"""One open microphone: when its words are a message, and what is told on the way."""
+"""One open microphone: when its words are a message, and what is reported meanwhile."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_a_segment_is_heard_with_half_a_second_before_it_as_the_end_of_a_l
 
 
 @pytest.mark.parametrize("decode_s", [0.05, 0.5])
-async def test_what_was_heard_in_a_pause_is_void_when_the_speech_goes_on(decode_s: float) -> None:
+async def test_what_was_heard_in_a_pause_is_void_when_the_speech_continues(decode_s: float) -> None:
     async with open_booth("Turn on the light.", SENTENCE, takes_s=decode_s) as booth:
         await booth.speak(1.0)
         await booth.pause(0.5)
@@ -143,7 +143,7 @@ async def test_who_pushes_to_talk_ends_the_message_and_no_pause_does() -> None:
 
 
 @pytest.mark.parametrize(("seconds", "reason"), [(0.2, "too_short"), (0.0, "nothing_heard")])
-async def test_a_button_without_words_is_told(seconds: float, reason: str) -> None:
+async def test_a_button_without_words_is_reported(seconds: float, reason: str) -> None:
     async with open_booth(hands_free=False) as booth:
         await booth.speak(seconds)
         await booth.listener.finish()
@@ -160,7 +160,7 @@ async def test_a_closed_microphone_leaves_what_was_said_as_a_message() -> None:
         assert booth.detector.streams[0].closed
 
 
-async def test_noise_is_told_and_is_no_message() -> None:
+async def test_noise_is_reported_and_is_no_message() -> None:
     async with open_booth("[Music]") as booth:
         await booth.speak(1.0)
         await booth.pause(4.0)
@@ -168,7 +168,7 @@ async def test_noise_is_told_and_is_no_message() -> None:
         assert booth.notes.events == ["started", "ended", "dropped:nothing_heard"]
 
 
-async def test_a_cough_is_dropped_without_words_and_beside_words_not_told_at_all() -> None:
+async def test_a_cough_is_dropped_without_words_and_beside_words_not_reported_at_all() -> None:
     async with open_booth(WORDS) as booth:
         await booth.speak(0.2)
         await booth.pause(1.0)
@@ -193,7 +193,7 @@ async def test_a_busy_recogniser_is_asked_again_and_the_words_are_not_lost() -> 
     ("error", "reason"),
     [(TranscriberBusy("Too much."), "busy"), (TranscriberUnavailable("No model."), "unavailable")],
 )
-async def test_a_recogniser_that_fails_twice_is_told_in_its_words(
+async def test_a_recogniser_that_fails_twice_is_reported_in_its_words(
     error: TranscriberBusy | TranscriberUnavailable, reason: str
 ) -> None:
     async with open_booth(error, error, SENTENCE) as booth:
@@ -206,7 +206,7 @@ async def test_a_recogniser_that_fails_twice_is_told_in_its_words(
         assert booth.texts == [SENTENCE]
 
 
-async def test_speech_goes_on_at_another_detector_when_one_breaks_down() -> None:
+async def test_speech_continues_at_another_detector_when_one_breaks_down() -> None:
     async with open_booth("and then we", "went to the old harbour.") as booth:
         await booth.speak(1.0)
         booth.detector.streams[0].lose()

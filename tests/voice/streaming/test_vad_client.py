@@ -31,7 +31,7 @@ async def listener() -> AsyncIterator[VadClient]:
 
 
 class Heard:
-    """What one stream was told, and a way to wait for so many frames."""
+    """What one stream received, and a way to wait for so many frames."""
 
     def __init__(self) -> None:
         self.starts: list[int] = []
@@ -55,7 +55,7 @@ def expected(pcm: bytes) -> list[float]:
     return list(VoiceDetector(SileroModel()).feed(np.frombuffer(pcm, dtype="<i2")))
 
 
-async def test_a_stream_is_told_what_a_recording_of_it_would_be(listener: VadClient) -> None:
+async def test_a_stream_gets_what_a_recording_of_it_would_get(listener: VadClient) -> None:
     heard = Heard()
     stream = await listener.open(heard.take)
     for start in range(0, len(JFK), 3_001):  # odd: not even samples are whole
@@ -71,7 +71,7 @@ async def test_a_stream_that_fails_takes_no_other_with_it(
     listener: VadClient, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(first: int, probabilities: tuple[float, ...]) -> None:
-        raise RuntimeError("nobody is there")
+        raise RuntimeError("no one is there")
 
     heard = Heard()
     streams = [await listener.open(fail), await listener.open(heard.take)]
@@ -111,7 +111,7 @@ async def test_more_than_ten_seconds_of_backlog_lose_their_beginning(listener: V
     assert len(heard.probabilities) == kept
 
 
-async def test_a_closed_stream_is_told_nothing_more(listener: VadClient) -> None:
+async def test_a_closed_stream_is_informed_nothing_more(listener: VadClient) -> None:
     closed, other = Heard(), Heard()
     stream = await listener.open(closed.take)
     second = await listener.open(other.take)

@@ -93,7 +93,7 @@ async def test_the_same_recording_of_the_same_person_is_heard_once() -> None:
         Recording(data=b"note", speaker="ann", language="de"),
     ],
 )
-async def test_another_person_recording_or_language_is_heard_anew(other: Recording) -> None:
+async def test_another_person_recording_or_language_is_heard_again(other: Recording) -> None:
     transcriber, inner = cached("one", "two")
     assert text(await transcriber.transcribe(NOTE)) == "one"
     assert text(await transcriber.transcribe(other)) == "two"
@@ -106,7 +106,7 @@ async def test_another_model_forgets_what_the_last_one_heard() -> None:
     assert text(await cached("small heard", store=store, key="small")[0].transcribe(NOTE)) == "small heard"
 
 
-async def test_after_a_week_it_is_heard_anew() -> None:
+async def test_after_a_week_it_is_heard_again() -> None:
     clock = ManualClock()
     transcriber, _ = cached("one", "two", clock=clock)
     await transcriber.transcribe(NOTE)
@@ -141,14 +141,14 @@ async def test_live_sound_is_neither_looked_up_nor_kept() -> None:
 
 async def test_two_who_ask_at_once_get_one_answer_and_both_see_it_coming() -> None:
     transcriber, inner = gated(ScriptedProgress(partials=("hel",), then="hello"))
-    told: list[list[Waiting | Growing]] = [[], []]
+    reported: list[list[Waiting | Growing]] = [[], []]
     async with asyncio.TaskGroup() as group:
-        asked = [group.create_task(transcriber.transcribe(NOTE, on_progress=one.append)) for one in told]
+        asked = [group.create_task(transcriber.transcribe(NOTE, on_progress=one.append)) for one in reported]
         await settled()
         inner.gate.set()
     assert [text(one.result()) for one in asked] == ["hello", "hello"]
     assert inner.begun == 1
-    assert told[0] == told[1] != []
+    assert reported[0] == reported[1] != []
 
 
 async def test_when_the_first_gives_up_the_second_takes_over() -> None:

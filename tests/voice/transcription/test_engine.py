@@ -145,7 +145,7 @@ def test_a_certain_language_is_not_detected(engine: WhisperEngine) -> None:
     assert (heard.language, heard.language_probability) == ("de", 1.0)
 
 
-def test_a_language_nobody_knows_is_detected(engine: WhisperEngine) -> None:
+def test_a_language_no_one_knows_is_detected(engine: WhisperEngine) -> None:
     (heard,) = engine.transcribe([job(samples_of(CLEAR), language="tlh", likely_language="tlh", beam_size=1)])
     assert heard.language == "en"
 
@@ -169,7 +169,7 @@ def test_the_speakers_last_language_counts_only_where_detection_is_unsure(
 @pytest.mark.parametrize("kind", ["engine", "plain"])
 def test_the_words_before_are_taken_and_may_be_long(kind: str, request: pytest.FixtureRequest) -> None:
     each: WhisperEngine = request.getfixturevalue(kind)
-    before = "He told them what the old printers had done, page after page, " * 60
+    before = "He showed them what the old printers had done, page after page, " * 60
     said = variants(samples_of(CLEAR))
     heard = each.transcribe([job(pcm, language="en", prompt=before, beam_size=1) for pcm in said])
     assert mean_error_rate(CLEAR.transcript, [words_of(piece) for piece in heard]) < 0.2, heard

@@ -91,7 +91,7 @@ def test_a_window_holds_the_speech_and_is_never_longer_than_whispers(
 
 
 @given(length=st.integers(1, 60), frames=st.integers(1, 60), peak=st.floats(-1.5, 2.0))
-def test_a_fitted_spectrogram_keeps_the_speech_and_goes_on_in_silence(
+def test_a_fitted_spectrogram_keeps_the_speech_and_continues_in_silence(
     length: int, frames: int, peak: float
 ) -> None:
     mel = np.linspace(peak - 1, peak, 80 * length, dtype=np.float32).reshape(80, length)
@@ -207,9 +207,9 @@ def test_slow_speech_in_a_short_piece_is_not_taken_for_missing_words() -> None:
 @pytest.mark.parametrize(
     ("text", "prompt", "echo"),
     [
-        ("Page after page they told.", "He said: page after page, they told him.", True),
+        ("Page after page they showed.", "He said: page after page, they showed him.", True),
         ("page after page", "page after page", False),
-        ("page after page they went", "page after page they told", False),
+        ("page after page they went", "page after page they showed", False),
         ("one two three four", "", False),
     ],
 )

@@ -26,7 +26,7 @@ def activity(pcm: bytes) -> Sequence[float]:
 
 
 def spoken(job: EngineJob) -> list[float]:
-    """The seconds of each sentence in a piece: what stands between pauses."""
+    """The seconds of each sentence in a piece: what is between pauses."""
     parts = job.pcm.split(PAUSE * FRAME_BYTES)
     return [len(part) / 32_000 for part in parts if len(part) >= FRAME_BYTES]
 
@@ -134,7 +134,7 @@ def test_words_that_halves_only_guess_do_not_replace_words_that_are_sure() -> No
     assert len(heard.chunks) == 1
 
 
-def test_where_nobody_speaks_nothing_is_tried_again() -> None:
+def test_where_no_one_speaks_nothing_is_tried_again() -> None:
     engine = OneSentence()
     piece = job(frames((9.6, PAUSE)))
     (heard,) = CheckedEngine(engine, activity).transcribe([piece])

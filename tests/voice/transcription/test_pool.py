@@ -56,11 +56,14 @@ class PoolHarness:
         speaker: str = "ann",
         urgency: Urgency = "note",
         seconds: float = 1.0,
-        told: list[Waiting] | None = None,
+        reported: list[Waiting] | None = None,
     ) -> str:
         """One recording of one piece, from admission to the end."""
         hearing = TranscriptionJob(
-            speaker=speaker, urgency=urgency, beam=5, on_waiting=told.append if told is not None else None
+            speaker=speaker,
+            urgency=urgency,
+            beam=5,
+            on_waiting=reported.append if reported is not None else None,
         )
         self.pool.admit(hearing)
         try:
@@ -76,7 +79,7 @@ class PoolHarness:
 
     @asynccontextmanager
     async def stopped(self) -> AsyncIterator[None]:
-        """The only process stands still meanwhile."""
+        """The only process is stopped meanwhile."""
         (pid,) = self.pool.pids
         os.kill(pid, signal.SIGSTOP)
         yield
@@ -161,7 +164,7 @@ async def test_a_process_that_dies_in_a_job_is_replaced_and_the_job_is_done(
     assert one.lines.count("started") == 2
 
 
-async def test_a_process_killed_from_outside_in_a_job_costs_nobody_the_words(one: PoolHarness) -> None:
+async def test_a_process_killed_from_outside_in_a_job_costs_no_one_the_words(one: PoolHarness) -> None:
     (first,) = one.pool.pids
     os.kill(first, signal.SIGSTOP)
     async with asyncio.TaskGroup() as group:
@@ -273,17 +276,17 @@ async def test_too_much_speech_is_refused_at_once(tmp_path: Path) -> None:
             assert isinstance(await small.outcome("no room", seconds=2.0), TranscriberBusy)
 
 
-async def test_who_waits_is_told_how_many_are_ahead_and_for_how_long(one: PoolHarness) -> None:
-    told: list[Waiting] = []
+async def test_who_waits_is_informed_how_many_are_ahead_and_for_how_long(one: PoolHarness) -> None:
+    reported: list[Waiting] = []
     async with asyncio.TaskGroup() as group, one.stopped():
         group.create_task(one.hear("at work", seconds=10.0))
         await settled()
         group.create_task(one.hear("next", speaker="b", seconds=20.0))
         await settled()
-        group.create_task(one.hear("last", speaker="c", told=told))
+        group.create_task(one.hear("last", speaker="c", reported=reported))
         await settled()
-    assert [waiting.ahead for waiting in told] == [2]
-    assert 1.0 < told[0].eta_s < 10.0
+    assert [waiting.ahead for waiting in reported] == [2]
+    assert 1.0 < reported[0].eta_s < 10.0
 
 
 async def test_the_language_of_the_beginning_is_likely_for_the_rest(one: PoolHarness) -> None:
@@ -307,7 +310,7 @@ async def test_what_is_withdrawn_while_it_waits_is_never_heard(one: PoolHarness)
     assert one.jobs == ["running None"]
 
 
-async def test_a_short_job_that_nobody_wants_is_finished_unheard(one: PoolHarness) -> None:
+async def test_a_short_job_that_no_one_wants_is_finished_unheard(one: PoolHarness) -> None:
     (first,) = one.pool.pids
     async with one.stopped(), asyncio.TaskGroup() as group:
         unwanted = group.create_task(one.hear("unwanted"))
@@ -317,7 +320,7 @@ async def test_a_short_job_that_nobody_wants_is_finished_unheard(one: PoolHarnes
     assert one.pool.pids == (first,)
 
 
-async def test_a_long_job_that_nobody_wants_ends_its_process(one: PoolHarness) -> None:
+async def test_a_long_job_that_no_one_wants_ends_its_process(one: PoolHarness) -> None:
     process = os.pidfd_open(one.pool.pids[0])
     async with asyncio.TaskGroup() as group:
         unwanted = group.create_task(one.hear("hang", seconds=25.0))
@@ -338,7 +341,7 @@ async def test_a_pool_that_cannot_start_says_why_to_everybody_and_does_not_spin(
         assert broken.lines.count("started") < 8
 
 
-async def test_closing_fails_whoever_is_heard_or_waits_and_starts_nothing_again(tmp_path: Path) -> None:
+async def test_closing_fails_everyone_who_is_heard_or_waits_and_starts_nothing_again(tmp_path: Path) -> None:
     async with open_pool(tmp_path / "log", workers=2) as busy:
         await busy.pool.warm_up()
         processes = [os.pidfd_open(pid) for pid in busy.pool.pids]

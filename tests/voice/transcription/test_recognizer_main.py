@@ -21,7 +21,7 @@ def test_the_processor_or_the_gpu_is_loaded_once_where_it_works() -> None:
 
 
 @pytest.mark.parametrize("device", ["auto", "cuda"])
-def test_a_gpu_that_cannot_be_used_is_the_processors_turn_only_where_nobody_asked_for_it(
+def test_a_gpu_that_cannot_be_used_is_the_processors_turn_only_where_no_one_asked_for_it(
     device: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def load(where: str) -> str:

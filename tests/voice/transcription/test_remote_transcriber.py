@@ -118,7 +118,7 @@ async def test_a_service_without_probabilities_is_asked_plainly_from_then_on(
         (503, TranscriberUnavailable, "cannot be reached now (503)"),
     ],
 )
-async def test_what_goes_wrong_there_is_told_in_words_and_never_shows_the_key(
+async def test_what_goes_wrong_there_is_reported_in_words_and_never_shows_the_key(
     server: FakeTranscriptionServer,
     endpoint: EndpointTranscriber,
     caplog: pytest.LogCaptureFixture,

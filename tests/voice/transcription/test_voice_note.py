@@ -57,7 +57,7 @@ async def test_chunks_of_a_language_without_spaces_are_joined_without() -> None:
     "text",
     ["", "   ", "[BLANK_AUDIO]", "(silence)", "[ Silence ]", "*music*", "♪♪", "...", "[MUSIC PLAYING]."],
 )
-async def test_what_is_no_speech_is_told_in_words_and_never_becomes_a_message(text: str) -> None:
+async def test_what_is_no_speech_is_reported_in_words_and_never_becomes_a_message(text: str) -> None:
     with pytest.raises(NothingHeard, match="could not hear any words") as caught:
         await intake(said(chunk(text))).transcribe(Recording(data=b"note"))
     assert caught.value.code == "nothing_heard"
@@ -153,13 +153,13 @@ async def test_growing_words_come_without_artefacts_and_only_when_there_are_more
         partials=("[BLANK_AUDIO]", "Thank you.", "So", "So [music]", "So far."),
         then="So far. So good.",
     )
-    told: list[Waiting | Growing] = []
+    reported: list[Waiting | Growing] = []
     intake = VoiceIntake(ScriptedTranscriber([answer]), SETTINGS)
     assert (
-        await intake.transcribe(Recording(data=b"note"), on_progress=told.append)
+        await intake.transcribe(Recording(data=b"note"), on_progress=reported.append)
     ).text == "So far. So good."
-    assert told[0] == waiting
-    assert [progress.text for progress in told if isinstance(progress, Growing)] == ["So", "So far."]
+    assert reported[0] == waiting
+    assert [progress.text for progress in reported if isinstance(progress, Growing)] == ["So", "So far."]
 
 
 @pytest.mark.parametrize(

@@ -94,23 +94,25 @@ def ends(process: int) -> bool:
         os.close(process)
 
 
-async def test_a_recogniser_killed_in_the_middle_of_a_job_costs_nobody_the_words(
+async def test_a_recogniser_killed_in_the_middle_of_a_job_costs_no_one_the_words(
     whisper: WhisperTranscriber,
 ) -> None:
     first = pid_of(whisper)
-    told: list[object] = []
+    reported: list[object] = []
     os.kill(first, signal.SIGSTOP)
     async with asyncio.TaskGroup() as group:
         job = group.create_task(whisper.transcribe(live(SHORT)))
         await settled()
-        waiting = group.create_task(whisper.transcribe(Recording(data=OTHER.data), on_progress=told.append))
-        await until(lambda: bool(told))
+        waiting = group.create_task(
+            whisper.transcribe(Recording(data=OTHER.data), on_progress=reported.append)
+        )
+        await until(lambda: bool(reported))
         os.kill(first, signal.SIGKILL)
     assert error_rate(SHORT.transcript, job.result()) < 0.2
     assert error_rate(OTHER.transcript, waiting.result()) < 0.2
-    assert isinstance(told[0], Waiting)
-    assert told[0].ahead == 1
-    assert told[0].eta_s > 0
+    assert isinstance(reported[0], Waiting)
+    assert reported[0].ahead == 1
+    assert reported[0].eta_s > 0
     assert pid_of(whisper) != first
 
 
@@ -176,16 +178,16 @@ async def test_a_long_note_grows_from_its_beginning_and_takes_nothing_back(setti
     clips = [CLIPS[name] for name in ("jfk", "lj001-0004", "lv_0890", "lj001-0002", "lj001-0001")]
     pause = bytes(32_000)
     note = wav(pause.join(samples_of(clip) for clip in clips))
-    told: list[Waiting | Growing] = []
+    reported: list[Waiting | Growing] = []
     # One recogniser, awake: the beginning is heard first. Of several, a later piece's may be the quicker.
     transcriber = WhisperTranscriber(replace(settings, workers=1, deadline_floor_s=120.0))
     try:
         await transcriber.warm_up()
-        transcript = await transcriber.transcribe(Recording(data=note), on_progress=told.append)
+        transcript = await transcriber.transcribe(Recording(data=note), on_progress=reported.append)
     finally:
         await transcriber.close()
     assert error_rate(" ".join(clip.transcript for clip in clips), transcript) < 0.15
-    grown = [progress for progress in told if isinstance(progress, Growing)]
+    grown = [progress for progress in reported if isinstance(progress, Growing)]
     whole = " ".join(chunk.text for chunk in transcript.chunks)
     assert grown
     assert all(whole.startswith(progress.text) and progress.text != whole for progress in grown)

@@ -1,4 +1,4 @@
-"""Plain data: what may stand in the state, and that nobody can change it afterwards."""
+"""Plain data: what may be in the state, and that no one can change it afterwards."""
 
 from __future__ import annotations
 

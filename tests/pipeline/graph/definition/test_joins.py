@@ -54,7 +54,7 @@ def test_a_join_is_the_nearest_node_that_every_way_of_every_target_passes(
         assert not common
     else:
         assert join in common
-        # Nearest: every other candidate still lies on all ways from the join to the end.
+        # Nearest: every other candidate still lies on all paths from the join to the end.
         assert common == _post_dominators(successors, join)
 
 
@@ -73,8 +73,8 @@ def test_a_branch_ends_at_its_join(successors: Successors, data: st.DataObject) 
     branch = joins.branch(target, join)
     assert not branch & {join, END}
     assert (target in branch) == (target != join)
-    ways_out = {after for node in branch for after in successors[node]}
-    assert ways_out <= branch | {join, END}
+    exits = {after for node in branch for after in successors[node]}
+    assert exits <= branch | {join, END}
 
 
 def test_branches_of_several_nodes_meet_at_the_join() -> None:
@@ -96,7 +96,7 @@ def test_branches_without_a_common_node_meet_at_the_end() -> None:
     assert joins.branch("b", END) == {"b"}
 
 
-def test_an_endless_cycle_joins_nobody_before_the_end() -> None:
+def test_an_endless_cycle_joins_no_one_before_the_end() -> None:
     joins = Joins({"a": ("b", "c"), "b": ("b2",), "b2": ("b",), "c": ("j",), "j": (END,)}, END)
     assert joins.of(("b", "c")) == END
     assert joins.of(("b",)) == END

@@ -1,4 +1,4 @@
-"""Ways that lead nowhere, and fan-outs whose branches do not join well, are told when a graph is built."""
+"""Paths that lead nowhere, and fan-outs whose branches do not join well, are reported at the build."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pipeline.graph.definition.structure import NodeSpec
 from pipeline.graph.definition.validation import fan_out_problem, graph_problems
 from tests.pipeline.graph.written import Graph, edge_of, graph_of, idle, only_problem, route_of, spec_of
 
-# Ways
+# Paths
 
 
 def test_a_node_is_reached_by_edges_jumps_revisions_and_entry_points() -> None:

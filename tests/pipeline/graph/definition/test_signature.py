@@ -107,7 +107,7 @@ _DIFFERENT = {
     "name": _changed(name="h"),
     "version": _changed(version="2"),
     "entry": _changed(entry="b"),
-    "an entry point's name": _changed(entry_points={"anew": "b"}),
+    "an entry point's name": _changed(entry_points={"again": "b"}),
     "an entry point's node": _changed(entry_points={"again": "c"}),
     "a further node": _changed(nodes={**_GRAPH.nodes, "d": _node}),
     "terminals": _changed(terminals=("b",)),
@@ -156,7 +156,7 @@ _SAME = {
     "limits": _changed(limits=Limits(max_steps=9, max_consecutive=3, max_seconds=1.0)),
     "goal": _changed(goal=Goal(description="be kind")),
     "branch timeout": _changed(fan_out=FanOut(branch_timeout_s=1.0)),
-    "what the decider is told": _with_condition(3, LlmDecide("it is very long")),
+    "what the decider receives": _with_condition(3, LlmDecide("it is very long")),
     "conversation mode": _changed(conversation="isolated"),
     "the subgraph's goal": _with_inner(goal=Goal(description="be brief")),
 }

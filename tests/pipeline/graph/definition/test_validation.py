@@ -1,4 +1,4 @@
-"""Every mistake that a graph can have is told in a line that names its element; right graphs have none."""
+"""Every mistake that a graph can have is reported in a line that names its element."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_an_unknown_reference_is_named(graph: Graph, words: str) -> None:
     assert words in "\n".join(graph_problems(graph))
 
 
-def test_several_mistakes_are_told_at_once() -> None:
+def test_several_mistakes_are_reported_at_once() -> None:
     graph = graph_of(
         "a>", entry_points={"again": "x"}, limits=Limits(max_steps=0), specs={"a": spec_of(timeout_s=0)}
     )
@@ -272,7 +272,7 @@ def test_a_wrong_route_is_named(edges: tuple[EdgeSpec, ...], line: str) -> None:
 # Subgraphs
 
 
-def test_a_subgraphs_problems_are_told_with_the_way_to_it() -> None:
+def test_a_subgraphs_problems_are_reported_with_the_way_to_it() -> None:
     inner = replace(graph_of("a>x", terminals=("x", "x")), name="inner")
     middle = replace(graph_of(specs={"a": NodeSpec[None](subgraph=inner)}), name="middle")
     assert only_problem(graph_of(specs={"a": NodeSpec[None](subgraph=middle)})) == (

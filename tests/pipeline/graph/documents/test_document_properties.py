@@ -1,4 +1,4 @@
-"""Documents that nobody has written: the way there and back, and any JSON at all."""
+"""Documents that no one has written: the way there and back, and any JSON at all."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ GRAPH = changed(
         max_size=3,
     ),
 )
-WAYS: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
+CONDITIONS: st.SearchStrategy[dict[str, Any]] = st.sampled_from(
     [
         {},
         {"when": "on_success"},
@@ -77,7 +77,7 @@ def documents(draw: st.DrawFn, depth: int = 1) -> dict[str, Any]:
         else:
             nodes.append({"id": name, "run": draw(st.sampled_from(["work", "other"])), **draw(NODE)})
     edges = [
-        {"source": source, "target": target, **draw(WAYS)}
+        {"source": source, "target": target, **draw(CONDITIONS)}
         for source, target in zip(names, [*names[1:], END], strict=True)
     ]
     return {"name": draw(TEXTS), "entry": names[0], **draw(GRAPH), "nodes": nodes, "edges": edges}

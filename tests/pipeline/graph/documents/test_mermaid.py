@@ -285,7 +285,7 @@ def test_of_two_edges_to_one_place_a_failed_node_took_the_one_for_failures() -> 
     assert ("n_a", "2 · on failure", "n_b") in read(mermaid(drawn, path=("a", "b"), failed=("a",)))
 
 
-def test_failed_and_waiting_nodes_have_colours_of_their_own() -> None:
+def test_failed_and_waiting_nodes_have_their_own_colours() -> None:
     drawn = graph("a b c", edge("a", "b"), edge("b", "c"))
     picture = mermaid(drawn, path=("a", "b"), failed=("a",), open_gates=("b",))
     assert (classed(picture, "failed"), classed(picture, "waiting")) == ({"n_a"}, {"n_b"})

@@ -83,7 +83,7 @@ def test_the_full_document_has_every_field_that_the_types_have() -> None:
         assert {part.name for part in dataclasses.fields(kind)} - given_fields.keys() == set()
 
 
-def test_without_a_library_functions_stand_under_their_own_names() -> None:
+def test_without_a_library_functions_are_under_their_own_names() -> None:
     written = graph_document(FULL_GRAPH)
     assert [node.get("run") for node in written["nodes"]] == ["work", "other_work", None, None, "work"]
     assert written["nodes"][2]["subgraph"]["name"] == "inner"
@@ -188,7 +188,7 @@ def test_the_spellings_of_seed_2_mean_the_same() -> None:
         (document(name="half \ud800"), "name: holds half of a character"),
     ],
 )
-def test_a_mistake_of_form_is_told_with_its_place(wrong: dict[str, Any], words: str) -> None:
+def test_a_mistake_of_form_is_reported_with_its_place(wrong: dict[str, Any], words: str) -> None:
     found = mistakes(wrong)
     assert [line for line in found if words in line], found
 

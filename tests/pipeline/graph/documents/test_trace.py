@@ -56,7 +56,7 @@ async def test_the_path_and_the_ending_are_those_of_the_outcome() -> None:
     ]
 
 
-async def test_branches_subgraphs_retries_failures_and_skips_are_told() -> None:
+async def test_branches_subgraphs_retries_failures_and_skips_are_reported() -> None:
     inner = GraphSpec[None](name="inner", entry="x", nodes={"x": _says()}, edges=())
     once = RetryPolicy(max_attempts=2, delay_s=0)
     graph = GraphSpec[None](
@@ -93,7 +93,7 @@ async def test_branches_subgraphs_retries_failures_and_skips_are_told() -> None:
     assert traced.status == "failed: max_steps"
 
 
-async def test_an_open_gate_is_told_until_it_is_answered() -> None:
+async def test_an_open_gate_is_reported_until_it_is_answered() -> None:
     graph = GraphSpec[None](
         name="g",
         entry="ask",
@@ -124,6 +124,6 @@ async def test_records_that_cannot_be_read_are_counted_and_passed_over() -> None
     assert [step.node for step in traced.steps] == ["a", "c"]
 
 
-def test_nothing_can_be_told_without_a_head() -> None:
+def test_nothing_can_be_reported_without_a_head() -> None:
     with pytest.raises(RunUnreadable):
         trace([{"do": "step", "node": "a"}])

@@ -143,11 +143,11 @@ async def test_a_sibling_whose_deadline_passes_while_it_is_being_cancelled_chang
 
 
 async def test_a_deadline_that_passes_while_a_slow_listener_hears_of_the_failure_changes_nothing() -> None:
-    clock, told, outcomes = ManualClock(), asyncio.Event(), list[RunOutcome]()
+    clock, reported, outcomes = ManualClock(), asyncio.Event(), list[RunOutcome]()
 
     async def listener(event: GraphEvent) -> None:
         if isinstance(event, NodeCompleted) and event.node == "c":
-            await told.wait()
+            await reported.wait()
         if isinstance(event, RunCompleted):
             outcomes.append(event.outcome)
 
@@ -157,7 +157,7 @@ async def test_a_deadline_that_passes_while_a_slow_listener_hears_of_the_failure
     async with asyncio.TaskGroup() as group:
         run = group.create_task(Executor(graph, clock=clock).run({}, None, listener=listener))
         await clock.advance(5)
-        told.set()
+        reported.set()
     assert [failure.node for failure in run.result().failures] == ["c"]
     assert outcomes == [run.result()]
 

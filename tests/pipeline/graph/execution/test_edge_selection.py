@@ -92,7 +92,7 @@ async def test_an_edge_that_rescues_a_failure_leaves_a_degraded_run(when: Condit
     assert outcome.error is None
 
 
-async def test_the_node_behind_a_failure_sees_it_and_nobody_after() -> None:
+async def test_the_node_behind_a_failure_sees_it_and_no_one_after() -> None:
     seen: list[dict[str, Any]] = []
     edges = (edge_of("a>b", OnFailure(), mapping={"y": "x"}), "b>c")
     await ran(built(*edges, nodes={"a": BROKEN, "b": sees(seen), "c": sees(seen)}), {"x": 1})
@@ -250,7 +250,7 @@ async def test_a_mapping_takes_what_the_source_has_just_written_before_what_is_i
     assert seen == [{"log": ("old", "new"), "latest": ("new",)}]
 
 
-async def test_an_error_that_says_it_is_permanent_is_told_so_and_not_tried_again() -> None:
+async def test_an_error_that_says_it_is_permanent_is_reported_as_such_and_not_tried_again() -> None:
     outcome = (await ran(built(nodes={"a": raises(lambda: GraphError("never"))}))).outcome
     assert outcome.error is not None
     assert (outcome.error.code, outcome.error.attempts, outcome.error.permanent) == ("graph", 1, True)

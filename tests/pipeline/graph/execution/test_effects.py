@@ -1,4 +1,4 @@
-"""Effects: done once over crashes and attempts, durable before they begin, honest when nobody knows."""
+"""Effects: done once over crashes and attempts, durable before they begin, honest when no one knows."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ async def test_an_effect_that_had_begun_when_the_process_died_is_not_repeated() 
     assert "send" in outcome.error.message
 
 
-async def test_a_repeatable_effect_is_repeated_when_nobody_knows() -> None:
+async def test_a_repeatable_effect_is_repeated_when_no_one_knows() -> None:
     world, log = World(1, 2), MemoryRunLog()
     built = graph({"a": Writing(), "b": _doing(world, repeatable=True)}, "a>b")
     await _executor(built).run({}, None, log=log)
@@ -208,7 +208,7 @@ async def test_effects_with_other_keys_and_in_other_visits_are_others() -> None:
     assert (world.calls, outcome.state) == (4, {"seen": (3, 4)})
 
 
-async def test_a_further_visit_along_an_edge_does_its_effects_anew() -> None:
+async def test_a_further_visit_along_an_edge_does_its_effects_again() -> None:
     world = World(1, 2)
 
     async def node(_state: State, _context: None) -> NodeResult:

@@ -150,7 +150,7 @@ async def test_the_limit_of_runs_in_a_row_can_be_set() -> None:
     assert (await ran(graph)).outcome.state["x"] == 3
 
 
-async def test_another_node_in_between_starts_the_count_in_a_row_anew() -> None:
+async def test_another_node_in_between_starts_the_count_in_a_row_again() -> None:
     async def agent(state: State, _context: Any) -> NodeResult:
         x = state.get("x", 0) + 1
         return NodeResult(update={"x": x}, decision=End() if x == 6 else Continue() if x != 3 else Goto("b"))
@@ -228,7 +228,7 @@ async def test_a_timeout_of_the_nodes_own_is_an_ordinary_failure() -> None:
     assert outcome.error.code == "node_error"
 
 
-# -- terminals and ways in ------------------------------------------------------------------------
+# -- terminals and entry points ------------------------------------------------------------------------
 
 
 async def test_a_terminal_ends_the_run_whatever_its_node_decides() -> None:

@@ -279,7 +279,7 @@ async def test_continue_others_without_a_success_fails() -> None:
     assert sorted(failure.node for failure in outcome.failures) == ["b", "c"]
 
 
-async def test_wait_all_goes_on_to_the_join_without_a_success() -> None:
+async def test_wait_all_continues_to_the_join_without_a_success() -> None:
     seen: list[dict[str, Any]] = []
     nodes = {"b": fails("b broke", permanent=True), "c": fails("c broke", permanent=True), "d": sees(seen)}
     outcome = (await ran(built(*TO_JOIN, nodes=nodes, fan_out=WAIT_ALL))).outcome

@@ -194,7 +194,7 @@ def _shown(events: Sequence[GraphEvent]) -> list[str]:
 
 @pytest.mark.parametrize("build", [_graph, _declared, _parallel])
 @given(first=st.lists(_DEEDS, max_size=8), second=st.lists(_DEEDS, max_size=8), logged=st.booleans())
-async def test_both_ways_give_the_same_run(
+async def test_both_paths_give_the_same_run(
     build: Callable[[Sequence[str], Sequence[str]], GraphSpec[None]],
     first: list[str],
     second: list[str],
@@ -208,7 +208,7 @@ async def test_both_ways_give_the_same_run(
 
 
 @pytest.mark.parametrize("logged", [False, True])
-async def test_a_long_ordinary_run_is_the_same_on_both_ways(logged: bool) -> None:
+async def test_a_long_ordinary_run_is_the_same_on_both_paths(logged: bool) -> None:
     deeds = ["next"] * 9
     fast, fast_events, fast_records = await _ran(_graph(deeds, deeds), ordinary=True, logged=logged)
     slow, slow_events, slow_records = await _ran(_graph(deeds, deeds), ordinary=False, logged=logged)

@@ -1,4 +1,4 @@
-"""Human gates: what waits, what goes on meanwhile, and which answers are taken.
+"""Human gates: what waits, what continues meanwhile, and which answers are taken.
 
 Covers: pipeline/graph/execution/routing.py.
 """
@@ -188,7 +188,7 @@ async def test_a_gate_behind_an_answered_gate_is_another_one() -> None:
     assert outcome.status == "completed"
 
 
-async def test_each_visit_opens_a_gate_of_its_own_also_in_the_same_second() -> None:
+async def test_each_visit_opens_a_separate_gate_also_in_the_same_second() -> None:
     built = graph(
         {"ask": Writing(Pause())},
         edge_of("ask>ask", When("choice == 'again'")),
@@ -366,7 +366,7 @@ async def test_a_gate_that_its_failed_sibling_takes_with_it_does_not_halt_the_ot
             "z": Writing(),
         },
         *("a>b", "a>c", "b>ask", "b>bad", "c>d", "d>z"),
-        *(edge_of(ways, OnSuccess()) for ways in ("ask>meet", "bad>meet", "meet>z")),
+        *(edge_of(arrow, OnSuccess()) for arrow in ("ask>meet", "bad>meet", "meet>z")),
         fan_out=FanOut(on_failure="continue_others"),
     )
     outcome = await _executor(built).run({}, None, log=log)

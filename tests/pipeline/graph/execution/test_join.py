@@ -192,7 +192,7 @@ async def test_the_join_sees_the_mappings_of_all_its_branches() -> None:
     assert outcome.state == {"x": 1, "y": 2}
 
 
-async def test_only_the_policies_that_go_on_after_failures_give_the_join_results_and_errors() -> None:
+async def test_only_the_policies_that_continue_after_failures_give_the_join_results_and_errors() -> None:
     for policy, expected in (("fail_all", False), ("continue_others", True), ("wait_all", True)):
         seen: list[State] = []
 

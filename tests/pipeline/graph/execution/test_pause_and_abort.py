@@ -211,11 +211,11 @@ async def test_an_abort_from_within_a_node_ends_the_run_behind_it() -> None:
 
 async def test_an_abort_that_comes_behind_the_last_node_is_too_late() -> None:
     control, log = RunControl(), MemoryRunLog()
-    told = asyncio.Event()
+    reported = asyncio.Event()
 
     async def listener(event: GraphEvent) -> None:
         if isinstance(event, NodeCompleted):
-            told.set()
+            reported.set()
             await asyncio.sleep(0)
             await asyncio.sleep(0)
 
@@ -223,13 +223,13 @@ async def test_an_abort_that_comes_behind_the_last_node_is_too_late() -> None:
         running = group.create_task(
             _executor(graph({"a": Writing(x=1)})).run({}, None, control=control, log=log, listener=listener)
         )
-        await told.wait()
+        await reported.wait()
         control.abort()
     assert (running.result().status, running.result().state) == ("completed", {"x": 1})
     assert [record["do"] for record in log.records if record] == ["step", "end"]
 
 
-async def test_a_cancellation_from_outside_goes_on_its_way_and_keeps_what_was_kept() -> None:
+async def test_a_cancellation_from_outside_is_passed_on_and_keeps_what_was_kept() -> None:
     node, log, events = Keeping(), MemoryRunLog(), Events()
     built = graph({"a": Writing(x=1), "b": node}, "a>b")
     async with asyncio.TaskGroup() as group:
@@ -245,7 +245,7 @@ async def test_a_cancellation_from_outside_goes_on_its_way_and_keeps_what_was_ke
     assert len(node.seen) == 2
 
 
-async def test_a_cancellation_beside_an_abort_goes_on_its_way_too() -> None:
+async def test_a_cancellation_beside_an_abort_is_passed_on_too() -> None:
     node, control, events = Keeping(), RunControl(), Events()
     async with asyncio.TaskGroup() as group:
         running = group.create_task(

@@ -1,4 +1,4 @@
-"""The hook between phases: when it is asked, what it is told, what becomes of its update."""
+"""The hook between phases: when it is called, its arguments, what becomes of its update."""
 
 from __future__ import annotations
 
@@ -17,42 +17,44 @@ from tests.support.graph_log import MemoryRunLog
 
 
 class Notes:
-    """A phase hook that writes down what it is told."""
+    """A phase hook that records its calls."""
 
     def __init__(self, **update: Any) -> None:
-        self.told: list[PhaseTransition] = []
+        self.reported: list[PhaseTransition] = []
         self.states: list[dict[str, Any]] = []
         self.contexts: list[Any] = []
         self._update = update
 
     def __call__(self, transition: PhaseTransition, state: State, context: Any) -> Mapping[str, Any]:
-        self.told.append(transition)
+        self.reported.append(transition)
         self.states.append(dict(state))
         self.contexts.append(context)
         return self._update
 
 
 @pytest.mark.parametrize("mode", ["continuous", "isolated"])
-async def test_it_is_told_of_each_move_and_of_the_mode(mode: Literal["continuous", "isolated"]) -> None:
+async def test_it_is_informed_of_each_move_and_of_the_mode(mode: Literal["continuous", "isolated"]) -> None:
     hook = Notes()
     graph = built("a>b", "b>c", nodes={"a": writes(x=1), "b": writes(y=2)}, conversation=mode)
     await ran(graph, {"w": 0}, phase=hook, context="someone")
-    assert [(told.mode, told.source, told.targets, told.completed) for told in hook.told] == [
+    assert [
+        (reported.mode, reported.source, reported.targets, reported.completed) for reported in hook.reported
+    ] == [
         (mode, "a", ("b",), ("a",)),
         (mode, "b", ("c",), ("a", "b")),
     ]
-    assert [dict(told.outputs) for told in hook.told] == [{"x": 1}, {"y": 2}]
+    assert [dict(reported.outputs) for reported in hook.reported] == [{"x": 1}, {"y": 2}]
     assert hook.states[0] == {"w": 0, "x": 1}
     assert hook.contexts == ["someone", "someone"]
 
 
-async def test_it_is_told_nothing_at_the_end_and_when_a_node_runs_again() -> None:
+async def test_it_gets_nothing_at_the_end_and_when_a_node_runs_again() -> None:
     async def twice(state: State, _context: Any) -> NodeResult:
         return NodeResult(update={"x": True}, decision=End() if "x" in state else Continue())
 
     hook = Notes()
     await ran(built("a>", nodes={"a": twice}), phase=hook)
-    assert hook.told == []
+    assert hook.reported == []
 
 
 async def test_a_fan_out_is_one_transition_and_its_update_is_in_every_branch() -> None:
@@ -65,7 +67,7 @@ async def test_a_fan_out_is_one_transition_and_its_update_is_in_every_branch() -
         terminals=("b", "c"),
     )
     await ran(graph, phase=hook)
-    assert [told.targets for told in hook.told] == [("b", "c")]
+    assert [reported.targets for reported in hook.reported] == [("b", "c")]
     assert seen == [{"phase": ("marker",)}, {"phase": ("marker",)}]
 
 
@@ -109,30 +111,30 @@ async def test_its_update_is_on_record_and_not_asked_for_again() -> None:
     later = Notes(later="second")
     outcome = await Executor(graph, phase=later).resume(log.cut(1).records, None)
     assert outcome.state == {"x": 1, "marker": "first", "later": "second"}
-    assert [told.source for told in later.told] == ["b"]
+    assert [reported.source for reported in later.reported] == ["b"]
     assert seen[-1] == {"x": 1, "marker": "first", "later": "second"}
 
 
-async def test_behind_a_gate_it_is_told_when_the_answer_has_come() -> None:
+async def test_behind_a_gate_it_is_informed_when_the_answer_has_come() -> None:
     hook, log = Notes(marker="there"), MemoryRunLog()
     graph = built("a>b", nodes={"a": writes(x=1)}, pause_nodes=("a",))
     paused = await Executor(graph, phase=hook).run({}, None, log=log)
-    assert hook.told == []
+    assert hook.reported == []
     answer = Answer(gate=paused.gates[0].id, choice="yes", by="ann")
     outcome = await Executor(graph, phase=hook).resume(log.records, None, answers=[answer], log=log)
-    assert [(told.source, told.targets) for told in hook.told] == [("a", ("b",))]
-    assert dict(hook.told[0].outputs) == {"choice": "yes", "note": "", "by": "ann"}
+    assert [(reported.source, reported.targets) for reported in hook.reported] == [("a", ("b",))]
+    assert dict(hook.reported[0].outputs) == {"choice": "yes", "note": "", "by": "ann"}
     assert outcome.state["marker"] == "there"
     again = await Executor(graph, phase=Notes()).resume(log.cut(4).records, None)
     assert again.state["marker"] == "there"
 
 
-async def test_inside_a_subgraph_it_is_told_of_the_inner_graphs_mode() -> None:
+async def test_inside_a_subgraph_it_is_informed_of_the_inner_graphs_mode() -> None:
     hook = Notes()
     inner = built("a>q", conversation="isolated")
     graph = built("a>z", nodes={"a": NodeSpec(subgraph=inner)})
     await ran(graph, phase=hook)
-    assert [(told.source, told.targets, told.mode) for told in hook.told] == [
+    assert [(reported.source, reported.targets, reported.mode) for reported in hook.reported] == [
         ("a.a", ("q",), "isolated"),
         ("a", ("z",), "continuous"),
     ]

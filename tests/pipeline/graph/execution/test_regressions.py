@@ -30,7 +30,7 @@ async def _idle(_state: State, _context: None) -> NodeResult:
 def _fan(
     nodes: Mapping[str, NodeSpec[None, State]], policy: FanOut, **more: EdgeSpec
 ) -> GraphSpec[None, State]:
-    """`start` fans out to a and b, which lead to `join`; `more` edges stand in for theirs."""
+    """`start` fans out to a and b, which lead to `join`; `more` edges replace theirs."""
     edges = [EdgeSpec(source="start", target=branch, when=OnSuccess()) for branch in ("a", "b")]
     edges += [
         more.get(branch, EdgeSpec(source=branch, target="join", when=OnSuccess())) for branch in ("a", "b")
@@ -96,7 +96,7 @@ async def test_a_branch_that_is_gone_while_the_decider_thinks_records_nothing() 
 
 
 async def _check_gone(nodes: Mapping[str, NodeSpec[None, State]], **more: EdgeSpec) -> None:
-    """`a` fails and takes `b` with it, which goes on while the listener hears of the failure."""
+    """`a` fails and takes `b` with it, which continues while the listener hears of the failure."""
     begun, failed = asyncio.Event(), asyncio.Event()
 
     class Decider:
@@ -107,7 +107,7 @@ async def _check_gone(nodes: Mapping[str, NodeSpec[None, State]], **more: EdgeSp
 
     async def broken(_state: State, _context: None) -> NodeResult:
         await begun.wait()
-        return NodeResult(error="told to fail", permanent=True)
+        return NodeResult(error="configured to fail", permanent=True)
 
     async def hear(event: GraphEvent) -> None:
         if isinstance(event, NodeStarted) and event.node == "b" and not more:
@@ -172,14 +172,14 @@ async def test_a_source_that_is_its_own_join_does_not_run_in_a_row() -> None:
     async def source(state: State, _context: None) -> NodeResult:
         return NodeResult(update={"rounds": state.get("rounds", 0) + 1})
 
-    ways = (("start", "a"), ("start", "b"), ("a", "start"), ("b", "start"))
+    arrow = (("start", "a"), ("start", "b"), ("a", "start"), ("b", "start"))
     graph: GraphSpec[None, State] = GraphSpec(
         name="g",
         entry="start",
         nodes={"start": source, "a": _idle, "b": _idle},
         edges=(
             EdgeSpec(source="start", target=END, when=When("rounds > 45")),
-            *(EdgeSpec(source=one, target=other) for one, other in ways),
+            *(EdgeSpec(source=one, target=other) for one, other in arrow),
         ),
     )
     outcome = await Executor(graph).run({}, None)
@@ -202,13 +202,13 @@ async def test_a_fan_out_may_lead_to_the_end_beside_a_node() -> None:
         outcome = await Executor(graph, first_snapshot=1).run({}, None, log=log)
         assert (outcome.status, outcome.path) == ("completed", ("start", "a"))
         assert [record["do"] for record in log.records[:2] if record] == ["step", "snapshot"]
-        # The first record is damaged but for its head: the snapshot alone says where the branches stand.
+        # The first record is damaged but for its head: the snapshot alone says where the branches are.
         first = {**(log.records[0] or {}), "do": "damaged"}
         resumed = await Executor(graph).resume([first, *log.records[1:2]], None)
         assert (resumed.status, resumed.path) == ("completed", ("start", "a"))
 
 
-async def test_whoever_is_asked_for_the_way_cannot_write_into_the_state() -> None:
+async def test_anyone_who_is_asked_for_the_way_cannot_write_into_the_state() -> None:
     def choose(state: State) -> str:
         cast("dict[str, Any]", state)["written"] = True
         return "b"
@@ -220,12 +220,12 @@ async def test_whoever_is_asked_for_the_way_cannot_write_into_the_state() -> Non
         async def decide(self, question: Question, _context: None) -> Choice:
             return Choice(target=choose(question.output))
 
-    ways = (
+    arrow = (
         EdgeSpec(source="a", when=Route(choose, ("b",))),
         EdgeSpec(source="a", target="b", when=When(holds)),
         EdgeSpec(source="a", target="b", when=LlmDecide("always"), fallback=True),
     )
-    for edge in ways:
+    for edge in arrow:
         graph: GraphSpec[None, State] = GraphSpec(
             name="g",
             entry="a",

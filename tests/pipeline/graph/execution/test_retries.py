@@ -216,7 +216,7 @@ async def test_retries_do_not_count_as_steps() -> None:
     assert outcome.path == ("a", "b")
 
 
-async def test_a_retry_is_told_and_recorded_before_the_wait() -> None:
+async def test_a_retry_is_reported_and_recorded_before_the_wait() -> None:
     clock, events, log = ManualClock(), Events(), MemoryRunLog()
     node = Flaky(1, clock=clock)
     executor = _executor(graph({"a": node}), clock)
@@ -318,7 +318,7 @@ async def test_a_cancelled_sibling_that_breaks_while_it_cleans_up_is_not_tried_a
         },
         "a>b",
         "a>c",
-        *(edge_of(ways, OnSuccess()) for ways in ("b>d", "c>d")),
+        *(edge_of(arrow, OnSuccess()) for arrow in ("b>d", "c>d")),
     )
     outcome = await _executor(built).run({}, None)
     assert calls == [1]

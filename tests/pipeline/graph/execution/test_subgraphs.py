@@ -171,7 +171,7 @@ async def test_a_visit_too_many_is_skipped_and_changes_nothing() -> None:
     assert outcome.nodes["s"].executions == 2
 
 
-async def test_a_second_visit_begins_anew() -> None:
+async def test_a_second_visit_begins_again() -> None:
     async def counts(state: State, _context: None) -> NodeResult:
         return NodeResult(update={"inner": state.get("inner", 0) + 1, "said": [current_step().execution]})
 
@@ -220,7 +220,7 @@ async def test_a_run_two_levels_deep_is_resumed_behind_every_record() -> None:
         assert (outcome.state, outcome.path) == (whole.state, whole.path), length
 
 
-async def test_a_gate_inside_halts_the_whole_run_and_its_answer_goes_on_inside() -> None:
+async def test_a_gate_inside_halts_the_whole_run_and_its_answer_continues_inside() -> None:
     inner = graph({"ask": Writing(Pause()), "q": Writing(q=1)}, edge_of("ask>q", When("choice == 'yes'")))
     built, log = _around(inner), MemoryRunLog()
     paused = await _executor(built).run({}, None, log=log, run_id="r")

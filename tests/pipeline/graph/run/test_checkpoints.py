@@ -64,7 +64,7 @@ async def test_every_finished_node_is_a_record_and_the_first_one_has_the_head() 
     assert outcome.run_id == "run-1"
 
 
-async def test_a_run_without_a_name_gets_one_of_its_own() -> None:
+async def test_a_run_without_a_name_gets_its_own() -> None:
     built = graph({"a": Writing()})
     first = await _executor(built).run({}, None)
     second = await _executor(built).run({}, None)
@@ -102,7 +102,7 @@ async def test_a_finished_node_is_recorded_on_every_way_out_of_it(way: str) -> N
     assert Checkpointed("node_complete", "a") in events.heard
 
 
-async def test_a_checkpoint_is_told_when_the_record_is_with_the_log() -> None:
+async def test_a_checkpoint_is_reported_when_the_record_is_with_the_log() -> None:
     log = MemoryRunLog()
     seen: list[tuple[str, str, int]] = []
 
@@ -115,13 +115,13 @@ async def test_a_checkpoint_is_told_when_the_record_is_with_the_log() -> None:
     assert seen == [("node_complete", "a", 1), ("pause", "b", 2), ("pause", "", 3)]
 
 
-async def test_without_a_log_no_checkpoint_is_told() -> None:
+async def test_without_a_log_no_checkpoint_is_reported() -> None:
     events = Events()
     await _executor(graph({"a": Writing()})).run({}, None, listener=events)
     assert events.of(Checkpointed) == []
 
 
-async def test_a_pause_is_durable_before_the_outcome_is_told() -> None:
+async def test_a_pause_is_durable_before_the_outcome_is_reported() -> None:
     log = MemoryRunLog()
 
     async def listener(event: GraphEvent) -> None:

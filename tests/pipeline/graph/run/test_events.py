@@ -43,7 +43,7 @@ class Kept:
         self.records += records
 
 
-async def test_a_small_graph_is_told_in_exactly_this_order() -> None:
+async def test_a_small_graph_is_reported_in_exactly_this_order() -> None:
     run = await ran(built("a>b", "b>", nodes={"a": writes(x=1), "b": writes(y=2)}))
     assert run.heard.events == [
         NodeStarted("a"),
@@ -79,7 +79,7 @@ async def test_without_details_a_listener_receives_the_nodes_and_the_end_only() 
     assert isinstance(part.heard.events[-1], RunCompleted)
 
 
-async def test_with_a_log_each_record_is_told_before_what_it_made_happen() -> None:
+async def test_with_a_log_each_record_is_reported_before_what_it_made_happen() -> None:
     log = Kept()
     run = await ran(built("a>b", "b>"), log=log)
     assert run.heard.events == [
@@ -97,7 +97,7 @@ async def test_with_a_log_each_record_is_told_before_what_it_made_happen() -> No
     assert [record["do"] for record in log.records] == ["step", "step", "end"]
 
 
-async def test_retries_and_the_failure_for_good_are_told() -> None:
+async def test_retries_and_the_failure_for_good_are_reported() -> None:
     node = NodeSpec[Any](run=fails("no"), retry=RetryPolicy(max_attempts=2, delay_s=1))
     run = await ran(built(edge_of("a>b", OnFailure()), nodes={"a": node}))
 
@@ -112,7 +112,7 @@ async def test_retries_and_the_failure_for_good_are_told() -> None:
     ]
 
 
-async def test_a_gate_is_told_and_no_way_on() -> None:
+async def test_a_gate_is_reported_and_no_way_on() -> None:
     run = await ran(built("a>b", nodes={"a": writes(Pause(prompt="sure?", options=("yes",)))}), run_id="r")
     gate = Gate(id="r:/a:1", node="a", prompt="sure?", options=("yes",))
     assert run.heard.events == [
@@ -126,11 +126,11 @@ async def test_a_gate_is_told_and_no_way_on() -> None:
 
 async def test_what_was_wrong_with_a_condition_comes_before_the_way_that_is_taken() -> None:
     run = await ran(built(edge_of("a>b", When("x < 'a'")), "a>c", nodes={"a": writes(x=1)}))
-    told = [event for event in run.heard.events if isinstance(event, EdgeConditionError | EdgeTraversed)]
-    assert [type(event) for event in told] == [EdgeConditionError, EdgeTraversed]
+    reported = [event for event in run.heard.events if isinstance(event, EdgeConditionError | EdgeTraversed)]
+    assert [type(event) for event in reported] == [EdgeConditionError, EdgeTraversed]
 
 
-async def test_a_fan_out_is_told_edge_by_edge_and_its_join_before_the_next_node() -> None:
+async def test_a_fan_out_is_reported_edge_by_edge_and_its_join_before_the_next_node() -> None:
     run = await ran(built("a>b", "a>c", "b>d", "c>d"))
     events = run.heard.events
     assert events[2:4] == [EdgeTraversed("a", "b"), EdgeTraversed("a", "c")]
@@ -177,13 +177,13 @@ def _second() -> Any:
 
 async def test_a_slow_listener_hears_all_of_a_branch_that_ended_before_the_last_one() -> None:
     heard: list[GraphEvent] = []
-    join_told = asyncio.Event()
+    join_reported = asyncio.Event()
 
     async def listener(event: GraphEvent) -> None:
         if isinstance(event, NodeCompleted) and event.node == "b":
-            await join_told.wait()
+            await join_reported.wait()
         if isinstance(event, BranchesJoined):
-            join_told.set()
+            join_reported.set()
         heard.append(event)
 
     held = Held()
@@ -198,7 +198,7 @@ async def test_a_slow_listener_hears_all_of_a_branch_that_ended_before_the_last_
     assert isinstance(heard[-1], RunCompleted)
 
 
-async def test_nothing_is_told_of_a_cancelled_sibling_but_its_start() -> None:
+async def test_nothing_is_reported_of_a_cancelled_sibling_but_its_start() -> None:
     held = Held()
     nodes = {"b": held, "c": fails(permanent=True)}
     run = await ran(built("a>b", "a>c", after("b>d"), after("c>d"), nodes=nodes))

@@ -62,7 +62,7 @@ async def test_a_record_says_at_the_end_what_it_said_at_first() -> None:
     outcome.raise_for_failure()
     kinds = [record["do"] for record in log.records]
     assert kinds[:2] == ["effect", "snapshot"]
-    assert "effect" in kinds[2:], "the visit goes on after its snapshot"
+    assert "effect" in kinds[2:], "the visit continues after its snapshot"
     assert kinds.count("snapshot") > 2
     assert [_text(record) for record in log.records] == log.said
 

@@ -1,4 +1,4 @@
-"""Going on after a crash: from every record on, past damage, and what is refused."""
+"""Continuing after a crash: from every record on, past damage, and what is refused."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ async def test_a_finished_node_is_not_run_again_and_an_unfinished_one_is() -> No
     assert events.only_outcome() == outcome
 
 
-async def test_a_resumed_run_goes_on_in_the_same_log_under_the_same_name() -> None:
+async def test_a_resumed_run_continues_in_the_same_log_under_the_same_name() -> None:
     built, log = graph({"a": Writing(), "b": Writing(), "c": Writing()}, "a>b", "b>c"), MemoryRunLog()
     await _executor(built).run({}, None, log=log, run_id="run-1")
     cut = log.cut(1)
@@ -226,7 +226,7 @@ async def test_a_newest_record_that_cannot_be_read_is_passed_over(damage: str) -
     assert outcome.path == whole.path
 
 
-async def test_what_stands_behind_a_damaged_record_is_void_for_ever() -> None:
+async def test_what_is_behind_a_damaged_record_is_void_for_ever() -> None:
     nodes = {name: Writing(None, **{name: 1}) for name in "abcd"}
     built, log = graph(nodes, "a>b", "b>c", "c>d"), MemoryRunLog()
     await _executor(built).run({}, None, log=log)
@@ -261,7 +261,7 @@ async def test_a_run_without_a_readable_beginning_is_refused(texts: list[str]) -
         await _executor(graph({"a": Writing()})).resume(MemoryRunLog(texts).records, None)
 
 
-async def test_a_run_of_another_graph_is_refused_in_words_and_goes_on_by_force() -> None:
+async def test_a_run_of_another_graph_is_refused_in_words_and_continues_by_force() -> None:
     node = Writing(b=1)
     old = graph({"a": Writing(a=1), "b": node}, "a>b")
     new = graph({"a": Writing(a=1), "b": node, "c": Writing(c=1)}, "a>b", "b>c")
@@ -273,7 +273,7 @@ async def test_a_run_of_another_graph_is_refused_in_words_and_goes_on_by_force()
     assert outcome.path == ("a", "b", "c")
 
 
-async def test_a_run_that_stands_at_a_node_that_is_gone_goes_back_when_forced() -> None:
+async def test_a_run_that_is_at_a_node_that_is_gone_goes_back_when_forced() -> None:
     old = graph({"a": Writing(a=1), "b": Writing()}, "a>b")
     new = graph({"a": Writing(a=1), "c": Writing(c=1)}, "a>c")
     log = MemoryRunLog()

@@ -63,7 +63,7 @@ def _executor(built: GraphSpec[None, State], first: int = 64) -> Executor[None, 
 
 
 def _places(log: MemoryRunLog) -> list[int]:
-    """How many records stand before each snapshot."""
+    """How many records are before each snapshot."""
     return [at for at, record in enumerate(log.records) if record and record["do"] == "snapshot"]
 
 

@@ -247,7 +247,7 @@ async def test_an_update_that_its_channel_can_not_take_fails_the_node(channel: A
 # -- visits and diagnostics -----------------------------------------------------------------------
 
 
-async def test_a_node_is_skipped_after_so_many_visits_and_the_run_goes_on_along_its_edges() -> None:
+async def test_a_node_is_skipped_after_so_many_visits_and_the_run_continues_along_its_edges() -> None:
     graph = built(
         *("a>b", after("b>a"), edge_of("b>", OnFailure())),
         nodes={"a": NodeSpec(run=counts("x"), max_visits=2), "b": counts("y")},

@@ -1,0 +1,45 @@
+"""The callbacks that receive a turn's visible results; the composition root provides them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from adapters.channel import OutboundReply
+from gateway.storage.ports import InboxEntry
+from pipeline.domain.events import PipelineEvent
+from pipeline.domain.frozen import dataclass
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import InboundMessage
+from pipeline.domain.ports import EventSender
+from pipeline.domain.timeline import TimelineEntry
+
+OnRecorded = Callable[[TimelineEntry], None]
+"""Called, in order, with every durable visible entry that no terminal event reports."""
+
+
+class OnReply(Protocol):
+    """Called with the outbox row's id and the reply, once they are durable."""
+
+    def __call__(self, row_id: int, reply: OutboundReply, *, sending: bool) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnHooks:
+    """Callbacks that receive a turn's visible results."""
+
+    sender_for: Callable[[ThreadKey, InboxEntry], EventSender]
+    observe: Callable[[ThreadKey, PipelineEvent], None]
+    """Called with a turn's events; of the tokens of its answer only with the first."""
+    on_recorded: Callable[[ThreadKey, TimelineEntry], None]
+    on_reply: OnReply
+    sends_at_once: Callable[[ThreadKey, InboxEntry], bool]
+    """Whether the reply to an entry, if it is committed now, is posted right after."""
+    discard_media: Callable[[InboundMessage], Awaitable[None]]
+    """Called when a message with media is finished; its bytes are no longer needed."""
+    can_speak: Callable[[ThreadKey], bool]
+    """Whether answers can be read aloud in a chat."""
+    on_asked: Callable[[], None]
+    """Called when a paused run's question is recorded."""
+    copies: Callable[[ThreadKey], str]
+    """Where else the channel keeps a chat's words, as a sentence for the person."""
