@@ -11,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from gateway.runtime.data_dir import DataDir
+from tests.support.gateway_forks import run_forked
 from tests.support.gateway_process import GatewayProcess
 from tests.support.models import require_models
 from tests.voice.clips import CLIPS, NOTES
 from voice.wer import word_error_rate
 
+ROOT = Path(__file__).parents[2]
 SCRIPTED = ("--set", 'llm.model="scripted:echo"', "--set", 'voice.transcriber="scripted:spoken words"')
 
 
@@ -23,20 +25,19 @@ def parlour(
     folder: Path, *arguments: str, typed: str = "", limit_s: float = 270
 ) -> subprocess.CompletedProcess[str]:
     """Run one command in `folder`."""
-    return subprocess.run(
-        [sys.executable, "-m", "gateway.cli", *arguments],
-        cwd=folder,
-        env={"PYTHONPATH": str(Path(__file__).parents[2]), "PATH": "/usr/bin:/bin"},
-        input=typed,
-        capture_output=True,
-        text=True,
-        timeout=limit_s,
-        check=False,
-    )
+    env = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    return run_forked(arguments, folder=folder, env=env, typed=typed, limit_s=limit_s)
 
 
 def test_help_lists_every_command(tmp_path: Path) -> None:
-    done = parlour(tmp_path, "--help")
+    done = subprocess.run(
+        [sys.executable, "-m", "gateway.cli", "--help"],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0
     for command in ("serve", "chat", "link", "doctor", "check-config", "models"):
         assert command in done.stdout

@@ -17,6 +17,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -71,12 +72,41 @@ async def fork_gateway(
 ) -> ForkedProcess:
     """Run `parlour` with `arguments` in `folder`; its output is appended to `log`."""
     request = {"arguments": list(arguments), "folder": str(folder), "env": dict(env), "log": str(log)}
-    ours, theirs = socket.socketpair()
-    with theirs:
-        socket.send_fds(_program(), [json.dumps(request).encode()], [theirs.fileno()])
+    ours = _requested(request)
     loop = asyncio.get_running_loop()
     _, connection = await loop.create_connection(lambda: _Connection(loop), sock=ours)
     return ForkedProcess(connection, await connection.pid)
+
+
+def run_forked(
+    arguments: Sequence[str], *, folder: Path, env: Mapping[str, str], typed: str, limit_s: float
+) -> subprocess.CompletedProcess[str]:
+    """Run `parlour` with `arguments` in `folder` to its end, as `subprocess.run` does. Raises TimeoutError
+    after `limit_s` seconds."""
+    with tempfile.TemporaryDirectory() as written:
+        log, errors = Path(written) / "stdout", Path(written) / "stderr"
+        request = {"arguments": list(arguments), "folder": str(folder), "env": dict(env), "log": str(log)}
+        readable, writable = os.pipe()
+        try:
+            connection = _requested(request | {"errors": str(errors)}, readable)
+        finally:
+            os.close(readable)
+        with connection, os.fdopen(writable, "w", encoding="utf-8") as keyboard:
+            connection.settimeout(limit_s)
+            with suppress(BrokenPipeError):
+                keyboard.write(typed)
+                keyboard.close()
+            received = b"".join(iter(lambda: connection.recv(64), b""))
+        texts = [file.read_text("utf-8") for file in (log, errors)]
+        return subprocess.CompletedProcess(list(arguments), int(received.split()[1]), *texts)
+
+
+def _requested(request: Mapping[str, object], *files: int) -> socket.socket:
+    """The connection to a process for `request`, which gets the open `files`."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        socket.send_fds(_program(), [json.dumps(request).encode()], [theirs.fileno(), *files])
+    return ours
 
 
 class _Connection(asyncio.Protocol):
@@ -134,15 +164,17 @@ def _serve(control: socket.socket) -> None:
     gc.collect()
     gc.freeze()
     while True:
-        request, connections, _, _ = socket.recv_fds(control, _REQUEST_BYTES, 1)
+        request, (*files,), _, _ = socket.recv_fds(control, _REQUEST_BYTES, 2)
         _reap()
         if not request:
             return
-        with socket.socket(fileno=connections[0]) as connection:
+        with socket.socket(fileno=files[0]) as connection:
             if os.fork() == 0:
                 control.close()
-                _keep(connection, json.loads(request))
+                _keep(connection, files[1:], json.loads(request))
                 return
+        for file in files[1:]:
+            os.close(file)
 
 
 def _reap() -> None:
@@ -152,9 +184,13 @@ def _reap() -> None:
             pass
 
 
-def _keep(connection: socket.socket, request: dict[str, object]) -> None:
-    """Fork the gateway, wait for it and report its exit code. Never returns."""
+def _keep(connection: socket.socket, files: Sequence[int], request: dict[str, object]) -> None:
+    """Fork the gateway, wait for it and report its exit code. Never returns. The file is its input."""
     pid = os.fork()
+    for file in files:
+        if pid == 0:
+            os.dup2(file, 0)
+        os.close(file)
     if pid == 0:
         _become_gateway(connection, **request)  # type: ignore[arg-type]  # what `fork_gateway` wrote
     _, status = os.waitpid(pid, 0)
@@ -163,17 +199,23 @@ def _keep(connection: socket.socket, request: dict[str, object]) -> None:
 
 
 def _become_gateway(
-    connection: socket.socket, *, arguments: list[str], folder: str, env: dict[str, str], log: str
+    connection: socket.socket,
+    *,
+    arguments: list[str],
+    folder: str,
+    env: dict[str, str],
+    log: str,
+    errors: str = "",
 ) -> None:
     os.setsid()
     os.chdir(folder)
     os.environ.clear()  # noqa: TID251 - this process becomes another one, with that one's environment
     os.environ.update(env)  # noqa: TID251 - as above
     time.tzset()
-    output = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    os.close(output)
+    for number, path in ((1, log), (2, errors or log)):
+        output = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        os.dup2(output, number)
+        os.close(output)
     connection.sendall(f"{os.getpid()}\n".encode())
     connection.close()
     sys.argv = ["parlour", *arguments]
