@@ -6,6 +6,8 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.parlour-ready
 PEER   := build/bench-peer
 ARGS   ?=
+# One more than the cores, because many tests wait for a process or a browser; five need 4 GB of memory.
+WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((cores < 4 ? cores + 1 : 5)))
 
 .DEFAULT_GOAL := help
 .PHONY: help run chat test soak check mutate bench eval models setup format lock clean
@@ -24,7 +26,7 @@ test: export PYTHONDONTWRITEBYTECODE =
 test: models ## set everything up and run every test
 	@$(BIN)/parlour models get voice-en
 	@$(BIN)/python -m tests.support.browser
-	@$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadscope --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)
 
 soak: models ## the runs that kill the gateway at random moments, for minutes instead of seconds
 	@$(BIN)/python -m pytest --soak -m soak $(ARGS)

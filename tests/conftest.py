@@ -20,6 +20,9 @@ settings.register_profile("parlour", _CALM, derandomize=True)
 settings.register_profile("explore", _CALM, max_examples=1000)
 settings.load_profile("parlour")
 
+_LONG = frozenset({"browser", "models", "crash"})
+"""Markers of tests that take seconds each."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--soak`: see `soak`."""
@@ -30,6 +33,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def soak(request: pytest.FixtureRequest) -> bool:
     """Whether the kill runs are long; in `make test` they are as short as they can be and prove something."""
     return bool(request.config.getoption("--soak"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Run the modules that start browsers, models or gateways first: at the end of the run, no worker is then
+    left alone with a long one. The order within a module stays."""
+    long = {item.nodeid.split("::")[0] for item in items if _LONG.intersection(item.keywords)}
+    items.sort(key=lambda item: item.nodeid.split("::")[0] not in long)
 
 
 def pytest_collection_finish() -> None:
