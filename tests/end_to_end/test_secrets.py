@@ -144,7 +144,7 @@ async def test_secrets_of_the_mcp_file_are_known_before_any_server_is_started(tm
     async with open_gateway(tmp_path / "data", mcp_file, llm=llm) as harness:
         asked = await harness.channel.say("hello")
         reply = await harness.channel.reply(asked.message_id)
-    assert reply.text == "keys name[REDACTED] and stan[REDACTED] in eu-central-1-a"
+    assert reply.text == "keys name[REDACTED] and writ[REDACTED] in eu-central-1-a"
 
 
 async def test_a_provider_that_quotes_a_key_is_logged_without_it_and_people_get_plain_words(
