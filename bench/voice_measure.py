@@ -162,9 +162,10 @@ def family(pid: int) -> Iterator[int]:
 
 
 def rss_mb(pid: int) -> float:
-    """Megabytes of memory that a process has in use. Linux."""
+    """Megabytes of memory that a process has in use; 0 for one that has ended. Linux."""
     lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    (kilobytes,) = [int(line.split()[1]) for line in lines if line.startswith("VmRSS:")]
+    # A process that has ended and was not waited for has no such line.
+    kilobytes = sum([int(line.split()[1]) for line in lines if line.startswith("VmRSS:")])
     return kilobytes / 1024
 
 
