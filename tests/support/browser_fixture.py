@@ -41,7 +41,7 @@ FLAGS = (
     "--autoplay-policy=no-user-gesture-required",
 )
 
-PATIENCE_MS = 30_000
+PATIENCE_MS = 60_000
 """How long a page may take to show what is expected of it; only a failure lasts as long. Playwright's own
 5 s are not enough for a browser that draws by software on a busy machine."""
 expect.set_options(timeout=PATIENCE_MS)
@@ -105,7 +105,7 @@ async def context(browser: Browser, watch: Watch) -> AsyncIterator[BrowserContex
     fresh = await browser.new_context(
         viewport={"width": 1100, "height": 800}, locale="en-GB", timezone_id="UTC", color_scheme="light"
     )
-    fresh.set_default_timeout(10_000)
+    fresh.set_default_timeout(PATIENCE_MS)
     watch.follow(fresh)
     yield fresh
     await fresh.close()
