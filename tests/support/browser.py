@@ -11,8 +11,11 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_SHELL = "chromium-headless-shell"
+"""Chromium without windows: the page tests take half the processor time with it."""
+_NAMES = (_SHELL, "chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _PLAYWRIGHT_PATH = (
     "from playwright.sync_api import sync_playwright\n"
     "with sync_playwright() as p:\n"
@@ -36,7 +39,7 @@ def why_no_chromium() -> str:
 def main() -> int:
     """Find a Chromium or install one; `make test` calls this before the tests. Always exit code 0: tests
     without a browser are reported as skipped."""
-    found = find_chromium() or _fetched_by_playwright() or _installed_by_apt()
+    found = _shell_by_apt() or find_chromium() or _fetched_by_playwright() or _installed_by_apt()
     words = found or "none could be had; the tests that need one will be listed as not run"
     sys.stdout.write(f"browser: {words}\n")
     return 0
@@ -55,8 +58,22 @@ def _fetched_by_playwright() -> str | None:
     return _playwrights_own()
 
 
+def _shell_by_apt() -> str | None:
+    """The headless shell where Debian's packages have it; None elsewhere, which is no problem."""
+    if shutil.which(_SHELL) is None and _can_install():
+        install = ["apt-get", "install", "-y", "--no-install-recommends", _SHELL]
+        if not _works(install, _APT_S):
+            _works(["apt-get", "update"], _APT_S)
+            _works(install, _APT_S)
+    return _on_path((_SHELL,))
+
+
+def _can_install() -> bool:
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
 def _installed_by_apt() -> str | None:
-    if os.geteuid() != 0 or shutil.which("apt-get") is None:
+    if not _can_install():
         return None
     sys.stdout.write("browser: Playwright has none for us; installing the system's package\n")
     sys.stdout.flush()
@@ -65,8 +82,8 @@ def _installed_by_apt() -> str | None:
     return _on_path()
 
 
-def _on_path() -> str | None:
-    for name in _NAMES:
+def _on_path(names: Sequence[str] = _NAMES) -> str | None:
+    for name in names:
         path = shutil.which(name)
         # Some distributions install a stub that only prints where to get the browser.
         if path and _works([path, "--version"], 30):

@@ -103,7 +103,12 @@ def watch() -> Watch:
 async def context(browser: Browser, watch: Watch) -> AsyncIterator[BrowserContext]:
     """A fresh browser profile; two pages of it are two tabs."""
     fresh = await browser.new_context(
-        viewport={"width": 1100, "height": 800}, locale="en-GB", timezone_id="UTC", color_scheme="light"
+        viewport={"width": 1100, "height": 800},
+        locale="en-GB",
+        timezone_id="UTC",
+        color_scheme="light",
+        # A browser without a graphics card draws every step of an animation with the processor.
+        reduced_motion="reduce",
     )
     fresh.set_default_timeout(PATIENCE_MS)
     watch.follow(fresh)
