@@ -21,7 +21,6 @@ from adapters.channel import (
     OnInbound,
     Outgoing,
     Part,
-    RateLimits,
     Receipt,
     VoiceClip,
 )
@@ -40,7 +39,7 @@ from adapters.slack.plain_text import escaped
 from adapters.slack.posts import Posts
 from adapters.slack.reactions import AtWork
 from adapters.slack.room_history import Reading
-from adapters.slack.settings import CHANNEL, SlackSettings
+from adapters.slack.settings import CHANNEL, DEFAULT_RATES, SlackSettings
 from adapters.slack.socket import SocketModeReceiver
 from adapters.slack.startup import check_secrets, socket_url, who_am_i
 from adapters.slack.view import SlackView, StreamsAllowed
@@ -53,9 +52,6 @@ from pipeline.domain.rooms import RoomLine
 
 _log = logging.getLogger(__name__)
 
-RATES = RateLimits(chat_per_s=1.0, chat_burst=3, edit_interval_s=1.3)
-"""About one post per second and channel; chat.update takes 50 calls a minute (docs.slack.dev, rate
-limits)."""
 GUARANTEE = (
     "each answer is shown once: every post carries its key as metadata, and after an unknown outcome the "
     "thread is searched for it before anything is posted again. What remains: a post that Slack carries out "
@@ -106,7 +102,7 @@ class SlackAdapter:
             resolution="lookup",
             typing_s=_TYPING_S,
             silence_limit_s=_SILENT_SOCKET_S if self._settings.mode == "socket" else 0.0,
-            rates=self._settings.rates or RATES,
+            rates=self._settings.rates or DEFAULT_RATES,
             guarantee=GUARANTEE,
             copies="Slack keeps its own copy of this chat, for as long as your workspace says.",
         )

@@ -10,6 +10,9 @@ from pipeline.domain.frozen import dataclass
 
 CHANNEL = "slack"
 WEB_API = "https://slack.com/api/"
+DEFAULT_RATES = RateLimits(chat_per_s=1.0, chat_burst=3, edit_interval_s=1.3)
+"""About one post per second and channel; chat.update takes 50 calls a minute (docs.slack.dev, rate
+limits)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +30,7 @@ class SlackSettings:
     api_base: str | None = None
     """The Web API's address, for a proxy or another Slack cloud; None is slack.com."""
     rates: RateLimits | None = None
-    """None: Slack's documented limits, see `adapter.RATES`."""
+    """None: DEFAULT_RATES."""
     previews: bool = True
     streams: bool = True
     """Previews in threads by Slack's chat streams, with edits as the fallback."""
