@@ -6,8 +6,8 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.parlour-ready
 PEER   := build/bench-peer
 ARGS   ?=
-# One more than the cores, because many tests wait for a process or a browser; five need 4 GB of memory.
-WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2); echo $$((cores < 4 ? cores + 1 : 5)))
+# More than two cores, because many tests wait for a process or a browser. They need 4 GB of memory.
+WORKERS ?= 4
 
 .DEFAULT_GOAL := help
 .PHONY: help run chat test soak check mutate bench eval models setup format lock clean

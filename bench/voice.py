@@ -100,7 +100,11 @@ async def _measure(work: Work, ours: WhisperTranscriber, raw: Raw) -> _Found:
     contest = Contest(ours, raw)
     notes = {**work.by_length, **{length: [said.note] for length, said in work.long.items()}}
     await contest.compare([work.clean[0].note], rounds=1)  # warms both up
-    times = {length: await contest.compare(some, rounds=work.rounds) for length, some in notes.items()}
+    times: dict[str, Beside] = {}
+    for length, some in notes.items():
+        # The least work has the same note for every length; it is compared once.
+        same = next((done for done in times if notes[done] == some), None)
+        times[length] = times[same] if same else await contest.compare(some, rounds=work.rounds)
     clean = await contest.compare([said.note for said in work.clean], rounds=1)
     noisy = await contest.compare([said.note for said in work.noisy], rounds=1)
     silent = await contest.compare(work.silent, rounds=1)
