@@ -6,8 +6,8 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.parlour-ready
 PEER   := build/bench-peer
 ARGS   ?=
-# More than two cores, because many tests wait for a process or a browser. They need 4 GB of memory.
-WORKERS ?= 4
+# One more than the two cores of a small machine, because many tests wait. They need 3 GB of memory.
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help run chat test soak check mutate bench eval models setup format lock clean

@@ -101,7 +101,7 @@ def _slack(settings: SlackSettings, clock: Clock) -> BuiltChannel:
             account=settings.account,
             api_base=settings.api_base,
             previews=settings.previews,
-            rates=_rates(settings, slack.RATES),
+            rates=_rates(settings, wanted.DEFAULT_RATES),
         ),
         clock,
     )
