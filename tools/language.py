@@ -12,6 +12,7 @@ import argparse
 import json
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -55,14 +56,15 @@ Counts = dict[str, dict[str, int]]
 
 def counts() -> Counts:
     """How often each word occurs, by area; identifiers count by their parts (`_ears`, `walk_on`)."""
+    # One pattern for all: each character of the sources is looked at once.
+    any_word = re.compile("|".join(rf"\b({forms})\b" for forms in WORDS.values()))
     found: Counts = {}
     for area, places in AREAS.items():
         text = "\n".join(_texts(places))
         # `_` and a capital letter end a part of an identifier.
-        text = re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", text)
-        found[area] = {
-            word: len(re.findall(rf"\b{forms}\b", text, re.IGNORECASE)) for word, forms in WORDS.items()
-        }
+        text = re.sub(r"(?<=[a-z])(?=[A-Z])|_", " ", text).lower()
+        hits = Counter(match.lastindex for match in any_word.finditer(text))
+        found[area] = {word: hits[number] for number, word in enumerate(WORDS, 1)}
     return found
 
 
