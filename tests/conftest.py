@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import hashlib
 import logging
 from collections import Counter
 from collections.abc import Iterator
@@ -25,8 +26,11 @@ _LONG = frozenset({"browser", "models", "crash"})
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--soak`: see `soak`."""
+    """`--soak`: see `soak`. `--shuffle`: see `pytest_collection_modifyitems`."""
     parser.addoption("--soak", action="store_true", help="kill as often as `make soak` does, for minutes")
+    parser.addoption(
+        "--shuffle", type=int, metavar="SEED", help="run modules and their tests in another order"
+    )
 
 
 @pytest.fixture
@@ -35,11 +39,24 @@ def soak(request: pytest.FixtureRequest) -> bool:
     return bool(request.config.getoption("--soak"))
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Run the modules that start browsers, models or gateways first: at the end of the run, no worker is then
-    left alone with a long one. The order within a module stays."""
-    long = {item.nodeid.split("::")[0] for item in items if _LONG.intersection(item.keywords)}
-    items.sort(key=lambda item: item.nodeid.split("::")[0] not in long)
+    left alone with a long one. The order within a module stays, unless `--shuffle` changes it and that of the
+    modules: no test may depend on either."""
+    seed = config.getoption("--shuffle")
+    if seed is not None:
+        # The same in every worker; the modules stay whole, for the sake of their fixtures.
+        items.sort(key=lambda item: (_mixed(seed, _module(item)), _module(item), _mixed(seed, item.nodeid)))
+    long = {_module(item) for item in items if _LONG.intersection(item.keywords)}
+    items.sort(key=lambda item: _module(item) not in long)
+
+
+def _module(item: pytest.Item) -> str:
+    return item.nodeid.split("::")[0]
+
+
+def _mixed(seed: int, name: str) -> bytes:
+    return hashlib.sha256(f"{seed} {name}".encode("utf-8", "surrogatepass")).digest()
 
 
 def pytest_collection_finish() -> None:
