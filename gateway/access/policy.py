@@ -16,12 +16,19 @@ from gateway.storage.pairings import PairingBook
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.frozen import dataclass
-from pipeline.domain.messages import ApprovalReply, Inbound, InboundMessage, SessionCommand
+from pipeline.domain.messages import (
+    ApprovalReply,
+    BargeIn,
+    Inbound,
+    InboundMessage,
+    ReminderDue,
+    SessionCommand,
+)
 
 AccessMode = Literal["pairing", "list", "open"]
 RoomsMode = Literal["addressed", "all", "never"]
 
-_KINDS = frozenset({InboundMessage, SessionCommand, ApprovalReply})
+_KINDS = frozenset({InboundMessage, SessionCommand, BargeIn, ApprovalReply})
 _NOT_ALLOWED = "You are not allowed to use this bot."
 _NOT_IN_PRIVATE = "You are not allowed to use this bot. Its owner can allow you as dm:{user}."
 _NOT_HERE = (
@@ -121,7 +128,7 @@ class AccessRule:
             self.mode == "open" or chat in self.whole_rooms or any(room == chat for room, _ in self.members)
         )
 
-    def lists(self, item: Inbound) -> bool:
+    def lists(self, item: Inbound | ReminderDue) -> bool:
         """Whether the lists let the item's author write in its chat."""
         chat, user = item.thread.chat, item.author.id
         if item.private:
@@ -171,7 +178,7 @@ class AccessPolicy:
             return Denied(reason=f"author {item.author.id!a} is denied on {channel}")
         return await (self._in_private(item, rule) if item.private else self._in_room(item, rule))
 
-    async def still_allows(self, item: Inbound) -> bool:
+    async def still_allows(self, item: Inbound | ReminderDue) -> bool:
         """Whether the author of an earlier request still has access, so that its result may be sent now.
         Counts and writes nothing. True on a channel without a rule. Raises StorageError."""
         owner = self._owners.get(item.thread.channel)
@@ -226,7 +233,8 @@ class AccessPolicy:
     def _while_open(self, item: Inbound) -> Allowed | Denied:
         # Only items that cause work are counted; the author of a button press or a stop still needs a place
         # among the day's people.
-        free = isinstance(item, ApprovalReply) or (isinstance(item, SessionCommand) and item.name == "stop")
+        stops = isinstance(item, BargeIn) or (isinstance(item, SessionCommand) and item.name == "stop")
+        free = stops or isinstance(item, ApprovalReply)
         day = self._days[item.thread.account_key]
         refused = day.admit(item.author.id, event="" if free else item.native_id)
         if refused is None:

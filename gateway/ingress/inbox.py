@@ -20,10 +20,19 @@ from gateway.storage.health import StoreHealth
 from gateway.storage.ports import Accepted, AnswerStatus, InboxEntry, Interaction, NewEntry, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
-from pipeline.domain.messages import ApprovalReply, Inbound, InboundMessage, SessionCommand, Withdrawal
+from pipeline.domain.messages import (
+    ApprovalReply,
+    BargeIn,
+    Inbound,
+    InboundMessage,
+    SessionCommand,
+    Withdrawal,
+)
 from pipeline.redaction.redactor import Redactor
 
 _log = logging.getLogger(__name__)
+
+_Enqueued = InboundMessage | SessionCommand | BargeIn
 
 _EXTRA_FOR_COMMANDS = 20
 _NOT_OPEN = "This question is no longer open."
@@ -153,12 +162,12 @@ class Inbox:
                 return answered
         return await self._enqueue(item)
 
-    async def _enqueue(self, item: InboundMessage | SessionCommand) -> Acceptance:
+    async def _enqueue(self, item: _Enqueued) -> Acceptance:
         thread = item.thread.encode()
         unaddressed = isinstance(item, InboundMessage) and item.if_named
         # Commands may exceed the limit, or a full queue could not be stopped. Messages that may not be for
         # the bot use at most half of the queue.
-        limit = self._max_queue + (_EXTRA_FOR_COMMANDS if isinstance(item, SessionCommand) else 0)
+        limit = self._max_queue + (0 if isinstance(item, InboundMessage) else _EXTRA_FOR_COMMANDS)
         if unaddressed:
             limit = max(1, limit // 2)
         accepted, reservation = await self._take_in(item, limit)
@@ -174,6 +183,8 @@ class Inbox:
             if isinstance(item, SessionCommand) and item.name == "stop":
                 # Also for a redelivery: the first delivery may have got no further than the inbox.
                 await self._stop(item, accepted.seq)
+            elif isinstance(item, BargeIn):
+                self._turns.interrupt(thread, accepted.seq, item.received_at)
             elif isinstance(item, InboundMessage) and item.edited:
                 await self._end(item, before=accepted.seq)
         finally:
@@ -185,7 +196,7 @@ class Inbox:
         self._telemetry.accepted(item.thread.channel, self._clock.now() - item.received_at)
         return Acceptance(status="accepted", message_id=accepted.message_id)
 
-    def _without_secrets(self, item: InboundMessage | SessionCommand) -> InboundMessage | SessionCommand:
+    def _without_secrets(self, item: _Enqueued) -> _Enqueued:
         """The item without the operator's secrets: a person may have pasted one."""
         if not isinstance(item, InboundMessage):
             return item
@@ -197,13 +208,11 @@ class Inbox:
             return item
         return replace(item, text=text, quoted=quoted, passed_on=passed_on)
 
-    async def _take_in(
-        self, item: InboundMessage | SessionCommand, limit: int
-    ) -> tuple[Accepted, Reservation]:
+    async def _take_in(self, item: _Enqueued, limit: int) -> tuple[Accepted, Reservation]:
         entry = new_entry(self._without_secrets(item))
         # A command and an edit first end earlier turns; their own turn is read from the store afterwards.
         begin = isinstance(item, InboundMessage) and not item.edited
-        if self._quota is None or isinstance(item, SessionCommand):
+        if self._quota is None or not isinstance(item, InboundMessage):
             return await self._enqueue_entry(entry, limit, begin=begin), Reservation()
         with self._quota.reserve(item) as reservation:
             # With a limit of 0 the store accepts nothing new, but still recognises duplicates.
@@ -323,12 +332,8 @@ class Inbox:
             await self._waiting.withdraw(thread, others)
 
     async def _stop(self, command: SessionCommand, seq: int) -> None:
-        """Stop turns at once: a stop must not wait in the queue after what it stops. A quiet stop, from a
-        person who speaks over an answer, does not cancel earlier messages."""
+        """Stop turns at once: a stop must not wait in the queue after what it stops."""
         thread = command.thread.encode()
-        if command.quiet:
-            self._turns.interrupt(thread, seq, command.received_at)
-            return
         cancelled = await self._store.cancel_open(thread, up_to_seq=seq - 1)
         self._turns.stop_before(thread, seq, cancelled)
         if self._waiting is not None:

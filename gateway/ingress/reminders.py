@@ -16,7 +16,7 @@ from gateway.storage.reminders import Reminder
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import Author, SessionCommand
+from pipeline.domain.messages import Author, ReminderDue
 from pipeline.runtime.ports import ReminderNote
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.schedule import shown_time
@@ -38,7 +38,7 @@ class ReminderScheduler:
         store: Store,
         clock: Clock,
         wake: Callable[[str], None],
-        still_allowed: Callable[[SessionCommand], Awaitable[bool]],
+        still_allowed: Callable[[ReminderDue], Awaitable[bool]],
     ) -> None:
         self._store = store
         self._clock = clock
@@ -88,33 +88,32 @@ class ReminderScheduler:
         """Enqueue the reminder, then remove it from the store. After a crash between the two, the key
         prevents a duplicate."""
         try:
-            command = self._command(reminder)
+            due = self._item(reminder)
         except (InvalidInput, KeyError, TypeError, ValueError):
             _log.exception("a reminder cannot be said and is dropped", extra={"reminder": reminder.id})
             await self._store.reminders.remove(reminder.owner, reminder.id)
             return
-        if not await self._still_allowed(command):
+        if not await self._still_allowed(due):
             _log.info("a reminder is dropped: its author was shut out", extra={"thread_key": reminder.thread})
             await self._store.reminders.remove(reminder.owner, reminder.id)
             return
-        key = f"reminder:{command.native_id}"
-        await self._store.accept(replace(new_entry(command), dedupe_key=key))
+        key = f"reminder:{due.native_id}"
+        await self._store.accept(replace(new_entry(due), dedupe_key=key))
         await self._store.reminders.remove(reminder.owner, reminder.id)
         self._wake(reminder.thread)
 
-    def _command(self, reminder: Reminder) -> SessionCommand:
+    def _item(self, reminder: Reminder) -> ReminderDue:
         now, text = self._clock.now(), reminder.text
         if now - reminder.due > LATE_S:
             text += f" (it was due on {shown_time(reminder.due, _offset(reminder))})"
         # With the due time, because a short id may be reused later.
         identity = f"{reminder.id}_{round(reminder.due * 1000):x}"
-        return SessionCommand(
+        return ReminderDue(
             message_id=identity,
             native_id=identity,
             thread=ThreadKey.decode(reminder.thread),
             author=Author(id=str(reminder.body["author"]), name=str(reminder.body.get("name", ""))),
             received_at=now,
-            name="remind",
             private=bool(reminder.body["private"]),
             text=text,
         )

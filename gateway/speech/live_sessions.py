@@ -27,7 +27,7 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable, StorageError
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import Author, Inbound, InboundMessage, SessionCommand, Speech
+from pipeline.domain.messages import Author, BargeIn, Inbound, InboundMessage, Speech
 from voice.endpointing.flush_policy import FlushSettings
 from voice.endpointing.stream_buffer import Flushed, StreamBufferManager
 from voice.errors import TranscriberUnavailable
@@ -262,17 +262,15 @@ class LiveSpeechService:
 
     async def _stop(self, thread: ThreadKey, author: Author) -> None:
         native_id = f"speech-stop:{uuid.uuid4().hex}"
-        command = SessionCommand(
+        barge_in = BargeIn(
             message_id=derived_message_id(thread.channel, thread.account, native_id),
             native_id=native_id,
             thread=thread,
             author=author,
             received_at=self._clock.now(),
-            name="stop",
-            quiet=True,
         )
         try:
-            await self._inbox.accept(command)
+            await self._inbox.accept(barge_in)
         except StorageError as error:
             _log.warning("an answer was not stopped for somebody who spoke: %s", error)
 

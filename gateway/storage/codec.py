@@ -12,13 +12,25 @@ from adapters.channel import OutboundReply
 from gateway.storage.ports import EntryKind, InboxEntry, Interaction, NewEntry, NewOutboxRow, OutboxRow
 from pipeline.domain.errors import InvalidInput, StorageError
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import ApprovalReply, Author, InboundMessage, MediaRef, SessionCommand, Speech
+from pipeline.domain.messages import (
+    ApprovalReply,
+    Author,
+    BargeIn,
+    InboundMessage,
+    MediaRef,
+    ReminderDue,
+    SessionCommand,
+    Speech,
+)
 from pipeline.graph.run.outcome import Gate
 from pipeline.runtime.questions import choices
 
-Queued = InboundMessage | SessionCommand | ApprovalReply
+Queued = InboundMessage | SessionCommand | ApprovalReply | BargeIn | ReminderDue
 """The items of the inbox. An ApprovalReply is queued only if it resumes a paused run, which has released its
 thread; any other answer would wait for the turn that waits for it."""
+_OLD_REMINDER = "remind"
+"""Rows of kind `command` with this command are due reminders, and those that are `quiet` are barge-ins: older
+versions wrote them so."""
 GATE: Final = "gate"
 """The kind of the interactions that a paused run waits for."""
 TOOL: Final = "tool"
@@ -36,6 +48,10 @@ def kind_of(item: Queued) -> EntryKind:
             return "command"
         case ApprovalReply():
             return "approval"
+        case BargeIn():
+            return "barge_in"
+        case ReminderDue():
+            return "reminder"
         case _:
             return "message"
 
@@ -46,12 +62,9 @@ def to_body(item: Queued) -> dict[str, Any]:
     if not item.private:
         body["private"] = False
     if isinstance(item, SessionCommand):
-        body |= {
-            "command": item.name,
-            "reply_handle": item.reply_handle,
-            "quiet": item.quiet or None,
-            "text": item.text,
-        }
+        body |= {"command": item.name, "reply_handle": item.reply_handle}
+    elif isinstance(item, ReminderDue):
+        body["text"] = item.text
     elif isinstance(item, ApprovalReply):
         body |= {
             "interaction": item.interaction_id,
@@ -59,7 +72,7 @@ def to_body(item: Queued) -> dict[str, Any]:
             "expired": item.expired or None,
             "asked": item.asked,
         }
-    else:
+    elif isinstance(item, InboundMessage):
         body |= {
             "text": item.text,
             "speech": asdict(item.speech) if item.speech else None,
@@ -93,14 +106,12 @@ def from_body(
             "received_at": received_at,
             "private": body.get("private", True),
         }
+        if kind == "reminder" or (kind == "command" and body["command"] == _OLD_REMINDER):
+            return ReminderDue(**common, text=body.get("text", ""))
+        if kind == "barge_in" or (kind == "command" and body.get("quiet")):
+            return BargeIn(**common)
         if kind == "command":
-            return SessionCommand(
-                **common,
-                name=body["command"],
-                reply_handle=body.get("reply_handle", ""),
-                quiet=body.get("quiet", False),
-                text=body.get("text", ""),
-            )
+            return SessionCommand(**common, name=body["command"], reply_handle=body.get("reply_handle", ""))
         if kind == "approval":
             return ApprovalReply(
                 **common,

@@ -23,7 +23,7 @@ from pipeline.domain.frozen import dataclass
 RecordKind = Literal["session", "user", "step", "assistant", "error", "notice", "summary", "title"]
 VISIBLE_KINDS: tuple[RecordKind, ...] = ("session", "user", "assistant", "error", "notice")
 OutboxState = Literal["ready", "sending", "sent", "failed"]
-EntryKind = Literal["message", "command", "approval"]
+EntryKind = Literal["message", "command", "approval", "barge_in", "reminder"]
 Outcome = Literal["answered", "error", "cancelled", "command", "declined"]
 
 

@@ -1,4 +1,4 @@
-"""Run the session commands `/new`, `/stop`, `/voice`, `/otr` and `/help`, and say a due reminder.
+"""Run the session commands `/new`, `/stop`, `/voice`, `/otr` and `/help`, due reminders and barge-ins.
 
 Not here: parsing a message as a command (`pipeline.domain.messages`) and cancelling turns (`worker`).
 """
@@ -14,7 +14,7 @@ from gateway.speech.speaker_language import speaker_of
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.turns.journal import StoreJournal
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import InboundMessage, SessionCommand, parse_command
+from pipeline.domain.messages import BargeIn, InboundMessage, ReminderDue, SessionCommand, parse_command
 
 NEW_SESSION_TEXT = "New conversation"
 _HELP_TEXT = (
@@ -62,11 +62,21 @@ class SessionCommands:
         self._can_speak = can_speak
         self._copies = copies
 
-    async def run(self, command: SessionCommand, journal: StoreJournal, *, stopped: int) -> None:
-        """Run a command and commit its result: one durable line, no live events.
+    async def run(
+        self, item: SessionCommand | BargeIn | ReminderDue, journal: StoreJournal, *, stopped: int
+    ) -> None:
+        """Run an item that needs no model; `stopped` is how many messages a stop has cancelled. Raises
+        StorageError."""
+        match item:
+            case BargeIn():
+                await journal.commit_silently()
+            case ReminderDue():
+                await journal.commit_notice(_REMINDER.format(text=item.text))
+            case SessionCommand():
+                await self._run_command(item, journal, stopped)
 
-        `stopped` is how many messages a stop has cancelled. Raises StorageError.
-        """
+    async def _run_command(self, command: SessionCommand, journal: StoreJournal, stopped: int) -> None:
+        """Run a command and commit its result: one durable line, no live events."""
         match command.name:
             case "new":
                 await journal.commit_new_session(NEW_SESSION_TEXT)
@@ -74,14 +84,9 @@ class SessionCommands:
                 voice = _HELP_VOICE if self._can_speak(command.thread) else ""
                 await journal.commit_notice(_HELP_TEXT.format(voice=voice))
             case "stop":
-                if command.quiet:
-                    await journal.commit_silently()
-                else:
-                    await journal.commit_notice(_stop_words(stopped), code="stopped" if stopped else "")
+                await journal.commit_notice(_stop_words(stopped), code="stopped" if stopped else "")
             case "voice":
                 await journal.commit_notice(await self._toggle_voice(command))
-            case "remind":
-                await journal.commit_notice(_REMINDER.format(text=command.text))
             case "otr" if journal.mode == "otr":
                 await journal.commit_new_session(OTR_OFF_TEXT)
             case "otr":

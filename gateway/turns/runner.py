@@ -28,13 +28,15 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError, TurnFailed
 from pipeline.domain.events import ErrorEvent
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import ApprovalReply, InboundMessage, SessionCommand
+from pipeline.domain.messages import ApprovalReply, BargeIn, InboundMessage, ReminderDue, SessionCommand
 from pipeline.domain.ports import EventSender
 from pipeline.runtime.stopping import StopSignal
 from pipeline.service import Pipeline
 
 _log = logging.getLogger(__name__)
 
+_AT_THE_MODEL = frozenset({"message", "approval"})
+"""The kinds of entries that need a slot."""
 _MAX_VOICE_NOTES = 64
 """Voice notes in progress at once; the transcriber itself refuses what exceeds its capacity."""
 _MAX_UNWRITTEN = 200
@@ -155,7 +157,7 @@ class TurnRunner:
         if not self._starts_at_once(note_slots):
             # A turn that waits is not at work.
             await self._discount(lease, entry, journal)
-        held = entry.kind != "command" and await self._admitted(entry, note_slots, slot, stop)
+        held = entry.kind in _AT_THE_MODEL and await self._admitted(entry, note_slots, slot, stop)
         self._telemetry.turn_started(entry.received_at)
         started = self._clock.monotonic()
         try:
@@ -231,7 +233,7 @@ class TurnRunner:
             _log.exception("inbox entry set aside")
             await self._set_aside(entry, journal, sender, "unreadable", _UNREADABLE)
             return None
-        if isinstance(item, SessionCommand):
+        if isinstance(item, SessionCommand | BargeIn | ReminderDue):
             await journal.count_attempt()
             await self._commands.run(item, journal, stopped=self._stopped.pop(entry.seq, 0))
             return None

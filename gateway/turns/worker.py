@@ -334,5 +334,5 @@ async def _withdraw_nothing(_thread: str, _but: Collection[str]) -> None:
 
 
 def _stops_all(entry: InboxEntry) -> bool:
-    """Whether it stops everything before it. A quiet stop was for an answer that is no longer running."""
+    """Whether it stops everything before it. A quiet one is a barge-in from an older version."""
     return entry.kind == "command" and entry.body.get("command") == "stop" and not entry.body.get("quiet")

@@ -1,6 +1,7 @@
-"""Inbound items from a channel: messages, session commands, answers to approvals, withdrawals.
+"""The items of the inbox: messages, session commands, answers to approvals, withdrawals, barge-ins and due
+reminders.
 
-Adapters build these; `gateway.ingress.inbox` makes them durable. They contain nothing platform-specific.
+Adapters and the gateway build these; the inbox makes them durable. They contain nothing platform-specific.
 """
 
 from __future__ import annotations
@@ -14,9 +15,8 @@ from pipeline.domain.ids import ThreadKey
 
 Mode = Literal["normal", "otr"]
 MediaKind = Literal["voice", "audio", "image", "video", "file"]
-CommandName = Literal["stop", "new", "help", "voice", "otr", "remind"]
+CommandName = Literal["stop", "new", "help", "voice", "otr"]
 COMMAND_NAMES: tuple[CommandName, ...] = ("stop", "new", "help", "voice", "otr")
-"""The commands that people type; the gateway creates a `remind` when it is due."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class InboundMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCommand:
-    """/stop, /new, /help, /voice or /otr, typed or from a button; or a reminder that is due."""
+    """/stop, /new, /help, /voice or /otr, typed or from a button."""
 
     message_id: str
     native_id: str
@@ -117,10 +117,32 @@ class SessionCommand:
     name: CommandName
     private: bool = True
     reply_handle: str = ""
-    quiet: bool = False
-    """Do not announce it: a stop because its author began to speak."""
-    text: str = ""
-    """For a reminder: its text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BargeIn:
+    """A person began to speak over an answer: it stops without a line, and earlier messages stay queued."""
+
+    message_id: str
+    native_id: str
+    thread: ThreadKey
+    author: Author
+    received_at: float
+    private: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReminderDue:
+    """The time of a person's reminder has come. Only the gateway makes it."""
+
+    message_id: str
+    native_id: str
+    thread: ThreadKey
+    author: Author
+    """Who asked for the reminder."""
+    received_at: float
+    text: str
+    private: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +183,8 @@ class Withdrawal:
     private: bool = True
 
 
-Inbound = InboundMessage | SessionCommand | ApprovalReply | Withdrawal
+Inbound = InboundMessage | SessionCommand | BargeIn | ApprovalReply | Withdrawal
+"""What a channel may hand to the inbox."""
 
 
 def button_handle(interaction_id: str) -> str:

@@ -18,7 +18,7 @@ from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.events import ApprovalRequired, LlmToken
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import Author, InboundMessage, MediaRef, SessionCommand, Speech
+from pipeline.domain.messages import Author, BargeIn, InboundMessage, MediaRef, SessionCommand, Speech
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.gate_graph import answer_to
 from tests.support.harness import THREAD, open_gateway
@@ -253,7 +253,16 @@ async def test_a_stop_ends_listening_in_a_room_without_a_word_about_the_note(tmp
     async with open_gateway(tmp_path, posts=posts, rule=rule, transcriber=transcriber) as harness:
         await posts.bring(room_note(posts, "1"))
         await transcriber.asked.wait()
-        await posts.bring(replace(quiet_stop(), thread=posts.thread(), quiet=False, private=False))
+        stop = SessionCommand(
+            message_id="m_stop",
+            native_id="stop:1",
+            thread=posts.thread(),
+            author=Author(id="owner"),
+            received_at=0.0,
+            name="stop",
+            private=False,
+        )
+        await posts.bring(stop)
         await posts.until(lambda: any("Stopped" in text or "nothing" in text for text in posts.texts()))
         assert (len(posts.texts()), harness.llm.requests) == (1, [])
 
@@ -275,7 +284,7 @@ async def test_speaking_over_an_answer_stops_it_without_a_line_and_takes_nothing
         await harness.channel.until(lambda: any(isinstance(e, LlmToken) for e in harness.channel.events))
         second = await harness.channel.say("are you there")
 
-        stop = await harness.channel.bring(quiet_stop())
+        stop = await harness.channel.bring(barge_in())
 
         assert (await harness.channel.reply(first.message_id)).text == "Stopped."
         assert (await harness.channel.reply(second.message_id)).text == "yes"
@@ -295,31 +304,29 @@ async def test_speaking_over_an_answer_that_has_just_ended_does_not_stop_the_nex
         second = await harness.channel.say("are you there")
         await harness.channel.until(lambda: len(llm.requests) == 2)
 
-        await harness.channel.bring(quiet_stop(spoken_at))
+        await harness.channel.bring(barge_in(spoken_at))
         asked.set()
 
         assert (await harness.channel.reply(second.message_id)).text == "still here"
 
 
-async def test_a_quiet_stop_that_a_crash_cut_off_stops_nothing_afterwards(tmp_path: Path) -> None:
+async def test_a_barge_in_that_a_crash_cut_off_stops_nothing_afterwards(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
     async with open_gateway(tmp_path, llm=llm, drain_s=0) as harness:
         first = await harness.channel.say("tell me a story")
         await harness.channel.until(lambda: llm.requests)
-        await harness.store.accept(new_entry(quiet_stop()))
+        await harness.store.accept(new_entry(barge_in()))
     async with open_gateway(tmp_path) as harness:
         assert (await harness.channel.reply(first.message_id)).text == "You said: tell me a story"
 
 
-def quiet_stop(at: float | None = None) -> SessionCommand:
-    return SessionCommand(
-        message_id="m_quiet",
+def barge_in(at: float | None = None) -> BargeIn:
+    return BargeIn(
+        message_id="m_barge_in",
         native_id="speech-stop:1",
         thread=ThreadKey(channel="console", account="local", chat="c1"),
         author=Author(id="owner"),
         received_at=SystemClock().now() if at is None else at,
-        name="stop",
-        quiet=True,
     )
 
 

@@ -13,7 +13,7 @@ from gateway.storage.ports import Committed, Lease, TurnCommit
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError
-from pipeline.domain.messages import Author, CommandName, SessionCommand
+from pipeline.domain.messages import Author, BargeIn, CommandName, SessionCommand
 from tests.support.all_platforms import open_all_platforms
 from tests.support.harness import open_gateway
 from tests.support.platforms.platform import FakePlatform, Place
@@ -150,16 +150,22 @@ class Endless(ScriptedSpeaker):
 async def test_a_stop_by_speaking_is_not_announced(tmp_path: Path) -> None:
     posts = MemoryPosts()
     async with open_gateway(tmp_path, posts=posts) as harness:
-        await posts.bring(command("stop", posts, quiet=True))
+        await posts.bring(
+            BargeIn(
+                message_id="m_stop",
+                native_id="speech-stop:1",
+                thread=posts.thread(),
+                author=Author(id="ann"),
+                received_at=0.0,
+            )
+        )
         await posts.receive("one", native_id="1")
         await posts.until(lambda: posts.texts() == ["You said: one"])
         assert posts.texts() == ["You said: one"]
         assert await harness.records("notice") == []
 
 
-def command(
-    name: CommandName, posts: MemoryPosts, *, author: str = "ann", quiet: bool = False
-) -> SessionCommand:
+def command(name: CommandName, posts: MemoryPosts, *, author: str = "ann") -> SessionCommand:
     return SessionCommand(
         message_id=f"m_{name}",
         native_id=f"c-{name}",
@@ -167,7 +173,6 @@ def command(
         author=Author(id=author),
         received_at=0.0,
         name=name,
-        quiet=quiet,
     )
 
 

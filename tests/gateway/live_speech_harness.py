@@ -17,7 +17,7 @@ from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.live import LiveEvent
-from pipeline.domain.messages import Author, Inbound, InboundMessage, SessionCommand
+from pipeline.domain.messages import Author, BargeIn, Inbound, InboundMessage
 from tests.voice.live_harness import Scribe, pause, speak
 from voice.streaming.vad_port import EnergyDetector
 from voice.transcription.scripted_transcriber import ScriptedAnswer
@@ -45,8 +45,8 @@ class FakeInbox:
         return Acceptance(status="accepted", message_id=item.message_id)
 
     @property
-    def stops(self) -> list[SessionCommand]:
-        return [item for item in self.items if isinstance(item, SessionCommand)]
+    def stops(self) -> list[BargeIn]:
+        return [item for item in self.items if isinstance(item, BargeIn)]
 
     @property
     def messages(self) -> list[InboundMessage]:

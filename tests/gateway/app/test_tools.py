@@ -11,7 +11,7 @@ from gateway.storage.memory import MemoryStore
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ModelUnavailable
-from pipeline.domain.messages import SessionCommand
+from pipeline.domain.messages import ReminderDue
 from pipeline.llm.client import LlmRequest
 from pipeline.llm.scripted import ScriptedLlm
 from pipeline.runtime.services import PipelineServices
@@ -33,5 +33,5 @@ async def test_the_cheaper_model_is_closed_with_the_tools() -> None:
         _ = [item async for item in cheaper.stream(request)]
 
 
-async def _anybody(_command: SessionCommand) -> bool:
+async def _anybody(_due: ReminderDue) -> bool:
     return True

@@ -20,7 +20,7 @@ from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import Author, SessionCommand
+from pipeline.domain.messages import Author, ReminderDue
 from pipeline.runtime.ports import ReminderNote
 from tests.support.contexts import THREAD, scope
 from tests.support.harness import open_gateway
@@ -29,7 +29,7 @@ from tests.support.posting_channel import MemoryPosts
 HERE = THREAD.encode()
 
 
-async def anybody(_command: SessionCommand) -> bool:
+async def anybody(_due: ReminderDue) -> bool:
     return True
 
 
@@ -82,12 +82,12 @@ class Room:
         assert await self.scheduler.add(note, scope(**of), limit=50)
 
     async def said(self, thread: str = HERE) -> list[str]:
-        return [command_of(entry).text for entry in await self.store.open_entries(thread)]
+        return [due_of(entry).text for entry in await self.store.open_entries(thread)]
 
 
-def command_of(entry: InboxEntry) -> SessionCommand:
+def due_of(entry: InboxEntry) -> ReminderDue:
     item = from_body(entry.kind, entry.thread, entry.message_id, entry.received_at, entry.body)
-    assert isinstance(item, SessionCommand)
+    assert isinstance(item, ReminderDue)
     return item
 
 
@@ -112,13 +112,8 @@ async def test_a_reminder_is_enqueued_when_its_time_has_come_and_not_before() ->
         await room.clock.advance(1)
 
         (entry,) = await room.store.open_entries(HERE)
-        command = command_of(entry)
-        assert (command.name, command.text, command.author, command.private) == (
-            "remind",
-            "tea",
-            Author(id="ada", name="Ada"),
-            True,
-        )
+        due = due_of(entry)
+        assert (due.text, due.author, due.private) == ("tea", Author(id="ada", name="Ada"), True)
         assert room.woken == [HERE]
         assert await room.store.reminders.next_due() is None
 

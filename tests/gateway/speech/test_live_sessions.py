@@ -17,7 +17,7 @@ from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import MediaUnavailable, StorageError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.live import SpeechDropped, SpeechEnded, SpeechFinal, SpeechPartial, SpeechStarted
-from pipeline.domain.messages import Author, Inbound, SessionCommand, Speech
+from pipeline.domain.messages import Author, BargeIn, Inbound, Speech
 from tests.gateway.inbox_harness import open_inbox, place
 from tests.gateway.live_speech_harness import ANN, BOB, HERE, open_live_speech
 from tests.voice.live_harness import pause, speak
@@ -74,7 +74,7 @@ async def test_a_voice_that_continues_after_the_longest_time_begins_the_next_utt
         final = harness.events.index(harness.events_of(SpeechFinal)[0])
         assert harness.events[final + 1] == SpeechStarted(utterance=2)
         assert isinstance(harness.events[final + 2], SpeechPartial)
-        assert len([item for item in harness.fake_inbox.items if isinstance(item, SessionCommand)]) == 2
+        assert len([item for item in harness.fake_inbox.items if isinstance(item, BargeIn)]) == 2
         await pause(microphone.feed, harness.clock, 4.0)
         assert harness.fake_inbox.said == [("ann", "and then we went to"), ("ann", "the end.")]
 
@@ -102,15 +102,15 @@ async def test_speaking_stops_the_answer_at_once_and_quietly_where_one_is_being_
     async with open_live_speech(SENTENCE, SENTENCE) as harness:
         microphone = await harness.open_stream()
         await harness.speak(microphone, 0.5, 2.0)
-        assert not [item for item in harness.fake_inbox.items if isinstance(item, SessionCommand)]
+        assert not [item for item in harness.fake_inbox.items if isinstance(item, BargeIn)]
         harness.answering.add(HERE.encode())
         before = harness.clock.monotonic()
-        while not (stops := [item for item in harness.fake_inbox.items if isinstance(item, SessionCommand)]):
+        while not (stops := [item for item in harness.fake_inbox.items if isinstance(item, BargeIn)]):
             await harness.speak(microphone, 0.032)
             await harness.clock.advance(0.0)
             assert harness.clock.monotonic() - before < 0.3
         [stop] = stops
-        assert (stop.name, stop.quiet, stop.thread, stop.author) == ("stop", True, HERE, ANN)
+        assert (stop.thread, stop.author) == (HERE, ANN)
         harness.answering.clear()
         await harness.speak(microphone, 0.5, 2.0)
         assert len(harness.fake_inbox.said) == 2

@@ -10,7 +10,7 @@ import pytest
 from gateway.ingress.reminders import ReminderScheduler
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock
-from pipeline.domain.messages import Author, SessionCommand
+from pipeline.domain.messages import Author, ReminderDue
 from pipeline.runtime.null_services import NullWorkspace
 from pipeline.runtime.ports import WorkspaceTexts
 from pipeline.runtime.scope import TurnScope
@@ -24,7 +24,7 @@ NOON = datetime.fromisoformat("2030-05-31T12:00:00+00:00").timestamp()
 BEN = Author(id="ben", name="Ben")
 
 
-async def _anybody(_command: SessionCommand) -> bool:
+async def _anybody(_due: ReminderDue) -> bool:
     return True
 
 

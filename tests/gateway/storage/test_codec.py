@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from gateway.storage.codec import Queued, from_body, new_entry
+from gateway.storage.ports import EntryKind
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import (
+    ApprovalReply,
+    Author,
+    BargeIn,
+    InboundMessage,
+    ReminderDue,
+    SessionCommand,
+)
+
+HERE = ThreadKey(channel="telegram", account="main", chat="1")
+COMMON: Mapping[str, Any] = {
+    "message_id": "m1",
+    "native_id": "n1",
+    "thread": HERE,
+    "author": Author(id="ada", name="Ada"),
+    "received_at": 5.0,
+    "private": False,
+}
+BODY: Mapping[str, Any] = {"native_id": "n1", "author": "ada", "name": "Ada", "private": False}
+
+
+@pytest.mark.parametrize(
+    ("item", "kind"),
+    [
+        (InboundMessage(**COMMON, text="hello"), "message"),
+        (SessionCommand(**COMMON, name="stop", reply_handle="r"), "command"),
+        (ApprovalReply(**COMMON, interaction_id="q", choice="yes"), "approval"),
+        (BargeIn(**COMMON), "barge_in"),
+        (ReminderDue(**COMMON, text="tea"), "reminder"),
+    ],
+)
+def test_each_kind_of_item_is_read_back_from_its_entry(item: Queued, kind: EntryKind) -> None:
+    entry = new_entry(item)
+    assert entry.kind == kind
+    assert from_body(entry.kind, entry.thread, entry.message_id, entry.received_at, entry.body) == item
+
+
+@pytest.mark.parametrize(
+    ("fields", "item"),
+    [
+        ({"command": "remind", "text": "tea"}, ReminderDue(**COMMON, text="tea")),
+        ({"command": "stop", "quiet": True}, BargeIn(**COMMON)),
+        ({"command": "stop"}, SessionCommand(**COMMON, name="stop")),
+    ],
+)
+def test_commands_of_older_versions_are_read_as_what_they_are_now(
+    fields: Mapping[str, Any], item: Queued
+) -> None:
+    assert from_body("command", HERE.encode(), "m1", 5.0, {**BODY, **fields}) == item
