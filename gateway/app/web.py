@@ -68,7 +68,11 @@ class Page:
             entry for thread in await store.open_threads() for entry in await store.open_entries(thread)
         ]
         return await self.adapter.sweep_media(
-            {e.body["voice"]["handle"] for e in entries if "voice" in e.body}
+            {
+                entry.item.voice.handle
+                for entry in entries
+                if isinstance(entry.item, InboundMessage) and entry.item.voice is not None
+            }
         )
 
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gateway.storage.codec import ASKED_IN, GATE, NEVER
+from gateway.storage.codec import GATE, NEVER
+from gateway.storage.inbox_items import ASKED_IN, native_id_of
 from gateway.storage.ports import VISIBLE_KINDS, InboxEntry, Interaction, Record, Store
 from gateway.storage.turn_questions import paused_for_of, questions_of
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import EXPIRED, ApprovalRequired, thought_from_plain
 from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import InboundMessage
 from pipeline.domain.timeline import AskedQuestion, ChatSummary, Earlier, EntryRole, TimelineEntry
 
 _ROLES: dict[str, EntryRole] = {
@@ -78,7 +80,7 @@ class StoreTimeline:
         for key, body in await self._store.newest_entries(limit=_ENTRIES_LOOKED_AT):
             thread = ThreadKey.decode(key)
             if thread.account_key == (channel, account) and len(seen) < limit:
-                seen.setdefault(thread, str(body.get("native_id", "")))
+                seen.setdefault(thread, native_id_of(body))
         return seen
 
     async def _from_record(self, record: Record) -> TimelineEntry:
@@ -114,7 +116,8 @@ class StoreTimeline:
 
 
 def _waiting_words(waiting: Sequence[InboxEntry]) -> str:
-    return next((str(one.body.get("text") or _WAITING_VOICE) for one in waiting if one.kind == "message"), "")
+    items = (one.item for one in waiting)
+    return next((item.text or _WAITING_VOICE for item in items if isinstance(item, InboundMessage)), "")
 
 
 def _asked_again(question: Interaction, now: float) -> ApprovalRequired:
@@ -153,10 +156,12 @@ def _still_waiting(waiting: Sequence[InboxEntry], recorded: set[str]) -> list[Ti
             entry_id=0,
             message_id=entry.message_id,
             role="user",
-            text=str(entry.body.get("text") or _WAITING_VOICE),
+            text=entry.item.text or _WAITING_VOICE,
             at=entry.received_at,
-            spoken="voice" in entry.body or "speech" in entry.body,
+            spoken=entry.item.voice is not None or entry.item.speech is not None,
         )
         for entry in waiting
-        if entry.kind == "message" and entry.message_id not in recorded and "if_named" not in entry.body
+        if isinstance(entry.item, InboundMessage)
+        and entry.message_id not in recorded
+        and not entry.item.if_named
     ]

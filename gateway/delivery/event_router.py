@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from adapters.channel import Channel, shows
 from gateway.delivery.preview import LiveReplies, Origin
+from gateway.storage.inbox_items import reply_handle_of
 from gateway.storage.ports import InboxEntry
 from pipeline.domain.events import LlmToken, PipelineEvent, TurnStarted
 from pipeline.domain.ids import ThreadKey
@@ -49,8 +50,8 @@ class EventBroadcaster:
             return adapter.sender_for(thread)
         origin = Origin(
             message_id=entry.message_id,
-            reply_handle=str(entry.body.get("reply_handle", "")),
-            private=bool(entry.body.get("private", True)),
+            reply_handle=reply_handle_of(entry.item),
+            private=entry.item.private,
         )
         return self._live.sender_for(adapter, thread, origin)
 

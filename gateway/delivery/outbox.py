@@ -109,7 +109,7 @@ class Delivery:
         adapter = self._channels.get(thread.account_key)
         if adapter is None or shows(adapter) or adapter.capabilities.resolution == "placeholder":
             return False
-        queue = self._queues.queue_for(adapter, thread, private=bool(entry.body.get("private", True)))
+        queue = self._queues.queue_for(adapter, thread, private=entry.item.private)
         return queue.is_free and not self._posting.has_preview(thread, entry.message_id)
 
     def enqueue(self, row_id: int, reply: OutboundReply, *, sending: bool = False) -> None:

@@ -209,18 +209,19 @@ class Inbox:
         return replace(item, text=text, quoted=quoted, passed_on=passed_on)
 
     async def _take_in(self, item: _Enqueued, limit: int) -> tuple[Accepted, Reservation]:
-        entry = new_entry(self._without_secrets(item))
+        kept = self._without_secrets(item)
         # A command and an edit first end earlier turns; their own turn is read from the store afterwards.
         begin = isinstance(item, InboundMessage) and not item.edited
         if self._quota is None or not isinstance(item, InboundMessage):
-            return await self._enqueue_entry(entry, limit, begin=begin), Reservation()
+            return await self._enqueue_item(kept, limit, begin=begin), Reservation()
         with self._quota.reserve(item) as reservation:
             # With a limit of 0 the store accepts nothing new, but still recognises duplicates.
-            accepted = await self._enqueue_entry(entry, 0 if reservation.wait_s else limit, begin=begin)
+            accepted = await self._enqueue_item(kept, 0 if reservation.wait_s else limit, begin=begin)
             reservation.used = not (accepted.duplicate or accepted.full)
         return accepted, reservation
 
-    async def _enqueue_entry(self, entry: NewEntry, limit: int, *, begin: bool) -> Accepted:
+    async def _enqueue_item(self, item: _Enqueued, limit: int, *, begin: bool) -> Accepted:
+        entry = new_entry(item)
         self._failpoints.reach("inbox-commit-before")
         begin = begin and self._turns.may_begin()
         try:
@@ -231,7 +232,7 @@ class Inbox:
         self.health.note(writable=True)
         self._failpoints.reach("inbox-commit-after")
         if accepted.begun:
-            self._turns.begin(_begun(entry, accepted))
+            self._turns.begin(_begun(entry, item, accepted))
         return accepted
 
     def _denied(self, item: Inbound, verdict: Denied) -> Acceptance:
@@ -342,7 +343,7 @@ class Inbox:
             await self._waiting.withdraw(thread, later)
 
 
-def _begun(entry: NewEntry, accepted: Accepted) -> InboxEntry:
+def _begun(entry: NewEntry, item: _Enqueued, accepted: Accepted) -> InboxEntry:
     """The accepted entry as its turn gets it."""
     return InboxEntry(
         seq=accepted.seq,
@@ -350,6 +351,7 @@ def _begun(entry: NewEntry, accepted: Accepted) -> InboxEntry:
         message_id=entry.message_id,
         kind=entry.kind,
         body=entry.body,
+        item=item,
         received_at=entry.received_at,
         attempts=0,
         excused=0,

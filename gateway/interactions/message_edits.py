@@ -31,7 +31,7 @@ class Edits:
 
     def answered(self, entry: InboxEntry, row_id: int) -> None:
         """Record that the reply to `entry` is the outbox row `row_id`."""
-        place = str(entry.body.get("place", ""))
+        place = _place(entry)
         if place:
             self._rows[entry.thread, place] = row_id
 
@@ -40,8 +40,9 @@ class Edits:
 
         Waits some seconds at most until the earlier reply is sent. Raises StorageError.
         """
-        row_id = self._rows.get((entry.thread, str(entry.body.get("place", ""))))
-        if row_id is None or not entry.body.get("edited") or await self._store.shown(entry.message_id):
+        row_id = self._rows.get((entry.thread, _place(entry)))
+        edited = isinstance(entry.item, InboundMessage) and entry.item.edited
+        if row_id is None or not edited or await self._store.shown(entry.message_id):
             return
         for _ in range(_POLLS):
             row = await self._store.outbox_row(row_id)
@@ -69,10 +70,12 @@ async def ended_by(
     found = [
         entry
         for entry in await store.open_entries(thread)
-        if entry.kind == "message"
-        and entry.body.get("place") == item.place
-        and (before is None or entry.seq < before)
+        if _place(entry) == item.place and (before is None or entry.seq < before)
     ]
     for entry in found:
         await store.cancel_open(thread, from_seq=entry.seq, up_to_seq=entry.seq)
     return found
+
+
+def _place(entry: InboxEntry) -> str:
+    return entry.item.place if isinstance(entry.item, InboundMessage) else ""

@@ -14,6 +14,7 @@ from typing import Any, Literal, Protocol
 
 from gateway.storage.crash_counts import DeathBook
 from gateway.storage.expiries import ExpiryBook, InteractionKind
+from gateway.storage.inbox_items import EntryKind, StoredItem
 from gateway.storage.pairings import PairingBook
 from gateway.storage.reminders import ReminderBook
 from gateway.storage.speech import SpeakerPreferenceStore
@@ -23,7 +24,6 @@ from pipeline.domain.frozen import dataclass
 RecordKind = Literal["session", "user", "step", "assistant", "error", "notice", "summary", "title"]
 VISIBLE_KINDS: tuple[RecordKind, ...] = ("session", "user", "assistant", "error", "notice")
 OutboxState = Literal["ready", "sending", "sent", "failed"]
-EntryKind = Literal["message", "command", "approval", "barge_in", "reminder"]
 Outcome = Literal["answered", "error", "cancelled", "command", "declined"]
 
 
@@ -62,6 +62,8 @@ class InboxEntry:
     message_id: str
     kind: EntryKind
     body: Mapping[str, Any]
+    item: StoredItem
+    """What the body holds, decoded."""
     received_at: float
     attempts: int
     """How often work on it was started."""
@@ -265,11 +267,9 @@ class Store(Protocol):
 
     async def next_entry(self, thread: str) -> InboxEntry | None:
         """The oldest unfinished entry of `thread`."""
-        ...
 
     async def open_entries(self, thread: str) -> tuple[InboxEntry, ...]:
         """All unfinished entries of `thread`, oldest first."""
-        ...
 
     async def newest_entries(self, *, limit: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         """Thread and body of the newest `limit` entries, finished ones included, newest first."""

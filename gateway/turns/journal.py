@@ -8,7 +8,8 @@ from functools import partial
 from typing import Any
 
 from gateway.runtime.failpoints import Failpoints
-from gateway.storage.codec import ASKED_IN, question_of, reply_of
+from gateway.storage.codec import question_of, reply_of
+from gateway.storage.inbox_items import asked_in, is_voice_note
 from gateway.storage.ports import (
     Committed,
     InboxEntry,
@@ -84,16 +85,15 @@ class StoreJournal:
         self._sends_at_once = sends_at_once
         self._on_asked = on_asked
         self._questions = questions
-        self._asked_in = str(entry.body.get(ASKED_IN, entry.message_id))
+        self._asked_in = asked_in(entry.item)
         self._is_resume = self._asked_in != entry.message_id
         """Whether this turn answers a gate and resumes the run of an earlier message."""
         self._off_record = session.mode == "otr" and not self._is_resume
         """Nothing that is said may be kept. A turn that resumes an earlier run is still on the record."""
         log = UnwrittenRunLog if self._off_record else StoreRunLog
         self._log = log(store, lease, self._step_row, failpoints)
-        author = str(entry.body.get("author", ""))
-        self._arrivals = session.arrivals(author)
-        session.note_arrival(author, entry.received_at)
+        self._arrivals = session.arrivals(entry.item.author.id)
+        session.note_arrival(entry.item.author.id, entry.received_at)
         self._user_text: str | None = None
         self._transcript = ""
         self.attempt_counted = entry.begun
@@ -152,7 +152,7 @@ class StoreJournal:
 
     async def record_user(self, words: UserWords) -> None:
         entry_id = 0
-        transcribed = "voice" in self._entry.body
+        transcribed = is_voice_note(self._entry.item)
         if self._off_record:
             await self.count_attempt()
         elif self.attempt_counted and not transcribed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gateway.storage.inbox_items import reply_handle_of
 from gateway.storage.ports import InboxEntry, NewOutboxRow, NewRecord
 from pipeline.domain.chat import ChatMessage, message_to_plain
 from pipeline.domain.events import thought_to_plain
@@ -46,7 +47,7 @@ def exchange_body(exchange: Sequence[ChatMessage]) -> dict[str, Any]:
 
 def bare_body(entry: InboxEntry) -> dict[str, Any]:
     """The body of an inbox entry whose words are not kept: only that it existed."""
-    return {"native_id": entry.body.get("native_id", "")}
+    return {"native_id": entry.item.native_id}
 
 
 def reply_row(
@@ -66,10 +67,10 @@ def reply_row(
         "role": role,
         "code": code or None,
         "heard": transcript or None,
-        "reply_handle": entry.body.get("reply_handle"),
-        "private": entry.body.get("private"),
+        "reply_handle": reply_handle_of(entry.item) or None,
+        "private": None if entry.item.private else False,
         "asks": asks or None,
-        "author": entry.body.get("author"),
+        "author": entry.item.author.id or None,
         "off_record": off_record or None,
     }
     shown = {name: value for name, value in body.items() if value is not None}

@@ -14,8 +14,8 @@ from adapters.channel import OutboundReply
 from gateway.interactions.message_edits import Edits
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
-from gateway.storage.codec import from_body
 from gateway.storage.crash_counts import Deaths
+from gateway.storage.inbox_items import UnreadableItem, is_voice_note
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.commands import SessionCommands, refused_command
@@ -153,7 +153,7 @@ class TurnRunner:
             count=journal.count_attempt,
         )
         # A note is transcribed before it takes a slot at the model.
-        note_slots = self._voice_notes if _is_spoken(entry) else None
+        note_slots = self._voice_notes if is_voice_note(entry.item) else None
         if not self._starts_at_once(note_slots):
             # A turn that waits is not at work.
             await self._discount(lease, entry, journal)
@@ -218,19 +218,18 @@ class TurnRunner:
         self, entry: InboxEntry, journal: StoreJournal, sender: EventSender
     ) -> InboundMessage | ApprovalReply | None:
         """The item for the pipeline; None if the turn is over without it."""
-        deaths = self._quarantine.deaths_alone(entry.seq)
+        item, deaths = entry.item, self._quarantine.deaths_alone(entry.seq)
+        if_named = isinstance(item, InboundMessage) and item.if_named
         is_withdrawn = entry.seq in self._withdrawn and entry.attempts == 0
-        if is_withdrawn or (deaths >= self._max_attempts and entry.body.get("if_named")):
+        if is_withdrawn or (deaths >= self._max_attempts and if_named):
             # No answer is visible yet, so the turn says nothing and keeps nothing.
             await journal.decline()
             return None
         if deaths >= self._max_attempts:
             await self._set_aside(entry, journal, sender, "gave_up", _GAVE_UP.format(deaths=deaths))
             return None
-        try:
-            item = from_body(entry.kind, entry.thread, entry.message_id, entry.received_at, entry.body)
-        except StorageError:
-            _log.exception("inbox entry set aside")
+        if isinstance(item, UnreadableItem):
+            _log.error("inbox entry set aside: %s", item.reason)
             await self._set_aside(entry, journal, sender, "unreadable", _UNREADABLE)
             return None
         if isinstance(item, SessionCommand | BargeIn | ReminderDue):
@@ -277,8 +276,3 @@ class TurnRunner:
                 entry_id=entry_id,
             )
         )
-
-
-def _is_spoken(entry: InboxEntry) -> bool:
-    """Whether it is a voice note that is not transcribed yet."""
-    return entry.kind == "message" and "voice" in entry.body

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from gateway.interactions.answer_matching import match_speech
-from gateway.storage.codec import GATE, from_body, resume_entry_once
+from gateway.storage.codec import GATE, resume_entry_once
 from gateway.storage.ports import InboxEntry, Store
 from pipeline.domain.messages import InboundMessage
 
 
 async def answer_question(store: Store, entry: InboxEntry, words: str, *, now: float) -> bool:
     """Answer the question that `words`, the transcript of the note `entry`, match; False if there is none."""
-    message = from_body(entry.kind, entry.thread, entry.message_id, entry.received_at, entry.body)
     questions = await store.pending_interactions(entry.thread, now=now)
     open_gates = [question for question in questions if question.kind == GATE]
-    if not open_gates or not isinstance(message, InboundMessage):
+    if not open_gates or not isinstance(entry.item, InboundMessage):
         return False
-    answer = match_speech(message, words, open_gates)
+    answer = match_speech(entry.item, words, open_gates)
     if answer is None:
         return False
     asked = next(gate for gate in open_gates if gate.id == answer.interaction_id)

@@ -107,8 +107,8 @@ def scope_after(session: SessionState, entry: InboxEntry) -> TurnScope:
         session_id=session.session_id,
         message_id=entry.message_id,
         thread=ThreadKey.decode(entry.thread),
-        author=Author(id=str(entry.body.get("author", ""))),
+        author=Author(id=entry.item.author.id),
         send=ignore_event,
-        private=bool(entry.body.get("private", True)),
+        private=entry.item.private,
         mode=session.mode,
     )

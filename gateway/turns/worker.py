@@ -20,6 +20,7 @@ from gateway.turns.summarizer import Summaries
 from gateway.turns.titler import Titles
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import FenceLost, StorageError
+from pipeline.domain.messages import SessionCommand
 from pipeline.graph.execution.control import asked_to_stop
 from pipeline.runtime.stopping import StopSignal
 
@@ -334,5 +335,5 @@ async def _withdraw_nothing(_thread: str, _but: Collection[str]) -> None:
 
 
 def _stops_all(entry: InboxEntry) -> bool:
-    """Whether it stops everything before it. A quiet one is a barge-in from an older version."""
-    return entry.kind == "command" and entry.body.get("command") == "stop" and not entry.body.get("quiet")
+    """Whether it stops everything before it."""
+    return isinstance(entry.item, SessionCommand) and entry.item.name == "stop"

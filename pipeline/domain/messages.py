@@ -165,6 +165,8 @@ class ApprovalReply:
     """The time to answer is over. Only the gateway sets it, with EXPIRED as the choice."""
     asked: str = ""
     """For an expired one: the text of the question."""
+    asked_in: str = ""
+    """The message whose run asked, if that run is paused. Only the gateway sets it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,8 +13,9 @@ from gateway.access.sender_rate_limit import RateLimit
 from gateway.ingress.inbox import Inbox
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
-from gateway.storage.codec import ASKED_IN, GATE
+from gateway.storage.codec import GATE
 from gateway.storage.expiries import InteractionKind
+from gateway.storage.inbox_items import ASKED_IN
 from gateway.storage.ports import InboxEntry, Interaction
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import ManualClock

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from gateway.storage.inbox_items import EntryKind, item_of
 from gateway.storage.json_bodies import FORGOTTEN, decode_body, encode_body
 from gateway.storage.ports import (
     Accepted,
-    EntryKind,
     InboxEntry,
     Interaction,
     NewEntry,
@@ -58,12 +58,14 @@ class EntryRow:
 
     def view(self) -> InboxEntry:
         """The entry as the port's value."""
+        body = decode_body(self.body)
         return InboxEntry(
             seq=self.seq,
             thread=self.thread,
             message_id=self.message_id,
             kind=self.kind,
-            body=decode_body(self.body),
+            body=body,
+            item=item_of(self.kind, self.thread, self.message_id, self.received_at, body),
             received_at=self.received_at,
             attempts=self.attempts,
             excused=self.excused,

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Mapping
 from typing import Any
 
+from gateway.storage.inbox_items import item_of
 from gateway.storage.json_bodies import decode_body
 from gateway.storage.ports import Accepted, InboxEntry, Lease, NewEntry, Outcome
 from gateway.storage.sqlite import threads
@@ -80,7 +81,8 @@ def open_entries(db: sqlite3.Connection, thread: str, *, limit: int = -1) -> tup
             thread=thread,
             message_id=message_id,
             kind=kind,
-            body=decode_body(body),
+            body=(plain := decode_body(body)),
+            item=item_of(kind, thread, message_id, received_at, plain),
             received_at=received_at,
             attempts=attempts,
             excused=excused,

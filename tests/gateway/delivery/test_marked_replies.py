@@ -8,6 +8,7 @@ from adapters.channel import Resolution
 from gateway.delivery.poster import REPEAT_LABEL
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import InboxEntry
+from pipeline.domain.messages import Author, InboundMessage
 from tests.gateway.delivery_harness import DeliveryHarness, open_delivery, restarted
 from tests.support.posting_channel import MemoryPosts, refusal
 
@@ -29,6 +30,14 @@ def _entry(harness: DeliveryHarness, message_id: str = "m1") -> InboxEntry:
         message_id=message_id,
         kind="message",
         body={},
+        item=InboundMessage(
+            message_id=message_id,
+            native_id="1",
+            thread=harness.channel.thread(),
+            author=Author(id="ann"),
+            received_at=0.0,
+            text="hi",
+        ),
         received_at=0.0,
         attempts=0,
         excused=0,

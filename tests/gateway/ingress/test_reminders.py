@@ -12,7 +12,6 @@ import pytest
 
 from gateway.access.policy import AccessRule
 from gateway.ingress.reminders import LATE_S, ReminderScheduler
-from gateway.storage.codec import from_body
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import InboxEntry, Store
 from gateway.storage.reminders import Reminder
@@ -86,9 +85,8 @@ class Room:
 
 
 def due_of(entry: InboxEntry) -> ReminderDue:
-    item = from_body(entry.kind, entry.thread, entry.message_id, entry.received_at, entry.body)
-    assert isinstance(item, ReminderDue)
-    return item
+    assert isinstance(entry.item, ReminderDue)
+    return entry.item
 
 
 @asynccontextmanager

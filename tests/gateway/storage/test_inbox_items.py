@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from gateway.storage.codec import Queued, from_body, new_entry
-from gateway.storage.ports import EntryKind
+from gateway.storage.codec import new_entry
+from gateway.storage.inbox_items import EntryKind, Queued, UnreadableItem, item_of
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
     ApprovalReply,
@@ -34,7 +34,7 @@ BODY: Mapping[str, Any] = {"native_id": "n1", "author": "ada", "name": "Ada", "p
     [
         (InboundMessage(**COMMON, text="hello"), "message"),
         (SessionCommand(**COMMON, name="stop", reply_handle="r"), "command"),
-        (ApprovalReply(**COMMON, interaction_id="q", choice="yes"), "approval"),
+        (ApprovalReply(**COMMON, interaction_id="q", choice="yes", asked_in="m0"), "approval"),
         (BargeIn(**COMMON), "barge_in"),
         (ReminderDue(**COMMON, text="tea"), "reminder"),
     ],
@@ -42,7 +42,7 @@ BODY: Mapping[str, Any] = {"native_id": "n1", "author": "ada", "name": "Ada", "p
 def test_each_kind_of_item_is_read_back_from_its_entry(item: Queued, kind: EntryKind) -> None:
     entry = new_entry(item)
     assert entry.kind == kind
-    assert from_body(entry.kind, entry.thread, entry.message_id, entry.received_at, entry.body) == item
+    assert item_of(entry.kind, entry.thread, entry.message_id, entry.received_at, entry.body) == item
 
 
 @pytest.mark.parametrize(
@@ -56,4 +56,14 @@ def test_each_kind_of_item_is_read_back_from_its_entry(item: Queued, kind: Entry
 def test_commands_of_older_versions_are_read_as_what_they_are_now(
     fields: Mapping[str, Any], item: Queued
 ) -> None:
-    assert from_body("command", HERE.encode(), "m1", 5.0, {**BODY, **fields}) == item
+    assert item_of("command", HERE.encode(), "m1", 5.0, {**BODY, **fields}) == item
+
+
+@pytest.mark.parametrize(
+    "damage", [{"text": ["a"]}, {"text": ""}, {"voice": {"handle": 1}}, {"speech": 5}, {"attachments": 5}]
+)
+def test_a_body_of_another_form_leaves_what_can_be_read_of_it(damage: Mapping[str, Any]) -> None:
+    item = item_of("message", HERE.encode(), "m1", 5.0, {**BODY, "text": "hi", **damage})
+    assert isinstance(item, UnreadableItem)
+    assert (item.native_id, item.author.name, item.private) == ("n1", "Ada", False)
+    assert "not readable" in item.reason

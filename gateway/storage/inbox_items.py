@@ -1,0 +1,197 @@
+"""Convert the items of the inbox to plain data and back. Unknown keys in old rows are ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, Final, Literal
+
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.frozen import dataclass
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import (
+    ApprovalReply,
+    Author,
+    BargeIn,
+    InboundMessage,
+    MediaRef,
+    ReminderDue,
+    SessionCommand,
+    Speech,
+)
+
+EntryKind = Literal["message", "command", "approval", "barge_in", "reminder"]
+Queued = InboundMessage | SessionCommand | ApprovalReply | BargeIn | ReminderDue
+"""The items of the inbox. An ApprovalReply is queued only if it resumes a paused run, which has released its
+thread; any other answer would wait for the turn that waits for it."""
+ASKED_IN: Final = "asked_in"
+"""The key, in the body of a question of a paused run and of its answer's entry, of the message whose run
+asked."""
+_OLD_REMINDER = "remind"
+"""Rows of kind `command` with this command are due reminders, and those that are `quiet` are barge-ins: older
+versions wrote them so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnreadableItem:
+    """An entry whose body is none that `to_body` writes. Its fields are what is left of the body."""
+
+    message_id: str
+    native_id: str
+    author: Author
+    reply_handle: str
+    private: bool
+    reason: str
+    """Why it is not readable, for the log."""
+
+
+StoredItem = Queued | UnreadableItem
+
+
+def kind_of(item: Queued) -> EntryKind:
+    """The inbox kind of `item`."""
+    match item:
+        case SessionCommand():
+            return "command"
+        case ApprovalReply():
+            return "approval"
+        case BargeIn():
+            return "barge_in"
+        case ReminderDue():
+            return "reminder"
+        case _:
+            return "message"
+
+
+def to_body(item: Queued) -> dict[str, Any]:
+    """The fields of `item` that the inbox row does not hold in columns; empty values are left out."""
+    body: dict[str, Any] = {"native_id": item.native_id, "author": item.author.id, "name": item.author.name}
+    if not item.private:
+        body["private"] = False
+    if isinstance(item, SessionCommand):
+        body |= {"command": item.name, "reply_handle": item.reply_handle}
+    elif isinstance(item, ReminderDue):
+        body["text"] = item.text
+    elif isinstance(item, ApprovalReply):
+        body |= {
+            "interaction": item.interaction_id,
+            "choice": item.choice,
+            "expired": item.expired or None,
+            "asked": item.asked,
+            ASKED_IN: item.asked_in,
+        }
+    elif isinstance(item, InboundMessage):
+        body |= {
+            "text": item.text,
+            "speech": asdict(item.speech) if item.speech else None,
+            "voice": _media_body(item.voice) if item.voice else None,
+            "attachments": [_media_body(ref) for ref in item.attachments],
+            "unusable": list(item.unusable),
+            "reply_to": item.reply_to,
+            "addressed": None if item.addressed else False,
+            "if_named": item.if_named or None,
+            "mode": item.mode if item.mode != "normal" else None,
+            "quoted": item.quoted,
+            "forwarded": item.forwarded or None,
+            "passed_on": item.passed_on,
+            "edited": item.edited or None,
+            "place": item.place,
+            "reply_handle": item.reply_handle,
+        }
+    return {key: value for key, value in body.items() if value not in (None, "", [])}
+
+
+def item_of(
+    kind: EntryKind, thread: str, message_id: str, received_at: float, body: Mapping[str, Any]
+) -> StoredItem:
+    """The item that `to_body` wrote."""
+    try:
+        return _item_of(kind, thread, message_id, received_at, body)
+    except (KeyError, TypeError, ValueError, AttributeError, InvalidInput) as error:
+        return UnreadableItem(
+            message_id=message_id,
+            native_id=str(body.get("native_id", "")),
+            author=Author(id=str(body.get("author", "")), name=str(body.get("name", ""))),
+            reply_handle=str(body.get("reply_handle", "")),
+            private=bool(body.get("private", True)),
+            reason=f"inbox entry {message_id}: its stored body is not readable ({error})",
+        )
+
+
+def _item_of(
+    kind: EntryKind, thread: str, message_id: str, received_at: float, body: Mapping[str, Any]
+) -> Queued:
+    common: dict[str, Any] = {
+        "message_id": message_id,
+        "native_id": body["native_id"],
+        "thread": ThreadKey.decode(thread),
+        "author": Author(id=body["author"], name=body.get("name", "")),
+        "received_at": received_at,
+        "private": body.get("private", True),
+    }
+    if kind == "reminder" or (kind == "command" and body["command"] == _OLD_REMINDER):
+        return ReminderDue(**common, text=body.get("text", ""))
+    if kind == "barge_in" or (kind == "command" and body.get("quiet")):
+        return BargeIn(**common)
+    if kind == "command":
+        return SessionCommand(**common, name=body["command"], reply_handle=body.get("reply_handle", ""))
+    if kind == "approval":
+        return ApprovalReply(
+            **common,
+            interaction_id=body["interaction"],
+            choice=body["choice"],
+            expired=body.get("expired", False),
+            asked=body.get("asked", ""),
+            asked_in=body.get(ASKED_IN, ""),
+        )
+    return InboundMessage(
+        **common,
+        text=body.get("text", ""),
+        speech=Speech(**body["speech"]) if body.get("speech") else None,
+        voice=MediaRef(**body["voice"]) if body.get("voice") else None,
+        attachments=tuple(MediaRef(**ref) for ref in body.get("attachments", ())),
+        unusable=tuple(body.get("unusable", ())),
+        reply_to=body.get("reply_to"),
+        addressed=body.get("addressed", True),
+        if_named=body.get("if_named", False),
+        mode=body.get("mode", "normal"),
+        quoted=body.get("quoted", ""),
+        forwarded=body.get("forwarded", False),
+        passed_on=body.get("passed_on", ""),
+        edited=body.get("edited", False),
+        place=body.get("place", ""),
+        reply_handle=body.get("reply_handle", ""),
+    )
+
+
+def native_id_of(body: Mapping[str, Any]) -> str:
+    """The platform's identity of an entry, also of a finished one whose words were erased."""
+    return str(body.get("native_id", ""))
+
+
+def reply_handle_of(item: StoredItem) -> str:
+    """What the adapter needs to reply to the item; empty if it needs nothing."""
+    if isinstance(item, InboundMessage | SessionCommand | UnreadableItem):
+        return item.reply_handle
+    return ""
+
+
+def asked_in(item: StoredItem) -> str:
+    """The id of the message whose run the item continues: its own, or for an answer that of the question."""
+    return (item.asked_in if isinstance(item, ApprovalReply) else "") or item.message_id
+
+
+def is_voice_note(item: StoredItem) -> bool:
+    """Whether it is a voice note, which is transcribed in its turn."""
+    return isinstance(item, InboundMessage) and item.voice is not None
+
+
+def _media_body(ref: MediaRef) -> dict[str, Any]:
+    body = {"channel": ref.channel, "handle": ref.handle, "mime": ref.mime}
+    optional = {
+        "size": ref.size,
+        "duration_s": ref.duration_s,
+        "kind": None if ref.kind == "file" else ref.kind,
+        "name": ref.name or None,
+    }
+    return body | {key: value for key, value in optional.items() if value is not None}
