@@ -6,10 +6,19 @@ from collections.abc import Mapping, Sequence
 
 from gateway.storage.codec import GATE, NEVER
 from gateway.storage.inbox_items import ASKED_IN, native_id_of
+from gateway.storage.log_records import (
+    ErrorRecord,
+    LogRecord,
+    NoticeRecord,
+    OutcomeRecord,
+    SessionRecord,
+    UserRecord,
+    content_of,
+    text_of,
+)
 from gateway.storage.ports import VISIBLE_KINDS, InboxEntry, Interaction, Record, Store
-from gateway.storage.turn_questions import paused_for_of, questions_of
 from pipeline.domain.clock import Clock
-from pipeline.domain.events import EXPIRED, ApprovalRequired, thought_from_plain
+from pipeline.domain.events import EXPIRED, ApprovalRequired
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import InboundMessage
 from pipeline.domain.timeline import AskedQuestion, ChatSummary, Earlier, EntryRole, TimelineEntry
@@ -41,7 +50,7 @@ class StoreTimeline:
         # never missing.
         waiting = await self._store.open_entries(key)
         records = await self._store.read_log(key, after=after, kinds=(*VISIBLE_KINDS, "title"), limit=limit)
-        visible = [await self._from_record(record) for record in records if _shows(record)]
+        visible = [await self._from_record(record) for record in records if text_of(record)]
         return (*visible, *_still_waiting(waiting, await self._recorded(key, waiting)))
 
     async def earlier(self, thread: ThreadKey, *, before: int, limit: int) -> Earlier:
@@ -50,7 +59,7 @@ class StoreTimeline:
             thread.encode(), before=before, kinds=(*VISIBLE_KINDS, "title"), limit=limit + 1
         )
         more, kept = len(records) > limit, records[-limit:]
-        visible = [await self._from_record(record) for record in kept if _shows(record)]
+        visible = [await self._from_record(record) for record in kept if text_of(record)]
         return Earlier(entries=tuple(visible), next=kept[0].id if more else 0)
 
     async def chats(self, channel: str, account: str, *, limit: int) -> tuple[ChatSummary, ...]:
@@ -64,7 +73,7 @@ class StoreTimeline:
         # Without a title the person's newest words name it, or the waiting first message.
         named_by = named or await self._store.read_log(key, kinds=("user",), limit=1)
         waiting = () if named_by and newest else await self._store.open_entries(key)
-        words = str(named_by[0].body.get("text", "")) if named_by else _waiting_words(waiting)
+        words = text_of(named_by[0]) if named_by else _waiting_words(waiting)
         at = newest[0].at if newest else max((one.received_at for one in waiting), default=0.0)
         return ChatSummary(thread=ThreadKey.decode(key), title=" ".join(words.split())[:_TITLE_CHARS], at=at)
 
@@ -84,16 +93,18 @@ class StoreTimeline:
         return seen
 
     async def _from_record(self, record: Record) -> TimelineEntry:
+        content = content_of(record)
+        ended = content if isinstance(content, OutcomeRecord) else None
         return TimelineEntry(
             entry_id=record.id,
             message_id=record.message_id,
             role=_ROLES[record.kind],
-            text=str(record.body["text"]),
+            text=content.text,
             at=record.at,
-            spoken=bool(record.body.get("spoken", False)),
-            code=str(record.body.get("mode", record.body.get("code", ""))),
-            thoughts=tuple(thought_from_plain(plain) for plain in record.body.get("thoughts", ())),
-            questions=(*questions_of(record.body), *await self._closed(paused_for_of(record.body))),
+            spoken=isinstance(content, UserRecord) and content.words.speech is not None,
+            code=_code(content),
+            thoughts=() if ended is None else ended.thoughts,
+            questions=() if ended is None else (*ended.questions, *await self._closed(ended.paused_for)),
         )
 
     async def _closed(self, ids: Sequence[str]) -> list[AskedQuestion]:
@@ -134,8 +145,10 @@ def _asked_again(question: Interaction, now: float) -> ApprovalRequired:
     )
 
 
-def _shows(record: Record) -> bool:
-    return bool(record.body.get("text"))
+def _code(content: LogRecord) -> str:
+    if isinstance(content, SessionRecord):
+        return "" if content.mode == "normal" else content.mode
+    return content.code if isinstance(content, ErrorRecord | NoticeRecord) else ""
 
 
 def _closed(asked: Interaction, choice: str) -> AskedQuestion:

@@ -39,6 +39,7 @@ from gateway.delivery.voice_replies import VoiceReplies
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.codec import reply_of
+from gateway.storage.log_records import AssistantRecord, content_of, text_of
 from gateway.storage.ports import InboxEntry, OutboxRow, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
@@ -222,7 +223,8 @@ class Delivery:
         records = await self._store.read_log(
             reply.thread.encode(), kinds=("assistant",), message_id=reply.message_id
         )
-        return next((str(record.body["text"]) for record in records if record.body.get("partial")), "")
+        said = map(content_of, records)
+        return next((one.text for one in said if isinstance(one, AssistantRecord) and one.partial), "")
 
     async def _failed(self, queue: ChatQueue, job: _Job, failure: Failure, *, alone: bool) -> float | None:
         """Store the failure. Returns seconds until the next attempt, None for no further attempt. `alone`:
@@ -292,7 +294,8 @@ class Delivery:
         age = max(0.0, self._clock.now() - row.created_at)
         thread = ThreadKey.decode(row.thread)
         channel = self._channels.get(thread.account_key)
-        forget = bool(row.body.get("off_record", False))
+        reply = reply_of(row, row.thread, entry_id=row.entry_id, text=text_of(record))
+        forget = reply.off_record
         if age > MAX_AGE_S and (isinstance(channel, PostingChannel) or (channel is None and forget)):
             # So late a reply would only confuse. Its text stays in the log; an off-the-record reply is not
             # kept for a channel that may never start again.
@@ -304,7 +307,7 @@ class Delivery:
             return None
         delivery = ReplyDelivery(
             row_id=row.id,
-            reply=reply_of(row, row.thread, entry_id=row.entry_id, text=str(record.body.get("text", ""))),
+            reply=reply,
             maybe_sent=row.state == "sending",
             born_at=self._clock.monotonic() - age,
         )

@@ -13,6 +13,7 @@ from functools import partial
 from adapters.channel import Channel, Failure, Outgoing, PostingChannel, Timeline
 from gateway.delivery.chat_queue import ChatQueue, ChatQueues
 from gateway.storage.codec import reply_of
+from gateway.storage.log_records import text_of
 from gateway.storage.ports import Interaction, OutboxRow, Store
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey
@@ -56,7 +57,7 @@ class UnansweredQuestions:
 
     async def _edit(self, adapter: PostingChannel, queue: ChatQueue, row: OutboxRow) -> None:
         records = await self._store.read_log(row.thread, after=row.entry_id - 1, message_id=row.message_id)
-        text = next((str(record.body.get("text", "")) for record in records if record.id == row.entry_id), "")
+        text = next((text_of(record) for record in records if record.id == row.entry_id), "")
         if not text:
             return
         thread = ThreadKey.decode(row.thread)

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from adapters.channel import Channel
 from adapters.rooms import looks_up_names, reads_rooms
 from gateway.access.policy import AccessRule
+from gateway.storage.log_records import text_of
 from gateway.storage.ports import Store
 from pipeline.domain.attachments import attached_note
 from pipeline.domain.bounded_dict import BoundedDict
@@ -131,7 +132,7 @@ class Rooms:
         """When a command began the newest conversation, as Unix time; earlier messages are ignored. 0 if no
         command did."""
         records = await self._store.read_log(thread.encode(), kinds=("session",), limit=1)
-        return records[-1].at if records and records[-1].body.get("text") else 0.0
+        return records[-1].at if records and text_of(records[-1]) else 0.0
 
     def _rule(self, thread: ThreadKey) -> RoomRule:
         return self._rules.get(thread.account_key, _NO_RULE)

@@ -1,17 +1,13 @@
-"""Collect the questions of a running turn, and those it pauses for, for the record that ends the turn."""
+"""Collect the questions of a running turn, for the record that ends the turn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from gateway.storage.ports import Interaction
+from gateway.storage.log_records import questions_body
 from pipeline.domain.events import ApprovalRequired, ApprovalResolved, PipelineEvent
-from pipeline.domain.timeline import AskedQuestion, question_to_plain
-
-_KEY = "questions"
-_PAUSED_FOR = "paused_for"
+from pipeline.domain.timeline import AskedQuestion
 
 
 class TurnQuestions:
@@ -40,21 +36,4 @@ class TurnQuestions:
 
     def body(self) -> dict[str, Any]:
         """The part of a record's body that holds the questions; empty without any."""
-        return {_KEY: [question_to_plain(one) for one in self._asked.values()]} if self._asked else {}
-
-
-def questions_of(body: Mapping[str, Any]) -> tuple[AskedQuestion, ...]:
-    """The questions that `TurnQuestions.body` put into a record's body, oldest first."""
-    plain: Iterable[Mapping[str, Any]] = body.get(_KEY, ())
-    return tuple(AskedQuestion(**{**one, "options": tuple(one["options"])}) for one in plain)
-
-
-def paused_for(questions: Iterable[Interaction]) -> dict[str, Any]:
-    """The part of a record's body that lists the questions for which its turn pauses; empty without any."""
-    ids = [question.id for question in questions]
-    return {_PAUSED_FOR: ids} if ids else {}
-
-
-def paused_for_of(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """The ids of the interactions that `paused_for` named in a record's body."""
-    return tuple(body.get(_PAUSED_FOR, ()))
+        return questions_body(tuple(self._asked.values())) if self._asked else {}

@@ -10,6 +10,14 @@ from typing import Any
 from gateway.runtime.failpoints import Failpoints
 from gateway.storage.codec import question_of, reply_of
 from gateway.storage.inbox_items import asked_in, is_voice_note
+from gateway.storage.log_records import (
+    answer_body,
+    error_body,
+    notice_body,
+    partial_body,
+    user_body,
+    words_of,
+)
 from gateway.storage.ports import (
     Committed,
     InboxEntry,
@@ -22,16 +30,8 @@ from gateway.storage.ports import (
     Store,
     TurnCommit,
 )
-from gateway.storage.turn_questions import TurnQuestions, paused_for
-from gateway.turns.rows import (
-    answer_body,
-    bare_body,
-    exchange_body,
-    reply_row,
-    user_body,
-    with_more,
-    words_of,
-)
+from gateway.storage.turn_questions import TurnQuestions
+from gateway.turns.rows import bare_body, reply_row, with_more
 from gateway.turns.run_codec import newest_run
 from gateway.turns.run_log import StoreRunLog, UnwrittenRunLog
 from gateway.turns.sessions import (
@@ -139,7 +139,7 @@ class StoreJournal:
         if self._off_record or (self._entry.attempts == 0 and not self._is_resume):
             return None
         records = await self._own_records("user")
-        return words_of(records[-1].body) if records else None
+        return words_of(records[-1]) if records else None
 
     async def count_attempt(self) -> None:
         """Count this attempt durably, before work that could crash the process.
@@ -160,7 +160,7 @@ class StoreJournal:
             self._log.hold(self._user_records(words), partial(self._notify_words, words))
         else:
             entry_id = await self._write_user(words)
-        self._user_text = words_on_record(user_body(words))
+        self._user_text = words_on_record(words)
         # The speaker of live speech saw the words while speaking; the author of a note did not.
         self._transcript = words.text if transcribed else ""
         self._notify_words(words, entry_id)
@@ -206,7 +206,7 @@ class StoreJournal:
         gates = () if self._off_record else answer.gates
         now = self._clock.now()
         questions = tuple(question_of(gate, self._entry, self.session_id, at=now) for gate in gates)
-        record = self._record("assistant", answer_body(kept) | paused_for(questions))
+        record = self._record("assistant", answer_body(kept, [one.id for one in questions]))
         text = answer.text
         committed = await self._finish("answered", [record], role="assistant", text=text, questions=questions)
         self._remember(committed.record_ids[-1], text, answer.exchange)
@@ -222,10 +222,10 @@ class StoreJournal:
         exchange: Sequence[ChatMessage] = (),
     ) -> int:
         outcome: Outcome = "cancelled" if code == "stopped" else "error"
-        records = [self._record("assistant", {"text": partial, "partial": True})] if partial else []
-        body: dict[str, Any] = {"text": message, "code": code, "recoverable": recoverable}
+        records = [self._record("assistant", partial_body(partial))] if partial else []
         kept = () if self._off_record else exchange
-        records.append(self._record("error", body | exchange_body(kept)))
+        body = error_body(message, code, recoverable=recoverable, exchange=kept)
+        records.append(self._record("error", body))
         await self._look_up_words()
         committed = await self._finish(outcome, records, role="error", text=message, code=code)
         partial_id, entry_id = committed.record_ids[-2 if partial else -1], committed.record_ids[-1]
@@ -243,7 +243,7 @@ class StoreJournal:
             return
         own = self._entry.message_id
         records = await self._store.read_log(self._lease.thread, kinds=("user",), message_id=own)
-        self._user_text = words_on_record(records[-1].body) if records else None
+        self._user_text = words_on_record(words_of(records[-1])) if records else None
 
     async def try_consume_as_answer(self, words: str) -> bool:
         if not await answer_question(self._store, self._entry, words, now=self._clock.now()):
@@ -265,7 +265,7 @@ class StoreJournal:
 
     async def commit_notice(self, text: str, *, code: str = "") -> int:
         """End a session command with a line for the user; the entry's id. `code` names it for channels."""
-        record = self._record("notice", {"text": text} | ({"code": code} if code else {}))
+        record = self._record("notice", notice_body(text, code))
         committed = await self._finish("command", [record], role="notice", text=text, code=code)
         self._notify("notice", text, committed.record_ids[-1], code=code)
         return committed.record_ids[-1]

@@ -1,48 +1,13 @@
-"""Build the bodies of one turn's records and of its outbox row, as plain data."""
+"""Build the rows of one turn: its outbox row, and what is left of its inbox entry."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from gateway.storage.inbox_items import reply_handle_of
 from gateway.storage.ports import InboxEntry, NewOutboxRow, NewRecord
-from pipeline.domain.chat import ChatMessage, message_to_plain
-from pipeline.domain.events import thought_to_plain
-from pipeline.domain.messages import Speech
 from pipeline.domain.timeline import EntryRole
-from pipeline.runtime.ports import TurnAnswer, UserWords
-
-
-def user_body(words: UserWords) -> dict[str, Any]:
-    """The body of a user's record."""
-    body: dict[str, Any] = {"text": words.text}
-    if words.by:
-        body["by"] = words.by
-    if words.speech is not None:
-        body |= {"spoken": True, "language": words.speech.language, "confidence": words.speech.confidence}
-    return body
-
-
-def words_of(body: Mapping[str, Any]) -> UserWords:
-    """The words from a body that `user_body` wrote. Older records hold no confidence for spoken words."""
-    speech = None
-    if body.get("spoken"):
-        speech = Speech(language=str(body.get("language", "")), confidence=float(body.get("confidence", 1.0)))
-    return UserWords(text=str(body["text"]), speech=speech, by=str(body.get("by", "")))
-
-
-def answer_body(answer: TurnAnswer) -> dict[str, Any]:
-    """The body of an answer's record, without empty values."""
-    body: dict[str, Any] = {"text": answer.text}
-    if answer.thoughts:
-        body["thoughts"] = [thought_to_plain(thought) for thought in answer.thoughts]
-    return body | exchange_body(answer.exchange)
-
-
-def exchange_body(exchange: Sequence[ChatMessage]) -> dict[str, Any]:
-    """The part of a body that holds what the model and its tools said; empty if they said nothing."""
-    return {"exchange": [message_to_plain(message) for message in exchange]} if exchange else {}
 
 
 def bare_body(entry: InboxEntry) -> dict[str, Any]:

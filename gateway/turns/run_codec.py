@@ -10,11 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from gateway.storage.log_records import OutcomeRecord, StepRecord, content_of
 from gateway.storage.ports import Record
 from pipeline.graph.run.records import RawRecord
 
-EMBEDDED = "steps"
-"""The key of the last records in the body of the record that shows the outcome."""
 TOGETHER = "records"
 """The key of several records that share one row."""
 _HEAD = ("run", "graph", "entry", "given")
@@ -78,9 +77,10 @@ def from_rows(body: Mapping[str, Any]) -> list[RawRecord]:
 
 def newest_run(rows: Sequence[Record]) -> tuple[RawRecord, ...]:
     """The records of the newest run among the `step` rows of one message."""
-    begins = [at for at, row in enumerate(rows) if isinstance(row.body.get("run"), str)]
-    newest = rows[begins[-1] if begins else 0 :]
-    return tuple(record for row in newest for record in from_rows(row.body))
+    steps = [content for row in rows if isinstance(content := content_of(row), StepRecord)]
+    begins = [at for at, step in enumerate(steps) if step.begins_run]
+    newest = steps[begins[-1] if begins else 0 :]
+    return tuple(record for step in newest for record in from_rows(step.row))
 
 
 def runs_of(rows: Iterable[Record]) -> dict[str, list[RawRecord]]:
@@ -91,13 +91,14 @@ def runs_of(rows: Iterable[Record]) -> dict[str, list[RawRecord]]:
     runs: dict[str, list[RawRecord]] = {}
     current: dict[str, str] = {}
     for row in rows:
-        if row.kind == "step":
-            records = from_rows(row.body)
+        content = content_of(row)
+        if isinstance(content, StepRecord):
+            records = from_rows(content.row)
             if records[0] is not None and "head" in records[0]:
                 current[row.message_id] = records[0]["head"]["run"]
             runs.setdefault(current.get(row.message_id, ""), []).extend(records)
-        elif EMBEDDED in row.body:
-            steps = _ended([_from_embedded(plain) for plain in row.body[EMBEDDED]])
+        elif isinstance(content, OutcomeRecord) and content.steps is not None:
+            steps = _ended([_from_embedded(plain) for plain in content.steps])
             run_id = current.get(row.message_id) or _run_of(steps)
             runs.setdefault(run_id, []).extend(steps)
     runs.pop("", None)

@@ -8,8 +8,9 @@ from functools import partial
 from typing import Any
 
 from gateway.runtime.failpoints import Failpoints, Label
+from gateway.storage.log_records import STEPS
 from gateway.storage.ports import Lease, NewRecord, Store
-from gateway.turns.run_codec import EMBEDDED, to_embedded, to_row, to_rows
+from gateway.turns.run_codec import to_embedded, to_row, to_rows
 
 _EFFECT_LABELS: Mapping[str, tuple[Label, Label]] = {
     "began": ("effect-begun-before", "effect-begun-after"),
@@ -111,7 +112,7 @@ class StoreRunLog:
 
     def embedded_records(self) -> dict[str, Any]:
         """What to add to the body of the record that shows the run's outcome; empty for most."""
-        return {EMBEDDED: rows} if (rows := to_embedded(self._last)) else {}
+        return {STEPS: rows} if (rows := to_embedded(self._last)) else {}
 
     def hand_over(self) -> None:
         """Queue the records that wait, and the words before them."""

@@ -8,19 +8,30 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
+from gateway.storage.log_records import (
+    AssistantRecord,
+    ErrorRecord,
+    SessionRecord,
+    SummaryRecord,
+    TitleRecord,
+    UserRecord,
+    content_of,
+    session_body,
+    summary_body,
+)
 from gateway.storage.ports import Lease, NewRecord, Record, RecordKind, Store
 from pipeline.domain.bounded_dict import BoundedDict
-from pipeline.domain.chat import ChatMessage, message_from_plain
+from pipeline.domain.chat import ChatMessage
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.ids import new_id
 from pipeline.domain.messages import Mode
 from pipeline.domain.rooms import said_by
 from pipeline.history.stale_results import with_brief
 from pipeline.intake.cleaning import clean_text
+from pipeline.runtime.ports import UserWords
 
 MAX_HISTORY_RECORDS = 2_000
 """Records read when a thread becomes active; older ones stay in the log, beyond any token budget."""
@@ -108,13 +119,13 @@ async def load_session(store: Store, thread: str) -> SessionState:
     if session_id is None:
         return SessionState(new_id("ses"), stored=False)
     conversation = _conversation(await _spoken(store, thread, session_id))
-    about = {
-        record.kind: record.body
-        for record in await store.read_log(thread, kinds=("session", "title"), session_id=session_id)
-    }
-    mode: Mode = "otr" if about.get("session", {}).get("mode") == "otr" else "normal"
-    session = SessionState(session_id, conversation, stored=True, mode=mode)
-    session.title = str(about.get("title", {}).get("text", ""))
+    session = SessionState(session_id, conversation, stored=True)
+    for record in await store.read_log(thread, kinds=("session", "title"), session_id=session_id):
+        match content_of(record):
+            case SessionRecord(mode=mode):
+                session.mode = mode
+            case TitleRecord(text=title):
+                session.title = title
     return session
 
 
@@ -139,11 +150,12 @@ async def write_summary(
         sources.append(known.summary.foreign)
     summary = replace(summary, foreign=next(filter(None, sources), ""))
     if session.mode != "otr":
-        body: dict[str, Any] = {"text": summary.text, "upto": summary.upto}
-        if summary.foreign:
-            body["foreign"] = summary.foreign
         record = NewRecord(
-            kind="summary", session_id=session.session_id, message_id=message_id, body=body, at=at
+            kind="summary",
+            session_id=session.session_id,
+            message_id=message_id,
+            body=summary_body(summary),
+            at=at,
         )
         try:
             await asyncio.shield(store.append(lease, [record]))
@@ -158,9 +170,7 @@ def session_record(
     session_id: str, message_id: str, at: float, *, text: str = "", mode: Mode = "normal"
 ) -> NewRecord:
     """The record that begins a session; `text` is its visible line, empty for a thread's first session."""
-    body = {"text": text} if text else {}
-    if mode != "normal":
-        body["mode"] = mode
+    body = session_body(text, mode)
     return NewRecord(kind="session", session_id=session_id, message_id=message_id, body=body, at=at)
 
 
@@ -179,33 +189,33 @@ def _conversation(records: Sequence[Record]) -> Conversation:
     """The conversation from finished turns only: a user message without an answer or error after it belongs
     to a turn that has yet to run, and the model must not answer it now."""
     asked: dict[str, str] = {}
-    partial: dict[str, Record] = {}
+    partial: dict[str, tuple[int, str]] = {}
     turns: list[PastTurn] = []
     summary: Summary | None = None
     for record in records:
-        body = record.body
-        if record.kind == "user":
-            asked[record.message_id] = words_on_record(body)
-        elif record.kind == "summary":
-            summary = Summary(text=body["text"], upto=body["upto"], foreign=str(body.get("foreign", "")))
-        elif record.kind == "assistant" and body.get("partial"):
-            partial[record.message_id] = record  # the error that ended the turn follows it
+        content = content_of(record)
+        if isinstance(content, UserRecord):
+            asked[record.message_id] = words_on_record(content.words)
+        elif isinstance(content, SummaryRecord):
+            summary = content.summary
+        elif isinstance(content, AssistantRecord) and content.partial:
+            # The error that ended the turn follows it.
+            partial[record.message_id] = record.id, content.text
         elif (question := asked.pop(record.message_id, None)) is not None:
-            exchange = [message_from_plain(plain) for plain in body.get("exchange", ())]
-            if record.kind == "assistant":
-                turns.append(past_turn(record.id, question, exchange, body["text"], record.at))
-            elif body["code"] not in UNSHOWN_FAILURES:
-                words = partial.pop(record.message_id, None)
-                number, said = (record.id, "") if words is None else (words.id, words.body["text"])
-                turns.append(unanswered_turn(number, question, exchange, said, body["code"], record.at))
+            if isinstance(content, AssistantRecord):
+                turns.append(past_turn(record.id, question, content.exchange, content.text, record.at))
+            elif isinstance(content, ErrorRecord) and content.code not in UNSHOWN_FAILURES:
+                number, said = partial.pop(record.message_id, (record.id, ""))
+                exchange, code = content.exchange, content.code
+                turns.append(unanswered_turn(number, question, exchange, said, code, record.at))
     if summary is not None:
         turns = [turn for turn in turns if turn.id > summary.upto]
     return Conversation(summary=summary, turns=tuple(turns))
 
 
-def words_on_record(body: Mapping[str, Any]) -> str:
-    """The words of a user's record as the model reads them: in a room with the author's name first."""
-    return said_by(str(body["text"]), str(body.get("by", "")))
+def words_on_record(words: UserWords) -> str:
+    """A user's words as the model reads them: in a room with the author's name first."""
+    return said_by(words.text, words.by)
 
 
 def past_turn(

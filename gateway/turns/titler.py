@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Callable
 
+from gateway.storage.log_records import title_body
 from gateway.storage.ports import InboxEntry, Lease, NewRecord, Store
 from gateway.turns.sessions import SessionState
 from gateway.turns.summarizer import scope_after
@@ -107,7 +108,7 @@ class Titles:
             kind="title",
             session_id=session.session_id,
             message_id=entry.message_id,
-            body={"text": title},
+            body=title_body(title),
             at=at,
         )
         writing = self._store.append(lease, [record])

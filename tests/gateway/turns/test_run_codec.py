@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from gateway.storage.json_bodies import decode_body, encode_body
+from gateway.storage.log_records import STEPS
 from gateway.storage.ports import Record, RecordKind
 from gateway.turns.run_codec import (
-    EMBEDDED,
     TOGETHER,
     from_row,
     from_rows,
@@ -137,8 +137,8 @@ def test_all_runs_of_a_thread_are_found_with_their_last_steps() -> None:
     rows = [
         _row({"text": "hi"}, "user"),
         _row(_stored(first)),
-        _row({"text": "there", EMBEDDED: to_embedded([last, _END])}, "assistant"),
-        _row({"text": "short", EMBEDDED: to_embedded([alone, _END])}, "assistant", "m_2"),
+        _row({"text": "there", STEPS: to_embedded([last, _END])}, "assistant"),
+        _row({"text": "short", STEPS: to_embedded([alone, _END])}, "assistant", "m_2"),
         _row({"text": "no run"}, "notice", "m_3"),
     ]
     assert runs_of(rows) == {

@@ -1,0 +1,239 @@
+"""Convert the records of a thread's log to plain data and back: what each kind of record holds.
+
+Older and forgotten records may lack any field. The rows of a run are converted by `gateway.turns.run_codec`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+from typing import Any, Final
+
+from gateway.storage.ports import Record
+from pipeline.domain.chat import ChatMessage, message_from_plain, message_to_plain
+from pipeline.domain.conversation import Summary
+from pipeline.domain.events import Thought, thought_from_plain, thought_to_plain
+from pipeline.domain.frozen import dataclass
+from pipeline.domain.messages import Mode, Speech
+from pipeline.domain.timeline import AskedQuestion, question_to_plain
+from pipeline.runtime.ports import TurnAnswer, UserWords
+
+STEPS: Final = "steps"
+"""The key of a run's last steps in the body of the record that shows its outcome."""
+_QUESTIONS: Final = "questions"
+_PAUSED_FOR: Final = "paused_for"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRecord:
+    """The beginning of a session."""
+
+    text: str
+    """Its visible line; empty for a thread's first session."""
+    mode: Mode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UserRecord:
+    """What a person said."""
+
+    words: UserWords
+
+    @property
+    def text(self) -> str:
+        return self.words.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """A row of a run."""
+
+    row: Mapping[str, Any]
+    text: str = ""
+
+    @property
+    def begins_run(self) -> bool:
+        return isinstance(self.row.get("run"), str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutcomeRecord:
+    """The end of a turn, with what the turn needed. These parts are converted where they are read: the model
+    needs no thoughts, and a timeline needs no exchange."""
+
+    text: str
+    body: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def exchange(self) -> list[ChatMessage]:
+        """What the model and its tools said."""
+        return [message_from_plain(plain) for plain in self.body.get("exchange", ())]
+
+    @property
+    def thoughts(self) -> tuple[Thought, ...]:
+        return tuple(thought_from_plain(plain) for plain in self.body.get("thoughts", ()))
+
+    @property
+    def questions(self) -> tuple[AskedQuestion, ...]:
+        """The questions that were asked during the turn, oldest first."""
+        asked: Iterable[Mapping[str, Any]] = self.body.get(_QUESTIONS, ())
+        return tuple(AskedQuestion(**{**one, "options": tuple(one["options"])}) for one in asked)
+
+    @property
+    def paused_for(self) -> tuple[str, ...]:
+        """The ids of the questions for which the turn pauses."""
+        return tuple(self.body.get(_PAUSED_FOR, ()))
+
+    @property
+    def steps(self) -> Sequence[Mapping[str, Any]] | None:
+        """The last steps of the turn's run; None if no run has ended here."""
+        steps: Sequence[Mapping[str, Any]] | None = self.body.get(STEPS)
+        return steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AssistantRecord(OutcomeRecord):
+    """An answer, or the part of one that was shown before its turn failed."""
+
+    partial: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ErrorRecord(OutcomeRecord):
+    """Why a turn has no answer."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoticeRecord(OutcomeRecord):
+    """A line of the gateway's own."""
+
+    code: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryRecord:
+    """What replaces the beginning of a session for the model."""
+
+    summary: Summary
+
+    @property
+    def text(self) -> str:
+        return self.summary.text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TitleRecord:
+    """The title of a session from here on."""
+
+    text: str
+
+
+LogRecord = (
+    SessionRecord
+    | UserRecord
+    | StepRecord
+    | AssistantRecord
+    | ErrorRecord
+    | NoticeRecord
+    | SummaryRecord
+    | TitleRecord
+)
+
+
+def content_of(record: Record) -> LogRecord:
+    """What the record holds."""
+    body = record.body
+    text = str(body.get("text", ""))
+    match record.kind:
+        case "user":
+            return UserRecord(words=words_of(record))
+        case "assistant":
+            return AssistantRecord(text=text, body=body, partial=bool(body.get("partial")))
+        case "error":
+            return ErrorRecord(text=text, body=body, code=str(body.get("code", "")))
+        case "notice":
+            return NoticeRecord(text=text, body=body, code=str(body.get("code", "")))
+        case "session":
+            return SessionRecord(text=text, mode="otr" if body.get("mode") == "otr" else "normal")
+        case "summary":
+            foreign = str(body.get("foreign", ""))
+            return SummaryRecord(summary=Summary(text=text, upto=int(body.get("upto", 0)), foreign=foreign))
+        case "title":
+            return TitleRecord(text=text)
+        case "step":
+            return StepRecord(row=body)
+
+
+def text_of(record: Record) -> str:
+    """The words that the record shows; empty for none."""
+    return str(record.body.get("text", ""))
+
+
+def words_of(record: Record) -> UserWords:
+    """The words of a person's record. Older records hold no confidence for spoken words."""
+    body, speech = record.body, None
+    if body.get("spoken"):
+        speech = Speech(language=str(body.get("language", "")), confidence=float(body.get("confidence", 1.0)))
+    return UserWords(text=text_of(record), speech=speech, by=str(body.get("by", "")))
+
+
+def session_body(text: str, mode: Mode) -> dict[str, Any]:
+    """The body of a SessionRecord."""
+    body = {"text": text} if text else {}
+    return body if mode == "normal" else {**body, "mode": mode}
+
+
+def user_body(words: UserWords) -> dict[str, Any]:
+    """The body of a UserRecord."""
+    body: dict[str, Any] = {"text": words.text}
+    if words.by:
+        body["by"] = words.by
+    if words.speech is not None:
+        body |= {"spoken": True, "language": words.speech.language, "confidence": words.speech.confidence}
+    return body
+
+
+def answer_body(answer: TurnAnswer, paused_for: Sequence[str]) -> dict[str, Any]:
+    """The body of an AssistantRecord with a whole answer."""
+    body: dict[str, Any] = {"text": answer.text}
+    if answer.thoughts:
+        body["thoughts"] = [thought_to_plain(thought) for thought in answer.thoughts]
+    body |= _exchange_body(answer.exchange)
+    return {**body, _PAUSED_FOR: list(paused_for)} if paused_for else body
+
+
+def partial_body(text: str) -> dict[str, Any]:
+    """The body of an AssistantRecord with a part of an answer."""
+    return {"text": text, "partial": True}
+
+
+def error_body(text: str, code: str, *, recoverable: bool, exchange: Sequence[ChatMessage]) -> dict[str, Any]:
+    """The body of an ErrorRecord."""
+    return {"text": text, "code": code, "recoverable": recoverable, **_exchange_body(exchange)}
+
+
+def notice_body(text: str, code: str) -> dict[str, Any]:
+    """The body of a NoticeRecord."""
+    return {"text": text, "code": code} if code else {"text": text}
+
+
+def summary_body(summary: Summary) -> dict[str, Any]:
+    """The body of a SummaryRecord."""
+    body: dict[str, Any] = {"text": summary.text, "upto": summary.upto}
+    return {**body, "foreign": summary.foreign} if summary.foreign else body
+
+
+def title_body(text: str) -> dict[str, Any]:
+    """The body of a TitleRecord."""
+    return {"text": text}
+
+
+def questions_body(questions: Sequence[AskedQuestion]) -> dict[str, Any]:
+    """The part of an outcome's body that holds the questions of its turn; empty without any."""
+    return {_QUESTIONS: [question_to_plain(one) for one in questions]} if questions else {}
+
+
+def _exchange_body(exchange: Sequence[ChatMessage]) -> dict[str, Any]:
+    return {"exchange": [message_to_plain(message) for message in exchange]} if exchange else {}
