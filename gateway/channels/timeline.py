@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gateway.storage.codec import GATE, NEVER
-from gateway.storage.inbox_items import ASKED_IN, native_id_of
+from gateway.storage.codec import GATE, NEVER, details_of
+from gateway.storage.inbox_items import native_id_of
 from gateway.storage.log_records import (
     ErrorRecord,
     LogRecord,
@@ -132,13 +132,13 @@ def _waiting_words(waiting: Sequence[InboxEntry]) -> str:
 
 
 def _asked_again(question: Interaction, now: float) -> ApprovalRequired:
-    body = question.body
+    details = details_of(question)
     return ApprovalRequired(
         session_id=question.session_id,
-        message_id=str(body.get("message_id", body[ASKED_IN])),
+        message_id=details.message_id or details.asked_in,
         interaction_id=question.id,
-        tool_name=str(body["node"]),
-        reasoning=str(body.get("prompt", "")),
+        tool_name=details.node,
+        reasoning=details.prompt,
         options=question.options,
         timeout_s=0.0 if question.expires_at >= NEVER else question.expires_at - now,
         paused=True,
@@ -152,10 +152,11 @@ def _code(content: LogRecord) -> str:
 
 
 def _closed(asked: Interaction, choice: str) -> AskedQuestion:
+    details = details_of(asked)
     return AskedQuestion(
         interaction_id=asked.id,
-        tool_name=str(asked.body["node"]),
-        reasoning=str(asked.body.get("prompt", "")),
+        tool_name=details.node,
+        reasoning=details.prompt,
         options=asked.options,
         # It has expired; the expiry may not be recorded yet.
         choice=choice or EXPIRED,

@@ -12,7 +12,7 @@ from functools import partial
 
 from adapters.channel import Channel, Failure, Outgoing, PostingChannel, Timeline
 from gateway.delivery.chat_queue import ChatQueue, ChatQueues
-from gateway.storage.codec import reply_of
+from gateway.storage.codec import details_of, reply_of
 from gateway.storage.log_records import text_of
 from gateway.storage.ports import Interaction, OutboxRow, Store
 from pipeline.domain.errors import StorageError
@@ -44,12 +44,12 @@ class UnansweredQuestions:
         thread = ThreadKey.decode(question.thread)
         adapter = self._channels.get(thread.account_key)
         if isinstance(adapter, PostingChannel) and adapter.capabilities.edit:
-            queue = self._queues.queue_for(adapter, thread, private=bool(question.body.get("private", False)))
+            queue = self._queues.queue_for(adapter, thread, private=details_of(question).private)
             queue.submit(partial(self._show, adapter, queue, question))
 
     async def _show(self, adapter: PostingChannel, queue: ChatQueue, question: Interaction) -> None:
         try:
-            row = await self._store.outbox_row(str(question.body.get("message_id", "")))
+            row = await self._store.outbox_row(details_of(question).message_id)
             if row is not None and row.state == "sent" and row.receipt:
                 await self._edit(adapter, queue, row)
         except StorageError:

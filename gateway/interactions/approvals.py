@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Collection
 from typing import Final, Literal
 
-from gateway.storage.codec import TOOL
+from gateway.storage.codec import TOOL, details_of
 from gateway.storage.ports import Interaction, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import EXPIRED, ApprovalRequired, ApprovalResolved
@@ -93,7 +93,7 @@ class ApprovalService:
         asked was stopped, and a late press must not seem to have had an effect."""
         now = self._clock.now()
         for question in await self._store.pending_interactions(thread, now=now):
-            if question.kind == TOOL and question.body.get("message_id") not in but:
+            if question.kind == TOOL and details_of(question).message_id not in but:
                 await self._store.answer_interaction(
                     question.id, thread=thread, user=question.allowed_users[0], choice=DENY, now=now
                 )

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from gateway.runtime.due_work import DueWork
-from gateway.storage.codec import GATE, NEVER, resume_entry_once
+from gateway.storage.codec import GATE, NEVER, details_of, resume_entry_once
 from gateway.storage.ports import Interaction, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput
@@ -85,18 +85,17 @@ class QuestionExpiry:
         self._show(question)
 
     def _expiry(self, question: Interaction) -> ApprovalReply:
-        body = question.body
+        details = details_of(question)
         identity = f"expired_{button_handle(question.id)}"
         return ApprovalReply(
             message_id=identity,
             native_id=identity,
             thread=ThreadKey.decode(question.thread),
-            author=Author(id=question.allowed_users[0], name=str(body.get("name", ""))),
+            author=Author(id=question.allowed_users[0], name=details.name),
             received_at=self._clock.now(),
             interaction_id=question.id,
             choice=EXPIRED,
-            # Missing in questions of earlier versions; False, the safe default where others can read.
-            private=bool(body.get("private", False)),
+            private=details.private,
             expired=True,
-            asked=str(body.get("prompt", "")),
+            asked=details.prompt,
         )

@@ -9,6 +9,7 @@ from typing import Final
 from adapters.channel import OutboundReply
 from gateway.storage.inbox_items import ASKED_IN, Queued, asked_in, kind_of, to_body
 from gateway.storage.ports import InboxEntry, Interaction, NewEntry, NewOutboxRow, OutboxRow
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply
 from pipeline.graph.run.outcome import Gate
@@ -20,6 +21,35 @@ TOOL: Final = "tool"
 """The kind of the interactions that a running turn waits for."""
 NEVER: Final = 253_402_300_799.0
 """The expiry of a GATE interaction without an end: in the year 9999."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuestionDetails:
+    """What the body of an interaction holds. Only `message_id` is set for one of a running turn."""
+
+    message_id: str
+    """The message whose turn asked; empty in questions of earlier versions."""
+    asked_in: str
+    """The message whose run asked."""
+    node: str
+    prompt: str
+    name: str
+    """The display name of the person who is asked."""
+    private: bool
+    """False in questions of earlier versions: the safe value where others can read."""
+
+
+def details_of(question: Interaction) -> QuestionDetails:
+    """What the question's body holds."""
+    body = question.body
+    return QuestionDetails(
+        message_id=str(body.get("message_id", "")),
+        asked_in=str(body.get(ASKED_IN, "")),
+        node=str(body.get("node", "")),
+        prompt=str(body.get("prompt", "")),
+        name=str(body.get("name", "")),
+        private=bool(body.get("private", False)),
+    )
 
 
 def new_entry(item: Queued) -> NewEntry:
