@@ -16,6 +16,7 @@ from gateway.storage.pairings import PairingBook
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.frozen import dataclass
+from pipeline.domain.ids import AccountKey
 from pipeline.domain.messages import (
     ApprovalReply,
     BargeIn,
@@ -151,7 +152,7 @@ class AccessPolicy:
         *,
         book: PairingBook,
         clock: Clock,
-        rules: Mapping[tuple[str, str], AccessRule] | None = None,
+        rules: Mapping[AccountKey, AccessRule] | None = None,
         owners: Mapping[str, str] = OWNER_ONLY,
     ) -> None:
         self._rules = dict(rules or {})
@@ -171,7 +172,7 @@ class AccessPolicy:
         owner = self._owners.get(channel)
         if owner is not None:
             return _owner_alone(item, owner)
-        rule = self._rules.get((channel, item.thread.account))
+        rule = self._rules.get(item.thread.account_key)
         if rule is None:
             return Denied(reason=f"channel {channel} has no access rule", words=_NOT_ALLOWED)
         if item.author.id in rule.deny or not _storable(item):

@@ -22,6 +22,7 @@ from gateway.app.voice import (
     voice_settings,
     with_memory,
 )
+from gateway.channels.registry import key_of
 from gateway.channels.token_lease import TokenLease, lock_folder
 from gateway.config import Secrets, Settings, environment
 from gateway.delivery.outbox import Delivery
@@ -40,6 +41,7 @@ from gateway.turns.summarizer import Summaries
 from gateway.turns.titler import Titles
 from gateway.turns.turn_hooks import TurnHooks
 from gateway.turns.worker import Worker
+from pipeline.domain.ids import AccountKey
 from pipeline.llm.local_process import ChildSettings
 from pipeline.service import Pipeline
 from pipeline.topologies import conversation_graph
@@ -144,8 +146,7 @@ def _tooling(base: Foundation, wake: Callable[[str], None], access: AccessPolicy
 
 def _rooms(base: Foundation) -> Rooms:
     rules = {
-        (one.adapter.name, one.adapter.account): RoomRule(messages=one.room_messages, access=one.rule)
-        for one in base.posting
+        key_of(one.adapter): RoomRule(messages=one.room_messages, access=one.rule) for one in base.posting
     }
     others = {key: RoomRule(access=rule) for key, rule in base.extras.rules.items()}
     return Rooms(channels=base.channels, rules={**rules, **others}, store=base.store, clock=base.clock)
@@ -239,7 +240,7 @@ def _voice_notes(
         None if one is None else VoiceIntake(one, settings) for one in (transcriber, forgetful)
     )
     return VoiceNoteTranscriber(
-        channels=base.channels,
+        channel_of=base.channels.of,
         intake=intake,
         forgetful=without_memory,
         preferences=base.store.voices,
@@ -305,7 +306,7 @@ def _inbox(
         telemetry=base.telemetry,
         failpoints=base.failpoints,
         max_queue_per_thread=base.settings.turn.max_queue_per_thread,
-        posting=[key for key, channel in base.channels.items() if isinstance(channel, PostingChannel)],
+        posting=[key_of(channel) for channel in base.channels if isinstance(channel, PostingChannel)],
         say=delivery.say,
         quota=RateLimit(a_minute, base.clock) if a_minute else None,
         waiting=tooling.approvals,
@@ -333,10 +334,10 @@ def _voice(base: Foundation, transcriber: Transcriber | None, inbox: Inbox) -> V
     return Voice(transcriber=transcriber, listener=listener, live=live, speaker=base.speaker)
 
 
-def _leases(base: Foundation, coordinator: ProcessingCoordinator) -> dict[tuple[str, str], TokenLease]:
+def _leases(base: Foundation, coordinator: ProcessingCoordinator) -> dict[AccountKey, TokenLease]:
     folder = lock_folder(environment())
     return {
-        (one.adapter.name, one.adapter.account): TokenLease(
+        key_of(one.adapter): TokenLease(
             channel=one.adapter.name, token=one.token, coordinator=coordinator, folder=folder
         )
         for one in base.posting

@@ -12,6 +12,7 @@ from gateway.app.llm import build_llm, pipeline_settings
 from gateway.app.platforms import BuiltChannel, posting_channels
 from gateway.app.voice import build_speaker
 from gateway.app.web import Page, make_page, metrics_check, token_check
+from gateway.channels.registry import ChannelRegistry
 from gateway.channels.timeline import StoreTimeline
 from gateway.config import Secrets, Settings
 from gateway.delivery.chat_queue import ChatQueues
@@ -30,6 +31,7 @@ from gateway.storage.ports import Store
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.frozen import dataclass
+from pipeline.domain.ids import AccountKey
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
@@ -47,7 +49,7 @@ class Extras:
     """What a host adds to the configured gateway: `parlour chat` a channel, tests and benches a model."""
 
     channels: tuple[ChannelFactory, ...] = ()
-    rules: Mapping[tuple[str, str], AccessRule] = field(default_factory=dict)
+    rules: Mapping[AccountKey, AccessRule] = field(default_factory=dict)
     """Who may write on the posting channels among `channels`, by (channel, account)."""
     clock: Clock = field(default_factory=SystemClock)
     llm: LlmClient | None = None
@@ -90,7 +92,7 @@ class Foundation:
     check_metrics_token: Callable[[str], bool]
     page: Page
     posting: tuple[BuiltChannel, ...]
-    channels: Mapping[tuple[str, str], Channel]
+    channels: ChannelRegistry
     queues: ChatQueues
     live: LiveReplies
     broadcaster: EventBroadcaster
@@ -167,12 +169,10 @@ def _show_work(settings: Settings) -> Callable[[str], Verbosity]:
     return wanted
 
 
-def _channels(
-    page: Page, posting: Iterable[BuiltChannel], others: Iterable[Channel]
-) -> dict[tuple[str, str], Channel]:
-    """Every channel by its name and account."""
+def _channels(page: Page, posting: Iterable[BuiltChannel], others: Iterable[Channel]) -> ChannelRegistry:
+    """Every channel."""
     adapters: list[Channel] = [*([page.adapter] if page.adapter else []), *(one.adapter for one in posting)]
-    return {(adapter.name, adapter.account): adapter for adapter in (*adapters, *others)}
+    return ChannelRegistry((*adapters, *others))
 
 
 def _store(settings: Settings, data: DataDir) -> Store:

@@ -10,10 +10,10 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 
-from adapters.channel import ChannelAdapter
 from gateway.app.llm import warm_up
 from gateway.app.tools import Tooling
 from gateway.app.voice import Voice
+from gateway.channels.registry import ChannelRegistry, key_of
 from gateway.channels.supervisor import ChannelStatus, ChannelSupervisor, Lease, any_alive, channel_lines
 from gateway.delivery.outbox import Delivery
 from gateway.ingress.inbox import Inbox
@@ -27,6 +27,7 @@ from gateway.storage.ports import Store
 from gateway.turns.worker import Worker
 from pipeline.domain.clock import Clock
 from pipeline.domain.frozen import dataclass
+from pipeline.domain.ids import AccountKey
 from pipeline.llm.client import LlmClient
 
 _log = logging.getLogger(__name__)
@@ -46,7 +47,7 @@ class Parts:
     data: DataDir
     store: Store
     health: StoreHealth
-    channels: Mapping[tuple[str, str], ChannelAdapter]
+    channels: ChannelRegistry
     inbox: Inbox
     worker: Worker
     coordinator: ProcessingCoordinator
@@ -64,7 +65,7 @@ class Parts:
     turns: Supervisor
     """Runners of threads: given time to finish."""
     deliveries: Supervisor
-    leases: Mapping[tuple[str, str], Lease] = field(default_factory=dict)
+    leases: Mapping[AccountKey, Lease] = field(default_factory=dict)
     """For channels with a bot token: only one process at a time may receive with a token."""
 
 
@@ -77,8 +78,8 @@ class Gateway:
         """Optional; set before `start`. The server asks this gateway whether it is ready."""
         self._ready = False
         self._supervisors = [
-            ChannelSupervisor(adapter, clock=parts.clock, lease=parts.leases.get(key))
-            for key, adapter in parts.channels.items()
+            ChannelSupervisor(adapter, clock=parts.clock, lease=parts.leases.get(key_of(adapter)))
+            for adapter in parts.channels
         ]
         self._channels: list[asyncio.Task[None]] = []
 
@@ -186,7 +187,7 @@ class Gateway:
 
     def _note_page(self) -> None:
         parts = self._parts
-        has_page = self.server is not None and any(name == "web" for name, _ in parts.channels)
+        has_page = self.server is not None and any(channel.name == "web" for channel in parts.channels)
         try:
             parts.data.note_page(parts.addresses.url if has_page else "")
         except OSError as error:

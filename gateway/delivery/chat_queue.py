@@ -19,7 +19,7 @@ from gateway.delivery.reachability import Reach
 from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import Clock
 from pipeline.domain.frozen import dataclass
-from pipeline.domain.ids import ThreadKey
+from pipeline.domain.ids import AccountKey, ThreadKey
 from pipeline.graph.execution.control import asked_to_stop
 
 _log = logging.getLogger(__name__)
@@ -207,8 +207,8 @@ class ChatQueues:
         self._clock = clock
         self._supervisor = supervisor
         self._queues: OrderedDict[QueueKey, ChatQueue] = OrderedDict()
-        self._buckets: dict[tuple[str, str], Bucket] = {}
-        self._reaches: dict[tuple[str, str], Reach] = {}
+        self._buckets: dict[AccountKey, Bucket] = {}
+        self._reaches: dict[AccountKey, Reach] = {}
 
     def queue_for(self, adapter: ChannelAdapter, thread: ThreadKey, *, private: bool) -> ChatQueue:
         """The chat's queue. All topics of a chat share one, because the platforms limit calls per chat."""

@@ -5,9 +5,8 @@ The channel's own sender fans out to its readers and never blocks (its port requ
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from adapters.channel import Channel, shows
+from adapters.channel import shows
+from gateway.channels.registry import ChannelRegistry
 from gateway.delivery.preview import LiveReplies, Origin
 from gateway.storage.inbox_items import reply_handle_of
 from gateway.storage.ports import InboxEntry
@@ -19,7 +18,7 @@ from pipeline.domain.ports import EventSender
 class EventBroadcaster:
     """Finds the event sender for a thread and tracks which threads have a running turn."""
 
-    def __init__(self, channels: Mapping[tuple[str, str], Channel], live: LiveReplies) -> None:
+    def __init__(self, channels: ChannelRegistry, live: LiveReplies) -> None:
         self._channels = channels
         self._live = live
         self._answering: set[ThreadKey] = set()
@@ -37,13 +36,13 @@ class EventBroadcaster:
 
     def copies(self, thread: ThreadKey) -> str:
         """The channel's notice about the copies that it keeps; empty if the channel is not running."""
-        adapter = self._channels.get((thread.channel, thread.account))
+        adapter = self._channels.of(thread)
         return "" if adapter is None else adapter.capabilities.copies
 
     def sender_for(self, thread: ThreadKey, entry: InboxEntry) -> EventSender:
         """The sender for the turn of `entry` in `thread`. If the thread's channel is not running, events are
         dropped and the answer waits in the outbox."""
-        adapter = self._channels.get((thread.channel, thread.account))
+        adapter = self._channels.of(thread)
         if adapter is None:
             return _NoReaders()
         if shows(adapter):

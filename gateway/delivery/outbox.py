@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -27,6 +27,7 @@ from adapters.channel import (
     Timeline,
     shows,
 )
+from gateway.channels.registry import ChannelRegistry
 from gateway.delivery.chat_queue import ChatQueue, ChatQueues
 from gateway.delivery.platform_calls import (
     MOST_ATTEMPTS,
@@ -85,7 +86,7 @@ class Delivery:
         self,
         *,
         store: Store,
-        channels: Mapping[tuple[str, str], Channel],
+        channels: ChannelRegistry,
         queues: ChatQueues,
         posting: Posting,
         timeline: Timeline,
@@ -107,7 +108,7 @@ class Delivery:
     def sends_at_once(self, thread: ThreadKey, entry: InboxEntry) -> bool:
         """Whether a reply that is committed now would be posted right after. Its row may then begin in state
         sending, which saves the write before the post."""
-        adapter = self._channels.get(thread.account_key)
+        adapter = self._channels.of(thread)
         if adapter is None or shows(adapter) or adapter.capabilities.resolution == "placeholder":
             return False
         queue = self._queues.queue_for(adapter, thread, private=entry.item.private)
@@ -131,14 +132,14 @@ class Delivery:
 
     def say(self, thread: ThreadKey, words: str, *, private: bool = True) -> None:
         """Post a notice in the chat of a posting channel: a few attempts, not stored. Returns at once."""
-        adapter = self._channels.get(thread.account_key)
+        adapter = self._channels.of(thread)
         if isinstance(adapter, PostingChannel):
             queue = self._queues.queue_for(adapter, thread, private=private)
             queue.submit_notice(lambda: self._say(adapter, queue, thread, words))
 
     def _add(self, job: _Job) -> None:
         thread = job.reply.thread
-        adapter = self._channels.get(thread.account_key)
+        adapter = self._channels.of(thread)
         if adapter is None:
             _log.warning("reply kept: its channel is not running", extra={"thread_key": thread.encode()})
             return
@@ -293,7 +294,7 @@ class Delivery:
             return None
         age = max(0.0, self._clock.now() - row.created_at)
         thread = ThreadKey.decode(row.thread)
-        channel = self._channels.get(thread.account_key)
+        channel = self._channels.of(thread)
         reply = reply_of(row, row.thread, entry_id=row.entry_id, text=text_of(record))
         forget = reply.off_record
         if age > MAX_AGE_S and (isinstance(channel, PostingChannel) or (channel is None and forget)):

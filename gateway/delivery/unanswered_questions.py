@@ -7,10 +7,10 @@ well, and buttons that remain have no effect.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from functools import partial
 
-from adapters.channel import Channel, Failure, Outgoing, PostingChannel, Timeline
+from adapters.channel import Failure, Outgoing, PostingChannel, Timeline
+from gateway.channels.registry import ChannelRegistry
 from gateway.delivery.chat_queue import ChatQueue, ChatQueues
 from gateway.storage.codec import details_of, reply_of
 from gateway.storage.log_records import text_of
@@ -30,7 +30,7 @@ class UnansweredQuestions:
         self,
         *,
         store: Store,
-        channels: Mapping[tuple[str, str], Channel],
+        channels: ChannelRegistry,
         queues: ChatQueues,
         timeline: Timeline,
     ) -> None:
@@ -42,7 +42,7 @@ class UnansweredQuestions:
     def show(self, question: Interaction) -> None:
         """Mark the question's message as expired; returns at once."""
         thread = ThreadKey.decode(question.thread)
-        adapter = self._channels.get(thread.account_key)
+        adapter = self._channels.of(thread)
         if isinstance(adapter, PostingChannel) and adapter.capabilities.edit:
             queue = self._queues.queue_for(adapter, thread, private=details_of(question).private)
             queue.submit(partial(self._show, adapter, queue, question))

@@ -9,14 +9,12 @@ there is no recovery for it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
 from functools import partial
 from typing import Protocol
 
 from typing_extensions import TypeIs
 
 from adapters.channel import (
-    Channel,
     Failure,
     OutboundReply,
     PostingChannel,
@@ -25,6 +23,7 @@ from adapters.channel import (
     VoiceClip,
     VoicePostingChannel,
 )
+from gateway.channels.registry import ChannelRegistry
 from gateway.delivery.chat_queue import ChatQueue, Work
 from gateway.delivery.platform_calls import BLOCKED_S, MOST_ATTEMPTS
 from gateway.runtime.failpoints import Failpoints
@@ -59,7 +58,7 @@ class VoiceReplies:
         *,
         reader: ReadAloud | None,
         preferences: SpeakerPreferenceStore,
-        channels: Mapping[tuple[str, str], Channel],
+        channels: ChannelRegistry,
         clock: Clock,
         supervisor: Supervisor,
         failpoints: Failpoints,
@@ -73,7 +72,7 @@ class VoiceReplies:
 
     def possible(self, thread: ThreadKey) -> bool:
         """Whether answers can be read aloud in this chat."""
-        adapter = self._channels.get(thread.account_key)
+        adapter = self._channels.of(thread)
         return self._reader is not None and has_voice_messages(adapter)
 
     def follow(self, adapter: PostingChannel, queue: ChatQueue, reply: OutboundReply) -> None:

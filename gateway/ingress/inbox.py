@@ -20,6 +20,7 @@ from gateway.storage.health import StoreHealth
 from gateway.storage.ports import Accepted, AnswerStatus, InboxEntry, Interaction, NewEntry, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
+from pipeline.domain.ids import AccountKey
 from pipeline.domain.messages import (
     ApprovalReply,
     BargeIn,
@@ -109,7 +110,7 @@ class Inbox:
         telemetry: Telemetry,
         failpoints: Failpoints,
         max_queue_per_thread: int,
-        posting: Collection[tuple[str, str]] = (),
+        posting: Collection[AccountKey] = (),
         say: Say | None = None,
         quota: RateLimit | None = None,
         waiting: WaitingTurns | None = None,

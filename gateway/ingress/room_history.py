@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from adapters.channel import Channel
 from adapters.rooms import looks_up_names, reads_rooms
 from gateway.access.policy import AccessRule
+from gateway.channels.registry import ChannelRegistry
 from gateway.storage.log_records import text_of
 from gateway.storage.ports import Store
 from pipeline.domain.attachments import attached_note
@@ -22,7 +23,7 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation
 from pipeline.domain.errors import StorageError
 from pipeline.domain.frozen import dataclass
-from pipeline.domain.ids import ThreadKey
+from pipeline.domain.ids import AccountKey, ThreadKey
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.domain.rooms import MAX_LINE_CHARS, RoomLine, RoomTalk
 
@@ -55,8 +56,8 @@ class Rooms:
     def __init__(
         self,
         *,
-        channels: Mapping[tuple[str, str], Channel],
-        rules: Mapping[tuple[str, str], RoomRule],
+        channels: ChannelRegistry,
+        rules: Mapping[AccountKey, RoomRule],
         store: Store,
         clock: Clock,
     ) -> None:
@@ -138,7 +139,7 @@ class Rooms:
         return self._rules.get(thread.account_key, _NO_RULE)
 
     def _channel(self, thread: ThreadKey) -> Channel | None:
-        return self._channels.get(thread.account_key)
+        return self._channels.of(thread)
 
 
 def _line(message: InboundMessage, now: float) -> RoomLine:

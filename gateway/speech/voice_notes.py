@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable
 
 from adapters.channel import ChannelAdapter
 from gateway.runtime.metrics import Telemetry
 from gateway.speech.speaker_language import speaker_of, spoke, spoken_last
 from gateway.storage.speech import SpeakerPreferenceStore
 from pipeline.domain.errors import MediaUnavailable, TurnFailed
+from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import InboundMessage
 from pipeline.runtime.ports import OnTranscription, PartialTranscription, Transcription, TranscriptionQueued
 from voice.errors import VoiceError
@@ -40,14 +41,14 @@ class VoiceNoteTranscriber:
     def __init__(
         self,
         *,
-        channels: Mapping[tuple[str, str], ChannelAdapter],
+        channel_of: Callable[[ThreadKey], ChannelAdapter | None],
         intake: VoiceIntake | None,
         forgetful: VoiceIntake | None,
         preferences: SpeakerPreferenceStore,
         max_bytes: int,
         telemetry: Telemetry,
     ) -> None:
-        self._channels = channels
+        self._channel_of = channel_of
         self._intake = intake
         self._forgetful = forgetful
         self._preferences = preferences
@@ -102,7 +103,7 @@ class VoiceNoteTranscriber:
             raise MediaUnavailable(
                 f"The voice note is larger than {megabytes:.0f} MB. Please send a shorter one."
             )
-        adapter = self._channels.get(message.thread.account_key)
+        adapter = self._channel_of(message.thread)
         if adapter is None:
             raise MediaUnavailable("The voice note's channel is not connected. Please send it again later.")
         return await adapter.download(ref, max_bytes=self._max_bytes)

@@ -14,6 +14,9 @@ from pipeline.domain.frozen import dataclass
 _SEPARATOR = ":"
 _MAX_PART_CHARS = 200
 
+AccountKey = tuple[str, str]
+"""A channel's name and the account on it."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ThreadKey:
@@ -39,7 +42,7 @@ class ThreadKey:
                 raise InvalidInput(f"thread key: {name} is longer than {_MAX_PART_CHARS} characters")
 
     @property
-    def account_key(self) -> tuple[str, str]:
+    def account_key(self) -> AccountKey:
         """The channel and the account on it: the key under which an adapter and its rules are found."""
         return self.channel, self.account
 

@@ -23,6 +23,7 @@ from adapters.channel import (
     PostingChannel,
     Receipt,
 )
+from gateway.channels.registry import ChannelRegistry
 from gateway.channels.timeline import StoreTimeline
 from gateway.delivery.chat_queue import ChatQueues
 from gateway.delivery.outbox import Delivery
@@ -70,7 +71,7 @@ class DeliveryHarness:
         )
         self._delivery = Delivery(
             store=self._store,
-            channels={(adapter.name, adapter.account): self.counted},
+            channels=ChannelRegistry([self.counted]),
             queues=queues,
             posting=Posting(store=self._store, live=self._live, clock=self.clock, failpoints=failpoints),
             timeline=StoreTimeline(self._store, self.clock),

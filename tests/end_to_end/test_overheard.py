@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.access.policy import AccessPolicy, AccessRule, Allowed, Denied
+from gateway.channels.registry import ChannelRegistry
 from gateway.runtime.metrics import Telemetry
 from gateway.speech.voice_notes import VoiceNoteTranscriber
 from gateway.storage.memory import MemoryStore
@@ -73,7 +74,7 @@ async def test_what_may_not_be_for_the_bot_is_heard_without_a_memory() -> None:
     settings = VoiceSettings(model_dir=Path("/nowhere"))
     cached = CachedTranscriber(heard, store.voices, clock, settings_key="test")
     transcriber = VoiceNoteTranscriber(
-        channels={(posts.name, posts.account): posts},
+        channel_of=ChannelRegistry([posts]).of,
         intake=VoiceIntake(cached, settings),
         forgetful=VoiceIntake(heard, settings),
         preferences=store.voices,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from adapters.channel import OutboundReply
+from gateway.channels.registry import ChannelRegistry
 from gateway.channels.timeline import StoreTimeline
 from gateway.delivery.chat_queue import ChatQueues
 from gateway.delivery.outbox import Delivery
@@ -107,7 +108,7 @@ def _build(channel: MemoryPosts, store: MemoryStore, clock: ManualClock) -> Deli
     failpoints = Failpoints()
     delivery = Delivery(
         store=store,
-        channels={(channel.name, channel.account): channel},
+        channels=ChannelRegistry([channel]),
         queues=queues,
         posting=Posting(store=store, live=live, clock=clock, failpoints=failpoints),
         timeline=StoreTimeline(store, clock),

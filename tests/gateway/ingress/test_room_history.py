@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 
 from adapters.channel import Channel, Failure, FailureKind
 from gateway.access.policy import AccessRule
+from gateway.channels.registry import ChannelRegistry
 from gateway.ingress.room_history import RoomRule, Rooms
 from gateway.storage.memory.store import MemoryStore
 from pipeline.domain.chat import ChatMessage
@@ -38,7 +37,7 @@ class ReadablePosts(MemoryPosts):
 
 
 async def _rooms(channel: Channel | None = None, *, messages: int = 3, access: AccessRule = OPEN) -> Rooms:
-    channels: Mapping[tuple[str, str], Channel] = {("memory", "main"): channel or MemoryPosts()}
+    channels = ChannelRegistry([channel or MemoryPosts()])
     store = MemoryStore()
     await store.open()
     rule = RoomRule(messages=messages, access=access)
