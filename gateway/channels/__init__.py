@@ -1,1 +1,1 @@
-"""Run adapters under supervision and read their timelines."""
+"""Run adapters under supervision, find them by thread, and read their timelines."""
