@@ -39,16 +39,14 @@ class BufferRepository:
             return False
         # One write at a time, of the newest state: a late write must not restore a dropped buffer.
         async with thread.storing:
-            for one in thread.all():
-                if thread.kept.get(one.buffer.generation) == one:
-                    continue
+            for one in thread.unstored():
                 try:
                     body = one.to_body(self._clock)
                     await self._store.keep_buffer(one.buffer.generation, body, at=self._clock.now())
                 except Exception as error:  # noqa: BLE001 - any failure of the store
                     _log.warning("speech could not be kept; a crash now would lose it: %s", error)
                     return False
-                thread.kept[one.buffer.generation] = one
+                thread.note_stored(one)
         return True
 
     async def drop(self, thread: ThreadBuffers, generation: str) -> None:
@@ -56,7 +54,7 @@ class BufferRepository:
         if self._store is None:
             return
         async with thread.storing:
-            thread.kept.pop(generation, None)
+            thread.note_dropped(generation)
             try:
                 await self._store.drop_buffer(generation)
             except Exception as error:  # noqa: BLE001 - any failure of the store

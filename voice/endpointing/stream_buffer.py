@@ -13,15 +13,14 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import logging
-import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from voice.clock import Clock
 from voice.endpointing.buffer_store import BufferRepository, BufferStore
 from voice.endpointing.flush_policy import Flush, FlushSettings, Wait, decide
-from voice.endpointing.speech_buffer import FlushReason, KeptBuffer, Numbering, SpeechBuffer
+from voice.endpointing.speech_buffer import FlushReason, KeptBuffer, Numbering
 from voice.endpointing.thread_state import BufferState, ThreadBuffers
 
 _log = logging.getLogger(__name__)
@@ -123,15 +122,16 @@ class StreamBufferManager:
             raise ValueError(f"sequence numbers count from 0, and this one is {sequence}")
         thread = self._thread(thread_id)
         now = self._clock.monotonic()
-        if sequence is not None:
-            numbering = thread.numbering.take(sequence)
-            if numbering is None:
-                return ChunkResult(should_process=False, buffered_content=thread.content, reason=_REPEATED)
-            thread.numbering = numbering
+        if sequence is not None and not thread.take_number(sequence):
+            return ChunkResult(should_process=False, buffered_content=thread.content, reason=_REPEATED)
         ended_at = now if spoken_at is None else min(spoken_at, now)
-        self._put(thread, chunk, sequence, ended_at, (language, confidence))
-        if is_complete and thread.buffer is not None:
-            thread.buffer = replace(thread.buffer, complete=True)
+        if chunk.strip() and thread.buffer is None:
+            self._flush_oldest_if_full()
+            thread.open(ended_at)
+            self._gathering[thread.thread_id] = thread
+        thread.put(chunk, sequence=sequence, ended_at=ended_at, language=language, confidence=confidence)
+        if is_complete:
+            thread.mark_complete()
         return await self._act(thread)
 
     def speaking(self, thread_id: str, on: bool, *, at: float | None = None) -> None:  # noqa: FBT001 - on/off
@@ -141,11 +141,9 @@ class StreamBufferManager:
         still being transcribed belongs to the same message.
         """
         thread = self._thread(thread_id)
-        thread.speaking = on
         now = self._clock.monotonic()
+        thread.set_speaking(on=on, at=now if at is None else min(at, now))
         if thread.buffer is not None:
-            last = max(thread.buffer.last_activity, now if at is None else min(at, now))
-            thread.buffer = replace(thread.buffer, speaking=on, last_activity=last)
             self._arm(thread)
         self._tidy(thread)
 
@@ -197,30 +195,6 @@ class StreamBufferManager:
     def _thread(self, thread_id: str) -> ThreadBuffers:
         return self._threads.setdefault(thread_id, ThreadBuffers(thread_id))
 
-    def _put(
-        self, thread: ThreadBuffers, text: str, sequence: int | None, ended_at: float, how: tuple[str, float]
-    ) -> None:
-        language, confidence = how
-        buffer = thread.buffer
-        if text.strip():
-            if buffer is None:
-                self._flush_oldest_if_full()
-                buffer = SpeechBuffer(
-                    generation=uuid.uuid4().hex,
-                    created_at=ended_at,
-                    last_activity=ended_at,
-                    order=thread.sealed[-1].buffer.order + 1 if thread.sealed else 0,
-                )
-                self._gathering[thread.thread_id] = thread
-            buffer = buffer.with_chunk(text, sequence=sequence, ended_at=ended_at, confidence=confidence)
-        if buffer is not None:
-            thread.buffer = replace(
-                buffer,
-                gap=bool(thread.numbering.beyond),
-                language=language or buffer.language,
-                speaking=thread.speaking,
-            )
-
     def _flush_oldest_if_full(self) -> None:
         if len(self._gathering) >= MAX_BUFFERS:
             oldest = next(iter(self._gathering.values()))
@@ -246,13 +220,9 @@ class StreamBufferManager:
         )
 
     def _seal(self, thread: ThreadBuffers, reason: FlushReason) -> None:
-        """Close the open buffer. Chunks that it still waited for open another one when they arrive."""
-        thread.stop_timer()
-        if thread.buffer is not None:
-            thread.sealed.append(thread.as_kept(thread.buffer, reason))
-            thread.buffer = None
-            thread.numbering = thread.numbering.give_up()
-            self._gathering.pop(thread.thread_id, None)
+        """Close the thread's open buffer, if there is one."""
+        thread.seal(reason)
+        self._gathering.pop(thread.thread_id, None)
 
     def _tidy(self, thread: ThreadBuffers) -> None:
         """Forget an idle thread; those with a numbering only beyond a limit, the longest unused first."""
@@ -338,11 +308,10 @@ class StreamBufferManager:
             _log.warning("speech could not be handed over; it is tried again: %s", error)
         finally:
             if not received:
-                thread.failures += 1
+                thread.note_failure()
                 self._arm_retry(thread)
         if received:
-            thread.failures = 0
-            thread.sealed.remove(sealed)
+            thread.note_delivered(sealed)
             await self._store.drop(thread, sealed.buffer.generation)
         return received
 
@@ -358,17 +327,12 @@ class StreamBufferManager:
 
     def _take_up(self, kept: KeptBuffer) -> None:
         thread = self._thread(kept.thread_id)
-        if any(kept.buffer.generation == one.buffer.generation for one in thread.all()):
-            return
-        if kept.reason is None:
-            # Of two open buffers the older one was sealed, and storing that failed.
-            self._seal(thread, "max_time")
-            thread.buffer = kept.buffer
+        before = thread.buffer
+        thread.take_up(kept)
+        if thread.buffer is not before:
+            # It is the last one opened; the one before it, if any, was sealed.
+            self._gathering.pop(thread.thread_id, None)
             self._gathering[thread.thread_id] = thread
-        else:
-            thread.sealed.append(kept)
-        thread.numbering = kept.numbering
-        thread.kept[kept.buffer.generation] = kept
 
 
 def _flushed(sealed: KeptBuffer) -> Flushed:
