@@ -3,6 +3,8 @@
 The only package that reads the process's environment. Not here: building objects from settings.
 """
 
+from gateway.config.agent_settings import agent_settings
+from gateway.config.agents import DEFAULT_AGENT, RouteSettings
 from gateway.config.environment import crash_at, environment, machine_zone
 from gateway.config.explain import check_config, explain
 from gateway.config.limits import model_limits
@@ -12,14 +14,17 @@ from gateway.config.secrets import SecretRef, Secrets, SecretUnavailable
 from gateway.config.settings import Settings
 
 __all__ = [
+    "DEFAULT_AGENT",
     "ConfigurationProblems",
     "Loaded",
     "Problem",
+    "RouteSettings",
     "SecretRef",
     "SecretUnavailable",
     "Secrets",
     "Settings",
     "Source",
+    "agent_settings",
     "check_config",
     "crash_at",
     "environment",

@@ -13,7 +13,8 @@ ToolGroup = Literal["files", "web", "notes", "schedule", "system", "agents", "mc
 TOOL_GROUPS: tuple[ToolGroup, ...] = ("files", "web", "notes", "schedule", "system", "agents", "mcp")
 
 
-def _check_model(value: str | None) -> str | None:
+def check_model(value: str | None) -> str | None:
+    """Check the name of a model that may be absent. Raises ValueError."""
     return None if value is None else check_llm_model(value)
 
 
@@ -116,7 +117,7 @@ class BudgetSettings(Section):
         ge=0,
         le=1_000_000,
     )
-    cheaper_model: Annotated[str | None, AfterValidator(_check_model)] = setting(
+    cheaper_model: Annotated[str | None, AfterValidator(check_model)] = setting(
         None,
         "The model that answers when a budget is nearly used up; it uses the same address and key.",
         example="openai/gpt-5-nano",

@@ -9,6 +9,7 @@ import difflib
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType, NoneType, UnionType
 from typing import Literal, Union, get_args, get_origin
@@ -17,12 +18,15 @@ from annotated_types import Ge, Le, MaxLen, MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from gateway.config.agents import AgentProfile, RouteSettings
 from gateway.config.secrets import SecretRef
 from gateway.config.settings import Settings
 from pipeline.domain.frozen import dataclass
 
 Kind = Literal["flag", "integer", "number", "text", "choice", "path", "list", "secret"]
 
+REPEATED_DEPTH = 3
+"""The parts of a setting's path in a table that repeats, such as agents.support.model."""
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _LONGEST_KEY = 80
 
@@ -51,6 +55,20 @@ class SettingInfo:
         return self.path.rpartition(".")[2]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepeatedTable:
+    """A table that the file may have several times: by name, or in an array."""
+
+    header: str
+    """As in the file: `[agents.NAME]`."""
+    title: str
+    name: re.Pattern[str]
+    """What a table may be called; in an array, its number from 1."""
+    name_fix: str
+    settings: Mapping[str, SettingInfo]
+    """By key; the path of each is that of the documentation."""
+
+
 def dotted(path: tuple[str, ...]) -> str:
     """`path` in TOML: parts that are not bare keys are quoted, long ones shortened."""
     return ".".join(_key(part) for part in path)
@@ -73,14 +91,33 @@ def toml_value(value: object) -> str:
             raise TypeError(f"no setting holds a {type(value).__name__}")
 
 
+def find_setting(path: tuple[str, ...]) -> SettingInfo | None:
+    """The setting at `path`, also one of a table that repeats."""
+    if not path or path[0] not in REPEATED:
+        return SETTINGS.get(dotted(path))
+    if len(path) != REPEATED_DEPTH or not is_section(path[:-1]):
+        return None
+    known = REPEATED[path[0]].settings.get(path[-1])
+    return None if known is None else replace(known, path=dotted(path))
+
+
+def is_section(path: tuple[str, ...]) -> bool:
+    """Whether there is a table at `path`, or tables below it."""
+    if not path or path[0] not in REPEATED:
+        return dotted(path) in SECTIONS
+    return len(path) < REPEATED_DEPTH and all(REPEATED[path[0]].name.fullmatch(part) for part in path[1:])
+
+
 def remedy_for_unknown(path: tuple[str, ...]) -> str:
     """A hint for the unknown `path`: the nearest setting, else the keys that exist there."""
+    if path[0] in REPEATED:
+        return _remedy_in_repeated(path)
     parent = dotted(path[:-1])
     if parent in SETTINGS:
         return f"did you mean {parent}?"
     section = _nearest_section(path)
     prefix = f"{section}." if section else ""
-    known = [*SETTINGS, *(name for name in SECTIONS if name)]
+    known = [*SETTINGS, *(name for name in SECTIONS if name), *REPEATED]
     below = {name.removeprefix(prefix): name for name in known if name.startswith(prefix)}
     # Compared up to a length, because the time of a comparison grows with its square.
     given = ".".join(path).removeprefix(prefix)[:_LONGEST_KEY]
@@ -90,6 +127,16 @@ def remedy_for_unknown(path: tuple[str, ...]) -> str:
         return f"did you mean {close[0]}?"
     keys = ", ".join(name for name in below if "." not in name)
     return f"known in {section}: {keys}" if section else f"known sections: {keys}"
+
+
+def _remedy_in_repeated(path: tuple[str, ...]) -> str:
+    table = REPEATED[path[0]]
+    if len(path) > 1 and not table.name.fullmatch(path[1]):
+        return table.name_fix
+    if len(path) < REPEATED_DEPTH:
+        return f"write the tables {table.header}"
+    close = difflib.get_close_matches(path[-1][:_LONGEST_KEY], table.settings, n=1, cutoff=0.7)
+    return f"did you mean {close[0]}?" if close else f"known in {table.header}: {', '.join(table.settings)}"
 
 
 def _key(part: str) -> str:
@@ -114,12 +161,22 @@ def _fields_of(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, Field
     shared = {name for base in model.__bases__ for name in getattr(base, "model_fields", {})}
     for name, info in sorted(model.model_fields.items(), key=lambda field: field[0] in shared):
         path = f"{prefix}.{name}".lstrip(".")
+        if path in _REPEATED_MODELS:
+            continue
         if isinstance(info.annotation, type) and issubclass(info.annotation, BaseModel):
             sections.append((path, info.annotation))
         else:
             yield path, info
     for path, section in sections:
         yield from _fields_of(section, path)
+
+
+def _repeated(model: type[BaseModel], *, header: str, path: str, name: str, name_fix: str) -> RepeatedTable:
+    described = {key: _describe(f"{path}.{key}", info) for key, info in model.model_fields.items()}
+    title = " ".join((model.__doc__ or "").split())
+    return RepeatedTable(
+        header=header, title=title, name=re.compile(name), name_fix=name_fix, settings=described
+    )
 
 
 def _describe(path: str, info: FieldInfo) -> SettingInfo:
@@ -185,14 +242,35 @@ def _expected(kind: Kind, choices: tuple[str, ...], info: FieldInfo) -> str:
             return '"env:NAME" or "file:PATH"'
 
 
+_REPEATED_MODELS: Mapping[str, type[BaseModel]] = {"agents": AgentProfile, "routes": RouteSettings}
 _ALL = tuple(_fields_of(Settings, ""))
 
 SETTINGS: Mapping[str, SettingInfo] = MappingProxyType(
     {path: _describe(path, info) for path, info in _ALL if isinstance(info, FieldInfo)}
 )
-"""Every setting by dotted path, in the order of the documentation."""
+"""Every setting of a single table by dotted path, in the order of the documentation."""
 
 SECTIONS: Mapping[str, str] = MappingProxyType(
     {path: (info.__doc__ or "").strip() for path, info in _ALL if not isinstance(info, FieldInfo)}
 )
-"""Every section by dotted path with its title; the whole file is the section with the empty path."""
+"""Every single section by dotted path with its title; the whole file is the section with the empty path."""
+
+REPEATED: Mapping[str, RepeatedTable] = MappingProxyType(
+    {
+        "agents": _repeated(
+            AgentProfile,
+            header="[agents.NAME]",
+            path="agents.NAME",
+            name=r"[a-z][a-z0-9_-]{0,31}",
+            name_fix="a name has up to 32 characters: small letters, digits, - and _, with a letter first",
+        ),
+        "routes": _repeated(
+            RouteSettings,
+            header="[[routes]]",
+            path="routes",
+            name=r"[1-9][0-9]{0,3}",
+            name_fix="write the tables [[routes]]",
+        ),
+    }
+)
+"""The tables that repeat, by the first part of their paths."""

@@ -10,7 +10,7 @@ import sys
 import textwrap
 from pathlib import Path
 
-from gateway.config.catalog import SECTIONS, SETTINGS, SettingInfo, toml_value
+from gateway.config.catalog import REPEATED, SECTIONS, SETTINGS, RepeatedTable, SettingInfo, toml_value
 from pipeline.domain.errors import ConfigurationError
 
 PAGE = Path("docs/configuration.md")
@@ -32,6 +32,13 @@ def tables() -> str:
         parts.append(f"### [{section}]\n\n| Setting | Default | Takes | Meaning |\n|---|---|---|---|\n")
         parts.extend(_row(setting) for setting in settings)
         parts.append("\n")
+    for table in REPEATED.values():
+        parts.append(
+            f"### {table.header}\n\n{_sentence(table)}\n\n"
+            "| Setting | Default | Takes | Meaning |\n|---|---|---|---|\n"
+        )
+        parts.extend(_row(setting) for setting in table.settings.values())
+        parts.append("\n")
     return "".join(parts).rstrip("\n") + "\n"
 
 
@@ -42,6 +49,12 @@ def example() -> str:
         title = SECTIONS[section].partition(": ")[2].rstrip(".")
         parts.append(f"\n# {'-' * 8} {title}\n[{section}]\n")
         parts.extend(_entry(setting) for setting in settings)
+    for table in REPEATED.values():
+        title = textwrap.wrap(_sentence(table), width=96)
+        parts.append(f"\n# {'-' * 8} {table.header}\n" + "".join(f"# {line}\n" for line in title))
+        # Everything is commented out: a file without such a table has none.
+        parts.append(f"#   {table.header}\n")
+        parts.extend(_shown_entry(setting) for setting in table.settings.values())
     return "".join(parts)
 
 
@@ -73,6 +86,12 @@ def _sections() -> list[tuple[str, list[SettingInfo]]]:
     return [(section, settings) for section, settings in found if settings]
 
 
+def _sentence(table: RepeatedTable) -> str:
+    """What the tables are for, for people."""
+    words = table.title.partition(": ")[2]
+    return words[:1].upper() + words[1:]
+
+
 def _row(setting: SettingInfo) -> str:
     default = "—" if setting.default is None else f"`{toml_value(setting.default)}`"
     cells = (f"`{setting.path}`", default, setting.expected, setting.description)
@@ -87,6 +106,13 @@ def _entry(setting: SettingInfo) -> str:
     if setting.example != setting.default:
         lines += f"# Example: {setting.key} = {toml_value(setting.example)}\n"
     return f"{lines}# {setting.key} = {toml_value(setting.default)}\n"
+
+
+def _shown_entry(setting: SettingInfo) -> str:
+    """A setting of a table that repeats, with a value as an example."""
+    text = f"{setting.description} Takes {setting.expected}."
+    lines = "".join(f"# {line}\n" for line in textwrap.wrap(text, width=96))
+    return f"{lines}#   {setting.key} = {toml_value(setting.example)}\n"
 
 
 if __name__ == "__main__":

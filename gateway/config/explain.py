@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from gateway.config.agent_rules import CRITERIA
+from gateway.config.agents import DEFAULT_AGENT, RouteSettings
 from gateway.config.catalog import SETTINGS, toml_value
 from gateway.config.environment import crash_at
 from gateway.config.limits import model_limits
@@ -24,7 +26,7 @@ def explain(settings: Settings, sources: Mapping[str, Source]) -> str:
     """One line for each setting: dotted path, source, value. A secret shows as its reference and length."""
     rows = [
         (name, sources.get(name, Source(kind="default")).label(), _shown(_value(settings, name)))
-        for name in SETTINGS
+        for name in (*SETTINGS, *_of_repeated(settings))
     ]
     widths = [max(len(row[column]) for row in rows) for column in (0, 1)]
     return "\n".join(
@@ -57,9 +59,37 @@ def check_config(
         return _report(problems, write)
     write(f"{explain(loaded.settings, loaded.sources)}\n")
     write(f"The model's limits: {model_limits(loaded.settings).words()}.\n")
+    if loaded.settings.agents or loaded.settings.routes:
+        write(f"{who_answers(loaded.settings)}\n")
     read_from = one_line(str(loaded.file)) if loaded.file else "no file"
     write(f"The configuration is valid ({read_from}).\n")
     return VALID
+
+
+def who_answers(settings: Settings) -> str:
+    """One line for each route, in order, for the rest, and for each assistant that answers nowhere."""
+    lines = [
+        f"{_chats(route)}: {route.agent}"
+        + (f" (or {', '.join(route.also)}, by /agent)" if route.also else "")
+        for route in settings.routes
+    ]
+    if not any(_matches_all(route) for route in settings.routes):
+        lines.append(f"{'everywhere else' if lines else 'everywhere'}: {DEFAULT_AGENT}")
+    reached = {name for route in settings.routes for name in (route.agent, *route.also)}
+    idle = [name for name in settings.agents if name not in reached]
+    lines += [f"nowhere, as no route names it: {name}" for name in idle]
+    return "\n".join(
+        ["Who answers where, the first line that matches:", *(one_line(f"  {line}") for line in lines)]
+    )
+
+
+def _chats(route: RouteSettings) -> str:
+    given = {key: getattr(route, key) for key in CRITERIA if getattr(route, key) is not None}
+    return ", ".join(f"{key} {value}" for key, value in given.items()) or "everywhere"
+
+
+def _matches_all(route: RouteSettings) -> bool:
+    return all(getattr(route, key) is None for key in CRITERIA)
 
 
 def _report(problems: Sequence[Problem], write: Callable[[str], object]) -> int:
@@ -70,10 +100,28 @@ def _report(problems: Sequence[Problem], write: Callable[[str], object]) -> int:
     return INVALID
 
 
+def _of_repeated(settings: Settings) -> list[str]:
+    """The paths of the settings of the tables that repeat; without those that are not set."""
+    tables = [(f"agents.{name}", profile) for name, profile in settings.agents.items()]
+    tables += [(f"routes.{number}", route) for number, route in enumerate(settings.routes, start=1)]
+    return [
+        f"{path}.{key}"
+        for path, table in tables
+        for key in type(table).model_fields
+        if key in table.model_fields_set
+    ]
+
+
 def _value(settings: Settings, name: str) -> object:
     value: object = settings
     for part in name.split("."):
-        value = getattr(value, part)
+        match value:
+            case Mapping():
+                value = value[part]
+            case tuple():
+                value = value[int(part) - 1]
+            case _:
+                value = getattr(value, part)
     return value
 
 

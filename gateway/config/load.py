@@ -14,7 +14,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from gateway.config.catalog import SETTINGS, SettingInfo, toml_value
+from gateway.config.agent_rules import agent_problems
+from gateway.config.catalog import REPEATED, SETTINGS, SettingInfo, find_setting, toml_value
 from gateway.config.environment import config_file
 from gateway.config.file_checks import cross_problems, mcp_problems, secret_problems
 from gateway.config.problems import ConfigurationProblems, Problem, Source
@@ -32,7 +33,7 @@ class Loaded:
 
     settings: Settings
     sources: Mapping[str, Source]
-    """By dotted path, for every setting."""
+    """By dotted path: for every setting of a single table, and for those of repeated ones that are given."""
     file: Path | None
     """The file that was read, if any."""
 
@@ -64,12 +65,13 @@ def load_with_sources(
         *layers.problems,
         *problems,
         *cross_problems(settings, bad, layers.source_of),
+        *agent_problems(settings, bad, layers.source_of),
         *(secret_problems(settings, layers.source_of) if secrets else ()),
         *(mcp_problems(settings, layers.source_of) if secrets else ()),
     ]
     if problems:
         raise ConfigurationProblems(problems)
-    sources = {name: layers.source_of(name) for name in SETTINGS}
+    sources = {name: layers.source_of(name) for name in (*SETTINGS, *layers.values)}
     return Loaded(settings=settings, sources=sources, file=file)
 
 
@@ -82,20 +84,22 @@ def _validate(layers: Layers, context: SecretContext) -> tuple[Settings, frozens
     problems = []
     bad = set()
     for detail in details:
-        setting, label = _locate(detail["loc"])
+        setting, label = _locate(detail["loc"], layers)
         bad.add(setting.path)
         problems.append(_explain_detail(setting, label, detail, layers.values[setting.path]))
     settings = Settings.model_validate(layers.nested(without=frozenset(bad)), context=context)
     return settings, frozenset(bad), problems
 
 
-def _locate(location: tuple[int | str, ...]) -> tuple[SettingInfo, str]:
+def _locate(location: tuple[int | str, ...], layers: Layers) -> tuple[SettingInfo, str]:
     """The setting of an error, and its path with the position in a list."""
-    name = ""
-    for index, part in enumerate(location):
-        name = f"{name}.{part}".lstrip(".")
-        if name in SETTINGS:
-            return SETTINGS[name], name + "".join(f"[{rest}]" for rest in location[index + 1 :])
+    first, *rest = location
+    if first in REPEATED and rest and isinstance(rest[0], int):
+        location = (first, layers.array_numbers(str(first))[rest[0]], *rest[1:])
+    for end in range(1, len(location) + 1):
+        setting = find_setting(tuple(str(part) for part in location[:end]))
+        if setting is not None:
+            return setting, setting.path + "".join(f"[{part}]" for part in location[end:])
     raise LookupError("the error is about no setting")  # unknown keys and sections end in Layers.place
 
 

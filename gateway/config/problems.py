@@ -21,16 +21,18 @@ class Source:
     kind: SourceKind
     name: str = ""
     """The file, the environment variable or the option; empty for a default."""
+    line: int = 0
+    """The line of the file, from 1; 0 if it is unknown."""
 
     def label(self) -> str:
         """Text for a column: `default`, `file parlour.toml`, `environment PARLOUR__BOT__NAME`."""
         return f"{self.kind} {self.name}".rstrip()
 
     def phrase(self) -> str:
-        """Text for a sentence: `in parlour.toml`, `in the environment variable …`, `in the option --set`."""
+        """Text for a sentence: `in parlour.toml, line 3`, `in the option --set`."""
         match self.kind:
             case "file":
-                return f"in {self.name}"
+                return f"in {self.name}, line {self.line}" if self.line else f"in {self.name}"
             case "environment":
                 return f"in the environment variable {self.name}"
             case "command line":

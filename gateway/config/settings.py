@@ -6,12 +6,14 @@ Not here: the channels' settings (`channels`), the sources of values (`sources`)
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from gateway.config.agent import AgentSettings, BudgetSettings, LimitsSettings, ToolsSettings
+from gateway.config.agents import AgentProfile, RouteSettings
 from gateway.config.channels import WEB_TOKEN_FILE, ChannelsSettings
 from gateway.config.secrets import SecretRef
 from gateway.config.section import PathSetting, Section, setting
@@ -240,6 +242,10 @@ class Settings(Section):
     budget: BudgetSettings = BudgetSettings()
     storage: StorageSettings = StorageSettings()
     log: LogSettings = LogSettings()
+    agents: Mapping[str, AgentProfile] = {}
+    """The further assistants, by name."""
+    routes: tuple[RouteSettings, ...] = Field(default=(), strict=False)
+    """Which assistant answers where, in order."""
 
     @property
     def local_model_path(self) -> Path:
@@ -273,5 +279,6 @@ class Settings(Section):
             "voice.api_key": self.voice.api_key,
             "server.metrics_token": self.server.metrics_token,
         }
-        found = {**keys, **self.channels.secret_refs()}
+        agents = {f"agents.{name}.api_key": profile.api_key for name, profile in self.agents.items()}
+        found = {**keys, **agents, **self.channels.secret_refs()}
         return {path: reference for path, reference in found.items() if reference is not None}

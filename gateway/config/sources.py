@@ -8,12 +8,20 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
-from gateway.config.catalog import SECTIONS, SETTINGS, dotted, remedy_for_unknown
+from gateway.config.catalog import (
+    REPEATED,
+    REPEATED_DEPTH,
+    dotted,
+    find_setting,
+    is_section,
+    remedy_for_unknown,
+)
 from gateway.config.problems import Problem, Source
+from gateway.config.toml_lines import key_lines
 from pipeline.domain.frozen import dataclass
 
 PREFIX = "PARLOUR__"
@@ -21,6 +29,9 @@ OPTION = "--set"
 
 _POSITION = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 _NAME = re.compile(r"[A-Za-z_]+")
+_REPEATED_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_ARRAYS = (("routes",),)
+"""The arrays of tables."""
 _TEXT_KINDS = frozenset({"text", "choice", "path", "secret"})
 
 
@@ -38,6 +49,8 @@ class Layers:
 
     values: dict[str, GivenValue] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
+    lines: Mapping[tuple[str, ...], int] = field(default_factory=dict)
+    """The lines of the file's tables and keys."""
 
     def add_file(self, path: Path) -> None:
         """Read the TOML file at `path`; its errors become problems."""
@@ -59,6 +72,7 @@ class Layers:
             # The parser passes on Python's refusal to convert thousands of digits.
             self._file_problem(path, "holds a number with too many digits", "shorten the number")
         else:
+            self.lines = key_lines(text)
             self.place((), table, Source(kind="file", name=str(path)))
 
     def add_environment(self, environ: Mapping[str, str]) -> None:
@@ -67,15 +81,15 @@ class Layers:
             if name.startswith(PREFIX):
                 path = tuple(name.removeprefix(PREFIX).lower().split("__"))
                 source = Source(kind="environment", name=name)
-                self.place(path, _parse_value(dotted(path), environ[name]), source)
+                self.place(path, _parse_value(path, environ[name]), source)
 
     def add_overrides(self, overrides: Sequence[str]) -> None:
         """Overlay `section.key=value` texts; the last one for a setting wins."""
         for number, override in enumerate(overrides, start=1):
             name, equals, text = override.partition("=")
             path = tuple(name.strip().split("."))
-            if equals and all(_NAME.fullmatch(part) for part in path):
-                self.place(path, _parse_value(dotted(path), text), Source(kind="command line", name=OPTION))
+            if equals and _may_be_shown(path):
+                self.place(path, _parse_value(path, text), Source(kind="command line", name=OPTION))
             else:
                 # The text is not repeated: it may be a secret without its setting's name.
                 self.problems.append(
@@ -89,17 +103,26 @@ class Layers:
     def place(self, path: tuple[str, ...], value: Any, source: Source) -> None:
         """Store `value` at `path`; a table of a known section is split into its settings."""
         name = dotted(path)
-        if name in SETTINGS:
+        if source.kind == "file":
+            source = replace(source, line=self.lines.get(path, source.line))
+        if find_setting(path) is not None:
             self.values[name] = GivenValue(value=value, source=source)
-        elif name not in SECTIONS:
+        elif not is_section(path):
             what = f"names no setting ({source.phrase()})"
             self.problems.append(Problem(path=name, what=what, fix=remedy_for_unknown(path)))
-        elif isinstance(value, dict):
+        elif path in _ARRAYS and isinstance(value, list):
+            for number, item in enumerate(value, start=1):
+                self.place((*path, str(number)), item, source)
+        elif isinstance(value, dict) and (value or not _is_repeated_table(path)):
             for key, item in value.items():
                 self.place((*path, key), item, source)
+        elif isinstance(value, dict):
+            what = f"is an empty table ({source.phrase()})"
+            self.problems.append(Problem(path=name, what=what, fix="give it a setting, or remove it"))
         else:
             what = f"is a section, but a single value was given ({source.phrase()})"
-            self.problems.append(Problem(path=name, what=what, fix=f"write the table [{name}]"))
+            table = f"[[{name}]]" if path in _ARRAYS else f"[{name}]"
+            self.problems.append(Problem(path=name, what=what, fix=f"write the table {table}"))
 
     def nested(self, without: frozenset[str] = frozenset()) -> dict[str, Any]:
         """The values as nested tables, without the settings in `without`."""
@@ -112,7 +135,14 @@ class Layers:
             for section in sections:
                 table = table.setdefault(section, {})
             table[key] = given.value
+        for (name,) in _ARRAYS:
+            if name in root:
+                root[name] = [table for _, table in sorted(root[name].items(), key=lambda one: int(one[0]))]
         return root
+
+    def array_numbers(self, name: str) -> list[str]:
+        """The numbers of the tables of the array `name` that have a value, in order."""
+        return sorted({path.split(".")[1] for path in self.values if path.startswith(f"{name}.")}, key=int)
 
     def source_of(self, name: str) -> Source:
         """The source of the effective value of the setting `name`."""
@@ -122,7 +152,17 @@ class Layers:
         self.problems.append(Problem(path=str(path), what=what, fix=fix))
 
 
-def _parse_value(name: str, text: str) -> Any:
+def _may_be_shown(path: tuple[str, ...]) -> bool:
+    """Whether `path` has the form of a setting's path, and not that of a secret without its setting."""
+    form = _REPEATED_NAME if path[0] in REPEATED else _NAME
+    return all(form.fullmatch(part) for part in path)
+
+
+def _is_repeated_table(path: tuple[str, ...]) -> bool:
+    return len(path) == REPEATED_DEPTH - 1 and path[0] in REPEATED
+
+
+def _parse_value(path: tuple[str, ...], text: str) -> Any:
     """`text` as a TOML value, else unchanged.
 
     A text setting takes `text` unchanged unless it is a quoted TOML string, so that a name like 1984 needs
@@ -135,7 +175,8 @@ def _parse_value(name: str, text: str) -> Any:
     if document.keys() != {"value"}:
         return text
     value = document["value"]
-    holds_text = name in SETTINGS and SETTINGS[name].kind in _TEXT_KINDS
+    setting = find_setting(path)
+    holds_text = setting is not None and setting.kind in _TEXT_KINDS
     return text if holds_text and not isinstance(value, str) else value
 
 

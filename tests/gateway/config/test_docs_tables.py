@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway.config import Settings, load, load_with_sources
-from gateway.config.catalog import SETTINGS, dotted
+from gateway.config.catalog import REPEATED, SETTINGS, dotted
 from gateway.config.docs_tables import BEGIN, END, EXAMPLE, PAGE, example, main, page, tables
 from tests.gateway.config.support import SECRETS, write_config
 
@@ -24,7 +24,8 @@ def test_the_pages_tables_are_what_the_code_makes() -> None:
     text = (ROOT / PAGE).read_text(encoding="utf-8")
 
     assert page(text) == text, "run: python -m gateway.config.docs_tables"
-    assert all(f"| `{name}` |" in text for name in SETTINGS)
+    repeated = [setting.path for table in REPEATED.values() for setting in table.settings.values()]
+    assert all(f"| `{name}` |" in text for name in (*SETTINGS, *repeated))
 
 
 def test_the_example_file_is_what_the_code_makes() -> None:
@@ -54,6 +55,20 @@ def test_every_setting_occurs_in_the_example_file() -> None:
     defaults = _names(tomllib.loads(_COMMENTED.sub(r"\1", example())))
 
     assert shown | defaults == set(SETTINGS)
+
+
+def test_the_shown_tables_that_repeat_are_accepted(tmp_path: Path) -> None:
+    lines = [line.removeprefix("#   ") for line in example().split("\n") if line.startswith("#   ")]
+    text = "\n".join(lines).replace("[agents.NAME]", "[agents.research]")
+    path = write_config(tmp_path, text.replace('agent = "default"', 'agent = "research"'))
+
+    loaded = load_with_sources(path, {"SUPPORT_OPENAI_API_KEY": "lion"}, [])
+
+    shown = {f"agents.research.{key}" for key in REPEATED["agents"].settings}
+    shown |= {f"routes.1.{key}" for key in REPEATED["routes"].settings}
+    assert {name for name, source in loaded.sources.items() if source.kind == "file"} == shown
+    assert loaded.settings.agents["research"].tools == ("notes", "schedule")
+    assert loaded.settings.routes[0].kind == "private"
 
 
 def test_the_shown_values_are_accepted_where_they_make_sense_together(tmp_path: Path) -> None:

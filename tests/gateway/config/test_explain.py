@@ -93,7 +93,7 @@ def test_a_bad_file_of_mcp_servers_is_one_line_that_names_file_and_key(tmp_path:
         assert check_config(path, {}, [], written.append, labels=LABELS) == 2
     (line, count) = written
     assert line.startswith(f"tools.mcp_file: {servers}: mcpServers.tracker: write either command")
-    assert f"(referred to in {path})" in line
+    assert f"(referred to in {path}, line 2)" in line
     assert count == "The configuration has 1 problem.\n"
     assert check_config(path, {}, ["tools.enabled=false"], written.append, labels=LABELS) == 0
 

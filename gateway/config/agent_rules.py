@@ -1,0 +1,88 @@
+"""Find the problems across the tables [agents.NAME] and [[routes]], at the line of each."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Collection, Iterator
+
+from gateway.config.agent_settings import agent_settings
+from gateway.config.agents import DEFAULT_AGENT, RouteSettings
+from gateway.config.problems import Problem, Source
+from gateway.config.settings import Settings
+from pipeline.domain.errors import ConfigurationError
+from pipeline.llm.backends import resolve_backend
+
+SourceOf = Callable[[str], Source]
+
+CHANNELS = ("telegram", "slack", "discord", "web", "console")
+CRITERIA = ("channel", "account", "room", "person", "kind")
+"""The keys of a route that choose messages."""
+
+
+def agent_problems(settings: Settings, bad: Collection[str], source_of: SourceOf) -> list[Problem]:
+    """The problems. A table with a bad value is not compared with others."""
+    faulty = {path.split(".")[1] for path in bad if path.startswith("agents.")}
+    found = [*_profiles(settings, faulty, source_of)]
+    if not any(path.startswith("routes.") for path in bad):
+        found += _routes(settings, faulty, source_of)
+    return found
+
+
+def _profiles(settings: Settings, faulty: Collection[str], source_of: SourceOf) -> Iterator[Problem]:
+    for name, profile in settings.agents.items():
+        table = f"agents.{name}"
+        if name == DEFAULT_AGENT:
+            where = _where(table, source_of, *type(profile).model_fields)
+            what = f"is the name of the assistant that [bot], [llm] and [agent] describe{where}"
+            yield Problem(path=table, what=what, fix="choose another name")
+        if name in faulty:
+            continue
+        llm = agent_settings(settings, name).llm
+        for key in ("api_base", "api_key"):
+            if llm.model == "local" and getattr(profile, key) is not None:
+                what = f'has no effect, as its model is "local"{_where(table, source_of, key)}'
+                yield Problem(path=f"{table}.{key}", what=what, fix="remove it or name another model")
+        try:
+            resolve_backend(llm.model, llm.api_base)
+        except ConfigurationError:
+            what = f"is not set, but its model names no provider{_where(table, source_of, 'model')}"
+            yield Problem(path=f"{table}.api_base", what=what, fix="write the address of the endpoint")
+
+
+def _routes(settings: Settings, faulty: Collection[str], source_of: SourceOf) -> Iterator[Problem]:
+    known = (DEFAULT_AGENT, *settings.agents)
+    for number, route in enumerate(settings.routes, start=1):
+        table = f"routes.{number}"
+        for key, names in (("agent", (route.agent,)), ("also", route.also)):
+            for name in names:
+                if name not in known and name not in faulty:
+                    what = f"there is no assistant {name!r}{_where(table, source_of, key)}"
+                    yield Problem(path=f"{table}.{key}", what=what, fix=_nearest(name, known))
+        if route.channel is not None and route.channel not in CHANNELS:
+            what = f"there is no channel {route.channel!r}{_where(table, source_of, 'channel')}"
+            yield Problem(path=f"{table}.channel", what=what, fix=_nearest(route.channel, CHANNELS))
+        earlier = _covering(settings.routes[: number - 1], route)
+        if earlier:
+            where = _where(table, source_of, *CRITERIA, "agent", "also")
+            what = f"is never used{where}: routes.{earlier} comes first and matches all of it"
+            yield Problem(path=table, what=what, fix="put it before that one, or remove it")
+
+
+def _covering(earlier: tuple[RouteSettings, ...], route: RouteSettings) -> int:
+    """The number of the first earlier route that matches whatever `route` matches; 0 for none."""
+    for number, other in enumerate(earlier, start=1):
+        if all(getattr(other, key) in (None, getattr(route, key)) for key in CRITERIA):
+            return number
+    return 0
+
+
+def _nearest(name: str, known: Collection[str]) -> str:
+    close = difflib.get_close_matches(name[:80], known, n=1)
+    return f'did you mean "{close[0]}"?' if close else f"there are: {', '.join(known)}"
+
+
+def _where(table: str, source_of: SourceOf, *keys: str) -> str:
+    """The place of the first of the table's keys that is given."""
+    sources = [source_of(f"{table}.{key}") for key in keys]
+    given = [source for source in sources if source.kind != "default"]
+    return f" ({given[0].phrase()})" if given else ""
