@@ -86,7 +86,9 @@ class Pipeline:
         settings: PipelineSettings,
         clock: Clock,
         services: PipelineServices | None = None,
+        agent: str = "",
     ) -> None:
+        """`agent` is the name of the agent, empty for the default one."""
         self._executor = Executor(
             graph, clock=clock, decider=LlmDecider(), phase=between_tasks, phase_key=TASKS, details=False
         )
@@ -95,6 +97,7 @@ class Pipeline:
         self._settings = settings
         self._clock = clock
         self._services = services or PipelineServices()
+        self._agent = agent
         self._notified: set[str] = set()
         """Sessions that were notified of the cheaper model."""
 
@@ -173,6 +176,7 @@ class Pipeline:
             journal=journal,
             clock=self._clock,
             redactor=self._services.redactor,
+            agent=self._agent,
             links=AnswerLinks(self._services.inert_links, self._settings.link_hosts),
         )
 

@@ -64,6 +64,8 @@ class Turn:
     clock: Clock
     redactor: Redactor
     links: AnswerLinks
+    agent: str = ""
+    """The agent that answers; empty for the default one."""
     preface: str = ""
     """A line for the person above the answer, streamed with its first words."""
     written: UserWords | None = None
@@ -94,6 +96,7 @@ class Turn:
             author=message.author,
             private=message.private,
             mode=self.journal.mode,
+            agent=self.agent,
             send=self.send,
             waiting=self.waiting,
             delegating=self.delegating,

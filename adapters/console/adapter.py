@@ -249,7 +249,8 @@ class ConsoleAdapter:
                 thread=THREAD,
                 author=OPERATOR,
                 received_at=now,
-                name=command,
+                name=command.name,
+                argument=command.argument,
             )
         else:
             item = InboundMessage(

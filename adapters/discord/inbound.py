@@ -22,6 +22,7 @@ from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
     COMMAND_NAMES,
+    MAX_ARGUMENT_CHARS,
     ApprovalReply,
     Author,
     Inbound,
@@ -138,7 +139,8 @@ def _from_words(
             thread=thread,
             author=author,
             received_at=context.now,
-            name=command,
+            name=command.name,
+            argument=command.argument,
             private=private,
             reply_handle=_reply_handle(payload, private=private),
         )
@@ -184,6 +186,13 @@ def _deleted(payload: Mapping[str, Any], context: Context) -> Withdrawal | None:
     )
 
 
+def _argument(data: Mapping[str, Any]) -> str:
+    """The words that a person wrote behind a slash command."""
+    return next(
+        (text(option.get("value"), most=MAX_ARGUMENT_CHARS) for option in mappings(data.get("options"))), ""
+    )
+
+
 def _interaction(payload: Mapping[str, Any], context: Context) -> Inbound | None:
     native_id, channel = snowflake(payload.get("id")), snowflake(payload.get("channel_id"))
     author = _person(mapping(payload.get("member")).get("user") or payload.get("user"))
@@ -205,6 +214,7 @@ def _interaction(payload: Mapping[str, Any], context: Context) -> Inbound | None
                 author=author,
                 received_at=context.now,
                 name=command,
+                argument=_argument(data),
                 private=private,
             )
     answer = read_answer(pressed) if isinstance(pressed, str) else None

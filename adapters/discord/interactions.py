@@ -24,15 +24,17 @@ from pipeline.domain.messages import ApprovalReply, CommandName, SessionCommand
 
 _log = logging.getLogger(__name__)
 
+_AGENT_NAME = {"type": 3, "name": "name", "description": "The agent to choose", "required": False}
 # In servers that invited the bot, and in its direct chats.
 SLASH_COMMANDS: tuple[Mapping[str, Any], ...] = tuple(
-    {"type": 1, "name": name, "description": description, "contexts": [0, 1], "integration_types": [0]}
-    for name, description in (
-        ("stop", "Stop the answer that is being written"),
-        ("new", "Begin a new conversation"),
-        ("otr", "Begin one of which nothing is kept, or end it"),
-        ("voice", "Read answers aloud, or stop that"),
-        ("help", "What this bot can do"),
+    {"type": 1, "name": name, "contexts": [0, 1], "integration_types": [0], **more}
+    for name, more in (
+        ("stop", {"description": "Stop the answer that is being written"}),
+        ("new", {"description": "Begin a new conversation"}),
+        ("otr", {"description": "Begin one of which nothing is kept, or end it"}),
+        ("voice", {"description": "Read answers aloud, or stop that"}),
+        ("agent", {"description": "Show the agents here, or choose one", "options": [_AGENT_NAME]}),
+        ("help", {"description": "What this bot can do"}),
     )
 )
 _SAID: Mapping[CommandName, str] = {
@@ -41,6 +43,7 @@ _SAID: Mapping[CommandName, str] = {
     "otr": "Changing whether this is kept.",
     "voice": "Changing voice replies.",
     "help": "The help comes into this chat.",
+    "agent": "The answer comes into this chat.",
 }
 _PUT_OFF_S = 2.0
 """Two of Discord's three seconds; one is for the network."""

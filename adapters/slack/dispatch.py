@@ -39,11 +39,12 @@ _COMMAND_WORDS = {
     "otr": "Whether this is kept changes.",
     "voice": "Voice replies change.",
     "help": "Here is what I can do.",
+    "agent": "Here are the agents.",
 }
 USAGE = (
-    "Write `stop`, `new`, `otr`, `voice` or `help` after the command, in our direct chat. In a channel every "
-    "thread is a separate conversation: mention me in it with /stop, /new, /otr, /voice or /help, or press "
-    "Stop."
+    "Write `stop`, `new`, `otr`, `voice`, `agent` or `help` after the command, in our direct chat. In a "
+    "channel every thread is a separate conversation: mention me in it with /stop, /new, /otr, /voice, "
+    "/agent or /help, or press Stop."
 )
 
 

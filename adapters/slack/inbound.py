@@ -40,6 +40,8 @@ _FOR_READERS = ("", None, "file_share", "thread_broadcast", "me_message")
 """Subtypes of messages written by people."""
 _SLACKBOT = "USLACKBOT"
 _MOST_SHARED = 10
+_MAX_SLASH_CHARS = 150
+"""Of the text behind the app's slash command."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +115,8 @@ def parse_slash(payload: Mapping[str, Any], bot: Bot, account: str, *, now: floa
     of a channel a command was typed, so there it is ambiguous."""
     chat, user = ident(payload.get("channel_id")), ident(payload.get("user_id"))
     native_id = trigger(payload.get("trigger_id"))
-    name = parse_command(f"/{text(payload.get('text'), most=40).strip().removeprefix('/')}")
-    if name is None or not (user and native_id and _is_direct(chat)) or user == bot.user:
+    command = parse_command(f"/{text(payload.get('text'), most=_MAX_SLASH_CHARS).strip().removeprefix('/')}")
+    if command is None or not (user and native_id and _is_direct(chat)) or user == bot.user:
         return None
     return SessionCommand(
         message_id=derived_message_id(CHANNEL, account, native_id),
@@ -122,7 +124,8 @@ def parse_slash(payload: Mapping[str, Any], bot: Bot, account: str, *, now: floa
         thread=ThreadKey(channel=CHANNEL, account=account, chat=chat),
         author=Author(id=user, name=text(payload.get("user_name"), most=80)),
         received_at=now,
-        name=name,
+        name=command.name,
+        argument=command.argument,
     )
 
 
@@ -193,7 +196,7 @@ def _message(event: Mapping[str, Any], bot: Bot, account: str, *, edited: str = 
     content = forwarded or voice is not None or bool(attachments)
     command = parse_command(said) if addressed and not content and "@" not in said else None
     if command is not None:
-        return SessionCommand(name=command, **common)
+        return SessionCommand(name=command.name, argument=command.argument, **common)
     return InboundMessage(
         text=said,
         voice=voice,

@@ -42,6 +42,7 @@ _COMMANDS = (
     {"command": "new", "description": "Begin a new conversation"},
     {"command": "otr", "description": "Begin one of which nothing is kept, or end it"},
     {"command": "voice", "description": "Read answers aloud, or stop that"},
+    {"command": "agent", "description": "Show the agents here, or choose one"},
     {"command": "help", "description": "What this bot can do"},
 )
 _SILENCE_S = 120.0

@@ -20,9 +20,9 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
     ApprovalReply,
     Author,
-    CommandName,
     Inbound,
     InboundMessage,
+    ParsedCommand,
     SessionCommand,
     parse_command,
 )
@@ -105,7 +105,8 @@ def _message(
             thread=origin.thread,
             author=origin.author,
             received_at=context.received_at,
-            name=command,
+            name=command.name,
+            argument=command.argument,
             private=origin.private,
             reply_handle=origin.reply_handle,
         )
@@ -233,10 +234,10 @@ def _author(sender: Mapping[str, Any], sender_chat: Mapping[str, Any], chat_id: 
     return Author(id=str(number), name=name)
 
 
-def _command(words: str) -> CommandName | None:
+def _command(words: str) -> ParsedCommand | None:
     # The first message to a bot is /start, with or without the parameter of a link.
     if words.strip().lower().split(" ", 1)[0] == "/start":
-        return "help"
+        return ParsedCommand(name="help")
     return parse_command(words)
 
 

@@ -45,15 +45,16 @@ def to_inbound(chat: str, frame: TextMessage | Command | Approval, *, received_a
             interaction_id=frame.interaction,
             choice=frame.choice,
         )
-    name = frame.name if isinstance(frame, Command) else parse_command(frame.text)
-    if name is not None:
+    command = frame if isinstance(frame, Command) else parse_command(frame.text)
+    if command is not None:
         return SessionCommand(
             message_id=message_id,
             native_id=native_id,
             thread=thread_of(chat),
             author=OWNER,
             received_at=received_at,
-            name=name,
+            name=command.name,
+            argument=command.argument,
         )
     return InboundMessage(
         message_id=message_id,

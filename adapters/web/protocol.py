@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
 from pipeline.domain.frozen import dataclass
-from pipeline.domain.messages import COMMAND_NAMES, CommandName
+from pipeline.domain.messages import COMMAND_NAMES, MAX_ARGUMENT_CHARS, CommandName
 
 PROTOCOL_VERSION: Final = 1
 CLOSE_CODES: Final[Mapping[str, int]] = {
@@ -80,10 +80,11 @@ class VoiceAnnouncement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A pressed button: stop, new, help, voice or otr."""
+    """A pressed button or a typed command: stop, new, help, voice, otr or agent."""
 
     client_id: str
     name: CommandName
+    argument: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +223,9 @@ def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientF
         case "voice":
             return _voice(fields, limits)
         case "command":
-            return Command(client_id=_client_id(fields), name=_command_name(fields))
+            return Command(
+                client_id=_client_id(fields), name=_command_name(fields), argument=_argument(fields)
+            )
         case "approval":
             return Approval(
                 client_id=_client_id(fields),
@@ -317,6 +320,12 @@ def _command_name(fields: Mapping[str, Any]) -> CommandName:
         if name == given:
             return name
     raise _Refused("bad_frame", f"name: expected one of {', '.join(COMMAND_NAMES)}")
+
+
+def _argument(fields: Mapping[str, Any]) -> str:
+    if "argument" not in fields:
+        return ""
+    return _string(fields, "argument", max_chars=MAX_ARGUMENT_CHARS, may_be_empty=True).strip()
 
 
 def _client_id(fields: Mapping[str, Any]) -> str:

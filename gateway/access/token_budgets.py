@@ -8,7 +8,7 @@ number of messages per person (`sender_rate_limit`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 
 from gateway.config.agent import BudgetSettings
@@ -49,14 +49,17 @@ class DailyBudgets:
         usage: UsageBook,
         clock: Clock,
         settings: BudgetSettings,
+        agents: Mapping[str, int] | None = None,
         on_spent: Callable[[str, int, float], None] = lambda _channel, _tokens, _cost: None,
     ) -> None:
-        """`on_spent` is called with the channel, tokens and dollars of each call, also without limits."""
+        """`agents` gives the tokens a day of each agent that has a limit. `on_spent` is called with the
+        channel, tokens and dollars of each call, also without limits."""
         self._on_spent = on_spent
         self._usage = usage
         self._clock = clock
         self._settings = settings
-        self._bounded = bool(
+        self._agents = agents or {}
+        self._bounded = bool(self._agents) or bool(
             settings.person_tokens or settings.chat_tokens or settings.tokens or settings.cost
         )
         self._day = ""
@@ -95,7 +98,10 @@ class DailyBudgets:
     def _limits(self, scope: TurnScope) -> tuple[_Limit, ...]:
         settings, thread = self._settings, scope.thread
         account = f"{thread.channel}:{thread.account}"
+        own = self._agents.get(scope.agent, 0)
+        agent = (_Limit(scope=f"agent:{scope.agent}", whose="This agent's", tokens=own),) if own else ()
         return (
+            *agent,
             _Limit(
                 # The person, in a room too, where `scope.owner` is the room.
                 scope=f"{account}:user:{scope.author.id}",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 from adapters.channel import PostingChannel
@@ -11,10 +10,11 @@ from adapters.web.attempts import WrongTokens
 from gateway.access.policy import AccessPolicy
 from gateway.access.sender_rate_limit import RateLimit
 from gateway.access.token_budgets import DailyBudgets
+from gateway.agents.agent_book import AgentBook
+from gateway.app.agents import build_agents
 from gateway.app.components import Extras, Foundation, build_components
 from gateway.app.lifecycle import Gateway, Parts
-from gateway.app.llm import build_cheaper
-from gateway.app.tools import Tooling, build_tooling
+from gateway.app.tools import SharedTools, build_shared_tools
 from gateway.app.voice import (
     Voice,
     build_transcriber,
@@ -24,7 +24,7 @@ from gateway.app.voice import (
 )
 from gateway.channels.registry import key_of
 from gateway.channels.token_lease import TokenLease, lock_folder
-from gateway.config import Secrets, Settings, environment
+from gateway.config import DEFAULT_AGENT, Secrets, Settings, agent_settings, environment
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
 from gateway.delivery.unanswered_questions import UnansweredQuestions
@@ -43,8 +43,6 @@ from gateway.turns.turn_hooks import TurnHooks
 from gateway.turns.worker import Worker
 from pipeline.domain.ids import AccountKey
 from pipeline.llm.local_process import ChildSettings
-from pipeline.service import Pipeline
-from pipeline.topologies import conversation_graph
 from voice.streaming.vad_client import VadClient
 from voice.transcriber import Transcriber
 from voice.transcription.voice_note import VoiceIntake
@@ -76,12 +74,13 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
         worker.wake(thread)
 
     access = _access(base)
-    tooling = _tooling(base, wake, access)
+    tools = _shared_tools(base, wake, access)
     rooms = _rooms(base)
-    pipeline = _pipeline(base, tooling, _voice_notes(base, transcriber, forgetful), rooms)
+    agents = build_agents(base, tools, _voice_notes(base, transcriber, forgetful), rooms)
     expiries = _expiries(base, wake, access)
-    worker = _worker(base, coordinator, _turns(base, pipeline, delivery, expiries), tooling)
-    inbox = _inbox(base, access, worker, delivery, tooling, rooms)
+    turns = _turns(base, agents.book, delivery, expiries)
+    worker = _worker(base, coordinator, turns, tools, agents.book)
+    inbox = _inbox(base, access, worker, delivery, tools, rooms)
     voice = _voice(base, transcriber, inbox)
     base.page.attach_voice(
         voice.live if settings.voice.live.enabled else None, base.reader, base.store.voices
@@ -97,9 +96,10 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             coordinator=coordinator,
             delivery=delivery,
             addresses=base.addresses,
-            llm=base.llm,
+            models=base.models,
             voice=voice,
-            tooling=tooling,
+            tools=tools,
+            agents=agents,
             expiries=expiries,
             clock=base.clock,
             sweep_media=partial(base.page.sweep_media, base.store),
@@ -120,22 +120,20 @@ def _access(base: Foundation) -> AccessPolicy:
     return AccessPolicy(book=base.store.pairings, clock=base.clock, rules={**rules, **base.extras.rules})
 
 
-def _tooling(base: Foundation, wake: Callable[[str], None], access: AccessPolicy) -> Tooling:
+def _shared_tools(base: Foundation, wake: Callable[[str], None], access: AccessPolicy) -> SharedTools:
     settings = base.settings
-    return build_tooling(
+    return build_shared_tools(
         settings,
         store=base.store,
         clock=base.clock,
-        llm=base.llm,
-        cheaper=build_cheaper(settings, base.clock),
         budgets=DailyBudgets(
             usage=base.store.usage,
             clock=base.clock,
             settings=settings.budget,
+            agents={name: profile.tokens for name, profile in settings.agents.items() if profile.tokens},
             on_spent=base.telemetry.model_called,
         ),
         redactor=base.redactor,
-        limits=base.limits,
         wake=wake,
         access=access,
         spawn=base.tasks.background.spawn,
@@ -152,23 +150,13 @@ def _rooms(base: Foundation) -> Rooms:
     return Rooms(channels=base.channels, rules={**rules, **others}, store=base.store, clock=base.clock)
 
 
-def _pipeline(
-    base: Foundation, tooling: Tooling, voice_notes: VoiceNoteTranscriber, rooms: Rooms
-) -> Pipeline:
-    return Pipeline(
-        graph=base.extras.graph or conversation_graph(),
-        llm=base.llm,
-        speech_to_text=voice_notes,
-        settings=base.limits,
-        clock=base.clock,
-        services=replace(tooling.surroundings, rooms=rooms),
-    )
-
-
 def _worker(
-    base: Foundation, coordinator: ProcessingCoordinator, turns: TurnRunner, tooling: Tooling
+    base: Foundation,
+    coordinator: ProcessingCoordinator,
+    turns: TurnRunner,
+    tools: SharedTools,
+    agents: AgentBook,
 ) -> Worker:
-    around = tooling.surroundings
     return Worker(
         store=base.store,
         coordinator=coordinator,
@@ -177,26 +165,23 @@ def _worker(
         supervisor=base.tasks.turns,
         summaries=Summaries(
             store=base.store,
-            llm=base.llm,
-            cheaper=around.cheaper,
-            budgets=around.budgets,
+            models=agents.models,
+            budgets=tools.budgets,
             clock=base.clock,
-            above=base.limits.summarise_above,
-            timeout_s=base.limits.llm_timeout_s,
             redactor=base.redactor,
         ),
-        titles=_titles(base, tooling),
-        withdraw=tooling.approvals.withdraw,
+        titles=_titles(base, tools, agents),
+        withdraw=tools.approvals.withdraw,
     )
 
 
-def _titles(base: Foundation, tooling: Tooling) -> Titles | None:
+def _titles(base: Foundation, tools: SharedTools, agents: AgentBook) -> Titles | None:
     if not base.settings.agent.titles:
         return None
     return Titles(
         store=base.store,
-        llm=base.llm,
-        budgets=tooling.surroundings.budgets,
+        models=agents.models,
+        budgets=tools.budgets,
         clock=base.clock,
         redactor=base.redactor,
         on_titled=base.page.show_recorded,
@@ -261,10 +246,10 @@ def _expiries(base: Foundation, wake: Callable[[str], None], access: AccessPolic
     )
 
 
-def _turns(base: Foundation, pipeline: Pipeline, delivery: Delivery, expiries: QuestionExpiry) -> TurnRunner:
+def _turns(base: Foundation, agents: AgentBook, delivery: Delivery, expiries: QuestionExpiry) -> TurnRunner:
     return TurnRunner(
         store=base.store,
-        pipeline=pipeline,
+        agents=agents,
         hooks=TurnHooks(
             sender_for=base.broadcaster.sender_for,
             observe=base.broadcaster.observe,
@@ -285,8 +270,9 @@ def _turns(base: Foundation, pipeline: Pipeline, delivery: Delivery, expiries: Q
 
 
 def _model_slots(settings: Settings) -> int:
-    """The number of concurrent turns: the embedded model's parallel slots, or 64 for a hosted model."""
-    return ChildSettings(model_path=settings.local_model_path).slots if settings.llm.model == "local" else 64
+    """The number of concurrent turns: the embedded model's parallel slots, or 64 with a hosted model."""
+    models = {agent_settings(settings, name).llm.model for name in (DEFAULT_AGENT, *settings.agents)}
+    return ChildSettings(model_path=settings.local_model_path).slots if models == {"local"} else 64
 
 
 def _inbox(
@@ -294,7 +280,7 @@ def _inbox(
     access: AccessPolicy,
     worker: Worker,
     delivery: Delivery,
-    tooling: Tooling,
+    tools: SharedTools,
     rooms: Rooms,
 ) -> Inbox:
     a_minute = base.settings.limits.messages_per_minute
@@ -309,7 +295,7 @@ def _inbox(
         posting=[key_of(channel) for channel in base.channels if isinstance(channel, PostingChannel)],
         say=delivery.say,
         quota=RateLimit(a_minute, base.clock) if a_minute else None,
-        waiting=tooling.approvals,
+        waiting=tools.approvals,
         on_unaddressed=rooms.note_unaddressed,
         redactor=base.redactor,
     )

@@ -8,7 +8,7 @@ from functools import partial
 
 from adapters.channel import Channel, Timeline
 from gateway.access.policy import AccessRule
-from gateway.app.llm import build_llm, pipeline_settings
+from gateway.app.llm import ModelClients
 from gateway.app.platforms import BuiltChannel, posting_channels
 from gateway.app.voice import build_speaker
 from gateway.app.web import Page, make_page, metrics_check, token_check
@@ -36,7 +36,6 @@ from pipeline.graph.definition.spec import GraphSpec
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.context import RunContext
-from pipeline.runtime.settings import PipelineSettings
 from pipeline.tools.tool import ToolGroup
 from voice.synthesis.synthesizer import SpeechSynthesizer
 from voice.transcriber import Transcriber
@@ -99,8 +98,7 @@ class Foundation:
     speaker: SpeechSynthesizer | None
     reader: AnswerReader | None
     replies: VoiceReplies
-    llm: LlmClient
-    limits: PipelineSettings
+    models: ModelClients
     redactor: Redactor
 
 
@@ -120,7 +118,6 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     queues = ChatQueues(clock, tasks.deliveries)
     speaker = extras.speaker or build_speaker(settings)
     reader = None if speaker is None else AnswerReader(speaker)
-    llm = extras.llm or build_llm(settings, clock)
     live = LiveReplies(
         store=store, queues=queues, clock=clock, supervisor=tasks.background, show_work=_show_work(settings)
     )
@@ -152,8 +149,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
             supervisor=tasks.deliveries,
             failpoints=failpoints,
         ),
-        llm=llm,
-        limits=pipeline_settings(settings, llm),
+        models=ModelClients(settings, clock, extras.llm),
         redactor=Redactor(secrets.known_values, clock=clock),
     )
 

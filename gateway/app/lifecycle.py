@@ -10,8 +10,9 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
 
-from gateway.app.llm import warm_up
-from gateway.app.tools import Tooling
+from gateway.app.agents import BuiltAgents
+from gateway.app.llm import ModelClients
+from gateway.app.tools import SharedTools
 from gateway.app.voice import Voice
 from gateway.channels.registry import ChannelRegistry, key_of
 from gateway.channels.supervisor import ChannelStatus, ChannelSupervisor, Lease, any_alive, channel_lines
@@ -28,7 +29,6 @@ from gateway.turns.worker import Worker
 from pipeline.domain.clock import Clock
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import AccountKey
-from pipeline.llm.client import LlmClient
 
 _log = logging.getLogger(__name__)
 
@@ -53,9 +53,10 @@ class Parts:
     coordinator: ProcessingCoordinator
     delivery: Delivery
     addresses: Addresses
-    llm: LlmClient
+    models: ModelClients
     voice: Voice
-    tooling: Tooling
+    tools: SharedTools
+    agents: BuiltAgents
     expiries: QuestionExpiry
     clock: Clock
     sweep_media: Callable[[], Awaitable[int]]
@@ -139,9 +140,9 @@ class Gateway:
         if waiting or unsent or orphans:
             left = {"messages": waiting, "replies": unsent, "orphaned_voice_notes": orphans}
             _log.info("taken up again", extra=left)
-        parts.background.spawn(parts.tooling.reminders.run(), name="reminders")
+        parts.background.spawn(parts.tools.reminders.run(), name="reminders")
         parts.background.spawn(parts.expiries.run(), name="expiring questions")
-        parts.background.spawn(warm_up(parts.llm, parts.tooling.offered()), name="model warm-up")
+        parts.background.spawn(parts.agents.warm_up(), name="model warm-up")
         parts.background.spawn(parts.voice.warm_up(), name="voice warm-up")
         parts.background.spawn(parts.health.watch(), name="store check")
         parts.background.spawn(parts.health.watch_for_damage(), name="store damage check")
@@ -158,7 +159,7 @@ class Gateway:
         await self._parts.voice.stop_listening()
         self._parts.inbox.close()
         left_s = max(0.0, drain_s - (clock.monotonic() - began))
-        finished = await self._parts.worker.drain(left_s, self._parts.tooling.approvals.unanswered)
+        finished = await self._parts.worker.drain(left_s, self._parts.tools.approvals.unanswered)
         try:
             async with asyncio.timeout(min(drain_s, _DELIVERY_S)):
                 await self._parts.deliveries.wait_idle()
@@ -179,8 +180,8 @@ class Gateway:
         await parts.background.close()
         if self.server is not None:
             await self.server.close()
-        await parts.tooling.close()
-        await parts.llm.close()
+        await parts.agents.close()
+        await parts.models.close()
         await parts.voice.close()
         await parts.store.close()
         parts.data.release()

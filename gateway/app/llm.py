@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Literal
 
-from gateway.config import Settings, machine_zone, model_limits
+from gateway.config import SecretRef, Settings, machine_zone, model_limits
 from pipeline.domain.chat import ChatMessage, ToolDefinition
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError
@@ -23,15 +23,46 @@ _WARM_UP_TEXT = "Hello"
 _WARM_UP_S = 120.0
 
 
-def build_llm(settings: Settings, clock: Clock) -> LlmClient:
-    """The configured model."""
-    return _client(settings, settings.llm.model, clock)
+class ModelClients:
+    """The clients of all agents' models. Two agents with the same model share one: a second process
+    of the embedded model would need its memory again."""
+
+    def __init__(self, settings: Settings, clock: Clock, default: LlmClient | None = None) -> None:
+        """`default` replaces the client of the model that `settings` name."""
+        self._clock = clock
+        self._clients: dict[_ClientKey, LlmClient] = {}
+        if default is not None:
+            self._clients[_key(settings, settings.llm.model)] = default
+
+    def main(self, settings: Settings) -> LlmClient:
+        """The client of an agent's model."""
+        return self._client(settings, settings.llm.model)
+
+    def cheaper(self, settings: Settings) -> LlmClient | None:
+        """The client of the model for authors whose budget is nearly spent; None if none is configured."""
+        model = settings.budget.cheaper_model
+        return None if model is None else self._client(settings, model)
+
+    def _client(self, settings: Settings, model: str) -> LlmClient:
+        key = _key(settings, model)
+        if key not in self._clients:
+            self._clients[key] = _client(settings, model, self._clock)
+        return self._clients[key]
+
+    async def close(self) -> None:
+        """Close every client."""
+        for client in self._clients.values():
+            await client.close()
 
 
-def build_cheaper(settings: Settings, clock: Clock) -> LlmClient | None:
-    """The model for authors whose budget is nearly spent; None if none is configured."""
-    model = settings.budget.cheaper_model
-    return None if model is None else _client(settings, model, clock)
+_ClientKey = tuple[str, str | None, SecretRef | None, int, int]
+
+
+def _key(settings: Settings, model: str) -> _ClientKey:
+    """What two agents must have in common to share the client of `model`."""
+    llm = settings.llm
+    context = model_limits(settings).context_tokens if model == "local" else 0
+    return model, llm.api_base, llm.api_key, llm.retries, context
 
 
 def _client(settings: Settings, model: str, clock: Clock) -> LlmClient:

@@ -46,14 +46,27 @@ from pipeline.tools.zones import TimeZones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tooling:
-    """The services of turns, and those of them that the gateway runs and closes."""
+class SharedTools:
+    """The services and tool groups that all agents share."""
 
-    surroundings: PipelineServices
     approvals: ApprovalService
     reminders: ReminderScheduler
+    budgets: Budgets
+    redactor: Redactor
+    web: GuardedWeb
+    groups: tuple[ToolGroup, ...]
+    """The MCP servers and the host's own groups."""
+    own: tuple[str, ...]
+    """The names of the host's groups, which no setting turns off."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentTools:
+    """One agent's services, and the gate of its tools, which the gateway closes."""
+
+    services: PipelineServices
     gate: Gate | None
-    """None if the bot has no tools."""
+    """None if it has no tools."""
 
     def offered(self) -> tuple[ToolDefinition, ...]:
         """The tools that every message starts with."""
@@ -64,42 +77,57 @@ class Tooling:
             author=Author(id=""),
             send=ignore_event,
         )
-        return self.surroundings.tools.offered((), no_author)
+        return self.services.tools.offered((), no_author)
 
     async def close(self) -> None:
-        """Stop the tool servers and the cheaper model."""
+        """Stop the tool servers."""
         if self.gate is not None:
             await self.gate.close()
-        if self.surroundings.cheaper is not None:
-            await self.surroundings.cheaper.close()
 
 
-def build_tooling(
+def build_shared_tools(
     settings: Settings,
     *,
     store: Store,
     clock: Clock,
-    llm: LlmClient,
-    cheaper: LlmClient | None,
     budgets: Budgets,
-    limits: PipelineSettings,
     redactor: Redactor,
     wake: Callable[[str], None],
     access: AccessPolicy,
     spawn: Spawn,
     secrets: Secrets,
     groups: Sequence[ToolGroup] = (),
-) -> Tooling:
-    """Build the tools. `groups` are added by the host, `wake` is called when a thread has work, `access`
-    decides who may be reminded, and `spawn` starts a task that ends with the gateway. Raises
+) -> SharedTools:
+    """Build what all agents share. `groups` are added by the host, `wake` is called when a thread has
+    work, `access` decides who may be reminded, and `spawn` starts a task that ends with the gateway. Raises
     ConfigurationError for a bad file of MCP servers.
     """
-    root = settings.workspace_path
+    servers = _servers(settings, secrets, clock, spawn, redactor) if settings.tools.enabled else ()
+    return SharedTools(
+        approvals=ApprovalService(store=store, clock=clock, approval_s=settings.tools.approval_s),
+        reminders=ReminderScheduler(store=store, clock=clock, wake=wake, still_allowed=access.still_allows),
+        budgets=budgets,
+        redactor=redactor,
+        web=GuardedWeb(clock),
+        groups=(*servers, *groups),
+        own=tuple(group.name for group in groups),
+    )
+
+
+def build_agent_tools(
+    settings: Settings,
+    shared: SharedTools,
+    *,
+    clock: Clock,
+    llm: LlmClient,
+    cheaper: LlmClient | None,
+    limits: PipelineSettings,
+) -> AgentTools:
+    """Build the tools of the agent with these settings."""
+    root, redactor = settings.workspace_path, shared.redactor
     workspace = WorkspaceFolder(root, clock)
     skills = SkillFolder(root / "skills", clock)
     zones = TimeZones(workspace, clock, limits.time_zone)
-    reminders = ReminderScheduler(store=store, clock=clock, wake=wake, still_allowed=access.still_allows)
-    approvals = ApprovalService(store=store, clock=clock, approval_s=settings.tools.approval_s)
     around: PipelineServices
     registry: ToolRegistry
     gate: Gate | None = None
@@ -110,19 +138,18 @@ def build_tooling(
         registry = ToolRegistry(
             [
                 files_group(root, redactor),
-                WebGroup(GuardedWeb(clock), clock, redactor),
+                WebGroup(shared.web, clock, redactor),
                 notes_group(root, redactor),
-                ScheduleGroup(reminders, clock, zones),
+                ScheduleGroup(shared.reminders, clock, zones),
                 system_group(clock, zones, version=__version__),
                 agents,
-                *_servers(settings, secrets, clock, spawn, redactor),
-                *groups,
+                *shared.groups,
             ],
-            enabled=(*settings.tools.groups, *(group.name for group in groups)),
+            enabled=(*settings.tools.groups, *shared.own),
         )
         gate = Gate(
             registry=registry,
-            approvals=approvals,
+            approvals=shared.approvals,
             skills=skills,
             clock=clock,
             protection=Protection(root, blocked=(settings.data.dir,)),
@@ -135,12 +162,12 @@ def build_tooling(
         skills=skills,
         workspace=workspace,
         facts=workspace,
-        budgets=budgets,
+        budgets=shared.budgets,
         redactor=redactor,
         cheaper=cheaper,
         inert_links=inert,
     )
-    return Tooling(surroundings=around, approvals=approvals, reminders=reminders, gate=gate)
+    return AgentTools(services=around, gate=gate)
 
 
 def reference_reader(path: Path) -> Callable[[str], str]:

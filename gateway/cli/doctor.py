@@ -11,7 +11,7 @@ from pathlib import Path
 
 from adapters.channel import Channel
 from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
-from gateway.app.llm import build_cheaper, build_llm
+from gateway.app.llm import ModelClients
 from gateway.app.platforms import posting_channels
 from gateway.app.tools import reference_reader
 from gateway.app.voice import SCRIPTED, build_speaker, build_transcriber
@@ -20,7 +20,7 @@ from gateway.channels.timeline import StoreTimeline
 from gateway.cli.channel_checks import Finding, channel_findings
 from gateway.cli.models import models_present
 from gateway.cli.serve import open_logs
-from gateway.config import Settings, environment, load, model_limits
+from gateway.config import DEFAULT_AGENT, Settings, agent_settings, environment, load, model_limits
 from gateway.runtime.data_dir import STORE_FILE, DataDir, DataDirBusy
 from gateway.runtime.http_server import Addresses
 from gateway.storage.memory import MemoryStore
@@ -99,9 +99,8 @@ async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
         yield _mcp_servers(settings.tools.mcp_file)
     yield await _voice(settings, clock)
     yield await _reading_aloud(settings, clock)
-    yield await _model("model", settings.llm.model, build_llm(settings, clock), settings, clock)
-    if (cheaper := build_cheaper(settings, clock)) is not None:
-        yield await _model("cheaper model", str(settings.budget.cheaper_model), cheaper, settings, clock)
+    async for finding in _models(settings, clock):
+        yield finding
 
 
 async def _store(data: DataDir) -> Finding:
@@ -226,6 +225,22 @@ async def _reading_aloud(settings: Settings, clock: Clock) -> Finding:
         await speaker.close()
     spoken = ", ".join(f"{voice} ({language})" for language, voice in voices.items())
     return Finding(name=name, good=True, words=f"{spoken}; spoke after {clock.monotonic() - started:.1f} s")
+
+
+async def _models(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
+    """The model of each agent that differs from those before it."""
+    tried: list[LlmClient] = []
+    clients = ModelClients(settings, clock)
+    for name in (DEFAULT_AGENT, *settings.agents):
+        own = agent_settings(settings, name)
+        of = "" if name == DEFAULT_AGENT else f" of {name}"
+        for kind, model, client in (
+            ("model", own.llm.model, clients.main(own)),
+            ("cheaper model", str(own.budget.cheaper_model), clients.cheaper(own)),
+        ):
+            if client is not None and client not in tried:
+                tried.append(client)
+                yield await _model(f"{kind}{of}", model, client, own, clock)
 
 
 async def _model(name: str, model: str, client: LlmClient, settings: Settings, clock: Clock) -> Finding:

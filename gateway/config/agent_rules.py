@@ -33,7 +33,7 @@ def _profiles(settings: Settings, faulty: Collection[str], source_of: SourceOf) 
         table = f"agents.{name}"
         if name == DEFAULT_AGENT:
             where = _where(table, source_of, *type(profile).model_fields)
-            what = f"is the name of the assistant that [bot], [llm] and [agent] describe{where}"
+            what = f"is the name of the agent that [bot], [llm] and [agent] describe{where}"
             yield Problem(path=table, what=what, fix="choose another name")
         if name in faulty:
             continue
@@ -56,7 +56,7 @@ def _routes(settings: Settings, faulty: Collection[str], source_of: SourceOf) ->
         for key, names in (("agent", (route.agent,)), ("also", route.also)):
             for name in names:
                 if name not in known and name not in faulty:
-                    what = f"there is no assistant {name!r}{_where(table, source_of, key)}"
+                    what = f"there is no agent {name!r}{_where(table, source_of, key)}"
                     yield Problem(path=f"{table}.{key}", what=what, fix=_nearest(name, known))
         if route.channel is not None and route.channel not in CHANNELS:
             what = f"there is no channel {route.channel!r}{_where(table, source_of, 'channel')}"

@@ -1,4 +1,4 @@
-"""Get the settings of one assistant: those of the default one, with what its table [agents.NAME] replaces."""
+"""Get the settings of one agent: those of the default one, with what its table [agents.NAME] replaces."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _FORCED = "litellm/"
 
 
 def agent_settings(settings: Settings, name: str) -> Settings:
-    """All settings as they are for the assistant `name`. Raises KeyError for an unknown one."""
+    """All settings as they are for the agent `name`. Raises KeyError for an unknown one."""
     if name == DEFAULT_AGENT:
         return settings
     profile = settings.agents[name]

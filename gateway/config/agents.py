@@ -1,7 +1,7 @@
-"""The tables that repeat: [agents.NAME], further assistants beside the default one, and [[routes]], which of
+"""The tables that repeat: [agents.NAME], further agents beside the default one, and [[routes]], which of
 them answers where.
 
-Not here: the default assistant's settings (`settings`, `agent`) and rules across tables (`agent_rules`).
+Not here: the default agent's settings (`settings`, `agent`) and rules across tables (`agent_rules`).
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from gateway.config.section import PathSetting, Section, setting
 from gateway.config.value_checks import check_api_base
 
 DEFAULT_AGENT = "default"
-"""The name of the assistant that [bot], [llm], [agent] and [tools] describe."""
+"""The name of the agent that [bot], [llm], [agent] and [tools] describe."""
 
 
 class AgentProfile(Section):
-    """[agents.NAME]: a further assistant. What a table leaves out is as for the default one."""
+    """[agents.NAME]: a further agent. What a table leaves out is as for the default one."""
 
     description: str = setting(
         "",
@@ -59,8 +59,8 @@ class AgentProfile(Section):
     )
     workspace: PathSetting | None = setting(
         None,
-        "The folder of its own texts, notes and skills. When absent: the default assistant's, which it "
-        "shares then.",
+        "The folder of its texts, notes and skills. When absent: that of the default agent, which both "
+        "use then.",
         example="workspaces/support",
     )
     tools: tuple[ToolGroup, ...] | None = setting(
@@ -79,15 +79,15 @@ class AgentProfile(Section):
 
 
 class RouteSettings(Section):
-    """[[routes]]: which assistant answers where. The first route counts of which every given key matches;
-    where none does, the default assistant answers."""
+    """[[routes]]: which agent answers where. The first route counts of which every given key matches;
+    where none does, the default agent answers."""
 
     agent: str = setting(
-        DEFAULT_AGENT, "The assistant that answers: a NAME of [agents.NAME].", min_length=1, max_length=32
+        DEFAULT_AGENT, "The agent that answers: a NAME of [agents.NAME].", min_length=1, max_length=32
     )
     also: tuple[str, ...] = setting(
         (),
-        "Assistants that people can choose there with /agent NAME.",
+        "Agents that people can choose there with /agent NAME.",
         example=["research"],
         expected="a list of names of [agents.NAME]",
         max_length=20,

@@ -50,8 +50,8 @@ def example() -> str:
         parts.append(f"\n# {'-' * 8} {title}\n[{section}]\n")
         parts.extend(_entry(setting) for setting in settings)
     for table in REPEATED.values():
-        title = textwrap.wrap(_sentence(table), width=96)
-        parts.append(f"\n# {'-' * 8} {table.header}\n" + "".join(f"# {line}\n" for line in title))
+        sentence = textwrap.wrap(_sentence(table), width=96)
+        parts.append(f"\n# {'-' * 8} {table.header}\n" + "".join(f"# {line}\n" for line in sentence))
         # Everything is commented out: a file without such a table has none.
         parts.append(f"#   {table.header}\n")
         parts.extend(_shown_entry(setting) for setting in table.settings.values())

@@ -16,6 +16,7 @@ from gateway.config.limits import model_limits
 from gateway.config.load import load_with_sources
 from gateway.config.problems import ConfigurationProblems, Problem, Source, one_line
 from gateway.config.secrets import SecretRef, SecretUnavailable
+from gateway.config.section import Section
 from gateway.config.settings import Settings
 
 VALID = 0
@@ -67,7 +68,7 @@ def check_config(
 
 
 def who_answers(settings: Settings) -> str:
-    """One line for each route, in order, for the rest, and for each assistant that answers nowhere."""
+    """One line for each route, in order, for the rest, and for each agent that answers nowhere."""
     lines = [
         f"{_chats(route)}: {route.agent}"
         + (f" (or {', '.join(route.also)}, by /agent)" if route.also else "")
@@ -102,7 +103,9 @@ def _report(problems: Sequence[Problem], write: Callable[[str], object]) -> int:
 
 def _of_repeated(settings: Settings) -> list[str]:
     """The paths of the settings of the tables that repeat; without those that are not set."""
-    tables = [(f"agents.{name}", profile) for name, profile in settings.agents.items()]
+    tables: list[tuple[str, Section]] = [
+        (f"agents.{name}", profile) for name, profile in settings.agents.items()
+    ]
     tables += [(f"routes.{number}", route) for number, route in enumerate(settings.routes, start=1)]
     return [
         f"{path}.{key}"

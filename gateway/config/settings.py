@@ -243,9 +243,9 @@ class Settings(Section):
     storage: StorageSettings = StorageSettings()
     log: LogSettings = LogSettings()
     agents: Mapping[str, AgentProfile] = {}
-    """The further assistants, by name."""
+    """The further agents, by name."""
     routes: tuple[RouteSettings, ...] = Field(default=(), strict=False)
-    """Which assistant answers where, in order."""
+    """Which agent answers where, in order."""
 
     @property
     def local_model_path(self) -> Path:

@@ -69,7 +69,7 @@ def to_body(item: Queued) -> dict[str, Any]:
     if not item.private:
         body["private"] = False
     if isinstance(item, SessionCommand):
-        body |= {"command": item.name, "reply_handle": item.reply_handle}
+        body |= {"command": item.name, "argument": item.argument, "reply_handle": item.reply_handle}
     elif isinstance(item, ReminderDue):
         body["text"] = item.text
     elif isinstance(item, ApprovalReply):
@@ -134,7 +134,12 @@ def _item_of(
     if kind == "barge_in" or (kind == "command" and body.get("quiet")):
         return BargeIn(**common)
     if kind == "command":
-        return SessionCommand(**common, name=body["command"], reply_handle=body.get("reply_handle", ""))
+        return SessionCommand(
+            **common,
+            name=body["command"],
+            argument=body.get("argument", ""),
+            reply_handle=body.get("reply_handle", ""),
+        )
     if kind == "approval":
         return ApprovalReply(
             **common,

@@ -31,6 +31,8 @@ class SessionRecord:
     text: str
     """Its visible line; empty for a thread's first session."""
     mode: Mode
+    agent: str = ""
+    """The agent that a person chose for it; empty where none was chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +40,13 @@ class UserRecord:
     """What a person said."""
 
     words: UserWords
+    agent: str = ""
+    """The agent that answers it; empty for the default one."""
+
+    @staticmethod
+    def of(record: Record) -> UserRecord:
+        """What a record of that kind holds."""
+        return UserRecord(words=words_of(record), agent=str(record.body.get("agent", "")))
 
     @property
     def text(self) -> str:
@@ -148,7 +157,7 @@ def content_of(record: Record) -> LogRecord:
     text = str(body.get("text", ""))
     match record.kind:
         case "user":
-            return UserRecord(words=words_of(record))
+            return UserRecord.of(record)
         case "assistant":
             return AssistantRecord(text=text, body=body, partial=bool(body.get("partial")))
         case "error":
@@ -156,7 +165,8 @@ def content_of(record: Record) -> LogRecord:
         case "notice":
             return NoticeRecord(text=text, body=body, code=str(body.get("code", "")))
         case "session":
-            return SessionRecord(text=text, mode="otr" if body.get("mode") == "otr" else "normal")
+            mode: Mode = "otr" if body.get("mode") == "otr" else "normal"
+            return SessionRecord(text=text, mode=mode, agent=str(body.get("agent", "")))
         case "summary":
             foreign = str(body.get("foreign", ""))
             return SummaryRecord(summary=Summary(text=text, upto=int(body.get("upto", 0)), foreign=foreign))
@@ -179,15 +189,15 @@ def words_of(record: Record) -> UserWords:
     return UserWords(text=text_of(record), speech=speech, by=str(body.get("by", "")))
 
 
-def session_body(text: str, mode: Mode) -> dict[str, Any]:
+def session_body(text: str, mode: Mode, agent: str) -> dict[str, Any]:
     """The body of a SessionRecord."""
-    body = {"text": text} if text else {}
-    return body if mode == "normal" else {**body, "mode": mode}
+    given = {"text": text, "mode": "" if mode == "normal" else mode, "agent": agent}
+    return {key: value for key, value in given.items() if value}
 
 
-def user_body(words: UserWords) -> dict[str, Any]:
-    """The body of a UserRecord."""
-    body: dict[str, Any] = {"text": words.text}
+def user_body(words: UserWords, agent: str = "") -> dict[str, Any]:
+    """The body of a UserRecord; `agent` is the agent that answers, empty for the default one."""
+    body: dict[str, Any] = {"text": words.text, "agent": agent} if agent else {"text": words.text}
     if words.by:
         body["by"] = words.by
     if words.speech is not None:

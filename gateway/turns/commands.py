@@ -1,4 +1,4 @@
-"""Run the session commands `/new`, `/stop`, `/voice`, `/otr` and `/help`, due reminders and barge-ins.
+"""Run the session commands (`/new`, `/stop`, `/voice`, `/otr`, `/agent`, `/help`), reminders and barge-ins.
 
 Not here: parsing a message as a command (`pipeline.domain.messages`) and cancelling turns (`worker`).
 """
@@ -9,9 +9,11 @@ import re
 from collections.abc import Callable
 from typing import assert_never
 
+from gateway.agents.agent_book import AgentBook
 from gateway.interactions.answer_matching import may_answer
 from gateway.speech.speaker_language import speaker_of
 from gateway.storage.speech import SpeakerPreferenceStore
+from gateway.turns.agent_choice import AgentChoice
 from gateway.turns.journal import StoreJournal
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import BargeIn, InboundMessage, ReminderDue, SessionCommand, parse_command
@@ -22,10 +24,11 @@ _HELP_TEXT = (
     "- `/stop` stops the answer in progress and everything still waiting\n"
     "- `/new` starts a new conversation; I forget what was said before\n"
     "- `/otr` starts one of which nothing is kept, or ends it\n"
-    "{voice}"
+    "{voice}{agent}"
     "- `/help` shows this"
 )
 _HELP_VOICE = "- `/voice` makes me read my answers aloud as well, or stops that\n"
+_HELP_AGENT = "- `/agent` shows the agents you can talk to here, and chooses one\n"
 VOICE_ON_TEXT = (
     "Voice replies are on: after each answer I send it as a voice message too. "
     "Send `/voice` again to turn them off."
@@ -55,12 +58,14 @@ class SessionCommands:
         preferences: SpeakerPreferenceStore,
         can_speak: Callable[[ThreadKey], bool],
         copies: Callable[[ThreadKey], str],
+        agents: AgentBook,
     ) -> None:
         """`can_speak`: whether answers can be read aloud in a chat. `copies`: where else the channel keeps
         a chat's words, as a sentence for the person."""
         self._preferences = preferences
         self._can_speak = can_speak
         self._copies = copies
+        self._choice = AgentChoice(agents)
 
     async def run(
         self, item: SessionCommand | BargeIn | ReminderDue, journal: StoreJournal, *, stopped: int
@@ -82,7 +87,10 @@ class SessionCommands:
                 await journal.commit_new_session(NEW_SESSION_TEXT)
             case "help":
                 voice = _HELP_VOICE if self._can_speak(command.thread) else ""
-                await journal.commit_notice(_HELP_TEXT.format(voice=voice))
+                agent = _HELP_AGENT if self._choice.is_possible(command) else ""
+                await journal.commit_notice(_HELP_TEXT.format(voice=voice, agent=agent))
+            case "agent":
+                await self._choice.run(command, journal)
             case "stop":
                 await journal.commit_notice(_stop_words(stopped), code="stopped" if stopped else "")
             case "voice":

@@ -9,7 +9,7 @@ from typing import Any
 
 from gateway.runtime.failpoints import Failpoints
 from gateway.storage.codec import question_of, reply_of
-from gateway.storage.inbox_items import asked_in, is_voice_note
+from gateway.storage.inbox_items import is_voice_note
 from gateway.storage.log_records import (
     answer_body,
     error_body,
@@ -25,19 +25,17 @@ from gateway.storage.ports import (
     Lease,
     NewRecord,
     Outcome,
-    Record,
     RecordKind,
     Store,
     TurnCommit,
 )
 from gateway.storage.turn_questions import TurnQuestions
+from gateway.turns.recorded_turn import RecordedTurn
 from gateway.turns.rows import bare_body, reply_row, with_more
-from gateway.turns.run_codec import newest_run
 from gateway.turns.run_log import StoreRunLog, UnwrittenRunLog
 from gateway.turns.sessions import (
     UNSHOWN_FAILURES,
     SessionState,
-    conversation_before,
     past_turn,
     session_record,
     unanswered_turn,
@@ -85,11 +83,10 @@ class StoreJournal:
         self._sends_at_once = sends_at_once
         self._on_asked = on_asked
         self._questions = questions
-        self._asked_in = asked_in(entry.item)
-        self._is_resume = self._asked_in != entry.message_id
-        """Whether this turn answers a gate and resumes the run of an earlier message."""
-        self._off_record = session.mode == "otr" and not self._is_resume
-        """Nothing that is said may be kept. A turn that resumes an earlier run is still on the record."""
+        self._recorded = RecordedTurn(store, lease.thread, entry, off_the_record=session.mode == "otr")
+        self._is_resume, self._off_record = self._recorded.is_resume, self._recorded.off_record
+        self.agent = ""
+        """The agent that answers; empty for the default one."""
         log = UnwrittenRunLog if self._off_record else StoreRunLog
         self._log = log(store, lease, self._step_row, failpoints)
         self._arrivals = session.arrivals(entry.item.author.id)
@@ -116,14 +113,16 @@ class StoreJournal:
         return self._session.mode
 
     @property
+    def chosen_agent(self) -> str:
+        """The agent that a person chose for the session; empty where none was chosen."""
+        return self._session.agent
+
+    @property
     def arrivals(self) -> tuple[float, ...]:
         return self._arrivals
 
     async def conversation(self) -> Conversation:
-        if not self._is_resume:
-            return self._session.conversation
-        asked = await self._own_records("user")
-        return await conversation_before(self._store, asked[-1]) if asked else Conversation()
+        return await self._recorded.conversation() if self._is_resume else self._session.conversation
 
     async def record_summary(self, summary: Summary) -> bool:
         return await write_summary(
@@ -136,10 +135,13 @@ class StoreJournal:
         )
 
     async def recorded_user(self) -> UserWords | None:
-        if self._off_record or (self._entry.attempts == 0 and not self._is_resume):
-            return None
-        records = await self._own_records("user")
-        return words_of(records[-1]) if records else None
+        found = await self._recorded.user()
+        return None if found is None else found.words
+
+    async def recorded_agent(self) -> str | None:
+        """The agent that began the run, empty for the default one; None if nothing is on record."""
+        found = await self._recorded.user()
+        return None if found is None else found.agent
 
     async def count_attempt(self) -> None:
         """Count this attempt durably, before work that could crash the process.
@@ -171,7 +173,7 @@ class StoreJournal:
 
     def _user_records(self, words: UserWords) -> list[NewRecord]:
         # The time at which it was sent: its author saw that time while the message waited.
-        said = self._record("user", user_body(words), at=self._entry.received_at)
+        said = self._record("user", user_body(words, self.agent), at=self._entry.received_at)
         if self._session.stored:
             return [said]
         self._session.stored = True
@@ -191,9 +193,7 @@ class StoreJournal:
         self._log.hand_over()
 
     async def recorded_run(self) -> tuple[RawRecord, ...]:
-        if self._off_record or (self._entry.attempts == 0 and not self._is_resume):
-            return ()
-        records = newest_run(await self._own_records("step"))
+        records = await self._recorded.run()
         try:
             self._log.run_id = head_of(records)["run"] if records else ""
         except RunUnreadable:
@@ -274,14 +274,16 @@ class StoreJournal:
         """End a session command without a line for the user."""
         await self._end_silently("command")
 
-    async def commit_new_session(self, text: str, *, mode: Mode = "normal") -> int:
-        """Begin a new session, whose messages see an empty history; return the entry's id."""
+    async def commit_new_session(self, text: str, *, mode: Mode = "normal", agent: str | None = None) -> int:
+        """Begin a new session, whose messages see an empty history; return the entry's id. `agent` is the
+        agent that a person chose for it; None keeps the one that was chosen."""
+        agent = self._session.agent if agent is None else agent
         session_id = new_id("ses")
         at = self._clock.now()
-        record = session_record(session_id, self._entry.message_id, at, text=text, mode=mode)
+        record = session_record(session_id, self._entry.message_id, at, text=text, mode=mode, agent=agent)
         code = "" if mode == "normal" else mode
         committed = await self._finish("command", [record], role="session", text=text, code=code)
-        self._session.restart(session_id, mode=mode)
+        self._session.restart(session_id, mode=mode, agent=agent)
         self._notify("session", text, committed.record_ids[-1], code=code)
         return committed.record_ids[-1]
 
@@ -361,7 +363,7 @@ class StoreJournal:
 
     def _step_row(self, body: Mapping[str, Any]) -> NewRecord:
         """A row of the run, under the id of the message that began the run."""
-        return self._record("step", body, message_id=self._asked_in)
+        return self._record("step", body, message_id=self._recorded.asked_in)
 
     def _record(
         self, kind: RecordKind, body: Mapping[str, Any], *, message_id: str = "", at: float | None = None
@@ -373,9 +375,6 @@ class StoreJournal:
             body=body,
             at=self._clock.now() if at is None else at,
         )
-
-    async def _own_records(self, kind: RecordKind) -> tuple[Record, ...]:
-        return await self._store.read_log(self._lease.thread, kinds=(kind,), message_id=self._asked_in)
 
     def _notify(
         self,

@@ -11,6 +11,7 @@ from functools import partial
 import structlog
 
 from adapters.channel import OutboundReply
+from gateway.agents.agent_book import Agent, AgentBook
 from gateway.interactions.message_edits import Edits
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
@@ -31,7 +32,6 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, BargeIn, InboundMessage, ReminderDue, SessionCommand
 from pipeline.domain.ports import EventSender
 from pipeline.runtime.stopping import StopSignal
-from pipeline.service import Pipeline
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +45,10 @@ _GAVE_UP = (
     "I was restarted {deaths} times while I worked on this message and on nothing else, so I have set it "
     "aside without an answer. It may not be the message's fault: you can send it again."
 )
+_NO_AGENT = (
+    "The agent that worked on this message is no longer there, so it cannot be continued. Please send "
+    "the message again."
+)
 _UNREADABLE = "This message could not be read back from the store and was set aside. Please send it again."
 
 
@@ -56,7 +60,7 @@ class TurnRunner:
         self,
         *,
         store: Store,
-        pipeline: Pipeline,
+        agents: AgentBook,
         hooks: TurnHooks,
         clock: Clock,
         telemetry: Telemetry,
@@ -65,10 +69,10 @@ class TurnRunner:
         max_running: int,
     ) -> None:
         self._store = store
-        self._pipeline = pipeline
+        self._agents = agents
         self._hooks = hooks
         self._commands = SessionCommands(
-            preferences=store.voices, can_speak=hooks.can_speak, copies=hooks.copies
+            preferences=store.voices, can_speak=hooks.can_speak, copies=hooks.copies, agents=agents
         )
         self._clock = clock
         self._telemetry = telemetry
@@ -162,8 +166,12 @@ class TurnRunner:
         started = self._clock.monotonic()
         try:
             item = await self._to_process(entry, journal, sender)
-            if item is not None:
-                await self._pipeline.process(item, sender, journal, stop, slot)
+            agent = None if item is None else await self._agent_of(item, session, journal)
+            if item is not None and agent is None:
+                await self._set_aside(entry, journal, sender, "no_agent", _NO_AGENT)
+            elif item is not None and agent is not None:
+                journal.agent = session.answered_by = self._agents.recorded_name(agent)
+                await agent.pipeline.process(item, sender, journal, stop, slot)
                 if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):
                     await self._hooks.discard_media(item)
         except (asyncio.CancelledError, StorageError):
@@ -185,6 +193,17 @@ class TurnRunner:
             ended = {"outcome": outcome, "run_id": journal.run_id, "seconds": seconds}
             _log.info("turn ended", extra=ended)
             structlog.contextvars.unbind_contextvars("thread_key", "message_id")
+
+    async def _agent_of(
+        self, item: InboundMessage | ApprovalReply, session: SessionState, journal: StoreJournal
+    ) -> Agent | None:
+        """The agent that answers: for a run on record the one that began it, None if there is none of its
+        name any more."""
+        recorded = await journal.recorded_agent()
+        if recorded is not None:
+            return self._agents.find(recorded)
+        author, private = item.author.id, item.private
+        return self._agents.answering(item.thread, author, private=private, chosen=session.agent)
 
     def _on_reply(self, entry: InboxEntry, row_id: int, reply: OutboundReply, *, sending: bool) -> None:
         self._edits.answered(entry, row_id)
@@ -258,7 +277,7 @@ class TurnRunner:
                 return None
             await journal.count_attempt()
         if not entry.cancelled and (words := refused_command(message)):
-            await self._pipeline.reply(message, words, sender, journal)
+            await self._agents.default.pipeline.reply(message, words, sender, journal)
             return None
         return message
 

@@ -61,11 +61,16 @@ class SessionState:
         *,
         stored: bool,
         mode: Mode = "normal",
+        agent: str = "",
     ) -> None:
         self.session_id = session_id
         self.stored = stored
         """Whether the session's record is durable, or is written with the next record of the turn."""
         self.mode: Mode = mode
+        self.agent = agent
+        """The agent that a person chose for it; empty where none was chosen."""
+        self.answered_by = ""
+        """The agent of its last turn in this process; empty for the default one."""
         self.title = ""
         """The title, a few words; empty until one was made."""
         conversation = conversation or Conversation()
@@ -102,11 +107,12 @@ class SessionState:
         """Record when a message of the author arrived, as Unix time."""
         self._arrivals.get_or_add(author, lambda: deque(maxlen=MAX_ARRIVALS)).append(at)
 
-    def restart(self, session_id: str, *, mode: Mode = "normal") -> None:
+    def restart(self, session_id: str, *, mode: Mode = "normal", agent: str = "") -> None:
         """Begin a new, empty session whose record is durable."""
         self.session_id = session_id
         self.stored = True
         self.mode = mode
+        self.agent = agent
         self.title = ""
         self._conversation = None
         self._summary = None
@@ -122,8 +128,8 @@ async def load_session(store: Store, thread: str) -> SessionState:
     session = SessionState(session_id, conversation, stored=True)
     for record in await store.read_log(thread, kinds=("session", "title"), session_id=session_id):
         match content_of(record):
-            case SessionRecord(mode=mode):
-                session.mode = mode
+            case SessionRecord(mode=mode, agent=agent):
+                session.mode, session.agent = mode, agent
             case TitleRecord(text=title):
                 session.title = title
     return session
@@ -167,10 +173,10 @@ async def write_summary(
 
 
 def session_record(
-    session_id: str, message_id: str, at: float, *, text: str = "", mode: Mode = "normal"
+    session_id: str, message_id: str, at: float, *, text: str = "", mode: Mode = "normal", agent: str = ""
 ) -> NewRecord:
     """The record that begins a session; `text` is its visible line, empty for a thread's first session."""
-    body = session_body(text, mode)
+    body = session_body(text, mode, agent)
     return NewRecord(kind="session", session_id=session_id, message_id=message_id, body=body, at=at)
 
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
+from gateway.agents.agent_book import AgentModels
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.turns.sessions import SessionState, write_summary
 from pipeline.domain.clock import Clock
@@ -18,7 +20,6 @@ from pipeline.domain.messages import Author
 from pipeline.history.cooldown import Cooldown
 from pipeline.history.observation_summary import sum_up
 from pipeline.history.summarization import Said
-from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.ports import Budgets
 from pipeline.runtime.scope import TurnScope, ignore_event
@@ -38,28 +39,26 @@ class Summaries:
         self,
         *,
         store: Store,
-        llm: LlmClient,
+        models: Callable[[str], AgentModels],
         budgets: Budgets,
         clock: Clock,
-        above: int,
-        timeout_s: float,
-        cheaper: LlmClient | None = None,
         redactor: Redactor | None = None,
     ) -> None:
+        """`models` gives those of an agent by its recorded name."""
         self._store = store
-        self._llm = llm
-        self._cheaper = cheaper
+        self._models = models
         self._redactor = redactor or Redactor()
         self._budgets = budgets
         self._clock = clock
-        self._above = above
-        self._timeout_s = timeout_s
         self._one = asyncio.Semaphore(1)
         self._cooling = Cooldown(COOL_DOWN_S)
 
     def wanted(self, session: SessionState) -> bool:
         """Whether the session needs a summary now."""
-        if session.mode == "otr" or session.conversation.size <= self._above:
+        if (
+            session.mode == "otr"
+            or session.conversation.size <= self._models(session.answered_by).summarise_above
+        ):
             return False
         return self._cooling.is_over(session.session_id, self._clock)
 
@@ -87,13 +86,14 @@ class Summaries:
         async def spent(said: Said) -> None:
             await self._budgets.spent(scope, tokens=said.tokens, cost=said.cost)
 
-        cheaper = self._cheaper if budget.model == "cheaper" else None
+        models = self._models(session.answered_by)
+        cheaper = models.cheaper if budget.model == "cheaper" else None
         summary = await sum_up(
             session.conversation,
-            self._above,
-            llm=cheaper or self._llm,
+            models.summarise_above,
+            llm=cheaper or models.llm,
             clock=self._clock,
-            timeout_s=self._timeout_s,
+            timeout_s=models.llm_timeout_s,
             redactor=self._redactor,
             spent=spent,
         )
@@ -111,4 +111,5 @@ def scope_after(session: SessionState, entry: InboxEntry) -> TurnScope:
         send=ignore_event,
         private=entry.item.private,
         mode=session.mode,
+        agent=session.answered_by,
     )

@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Callable
 
+from gateway.agents.agent_book import AgentModels
 from gateway.storage.log_records import title_body
 from gateway.storage.ports import InboxEntry, Lease, NewRecord, Store
 from gateway.turns.sessions import SessionState
@@ -21,7 +22,6 @@ from pipeline.domain.errors import ModelError, StorageError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.timeline import TimelineEntry
 from pipeline.history.summarization import ask, inert
-from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.ports import Budgets
 
@@ -49,14 +49,15 @@ class Titles:
         self,
         *,
         store: Store,
-        llm: LlmClient,
+        models: Callable[[str], AgentModels],
         budgets: Budgets,
         clock: Clock,
         redactor: Redactor,
         on_titled: Callable[[ThreadKey, TimelineEntry], None],
     ) -> None:
+        """`models` gives those of an agent by its recorded name."""
         self._store = store
-        self._llm = llm
+        self._models = models
         self._budgets = budgets
         self._clock = clock
         self._redactor = redactor
@@ -91,7 +92,7 @@ class Titles:
             return
         material = _material(session, self._redactor)
         said = await ask(
-            self._llm,
+            self._models(session.answered_by).llm,
             _TASK,
             material,
             max_tokens=_MAX_TOKENS,

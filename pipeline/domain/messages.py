@@ -15,8 +15,11 @@ from pipeline.domain.ids import ThreadKey
 
 Mode = Literal["normal", "otr"]
 MediaKind = Literal["voice", "audio", "image", "video", "file"]
-CommandName = Literal["stop", "new", "help", "voice", "otr"]
-COMMAND_NAMES: tuple[CommandName, ...] = ("stop", "new", "help", "voice", "otr")
+CommandName = Literal["stop", "new", "help", "voice", "otr", "agent"]
+COMMAND_NAMES: tuple[CommandName, ...] = ("stop", "new", "help", "voice", "otr", "agent")
+WITH_ARGUMENT: frozenset[CommandName] = frozenset({"agent"})
+"""The commands that take a word behind them."""
+MAX_ARGUMENT_CHARS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +110,7 @@ class InboundMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCommand:
-    """/stop, /new, /help, /voice or /otr, typed or from a button."""
+    """/stop, /new, /help, /voice, /otr or /agent, typed or from a button."""
 
     message_id: str
     native_id: str
@@ -115,6 +118,8 @@ class SessionCommand:
     author: Author
     received_at: float
     name: CommandName
+    argument: str = ""
+    """The words behind the command, for one that takes any."""
     private: bool = True
     reply_handle: str = ""
 
@@ -195,13 +200,23 @@ def button_handle(interaction_id: str) -> str:
     return hashlib.sha256(interaction_id.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
-def parse_command(text: str) -> CommandName | None:
-    """The session command that `text` is, or None. `/stop@botname` counts; `/stop it` does not."""
-    word = text.strip().lower()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParsedCommand:
+    """A session command as it was typed."""
+
+    name: CommandName
+    argument: str = ""
+
+
+def parse_command(text: str) -> ParsedCommand | None:
+    """The session command that `text` is, or None. `/stop@botname` counts; `/stop it` does not, because
+    /stop takes no argument."""
+    word, *rest = text.split(maxsplit=1)[:2] or [""]
     if not word.startswith("/"):
         return None
-    name = word[1:].split("@", 1)[0]
+    name = word[1:].lower().split("@", 1)[0]
+    argument = rest[0].strip() if rest else ""
     for known in COMMAND_NAMES:
-        if name == known:
-            return known
+        if name == known and (not argument or known in WITH_ARGUMENT):
+            return ParsedCommand(name=known, argument=argument[:MAX_ARGUMENT_CHARS])
     return None

@@ -27,6 +27,8 @@ class TurnScope:
     """Sends an event to the clients."""
     private: bool = True
     mode: Mode = "normal"
+    agent: str = ""
+    """The agent that answers; empty for the default one."""
     depth: int = 0
     """0 for the turn itself, 1 for its sub-agents."""
     groups: tuple[str, ...] | None = None

@@ -22,10 +22,10 @@ from pipeline.domain.events import PipelineEvent
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
     Author,
-    CommandName,
     Inbound,
     InboundMessage,
     MediaRef,
+    ParsedCommand,
     SessionCommand,
     parse_command,
 )
@@ -174,7 +174,7 @@ def types_of(events: Iterable[PipelineEvent]) -> list[str]:
 
 
 def _command(
-    name: CommandName, message_id: str, native_id: str, thread: ThreadKey, author: str
+    command: ParsedCommand, message_id: str, native_id: str, thread: ThreadKey, author: str
 ) -> SessionCommand:
     return SessionCommand(
         message_id=message_id,
@@ -182,5 +182,6 @@ def _command(
         thread=thread,
         author=Author(id=author),
         received_at=1_700_000_000.0,
-        name=name,
+        name=command.name,
+        argument=command.argument,
     )

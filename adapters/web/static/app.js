@@ -23,7 +23,10 @@ import { VoiceButton } from './voice.js';
 /** @typedef {import('./connection.js').Frame} Frame */
 /** @typedef {import('./items.js').Item} Item */
 
-const COMMANDS = new Set(['/stop', '/new', '/help', '/voice', '/otr']);
+const COMMANDS = new Set(['/stop', '/new', '/help', '/voice', '/otr', '/agent']);
+const MAX_ARGUMENT = 100;
+/** Those that take a word behind them. */
+const WITH_ARGUMENT = new Set(['/agent']);
 const RESEND_MS = 4000;
 /** In place of a chat's id: the most recently active chat, from any browser. */
 const LATEST = 'latest';
@@ -189,8 +192,10 @@ function sendWaiting() {
 /** @param {string} text */
 function say(text) {
   status.tell('');
-  if (COMMANDS.has(text.toLowerCase())) {
-    command(text.slice(1).toLowerCase());
+  const [word, ...rest] = text.trim().split(/\s+/);
+  const known = word.toLowerCase();
+  if (COMMANDS.has(known) && (rest.length === 0 || WITH_ARGUMENT.has(known))) {
+    command(known.slice(1), rest.join(' ').slice(0, MAX_ARGUMENT));
     return;
   }
   const item = { clientId: newClientId(), text, at: Date.now() / 1000 };
@@ -210,9 +215,10 @@ function sendRecording({ blob, mime, seconds }) {
   connection.sendVoice({ type: 'voice', client_id: item.clientId, mime, size: blob.size }, blob);
 }
 
-/** @param {string} name */
-function command(name) {
-  if (connection.send({ type: 'command', client_id: newClientId(), name })) return;
+/** @param {string} name @param {string} [argument] */
+function command(name, argument = '') {
+  const frame = { type: 'command', client_id: newClientId(), name };
+  if (connection.send(argument ? { ...frame, argument } : frame)) return;
   status.tell('Not connected just now. Try again when the connection is back.');
 }
 

@@ -1,4 +1,4 @@
-"""The tables [agents.NAME] and [[routes]]: what an assistant takes over, who answers where, each mistake."""
+"""The tables [agents.NAME] and [[routes]]: what an agent takes over, who answers where, each mistake."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_environment_and_the_command_line_reach_the_tables(tmp_path: Path) -
 
 BAD = [
     ("[agents.A]\nmodel = 'local'", "agents.A: names no setting (in FILE, line 1); a name has up to 32"),
-    ("[agents.default]\ntokens = 1", "agents.default: is the name of the assistant that [bot], [llm] and "),
+    ("[agents.default]\ntokens = 1", "agents.default: is the name of the agent that [bot], [llm] and "),
     ("\n[agents.a]\nmodle = 'x'", "agents.a.modle: names no setting (in FILE, line 3); did you mean model?"),
     ("[agents.a]", "agents.a: is an empty table (in FILE, line 1); give it a setting, or remove it"),
     (
@@ -110,14 +110,14 @@ BAD = [
     ("[[routes]]", "routes.1: is an empty table (in FILE, line 1)"),
     (
         "[[routes]]\nagent = 'a'",
-        "routes.1.agent: there is no assistant 'a' (in FILE, line 2); there are: def",
+        "routes.1.agent: there is no agent 'a' (in FILE, line 2); there are: def",
     ),
     ("[[routes]]\nkind = 'dm'", "routes.1.kind: expected "),
     (
         "[[routes]]\nchannel = 'telegramm'",
         "routes.1.channel: there is no channel 'telegramm' (in FILE, line 2)",
     ),
-    ("[[routes]]\nalso = ['x']\nroom = '1'", "routes.1.also: there is no assistant 'x' (in FILE, line 2)"),
+    ("[[routes]]\nalso = ['x']\nroom = '1'", "routes.1.also: there is no agent 'x' (in FILE, line 2)"),
     (
         "[[routes]]\nchannel = 'web'\n[[routes]]\nchannel = 'web'\nperson = '1'",
         "routes.2: is never used (in FILE, line 4): routes.1 comes first and matches all of it; put it bef",

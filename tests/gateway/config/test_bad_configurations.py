@@ -114,7 +114,7 @@ def test_a_bad_file_gives_exactly_one_line(tmp_path: Path, text: str, line: str)
 
     [found] = problem_lines(path, {"KEY": "value"})
 
-    # Which line it is has tests of its own, below.
+    # Other tests check the number of the line.
     assert re.sub(rf"(?<={re.escape(str(path))}), line \d+", "", found) == line.replace("FILE", str(path))
 
 

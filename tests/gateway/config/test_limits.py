@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from gateway.app.llm import build_llm, pipeline_settings
+from gateway.app.llm import ModelClients, pipeline_settings
 from gateway.config import load, model_limits
 from gateway.config.explain import check_config
 from gateway.runtime.failpoints import LABELS
@@ -47,7 +47,7 @@ def test_the_embedded_model_and_an_unknown_one_keep_small_limits() -> None:
 def test_what_the_model_is_sent_fits_the_cheaper_one_as_well() -> None:
     overrides = ["llm.model=openai/gpt-4o", "budget.cheaper_model=openai/gpt-4", "budget.person_tokens=1000"]
     settings = load(None, {}, overrides)
-    found = pipeline_settings(settings, build_llm(settings, SystemClock()))
+    found = pipeline_settings(settings, ModelClients(settings, SystemClock()).main(settings))
     assert found.context_tokens == model_limits(settings, "openai/gpt-4").context_tokens < 128_000
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from gateway.agents.agent_book import AgentModels
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import InboxEntry, Lease, NewEntry, NewRecord
 from gateway.turns.sessions import SessionState, load_session, past_turn, session_record, write_summary
@@ -47,7 +48,7 @@ class TitlerHarness:
         self.shown: list[TimelineEntry] = []
         self.titles = Titles(
             store=self.store,
-            llm=llm,
+            models=lambda _agent: AgentModels(llm=llm, summarise_above=80, llm_timeout_s=60),
             budgets=NullBudgets(),
             clock=ManualClock(),
             redactor=Redactor(),

@@ -17,7 +17,14 @@ from pipeline.domain.events import (
     event_to_wire,
 )
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import Author, InboundMessage, MediaRef, parse_command
+from pipeline.domain.messages import (
+    Author,
+    CommandName,
+    InboundMessage,
+    MediaRef,
+    ParsedCommand,
+    parse_command,
+)
 
 THREAD = ThreadKey(channel="web", account="local", chat="c1")
 
@@ -58,8 +65,21 @@ def test_a_voice_note_without_a_caption_is_a_message() -> None:
         ("", None),
     ],
 )
-def test_a_command_is_the_whole_text(text: str, command: str | None) -> None:
-    assert parse_command(text) == command
+def test_a_command_without_argument_is_the_whole_text(text: str, command: CommandName | None) -> None:
+    assert parse_command(text) == (None if command is None else ParsedCommand(name=command))
+
+
+@pytest.mark.parametrize(
+    ("text", "argument"),
+    [
+        ("/agent", ""),
+        ("/agent  Shop \n", "Shop"),
+        ("/AGENT@bot a b", "a b"),
+        ("/agent " + "x" * 500, "x" * 100),
+    ],
+)
+def test_a_command_with_an_argument_takes_the_words_behind_it(text: str, argument: str) -> None:
+    assert parse_command(text) == ParsedCommand(name="agent", argument=argument)
 
 
 def test_an_event_on_the_wire_is_its_fields_beside_its_type() -> None:

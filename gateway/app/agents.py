@@ -1,0 +1,80 @@
+"""Build the agents: the default one, and one for each table [agents.NAME]."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gateway.agents.agent_book import Agent, AgentBook, AgentModels
+from gateway.agents.routes import Routes
+from gateway.app.components import Foundation
+from gateway.app.llm import pipeline_settings, warm_up
+from gateway.app.tools import AgentTools, SharedTools, build_agent_tools
+from gateway.config import DEFAULT_AGENT, Settings, agent_settings
+from gateway.ingress.room_history import Rooms
+from pipeline.domain.frozen import dataclass
+from pipeline.llm.client import LlmClient
+from pipeline.runtime.ports import SpeechToText
+from pipeline.service import Pipeline
+from pipeline.topologies import conversation_graph
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltAgents:
+    """The agents, and what of them the gateway warms up and closes."""
+
+    book: AgentBook
+    tools: Sequence[tuple[LlmClient, AgentTools]]
+
+    async def warm_up(self) -> None:
+        """Load the models, one after another, the default agent's first. Raises nothing except on
+        cancellation."""
+        for llm, tools in self.tools:
+            await warm_up(llm, tools.offered())
+
+    async def close(self) -> None:
+        """Stop the tool servers."""
+        for _, tools in self.tools:
+            await tools.close()
+
+
+def build_agents(
+    base: Foundation, shared: SharedTools, speech_to_text: SpeechToText, rooms: Rooms
+) -> BuiltAgents:
+    """Build all agents."""
+    built = [
+        _agent(name, agent_settings(base.settings, name), base, shared, speech_to_text, rooms)
+        for name in (DEFAULT_AGENT, *base.settings.agents)
+    ]
+    return BuiltAgents(
+        book=AgentBook([agent for agent, _ in built], Routes(base.settings.routes)),
+        tools=[(agent.models.llm, tools) for agent, tools in built],
+    )
+
+
+def _agent(
+    name: str,
+    settings: Settings,
+    base: Foundation,
+    shared: SharedTools,
+    speech_to_text: SpeechToText,
+    rooms: Rooms,
+) -> tuple[Agent, AgentTools]:
+    llm, cheaper = base.models.main(settings), base.models.cheaper(settings)
+    limits = pipeline_settings(settings, llm)
+    tools = build_agent_tools(settings, shared, clock=base.clock, llm=llm, cheaper=cheaper, limits=limits)
+    is_default = name == DEFAULT_AGENT
+    pipeline = Pipeline(
+        graph=base.extras.graph or conversation_graph(),
+        llm=llm,
+        speech_to_text=speech_to_text,
+        settings=limits,
+        clock=base.clock,
+        services=replace(tools.services, rooms=rooms),
+        agent="" if is_default else name,
+    )
+    models = AgentModels(
+        llm=llm, cheaper=cheaper, summarise_above=limits.summarise_above, llm_timeout_s=limits.llm_timeout_s
+    )
+    description = "" if is_default else settings.agents[name].description
+    return Agent(name=name, description=description, pipeline=pipeline, models=models), tools

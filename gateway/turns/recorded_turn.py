@@ -1,0 +1,48 @@
+"""Read what earlier attempts at a message, or the run that it resumes, have left in the log."""
+
+from __future__ import annotations
+
+from gateway.storage.inbox_items import asked_in
+from gateway.storage.log_records import UserRecord
+from gateway.storage.ports import InboxEntry, Record, RecordKind, Store
+from gateway.turns.run_codec import newest_run
+from gateway.turns.sessions import conversation_before
+from pipeline.domain.conversation import Conversation
+from pipeline.graph.run.records import RawRecord
+
+
+class RecordedTurn:
+    """The records of one turn from before its present attempt."""
+
+    def __init__(self, store: Store, thread: str, entry: InboxEntry, *, off_the_record: bool) -> None:
+        """`off_the_record`: the session is. A turn that resumes an earlier run is still on the record."""
+        self._store = store
+        self._thread = thread
+        self._entry = entry
+        self.asked_in = asked_in(entry.item)
+        """The id of the message whose run the turn resumes, or its own."""
+        self.is_resume = self.asked_in != entry.message_id
+        """Whether the turn answers a question and resumes the run of an earlier message."""
+        self.off_record = off_the_record and not self.is_resume
+        """Nothing that is said may be kept."""
+
+    @property
+    def _may_exist(self) -> bool:
+        return not self.off_record and (self._entry.attempts > 0 or self.is_resume)
+
+    async def user(self) -> UserRecord | None:
+        """The words of the run; None if they are not on record."""
+        records = await self._of_kind("user") if self._may_exist else ()
+        return UserRecord.of(records[-1]) if records else None
+
+    async def run(self) -> tuple[RawRecord, ...]:
+        """The rows of the newest run, oldest first; empty for none."""
+        return newest_run(await self._of_kind("step")) if self._may_exist else ()
+
+    async def conversation(self) -> Conversation:
+        """The conversation as it was when the resumed run began."""
+        asked = await self._of_kind("user")
+        return await conversation_before(self._store, asked[-1]) if asked else Conversation()
+
+    async def _of_kind(self, kind: RecordKind) -> tuple[Record, ...]:
+        return await self._store.read_log(self._thread, kinds=(kind,), message_id=self.asked_in)
