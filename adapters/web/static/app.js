@@ -5,6 +5,7 @@
  * @module app
  */
 
+import { commandOf } from './commands.js';
 import { Composer } from './composer.js';
 import { Connection } from './connection.js';
 import { byId } from './dom.js';
@@ -23,10 +24,6 @@ import { VoiceButton } from './voice.js';
 /** @typedef {import('./connection.js').Frame} Frame */
 /** @typedef {import('./items.js').Item} Item */
 
-const COMMANDS = new Set(['/stop', '/new', '/help', '/voice', '/otr', '/agent']);
-const MAX_ARGUMENT = 100;
-/** Those that take a word behind them. */
-const WITH_ARGUMENT = new Set(['/agent']);
 const RESEND_MS = 4000;
 /** In place of a chat's id: the most recently active chat, from any browser. */
 const LATEST = 'latest';
@@ -192,10 +189,9 @@ function sendWaiting() {
 /** @param {string} text */
 function say(text) {
   status.tell('');
-  const [word, ...rest] = text.trim().split(/\s+/);
-  const known = word.toLowerCase();
-  if (COMMANDS.has(known) && (rest.length === 0 || WITH_ARGUMENT.has(known))) {
-    command(known.slice(1), rest.join(' ').slice(0, MAX_ARGUMENT));
+  const typed = commandOf(text);
+  if (typed) {
+    command(typed.name, typed.argument);
     return;
   }
   const item = { clientId: newClientId(), text, at: Date.now() / 1000 };

@@ -78,6 +78,18 @@ async def test_a_command_is_the_same_typed_or_pressed(tmp_path: Path, name: str)
         assert item.name == name
 
 
+async def test_a_command_takes_its_argument_along(tmp_path: Path) -> None:
+    harness = WebHarness(tmp_path)
+    async with serving(harness) as browser:
+        page, _ = await browser.open()
+        await page.say(type="command", client_id="a1", name="agent", argument=" shop ")
+        await page.say(type="message", client_id="a2", text="/agent shop")
+        assert [(await page.hear())["type"] for _ in range(2)] == ["accepted", "accepted"]
+    for item in harness.inbox.items:
+        assert isinstance(item, SessionCommand)
+        assert (item.name, item.argument) == ("agent", "shop")
+
+
 async def test_an_approval_reaches_the_gateway(tmp_path: Path) -> None:
     harness = WebHarness(tmp_path)
     async with serving(harness) as browser:
@@ -194,6 +206,7 @@ async def test_an_unwritable_media_directory_is_unavailable(tmp_path: Path) -> N
         ('{"type": "message", "client_id": "a", "text": " \\n"}', "empty_message", "text"),
         ('{"type": "message", "client_id": "a", "text": "' + "x" * 201 + '"}', "text_too_long", "200"),
         ('{"type": "command", "client_id": "a", "name": "rm"}', "bad_frame", "name"),
+        ('{"type": "command", "client_id": "a", "name": "agent", "argument": 1}', "bad_frame", "argument"),
         ('{"type": "approval", "client_id": "a", "choice": "x"}', "bad_frame", "interaction"),
         ('{"type": "approval", "client_id": "a", "interaction": "x"}', "bad_frame", "choice"),
         ('{"type": "voice", "client_id": "a", "mime": "audio/ogg"}', "bad_frame", "size"),

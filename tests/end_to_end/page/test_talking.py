@@ -104,6 +104,15 @@ async def test_a_new_conversation_is_a_line_across_the_page(room: Page, gateway:
     await expect(entries(room, "user")).to_have_count(1)
 
 
+async def test_a_typed_command_takes_an_argument_with_it(room: Page, gateway: FakeGateway) -> None:
+    await send(room, "/Agent  shop ")
+    frame = await gateway.received("command")
+    assert (frame["name"], frame["argument"]) == ("agent", "shop")
+    assert gateway.of("message") == []
+    await send(room, "/stop it")
+    assert (await gateway.received("message"))["text"] == "/stop it"
+
+
 async def test_help_typed_is_a_command_and_its_answer_a_notice(room: Page, gateway: FakeGateway) -> None:
     await send(room, "/help")
     assert (await gateway.received("command"))["name"] == "help"
