@@ -17,11 +17,14 @@ from gateway.storage.ports import InboxEntry, Lease, NewRecord, Store
 from gateway.turns.sessions import SessionState
 from gateway.turns.summarizer import scope_after
 from pipeline.domain.bounded_dict import BoundedDict
+from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError, StorageError
 from pipeline.domain.ids import ThreadKey
+from pipeline.domain.json_schema import JsonSchema
 from pipeline.domain.timeline import TimelineEntry
-from pipeline.history.summarization import ask, inert
+from pipeline.history.summarization import ask_with, inert, messages_for
+from pipeline.llm.structured import AnswerUnreadable, structured
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.ports import Budgets
 
@@ -31,12 +34,23 @@ MIN_MESSAGES = 6
 MAX_WORDS = 6
 MAX_CHARS = 60
 TIMEOUT_S = 10.0
-_MAX_TOKENS = 32
+_MAX_TOKENS = 48
 _SHOWN_CHARS = 400
 """Characters shown of each message: its beginning says what it is about."""
 _MAX_TRIED = 1_000
-_TASK = "What is this conversation about? Answer with a title of at most six words, in its own language."
+_TASK = (
+    "What is this conversation about? Answer with a title of at most six words, in its own language. "
+    'Write it as JSON with the key "title".'
+)
 """Does not describe the form of the title: the embedded model would repeat that description."""
+_TITLE = JsonSchema(
+    name="title",
+    schema={
+        "type": "object",
+        "properties": {"title": {"type": "string", "minLength": 1, "maxLength": 200}},
+        "required": ["title"],
+    },
+)
 _LABEL = re.compile(r"^\W*(?:(?:title|name)\s*:|(?:this|the) conversation is about\b)\s*", re.IGNORECASE)
 """Prefixes that small models put before a title."""
 _MARKS = " \t\"'`*_#>.:,;-“”„«»"
@@ -90,18 +104,29 @@ class Titles:
         scope = scope_after(session, entry)
         if (await self._budgets.allowance(scope)).model == "none":
             return
-        material = _material(session, self._redactor)
-        said = await ask(
-            self._models(session.answered_by).llm,
-            _TASK,
-            material,
-            max_tokens=_MAX_TOKENS,
-            timeout_s=TIMEOUT_S,
-            clock=self._clock,
-            redactor=self._redactor,
-        )
-        await self._budgets.spent(scope, tokens=said.tokens, cost=said.cost)
-        title = title_of(self._redactor.text(inert(said.text)))
+        llm = self._models(session.answered_by).llm
+
+        async def ask(messages: tuple[ChatMessage, ...]) -> str:
+            said = await ask_with(
+                llm,
+                messages,
+                schema=_TITLE,
+                max_tokens=_MAX_TOKENS,
+                timeout_s=TIMEOUT_S,
+                clock=self._clock,
+                redactor=self._redactor,
+            )
+            await self._budgets.spent(scope, tokens=said.tokens, cost=said.cost)
+            return said.text
+
+        try:
+            asked = messages_for(_TASK, _material(session, self._redactor))
+            answer = await structured(asked, _TITLE, ask, again=False)
+            words = str(answer["title"])
+        except AnswerUnreadable as error:
+            # A model that does not write JSON gives the title as text.
+            words = error.answer
+        title = title_of(self._redactor.text(inert(words)))
         if not title:
             return
         at = self._clock.now()

@@ -13,9 +13,10 @@ from typing import Any
 
 from pipeline.agent.usage_metering import UsageMeter
 from pipeline.domain.chat import ChatMessage
-from pipeline.domain.errors import ModelUnavailable
+from pipeline.domain.json_schema import JsonSchema
 from pipeline.graph.definition.ports import Choice, Question
 from pipeline.llm.client import LlmFinished, LlmRequest, TextDelta
+from pipeline.llm.structured import structured
 from pipeline.runtime.context import RunContext
 
 MAX_OUTPUT_CHARS = 4_000
@@ -33,28 +34,34 @@ _INSTRUCTIONS = (
 
 
 class LlmDecider:
-    """Asks the run's model once per question. The usage counts in the turn's budget, like every call."""
+    """Asks the run's model once per question, and once more where its answer does not fit. Both count in the
+    turn's budget."""
 
     async def decide(self, question: Question, context: RunContext) -> Choice:
         """The model's choice among the candidates.
 
-        Raises the model's errors, ModelUnavailable for an answer that names none of them, and StorageError
+        Raises the model's errors, AnswerUnreadable for an answer that names none of them, and StorageError
         where the call cannot be counted.
         """
-        request = LlmRequest(
-            messages=(
-                ChatMessage(role="system", content=_INSTRUCTIONS),
-                ChatMessage(role="user", content=_asked(question)),
-            ),
-            max_tokens=_MAX_ANSWER_TOKENS,
-            temperature=0.0,
-            timeout_s=context.settings.llm_timeout_s,
+        schema = _schema(question)
+
+        async def ask(messages: tuple[ChatMessage, ...]) -> str:
+            request = LlmRequest(
+                messages=messages,
+                schema=schema,
+                max_tokens=_MAX_ANSWER_TOKENS,
+                temperature=0.0,
+                timeout_s=context.settings.llm_timeout_s,
+            )
+            return await _answer(request, context)
+
+        messages = (
+            ChatMessage(role="system", content=_INSTRUCTIONS),
+            ChatMessage(role="user", content=_asked(question)),
         )
-        answer = _first_object(await _answer(request, context))
-        target, reasoning = answer.get("target"), answer.get("reasoning", "")
-        if not isinstance(target, str) or target.strip() not in _targets(question):
-            raise ModelUnavailable("The model named none of the next steps it was offered.")
-        return Choice(target=target.strip(), reasoning=str(reasoning)[:_MAX_REASONING_CHARS])
+        answer = await structured(messages, schema, ask)
+        reasoning = str(answer.get("reasoning", ""))
+        return Choice(target=answer["target"], reasoning=reasoning[:_MAX_REASONING_CHARS])
 
 
 async def _answer(request: LlmRequest, context: RunContext) -> str:
@@ -97,19 +104,9 @@ def _plain(value: object) -> object:
     return dict(value) if isinstance(value, Mapping) else str(value)
 
 
-def _first_object(text: str) -> dict[str, Any]:
-    """The first JSON object in `text`, whatever surrounds it."""
-    decoder = json.JSONDecoder()
-    at = text.find("{")
-    while at >= 0:
-        try:
-            found, _ = decoder.raw_decode(text, at)
-        except (ValueError, RecursionError):
-            at = text.find("{", at + 1)
-        else:
-            return dict(found)
-    raise ModelUnavailable("The model answered without a JSON object.")
-
-
-def _targets(question: Question) -> set[str]:
-    return {candidate.target for candidate in question.candidates}
+def _schema(question: Question) -> JsonSchema:
+    """The form of the answer: one of the offered targets, and why."""
+    targets = [candidate.target for candidate in question.candidates]
+    properties = {"target": {"type": "string", "enum": targets}, "reasoning": {"type": "string"}}
+    schema = {"type": "object", "properties": properties, "required": ["target"]}
+    return JsonSchema(name="next_step", schema=schema)

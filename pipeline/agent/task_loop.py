@@ -9,7 +9,7 @@ from contextlib import aclosing
 from dataclasses import field
 from typing import Any, Final
 
-from pipeline.agent.judge import FEEDBACK, Charge, Verdict, judged
+from pipeline.agent.judge import FEEDBACK, VERDICT, Charge, Verdict, judged
 from pipeline.agent.loops import DOOM_WORDS, END_AT, REFUSE_AT, REPEATED_WORDS, STALL_WORDS, repeats, stalled
 from pipeline.agent.task_prompt import layered_prompt
 from pipeline.agent.task_texts import (
@@ -207,17 +207,20 @@ class Work:
         return f"{key} is set."
 
     async def _verdict(self, turn: int) -> Verdict:
-        async def ask(messages: Sequence[ChatMessage]) -> str:
-            words = await self.step.effect(
-                f"judge {turn}", lambda: self._asked_judge(tuple(messages)), repeatable=True
-            )
-            return str(words)
+        asked = 0
+
+        async def ask(messages: tuple[ChatMessage, ...]) -> str:
+            nonlocal asked
+            asked += 1
+            name = f"judge {turn}" if asked == 1 else f"judge {turn} again"
+            return str(await self.step.effect(name, lambda: self._asked_judge(messages), repeatable=True))
 
         return await judged(self.task.charge, self.outputs, (*self.shared, *self.said), ask)
 
     async def _asked_judge(self, messages: tuple[ChatMessage, ...]) -> str:
         request = LlmRequest(
             messages=messages,
+            schema=VERDICT,
             max_tokens=_JUDGE_TOKENS,
             temperature=0.0,
             timeout_s=self.context.settings.llm_timeout_s,

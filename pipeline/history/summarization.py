@@ -14,6 +14,7 @@ from pipeline.domain.chat import ChatMessage, estimate_tokens
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError, ModelTimeout
 from pipeline.domain.frozen import dataclass
+from pipeline.domain.json_schema import JsonSchema
 from pipeline.domain.visible import visible_text
 from pipeline.llm.client import LlmClient, LlmFinished, LlmRequest, TextDelta
 from pipeline.redaction.redactor import Redactor
@@ -63,11 +64,34 @@ async def ask(
 ) -> Said:
     """The model's answer to `task` on `material`, in one attempt, without secrets. Raises the model's errors,
     also for an empty answer."""
+    asked = messages_for(task, material)
+    return await ask_with(
+        llm, asked, max_tokens=max_tokens, timeout_s=timeout_s, clock=clock, redactor=redactor
+    )
+
+
+def messages_for(task: str, material: str) -> tuple[ChatMessage, ...]:
+    """A `task` on `material`, which is marked as data."""
+    return (
+        ChatMessage(role="system", content=task + _IS_DATA),
+        ChatMessage(role="user", content=material),
+    )
+
+
+async def ask_with(
+    llm: LlmClient,
+    messages: tuple[ChatMessage, ...],
+    *,
+    max_tokens: int,
+    timeout_s: float,
+    clock: Clock,
+    redactor: Redactor,
+    schema: JsonSchema | None = None,
+) -> Said:
+    """As `ask`, with the caller's own messages, and with the form of the answer if it has one."""
     request = LlmRequest(
-        messages=(
-            ChatMessage(role="system", content=task + _IS_DATA),
-            ChatMessage(role="user", content=material),
-        ),
+        messages=messages,
+        schema=schema,
         max_tokens=max_tokens,
         temperature=TEMPERATURE,
         timeout_s=timeout_s,

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pipeline.domain.chat import ToolDefinition
+from pipeline.domain.json_schema import JsonSchema
+from pipeline.llm.wire import schema_to_wire
 
 _INSTRUCTION = "Take the arguments of {name} from the user's words, as JSON."
 _BEFORE = "\nBefore, the user said: {said}\nThe answer was: {answered}"
@@ -36,7 +38,7 @@ def arguments_body(tool: ToolDefinition, words: str, before: tuple[str, str] | N
         "messages": messages,
         "temperature": 0.0,
         "max_tokens": _MAX_TOKENS,
-        "response_format": {"type": "json_schema", "json_schema": {"name": "arguments", "schema": schema}},
+        "response_format": schema_to_wire(JsonSchema(name="arguments", schema=schema)),
     }
 
 

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition
 from pipeline.domain.frozen import dataclass
+from pipeline.domain.json_schema import JsonSchema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +19,9 @@ class LlmRequest:
     """The tools that the model may call."""
     asked: str = ""
     """The user's newest text alone: in a room, the last message also has other people's text and a name."""
+    schema: JsonSchema | None = None
+    """The form of the answer, for a request without tools. A client that can holds the model to it; the
+    others ignore it, so the messages have to name the form too (see `pipeline.llm.structured`)."""
     max_tokens: int = 1024
     temperature: float = 0.2
     timeout_s: float = 60.0

@@ -17,7 +17,7 @@ _COMPLAINTS = re.compile(
     r"|unexpected|deprecated|extra input"
 )
 _LIMITS = ("max_tokens", "max_completion_tokens")
-_DROPPABLE = ("temperature", "stream_options")
+_DROPPABLE = ("temperature", "stream_options", "response_format")
 
 
 class Dialect:

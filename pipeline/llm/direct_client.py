@@ -24,7 +24,7 @@ from pipeline.llm.dialect import Dialect
 from pipeline.llm.direct_answer import DirectAnswer, refusal_of
 from pipeline.llm.failures import Target
 from pipeline.llm.prices import Price, price_of
-from pipeline.llm.wire import messages_to_wire, tools_to_wire
+from pipeline.llm.wire import messages_to_wire, schema_to_wire, tools_to_wire
 
 OPENAI = "https://api.openai.com/v1"
 _OPENAI_HOST = "api.openai.com"
@@ -86,6 +86,8 @@ class DirectClient:
         }
         if request.tools:
             body["tools"] = tools_to_wire(request.tools)
+        if request.schema is not None:
+            body["response_format"] = schema_to_wire(request.schema)
         return body
 
     def complete(

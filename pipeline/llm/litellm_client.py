@@ -27,7 +27,7 @@ from pipeline.llm.attempts import Call, OpenAnswer, play
 from pipeline.llm.client import LlmFinished, LlmItem, LlmRequest, TextDelta, ToolAsked
 from pipeline.llm.failures import Target
 from pipeline.llm.tool_call_assembly import CallAssembly
-from pipeline.llm.wire import messages_to_wire, tools_to_wire
+from pipeline.llm.wire import messages_to_wire, schema_to_wire, tools_to_wire
 
 _SOCKET_TIMEOUT_S = 600
 """One value for all calls: litellm keeps one connection pool per distinct timeout."""
@@ -96,7 +96,10 @@ class LitellmClient:
     async def _attempt(self, request: LlmRequest, deadline: float) -> OpenAnswer:
         async with asyncio.timeout_at(deadline):
             litellm = await self._litellm()
-            stream = await litellm.acompletion(**self._arguments(request))
+            arguments = self._arguments(request)
+            if request.schema is not None and litellm.supports_response_schema(model=self._model):
+                arguments["response_format"] = schema_to_wire(request.schema)
+            stream = await litellm.acompletion(**arguments)
         return _Answer(stream, deadline, request.timeout_s, functools.partial(_cost, litellm, self._model))
 
     def _arguments(self, request: LlmRequest) -> dict[str, Any]:

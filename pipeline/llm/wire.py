@@ -9,6 +9,7 @@ from itertools import takewhile
 from typing import Any
 
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition
+from pipeline.domain.json_schema import JsonSchema
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _MAX_NAME_CHARS = 64
@@ -38,6 +39,12 @@ def tools_to_wire(tools: Iterable[ToolDefinition]) -> list[dict[str, Any]]:
         }
         for tool in tools
     ]
+
+
+def schema_to_wire(schema: JsonSchema) -> dict[str, Any]:
+    """The `response_format` that asks for an answer of that form."""
+    # Not `strict`: OpenAI then refuses schemas with bounds, and the answer is checked anyway.
+    return {"type": "json_schema", "json_schema": {"name": schema.name, "schema": dict(schema.schema)}}
 
 
 def _message(message: ChatMessage) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from pipeline.domain.events import (
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.subagents import MAX_SECONDS
 from tests.support.harness import GatewayHarness, open_gateway
+from tests.support.verdicts import verdict
 
 
 def calls(name: str, **arguments: Any) -> ScriptedAnswer:
@@ -50,9 +51,9 @@ async def test_two_judged_steps_answer_a_message(tmp_path: Path) -> None:
         "It is 42.",
         sets("facts", '["6 * 7 = 42"]'),
         sets("report", "It may be 43."),
-        "ACTION: RETRY\nCONFIDENCE: 0.9\nFEEDBACK: the facts say 42",
+        verdict("RETRY", 0.9, "the facts say 42"),
         sets("report", "It is 42."),
-        "ACTION: ACCEPT\nCONFIDENCE: 0.9\nFEEDBACK: good",
+        verdict("ACCEPT", 0.9, "good"),
     )
     async with open_gateway(tmp_path, llm=llm, graph=report_graph()) as harness:
         assert await answer_to(harness, "What is 6 times 7?") == "It is 42."
@@ -70,7 +71,7 @@ async def test_a_step_that_is_given_up_is_explained(tmp_path: Path) -> None:
     llm = llm_of(
         sets("facts", "nothing"),
         sets("report", "Who knows."),
-        "ACTION: ESCALATE\nCONFIDENCE: 1\nFEEDBACK: there are no facts",
+        verdict("ESCALATE", 1, "there are no facts"),
     )
     async with open_gateway(tmp_path, llm=llm, graph=report_graph()) as harness:
         assert (

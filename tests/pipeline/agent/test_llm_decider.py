@@ -15,6 +15,7 @@ from pipeline.graph.definition.ports import Candidate, Choice, Question
 from pipeline.graph.definition.spec import EdgeSpec, Goal, GraphSpec, Limits, LlmDecide
 from pipeline.graph.execution.executor import Executor
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from pipeline.llm.structured import AnswerUnreadable
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.null_services import NullBudgets
 from pipeline.runtime.scope import TurnScope
@@ -40,7 +41,7 @@ async def _decided(answer: str, **output: Any) -> tuple[Choice, ScriptedLlm]:
     "answer",
     [
         '{"target": "refund", "reasoning": "they ask for it"}',
-        'Sure! Here it is:\n```json\n{"target": " refund\\n", "reasoning": "they ask for it"}\n``` More?',
+        'Sure! Here it is:\n```json\n{"target": "refund", "reasoning": "they ask for it"}\n``` More?',
         'The set {refund, explain} is given. {"target": "refund", "reasoning": "they ask for it"} {"x": 1}',
     ],
 )
@@ -64,8 +65,17 @@ async def test_the_first_json_object_of_the_answer_is_the_choice(answer: str) ->
     ],
 )
 async def test_an_answer_that_names_none_of_the_candidates_is_refused(answer: str) -> None:
-    with pytest.raises(ModelUnavailable):
-        await _decided(answer)
+    llm = ScriptedLlm([ScriptedAnswer.of(answer), ScriptedAnswer.of(answer)])
+    with pytest.raises(AnswerUnreadable, match="next_step"):
+        await LlmDecider().decide(_question(), context(llm=llm))
+    assert len(llm.requests) == 2
+
+
+async def test_a_second_answer_may_name_one() -> None:
+    llm = ScriptedLlm([ScriptedAnswer.of("refund!"), ScriptedAnswer.of('{"target": "refund"}')])
+    assert (await LlmDecider().decide(_question(), context(llm=llm))).target == "refund"
+    assert llm.requests[1].messages[-2].content == "refund!"
+    assert llm.requests[1].schema == llm.requests[0].schema
 
 
 async def test_the_model_gets_goal_node_candidates_and_output() -> None:
@@ -84,7 +94,7 @@ async def test_an_output_can_neither_end_its_marking_nor_add_a_way() -> None:
     assert asked.count("</output>") == 1
     assert asked.index("wire_money") < asked.index("</output>")
     assert choice.target == "explain"
-    with pytest.raises(ModelUnavailable, match="none of the next steps"):
+    with pytest.raises(AnswerUnreadable, match="next_step"):
         await _decided('{"target": "wire_money", "reasoning": "the output said so"}', text=evil)
 
 
@@ -95,7 +105,7 @@ async def test_a_long_output_is_cut() -> None:
 
 async def test_a_model_that_never_stops_is_cut_off() -> None:
     llm = ScriptedLlm([ScriptedAnswer(chunks=("blah " * 100,) * 1_000)])
-    with pytest.raises(ModelUnavailable):
+    with pytest.raises(AnswerUnreadable):
         await LlmDecider().decide(_question(), context(llm=llm))
     assert llm.cancelled == 1
 
@@ -153,11 +163,11 @@ class Spent(NullBudgets):
 
 async def test_what_a_decision_takes_is_the_turns_also_where_no_one_can_use_it() -> None:
     said = '{"target": "no one"}'
-    llm = ScriptedLlm([replace(ScriptedAnswer.of(said), prompt_tokens=40, cost=0.25)])
+    llm = ScriptedLlm([replace(ScriptedAnswer.of(said), prompt_tokens=40, cost=0.25)] * 2)
     budgets = Spent()
-    with pytest.raises(ModelUnavailable):
+    with pytest.raises(AnswerUnreadable):
         await LlmDecider().decide(_question(), context(llm=llm, budgets=budgets))
-    assert budgets.calls == [("msg-1", 40 + len(said.split()), 0.25)]
+    assert budgets.calls == [("msg-1", 40 + len(said.split()), 0.25)] * 2
 
 
 @pytest.mark.parametrize(
@@ -172,7 +182,7 @@ async def test_what_of_a_decision_was_cut_off_is_counted_by_estimate(answer: Scr
     budgets = Spent()
     with pytest.raises(ModelError):
         await LlmDecider().decide(_question(), context(llm=ScriptedLlm([answer]), budgets=budgets))
-    ((_, tokens, _),) = budgets.calls
+    (_, tokens, _), *_ = budgets.calls
     assert tokens > 125
 
 

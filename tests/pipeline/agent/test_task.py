@@ -29,6 +29,7 @@ from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
 from tests.support.contexts import CountedBudgets, Watched, context
 from tests.support.graph_log import MemoryRunLog
+from tests.support.verdicts import verdict
 
 WINDOW = PipelineSettings(context_tokens=32_000, system_prompt="You are Parlour.")
 
@@ -134,8 +135,8 @@ async def test_feedback_of_the_judge_reaches_the_model_as_the_users_words() -> N
 
 async def test_criteria_are_judged_by_the_model_and_a_retry_goes_back() -> None:
     llm = ScriptedLlm([sets(found="one")])
-    llm.add("ACTION: RETRY\nCONFIDENCE: 0.9\nFEEDBACK: name two", sets(found="two"))
-    llm.add("ACTION: ACCEPT\nCONFIDENCE: 0.8\nFEEDBACK: fine")
+    llm.add(verdict("RETRY", 0.9, "name two"), sets(found="two"))
+    llm.add(verdict("ACCEPT", 0.8, "fine"))
     outcome = await one(llm, criteria="two are named")
     assert outcome.state["found"] == "two"
     assert ("user", "[Judge feedback]: name two") in texts(llm, 2)
@@ -151,7 +152,7 @@ async def test_a_judge_that_fails_accepts_with_half_confidence() -> None:
 
 async def test_an_escalation_fails_the_node_in_the_judges_words() -> None:
     llm = ScriptedLlm([sets(found="one")])
-    llm.add("ACTION: ESCALATE\nCONFIDENCE: 1\nFEEDBACK: a person has to decide")
+    llm.add(verdict("ESCALATE", 1, "a person has to decide"))
     outcome = await one(llm, criteria="two are named")
     assert outcome.status == "failed"
     assert outcome.error is not None
