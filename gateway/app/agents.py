@@ -60,7 +60,7 @@ def _agent(
     speech_to_text: SpeechToText,
     rooms: Rooms,
 ) -> tuple[Agent, AgentTools]:
-    llm, cheaper = base.models.main(settings), base.models.cheaper(settings)
+    llm, cheaper = base.models.main(settings), base.models.cheaper()
     limits = pipeline_settings(settings, llm)
     tools = build_agent_tools(settings, shared, clock=base.clock, llm=llm, cheaper=cheaper, limits=limits)
     is_default = name == DEFAULT_AGENT

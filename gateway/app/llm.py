@@ -30,6 +30,7 @@ class ModelClients:
     def __init__(self, settings: Settings, clock: Clock, default: LlmClient | None = None) -> None:
         """`default` replaces the client of the model that `settings` name."""
         self._clock = clock
+        self._settings = settings
         self._clients: dict[_ClientKey, LlmClient] = {}
         if default is not None:
             self._clients[_key(settings, settings.llm.model)] = default
@@ -38,10 +39,12 @@ class ModelClients:
         """The client of an agent's model."""
         return self._client(settings, settings.llm.model)
 
-    def cheaper(self, settings: Settings) -> LlmClient | None:
-        """The client of the model for authors whose budget is nearly spent; None if none is configured."""
-        model = settings.budget.cheaper_model
-        return None if model is None else self._client(settings, model)
+    def cheaper(self) -> LlmClient | None:
+        """The client of the model for authors whose budget is nearly spent, the same for all agents; None if
+        none is configured. It uses the address and key of [llm]: an agent's may be those of another provider.
+        """
+        model = self._settings.budget.cheaper_model
+        return None if model is None else self._client(self._settings, model)
 
     def _client(self, settings: Settings, model: str) -> LlmClient:
         key = _key(settings, model)

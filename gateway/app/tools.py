@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import field
 from pathlib import Path
 
 from adapters.formatting.inert_links import inert
@@ -46,6 +47,16 @@ from pipeline.tools.zones import TimeZones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkspaceServices:
+    """What reads and writes one workspace folder. Agents with the same folder share it, because it serialises
+    the writing of a person's texts."""
+
+    workspace: WorkspaceFolder
+    skills: SkillFolder
+    origins: Origins
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SharedTools:
     """The services and tool groups that all agents share."""
 
@@ -58,6 +69,19 @@ class SharedTools:
     """The MCP servers and the host's own groups."""
     own: tuple[str, ...]
     """The names of the host's groups, which no setting turns off."""
+    folders: dict[Path, WorkspaceServices] = field(default_factory=dict)
+    """By workspace folder."""
+
+    def folder(self, root: Path, clock: Clock) -> WorkspaceServices:
+        """The services of the workspace folder `root`."""
+        place = root.resolve()
+        if place not in self.folders:
+            self.folders[place] = WorkspaceServices(
+                workspace=WorkspaceFolder(root, clock),
+                skills=SkillFolder(root / "skills", clock),
+                origins=Origins(root),
+            )
+        return self.folders[place]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -125,9 +149,8 @@ def build_agent_tools(
 ) -> AgentTools:
     """Build the tools of the agent with these settings."""
     root, redactor = settings.workspace_path, shared.redactor
-    workspace = WorkspaceFolder(root, clock)
-    skills = SkillFolder(root / "skills", clock)
-    zones = TimeZones(workspace, clock, limits.time_zone)
+    folder = shared.folder(root, clock)
+    zones = TimeZones(folder.workspace, clock, limits.time_zone)
     around: PipelineServices
     registry: ToolRegistry
     gate: Gate | None = None
@@ -150,18 +173,18 @@ def build_agent_tools(
         gate = Gate(
             registry=registry,
             approvals=shared.approvals,
-            skills=skills,
+            skills=folder.skills,
             clock=clock,
             protection=Protection(root, blocked=(settings.data.dir,)),
             timeout_s=settings.tools.timeout_s,
             redactor=redactor,
-            origins=Origins(root),
+            origins=folder.origins,
         )
     around = PipelineServices(
         tools=gate or NullTools(),
-        skills=skills,
-        workspace=workspace,
-        facts=workspace,
+        skills=folder.skills,
+        workspace=folder.workspace,
+        facts=folder.workspace,
         budgets=shared.budgets,
         redactor=redactor,
         cheaper=cheaper,

@@ -236,7 +236,7 @@ async def _models(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
         of = "" if name == DEFAULT_AGENT else f" of {name}"
         for kind, model, client in (
             ("model", own.llm.model, clients.main(own)),
-            ("cheaper model", str(own.budget.cheaper_model), clients.cheaper(own)),
+            ("cheaper model", str(own.budget.cheaper_model), clients.cheaper()),
         ):
             if client is not None and client not in tried:
                 tried.append(client)

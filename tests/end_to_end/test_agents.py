@@ -196,3 +196,17 @@ async def test_an_assistant_gets_its_own_tools_and_model(tmp_path: Path) -> None
         assert _tools(harness) == []
         await _ask(harness, "hello")
         assert _tools(harness) == ["load_tools"]
+
+
+async def test_agents_with_one_folder_share_what_writes_there_and_others_do_not(tmp_path: Path) -> None:
+    other = tmp_path / "cook"
+    given = ("agents.shop.tokens=9", f'agents.cook.workspace="{other}"', 'routes.1.also=["shop", "cook"]')
+    (other / "skills").mkdir(parents=True)
+    (other / "IDENTITY.md").write_text("I am the cook.", encoding="utf-8")
+    async with open_gateway(tmp_path / "data", *given) as harness:
+        (tmp_path / "data" / "workspace").mkdir(exist_ok=True)
+        (tmp_path / "data" / "workspace" / "IDENTITY.md").write_text("I am the clerk.", encoding="utf-8")
+        for name, identity in (("shop", "the clerk"), ("cook", "the cook")):
+            await _ask(harness, f"/agent {name}")
+            await _ask(harness, "who are you?")
+            assert f"I am {identity}." in harness.llm.requests[-1].messages[0].content
