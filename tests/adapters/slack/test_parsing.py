@@ -327,6 +327,12 @@ def test_slash_commands(changes: dict[str, Any], name: str | None) -> None:
     assert (item.name if item is not None else None) == name
 
 
+def test_a_slash_command_has_the_words_behind_it() -> None:
+    item = parse_slash({**SLASH, "text": " agent  shop "}, ME, "main", now=5.0)
+    assert item is not None
+    assert (item.name, item.argument) == ("agent", "shop")
+
+
 @pytest.mark.parametrize("handle", ["", "1.2", "1.2/U1", "1.2/U1/T1/x", "1.2/B1/T1", f"{'1' * 20}.2/U1/T1"])
 def test_a_handle_that_is_not_ours_is_refused(handle: str) -> None:
     assert read_handle(handle) is None
