@@ -255,33 +255,6 @@ def test_it_is_a_command(name: str, data: dict[str, Any], command: str, private:
     assert (item.name, item.private, item.author.id, item.native_id) == (command, private, ADA, ID)
 
 
-@pytest.mark.parametrize(
-    ("name", "data"),
-    [
-        ("MESSAGE_CREATE", message("/agent shop")),
-        ("MESSAGE_CREATE", in_room(f"<@{BOT}> /agent  shop")),
-        (
-            "INTERACTION_CREATE",
-            slash(
-                "agent",
-                data={
-                    "id": "1",
-                    "name": "agent",
-                    "type": 1,
-                    "options": [{"name": "name", "type": 3, "value": "shop"}],
-                },
-            ),
-        ),
-    ],
-    ids=["typed", "typed in a room", "picked from the list"],
-)
-def test_a_command_has_the_words_behind_it(name: str, data: dict[str, Any]) -> None:
-    item = parse_event(name, data, CONTEXT)
-
-    assert isinstance(item, SessionCommand)
-    assert (item.name, item.argument) == ("agent", "shop")
-
-
 ROLES: list[tuple[str, object, set[str]]] = [
     ("GUILD_CREATE", {"roles": [{"id": ROLE, "tags": {"bot_id": BOT}}, {"id": "1", "tags": {}}]}, {ROLE}),
     ("GUILD_ROLE_CREATE", {"role": {"id": ROLE, "tags": {"bot_id": BOT}}}, {ROLE}),

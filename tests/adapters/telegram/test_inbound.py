@@ -288,21 +288,6 @@ def test_a_command(update: dict[str, Any], name: str) -> None:
     assert item.author.id == "1001"
 
 
-@pytest.mark.parametrize(
-    "update",
-    [
-        message(text="/agent shop"),
-        in_group("/agent@parlour_bot shop", entities=mark("bot_command", 0, 18)),
-        in_group("@parlour_bot /agent shop", entities=mark("mention", 0, 12)),
-    ],
-    ids=["in private", "in a group", "after a mention"],
-)
-def test_a_command_has_the_words_behind_it(update: dict[str, Any]) -> None:
-    item = parse_update(update, CONTEXT)
-    assert isinstance(item, SessionCommand)
-    assert (item.name, item.argument) == ("agent", "shop")
-
-
 @pytest.mark.parametrize("update", NOTHING.values(), ids=NOTHING)
 def test_what_is_nothing_for_the_bot(update: Any) -> None:
     assert parse_update(update, CONTEXT) is None
