@@ -46,12 +46,14 @@ class StoreTimeline:
     async def entries(self, thread: ThreadKey, *, after: int, limit: int) -> tuple[TimelineEntry, ...]:
         """See `adapters.channel.Timeline`. The first session of a thread begins without a line."""
         key = thread.encode()
-        # The queue is read first: an entry that starts in between appears twice, under one identity, and is
-        # never missing.
+        # A turn may start between two of these reads. The log is read last, so that what counts as recorded
+        # is among its records, or is one that the client has.
         waiting = await self._store.open_entries(key)
+        recorded = await self._recorded(key, waiting)
         records = await self._store.read_log(key, after=after, kinds=(*VISIBLE_KINDS, "title"), limit=limit)
+        recorded |= {record.message_id for record in records if record.kind == "user"}
         visible = [await self._from_record(record) for record in records if text_of(record)]
-        return (*visible, *_still_waiting(waiting, await self._recorded(key, waiting)))
+        return (*visible, *_still_waiting(waiting, recorded))
 
     async def earlier(self, thread: ThreadKey, *, before: int, limit: int) -> Earlier:
         """See `adapters.channel.Timeline`."""

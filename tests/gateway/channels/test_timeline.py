@@ -7,12 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gateway.channels.timeline import StoreTimeline
+from gateway.storage.codec import new_entry
 from gateway.storage.memory import MemoryStore
-from gateway.storage.ports import NewRecord, RecordKind
+from gateway.storage.ports import NewRecord, Record, RecordKind
 from pipeline.domain.clock import ManualClock, SystemClock
 from pipeline.domain.events import EXPIRED, Thought
 from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import Author, InboundMessage
 from pipeline.domain.timeline import AskedQuestion
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.gate_graph import OPTIONS, PROMPT, Ledger, answer_to, gate_graph
@@ -43,6 +47,41 @@ async def test_a_waiting_message_is_shown_until_its_words_are_on_record(tmp_path
         assert roles == ["user", "assistant", "user", "assistant"]
         newest = await timeline.entries(key, after=0, limit=1)
         assert [e.text for e in newest] == ["You said: typed"]
+
+
+class _TurnBegins(MemoryStore):
+    """Puts the words of the waiting message on record before one of the reads of the log."""
+
+    at_read = 0
+    reads = 0
+
+    async def read_log(self, thread: str, **how: Any) -> tuple[Record, ...]:
+        if self.reads == self.at_read:
+            lease = await self.acquire_lease(thread, "me", ttl_s=30, now=1.0)
+            assert lease is not None
+            body = {"text": "hello"}
+            row = NewRecord(kind="user", session_id="s", message_id="m1", body=body, at=1.0)
+            await self.append(lease, [row])
+        self.reads += 1
+        return await super().read_log(thread, **how)
+
+
+@pytest.mark.parametrize("at_read", range(3))
+async def test_a_message_whose_turn_begins_while_the_history_is_read_is_shown_once(at_read: int) -> None:
+    store, key = _TurnBegins(), ThreadKey.decode(THREAD)
+    store.at_read = at_read
+    await store.open()
+    item = InboundMessage(
+        message_id="m1",
+        native_id="n1",
+        thread=key,
+        author=Author(id="u1", name="Ada"),
+        received_at=1.0,
+        text="hello",
+    )
+    await store.accept(new_entry(item), limit=10)
+    entries = await StoreTimeline(store, ManualClock()).entries(key, after=0, limit=50)
+    assert [entry.text for entry in entries] == ["hello"]
 
 
 async def test_an_open_question_is_the_event_that_asked_it_until_it_is_answered(tmp_path: Path) -> None:
