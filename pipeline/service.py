@@ -66,6 +66,7 @@ _OUTDATED_WORDS = (
     "The assistant has changed since it asked this and cannot continue. Please send your message again."
 )
 
+_NO_ANSWER_WORDS = "The assistant came to an end without an answer. Please put it in other words."
 _DETAIL_CHARS = 500
 """Length of a provider's message in a line of the log."""
 _ROOM = "what others wrote in the room"
@@ -393,7 +394,7 @@ def _answer_of(outcome: RunOutcome, message: InboundMessage | ApprovalReply) -> 
         return TurnAnswer(text=question_words(outcome.gates), gates=outcome.gates)
     answer = outcome.state.get("agent", {}).get("answer")
     if not isinstance(answer, str) or not answer:
-        raise GraphError("the graph ended without an answer")
+        raise TurnFailed("no_answer", _NO_ANSWER_WORDS)
     exchange = tuple(message_from_plain(plain) for plain in outcome.state.get(EXCHANGE, ()))
     thoughts = tuple(Thought(**plain) for plain in outcome.state.get(THOUGHTS, ()))
     return TurnAnswer(text=answer, exchange=exchange, thoughts=thoughts)

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from pipeline.agent.loop_graph import LOOP_CHANNELS, loop_edges, loop_nodes
 from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation, Summary
@@ -31,7 +30,6 @@ from pipeline.domain.events import (
 )
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.tool_words import using
-from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.execution.executor import Executor
 from pipeline.graph.run.outcome import RunOutcome
 from pipeline.llm.client import LlmClient
@@ -42,6 +40,7 @@ from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.tools.registry import ToolRegistry
 from pipeline.tools.tool import Tool, ToolFailed, ToolOutput, tool_schema
+from pipeline.topologies import sub_agent_graph
 
 MAX_AGENTS: Final = 10
 """Per call (seed 4)."""
@@ -115,7 +114,7 @@ class SubAgents:
         self._registry = registry
         self._clock = clock
         self._settings = replace(settings, max_rounds=MAX_ROUNDS)
-        self._executor = Executor(_graph(), clock=clock)
+        self._executor = Executor(sub_agent_graph(), clock=clock)
         self._tool = Tool(
             definition=ToolDefinition(
                 name="run_agents",
@@ -249,13 +248,6 @@ class _Reporter:
                 )
             case _:
                 return
-
-
-def _graph() -> GraphSpec[RunContext]:
-    """The agent loop of the conversation graph, without its other nodes."""
-    return GraphSpec(
-        name="sub_agent", entry="agent", channels=LOOP_CHANNELS, nodes=loop_nodes(), edges=loop_edges()
-    )
 
 
 def _orders(arguments: Mapping[str, Any]) -> tuple[_Order, ...]:

@@ -12,40 +12,31 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from pipeline.agent.loop_graph import LOOP_CHANNELS, loop_edges, loop_nodes
-from pipeline.agent.model_messages import fixed_tokens
-from pipeline.graph.definition.spec import EdgeSpec, GraphSpec, NodeSpec, OnSuccess, Route
-from pipeline.history.compaction import Compaction
-from pipeline.history.view import HISTORY
-from pipeline.intake.confirmation import after_intake, set_aside
-from pipeline.intake.node import intake_node
-from pipeline.intake.silent_finish import declined
+from pipeline.graph.definition.spec import GraphSpec
+from pipeline.nodes.intake_steps import conversation_steps, intake_edges
 from pipeline.runtime.context import RunContext
 
 
 def shipped_graphs() -> Mapping[str, Callable[[], GraphSpec[RunContext]]]:
     """Every graph that comes with Parlour, by name."""
-    return {"conversation": conversation_graph}
+    return {"conversation": conversation_graph, "sub_agent": sub_agent_graph}
 
 
 def conversation_graph() -> GraphSpec[RunContext]:
     """The graph of a user's conversation (seed 0: AgentGraph)."""
+    into, *rest = intake_edges()
     return GraphSpec(
         name="conversation",
         entry="intake",
         channels=LOOP_CHANNELS,
-        nodes={
-            "intake": NodeSpec(run=intake_node(fixed_tokens), reads=(), writes=("intake",)),
-            "set_aside": NodeSpec(run=set_aside, reads=("answers",), writes=("agent",)),
-            "declined": NodeSpec(run=declined, reads=("intake",), writes=("agent",)),
-            "compact": NodeSpec(run=Compaction(fixed_tokens), writes=(HISTORY,), nullable=(HISTORY,)),
-            **loop_nodes(),
-        },
-        edges=(
-            EdgeSpec(
-                source="intake",
-                when=Route(choose=after_intake, targets=("agent", "compact", "declined", "set_aside")),
-            ),
-            *loop_edges(),
-            EdgeSpec(source="compact", target="agent", when=OnSuccess()),
-        ),
+        nodes={**conversation_steps(), **loop_nodes()},
+        # In this order since the first version: the order is a part of the signature of recorded runs.
+        edges=(into, *loop_edges(), *rest),
+    )
+
+
+def sub_agent_graph() -> GraphSpec[RunContext]:
+    """The graph of a sub-agent: the conversation graph's loop, without its other nodes."""
+    return GraphSpec(
+        name="sub_agent", entry="agent", channels=LOOP_CHANNELS, nodes=loop_nodes(), edges=loop_edges()
     )

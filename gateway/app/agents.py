@@ -10,13 +10,13 @@ from gateway.agents.routes import Routes
 from gateway.app.components import Foundation
 from gateway.app.llm import pipeline_settings, warm_up
 from gateway.app.tools import AgentTools, SharedTools, build_agent_tools
-from gateway.config import DEFAULT_AGENT, Settings, agent_settings
+from gateway.config import DEFAULT_AGENT, DEFAULT_GRAPH, Settings, agent_settings
 from gateway.ingress.room_history import Rooms
 from pipeline.domain.frozen import dataclass
+from pipeline.graph_book import installed_graphs
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.ports import SpeechToText
 from pipeline.service import Pipeline
-from pipeline.topologies import conversation_graph
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +64,9 @@ def _agent(
     limits = pipeline_settings(settings, llm)
     tools = build_agent_tools(settings, shared, clock=base.clock, llm=llm, cheaper=cheaper, limits=limits)
     is_default = name == DEFAULT_AGENT
+    graph = base.extras.graph if settings.agent.graph == DEFAULT_GRAPH else None
     pipeline = Pipeline(
-        graph=base.extras.graph or conversation_graph(),
+        graph=graph or installed_graphs().open(settings.agent.graph),
         llm=llm,
         speech_to_text=speech_to_text,
         settings=limits,

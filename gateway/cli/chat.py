@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -34,21 +34,26 @@ _HOW_TO_END = "/help shows the commands, /quit or Ctrl-D ends."
 _OWN_FOLDER = "Or give the terminal a separate folder: parlour chat --set data.dir=data-chat"
 
 
-def chat(config: Path | None, overrides: Sequence[str], voice: Path | None) -> int:
-    """Talk until end of input; exit code 1 when anything was refused or ended in an error."""
+def chat(
+    config: Path | None, overrides: Sequence[str], voice: Path | None, *, only: str | None = None
+) -> int:
+    """Talk until end of input; exit code 1 when anything was refused or ended in an error. With `only`, that
+    message is the whole input."""
     environ = environment()
     settings = load(config, environ, [*_CHAT_DEFAULTS, *overrides])
     secrets = open_logs(settings)
-    return asyncio.run(_chat(settings, secrets, crash_at(environ, labels=LABELS), voice))
+    return asyncio.run(_chat(settings, secrets, crash_at(environ, labels=LABELS), voice, only))
 
 
-async def _chat(settings: Settings, secrets: Secrets, crash: str | None, voice: Path | None) -> int:
-    interactive = sys.stdin.isatty()
+async def _chat(
+    settings: Settings, secrets: Secrets, crash: str | None, voice: Path | None, only: str | None
+) -> int:
+    interactive = only is None and sys.stdin.isatty()
     console: ConsoleAdapter | None = None
 
     def make(timeline: Timeline) -> ConsoleAdapter:
         nonlocal console
-        console = _console(timeline, ConsoleSettings(bot_name=settings.bot.name), voice)
+        console = _console(timeline, ConsoleSettings(bot_name=settings.bot.name), voice, only)
         return console
 
     try:
@@ -95,10 +100,12 @@ async def _chat_beside(page: str, settings: Settings, voice: Path | None) -> int
         return 1 if console.failed else 0
 
 
-def _console(timeline: Timeline, settings: ConsoleSettings, voice: Path | None) -> ConsoleAdapter:
+def _console(
+    timeline: Timeline, settings: ConsoleSettings, voice: Path | None, only: str | None = None
+) -> ConsoleAdapter:
     """The console channel on this process's input and output, with an editor if both are a terminal."""
     clock = SystemClock()
-    interactive = sys.stdin.isatty()
+    interactive = only is None and sys.stdin.isatty()
     settings = replace(settings, interactive=interactive, history_lines=_HISTORY_LINES if interactive else 0)
     files = (voice,) if voice is not None else ()
     if interactive and sys.stdout.isatty() and environment().get("TERM", "dumb") != "dumb":
@@ -108,8 +115,12 @@ def _console(timeline: Timeline, settings: ConsoleSettings, voice: Path | None) 
         return ConsoleAdapter(
             settings, timeline, clock, lines=lines, write=_write, voice_files=files, screen=screen
         )
-    typed = read_lines(sys.stdin.fileno())
+    typed = read_lines(sys.stdin.fileno()) if only is None else _one_line(only)
     return ConsoleAdapter(settings, timeline, clock, lines=typed, write=_write, voice_files=files)
+
+
+async def _one_line(message: str) -> AsyncGenerator[str, None]:
+    yield message
 
 
 def _why_not_attached(busy: DataDirBusy) -> str:

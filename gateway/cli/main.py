@@ -94,15 +94,21 @@ def _parser() -> argparse.ArgumentParser:
 def _add_graph(graph: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
     actions = graph.add_subparsers(title="actions", required=True, metavar="ACTION")
     show = actions.add_parser("show", help="a graph as a mermaid picture; without a name, which there are")
-    show.add_argument("graph", nargs="?", metavar="NAME_OR_FILE", help="a shipped graph, or a JSON file")
+    show.add_argument("graph", nargs="?", metavar="NAME_OR_FILE", help="an installed graph, or a JSON file")
     show.add_argument("--json", action="store_true", help="print the graph document instead of the picture")
     show.set_defaults(run=_graph_show)
+    run = actions.add_parser(
+        "run", parents=[common], help="talk to a graph in this terminal, and print what each run did"
+    )
+    run.add_argument("graph", metavar="NAME_OR_FILE", help="an installed graph, or a JSON document")
+    run.add_argument("message", nargs="?", metavar="MESSAGE", help="send only this, and end")
+    run.set_defaults(run=_graph_run)
     traced = actions.add_parser(
         "trace", parents=[common], help="what a run did, drawn on its graph; without a run, the newest"
     )
     traced.add_argument("run_id", nargs="?", metavar="RUN", help="a run's id, as in the log")
     traced.add_argument(
-        "--graph", metavar="FILE", help="the run's graph document, if Parlour does not ship it"
+        "--graph", metavar="FILE", help="the run's graph document, if no configured agent names it"
     )
     traced.set_defaults(run=_graph_trace)
 
@@ -190,11 +196,20 @@ def _graph_show(options: argparse.Namespace) -> int:
 def _graph_trace(options: argparse.Namespace) -> int:
     from gateway.cli.trace import list_runs, trace_run
     from gateway.config import environment, load
+    from pipeline.graph_book import is_document
 
-    data_dir = load(options.config, environment(), options.overrides, secrets=False).data.dir
+    settings = load(options.config, environment(), options.overrides, secrets=False)
     if options.run_id is None:
-        return list_runs(data_dir)
-    return trace_run(data_dir, options.run_id, options.graph)
+        return list_runs(settings.data.dir)
+    graphs = (settings.agent.graph, *(profile.graph for profile in settings.agents.values()))
+    documents = [graph for graph in graphs if graph is not None and is_document(graph)]
+    return trace_run(settings.data.dir, options.run_id, options.graph, documents)
+
+
+def _graph_run(options: argparse.Namespace) -> int:
+    from gateway.cli.graph_run import graph_run
+
+    return graph_run(options.config, options.overrides, options.graph, options.message)
 
 
 def _complain(line: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from pipeline.domain.errors import ConfigurationError, GraphError
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.documents.mermaid import mermaid
 from pipeline.graph.documents.trace import Trace, TracedStep, trace
-from pipeline.topologies import shipped_graphs
+from pipeline.graph_book import installed_graphs
 
 _LISTED = 20
 
@@ -30,8 +31,9 @@ def list_runs(data_dir: Path) -> int:
     return 0
 
 
-def trace_run(data_dir: Path, run_id: str, graph_file: str | None) -> int:
-    """Print the steps of a run and its path on the graph, as one mermaid text. Exit code 0.
+def trace_run(data_dir: Path, run_id: str, graph_file: str | None, documents: Sequence[str] = ()) -> int:
+    """Print the steps of a run and its path on the graph, as one mermaid text. Exit code 0. `documents` are
+    the files of the configured agents' graphs.
 
     Raises ConfigurationError for a missing run or graph, StorageError, and RunUnreadable.
     """
@@ -43,15 +45,17 @@ def trace_run(data_dir: Path, run_id: str, graph_file: str | None) -> int:
         )
     place, _ = found
     traced = trace(runs[run_id])
-    write_out("".join(f"%% {line}\n" for line in _words(traced, place)))
-    write_out(_picture(traced, graph_file))
+    write_out("".join(f"%% {line}\n" for line in trace_lines(traced, place)))
+    write_out(_picture(traced, graph_file, documents))
     return 0
 
 
-def _words(traced: Trace, place: RunPlace) -> list[str]:
+def trace_lines(traced: Trace, place: RunPlace) -> list[str]:
+    """What a run did, a line for each step."""
     head = traced.head
+    quality = ", degraded" if traced.quality == "degraded" else ""
     lines = [
-        f"run {head['run']} of graph {head['graph']} ({head['signature']}), {traced.status}",
+        f"run {head['run']} of graph {head['graph']} ({head['signature']}), {traced.status}{quality}",
         f"thread {place.thread}, message {place.message_id}, begun {_when(place.at)}",
     ]
     lines += [f"{number:3}. {_step(step)}" for number, step in enumerate(traced.steps, 1)]
@@ -96,8 +100,8 @@ def _tools(step: TracedStep) -> list[str]:
     return [f"{one['tool_name']}: {'done' if one['success'] else 'failed'}" for one in found]
 
 
-def _picture(traced: Trace, graph_file: str | None) -> str:
-    graph = _graph(traced, graph_file)
+def _picture(traced: Trace, graph_file: str | None, documents: Sequence[str]) -> str:
+    graph = _graph(traced, graph_file, documents)
     try:
         drawn = mermaid(graph, path=traced.path, open_gates=traced.open_gates, failed=traced.failed)
     except GraphError as error:
@@ -109,16 +113,29 @@ def _picture(traced: Trace, graph_file: str | None) -> str:
     return drawn
 
 
-def _graph(traced: Trace, graph_file: str | None) -> GraphSpec[Any, Any]:
+def _graph(traced: Trace, graph_file: str | None, documents: Sequence[str]) -> GraphSpec[Any, Any]:
+    book, name = installed_graphs(), traced.head["graph"]
     if graph_file is not None:
-        return read_graph_file(graph_file)
-    name = traced.head["graph"]
-    shipped = shipped_graphs().get(name)
-    if shipped is None:
-        raise ConfigurationError(
-            f"graph {name} does not come with Parlour; name its document with --graph FILE"
-        )
-    return shipped()
+        return _of_file(graph_file, traced)
+    found = book.find(name)
+    if found is not None:
+        return found
+    for document in documents:
+        graph = read_graph_file(document)
+        if graph.name == name:
+            return _of_file(document, traced)
+    raise ConfigurationError(
+        f"no installed or configured graph is called {name}; name its document with --graph FILE"
+    )
+
+
+def _of_file(file: str, traced: Trace) -> GraphSpec[Any, Any]:
+    """The graph of a document: as an agent runs it, if the run has its form."""
+    try:
+        runnable = installed_graphs().document(Path(file))
+    except ConfigurationError:
+        return read_graph_file(file)
+    return runnable if runnable.signature == traced.head["signature"] else read_graph_file(file)
 
 
 def _when(at: float) -> str:

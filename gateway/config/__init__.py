@@ -4,7 +4,7 @@ The only package that reads the process's environment. Not here: building object
 """
 
 from gateway.config.agent_settings import agent_settings
-from gateway.config.agents import DEFAULT_AGENT, RouteSettings
+from gateway.config.agents import DEFAULT_AGENT, DEFAULT_GRAPH, RouteSettings
 from gateway.config.environment import crash_at, environment, machine_zone
 from gateway.config.explain import check_config, explain
 from gateway.config.limits import model_limits
@@ -15,6 +15,7 @@ from gateway.config.settings import Settings
 
 __all__ = [
     "DEFAULT_AGENT",
+    "DEFAULT_GRAPH",
     "ConfigurationProblems",
     "Loaded",
     "Problem",

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator
 
 from gateway.config.section import PathSetting, Section, setting
-from gateway.config.value_checks import check_llm_model
+from gateway.config.value_checks import check_graph, check_llm_model
 
 ToolGroup = Literal["files", "web", "notes", "schedule", "system", "agents", "mcp"]
 TOOL_GROUPS: tuple[ToolGroup, ...] = ("files", "web", "notes", "schedule", "system", "agents", "mcp")
@@ -26,6 +26,14 @@ class AgentSettings(Section):
         "The folder of the bot's own texts: IDENTITY.md, SOUL.md, USER.md, MEMORY.md, AGENTS.md, skills. "
         "When absent: workspace in data.dir.",
         example="workspace",
+    )
+    graph: Annotated[str, AfterValidator(check_graph)] = setting(
+        "conversation",
+        "The graph that works on a message: a name (see `parlour graph show`), or the file of a graph "
+        "document, whose path starts at the folder in which the program is started.",
+        expected="a graph's name or a file that ends in .json",
+        min_length=1,
+        max_length=1_000,
     )
     completion: Literal["auto", "declared", "implicit", "nudged"] = setting(
         "auto",

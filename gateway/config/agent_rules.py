@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Callable, Collection, Iterator
 
 from gateway.config.agent_settings import agent_settings
-from gateway.config.agents import DEFAULT_AGENT, RouteSettings
+from gateway.config.agents import DEFAULT_AGENT, DEFAULT_GRAPH, RouteSettings
 from gateway.config.problems import Problem, Source
 from gateway.config.settings import Settings
 from pipeline.domain.errors import ConfigurationError
@@ -17,12 +17,16 @@ SourceOf = Callable[[str], Source]
 CHANNELS = ("telegram", "slack", "discord", "web", "console")
 CRITERIA = ("channel", "account", "room", "person", "kind")
 """The keys of a route that choose messages."""
+_SHOWN_MISTAKES = 10
+"""Of one graph document."""
 
 
 def agent_problems(settings: Settings, bad: Collection[str], source_of: SourceOf) -> list[Problem]:
     """The problems. A table with a bad value is not compared with others."""
     faulty = {path.split(".")[1] for path in bad if path.startswith("agents.")}
     found = [*_profiles(settings, faulty, source_of)]
+    if "agent.graph" not in bad:
+        found += _graph_problems("agent", settings.agent.graph, source_of)
     if not any(path.startswith("routes.") for path in bad):
         found += _routes(settings, faulty, source_of)
     return found
@@ -37,6 +41,8 @@ def _profiles(settings: Settings, faulty: Collection[str], source_of: SourceOf) 
             yield Problem(path=table, what=what, fix="choose another name")
         if name in faulty:
             continue
+        if profile.graph is not None:
+            yield from _graph_problems(table, profile.graph, source_of)
         llm = agent_settings(settings, name).llm
         for key in ("api_base", "api_key"):
             if llm.model == "local" and getattr(profile, key) is not None:
@@ -47,6 +53,23 @@ def _profiles(settings: Settings, faulty: Collection[str], source_of: SourceOf) 
         except ConfigurationError:
             what = f"is not set, but its model names no provider{_where(table, source_of, 'model')}"
             yield Problem(path=f"{table}.api_base", what=what, fix="write the address of the endpoint")
+
+
+def _graph_problems(table: str, graph: str, source_of: SourceOf) -> list[Problem]:
+    """The mistakes of the agent's graph: there is none of that name, or the document cannot run."""
+    if graph == DEFAULT_GRAPH:
+        return []
+    from pipeline.graph_book import installed_graphs  # noqa: PLC0415 - most configurations name no graph
+
+    try:
+        installed_graphs().open(graph)
+    except ConfigurationError as error:
+        where = _where(table, source_of, "graph")
+        lines = str(error).splitlines()
+        shown = [*lines[:_SHOWN_MISTAKES], *(["…"] if len(lines) > _SHOWN_MISTAKES else [])]
+        fix = "see `parlour graph show` and docs/guides/graphs.md"
+        return [Problem(path=f"{table}.graph", what=f"{line}{where}", fix=fix) for line in shown]
+    return []
 
 
 def _routes(settings: Settings, faulty: Collection[str], source_of: SourceOf) -> Iterator[Problem]:

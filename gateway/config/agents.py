@@ -13,8 +13,10 @@ from pydantic import AfterValidator
 from gateway.config.agent import TOOL_GROUPS, ToolGroup, check_model
 from gateway.config.secrets import SecretRef
 from gateway.config.section import PathSetting, Section, setting
-from gateway.config.value_checks import check_api_base
+from gateway.config.value_checks import check_api_base, check_graph
 
+DEFAULT_GRAPH = "conversation"
+"""The graph of an agent that names none."""
 DEFAULT_AGENT = "default"
 """The name of the agent that [bot], [llm], [agent] and [tools] describe."""
 
@@ -62,6 +64,14 @@ class AgentProfile(Section):
         "The folder of its texts, notes and skills. When absent: that of the default agent, which both "
         "use then.",
         example="workspaces/support",
+    )
+    graph: Annotated[str | None, AfterValidator(check_graph)] = setting(
+        None,
+        "As agent.graph.",
+        example="examples/graphs/support.json",
+        expected="a graph's name or a file that ends in .json",
+        min_length=1,
+        max_length=1_000,
     )
     tools: tuple[ToolGroup, ...] | None = setting(
         None,

@@ -16,6 +16,7 @@ from pydantic_core import PydanticCustomError
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _LANGUAGE = re.compile(r"[a-z]{2}")
 _ACCOUNT = re.compile(r"[a-z0-9-]{1,32}")
+_GRAPH = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _ENDPOINT = re.compile(r"[A-Za-z0-9_.-]+/[\x21-\x7e]+")
 _COMPUTE_TYPES = (
     "auto",
@@ -47,6 +48,16 @@ def check_time_zone(value: str | None) -> str | None:
         ZoneInfo(value)
     except (KeyError, ValueError, OSError):
         raise _refused("is no time zone", "write an IANA name such as Europe/Berlin or UTC") from None
+    return value
+
+
+def check_graph(value: str | None) -> str | None:
+    """A graph's name, or the path of a graph document."""
+    if value is None or _GRAPH.fullmatch(value):
+        return value
+    if not value.endswith(".json"):
+        raise _refused("is neither a name nor a file that ends in .json", "see `parlour graph show`")
+    check_path(value)
     return value
 
 

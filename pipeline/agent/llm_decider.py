@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import aclosing
 from typing import Any
 
-from pipeline.agent.usage_metering import UsageMeter
+from pipeline.agent.usage_metering import metered_text
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.json_schema import JsonSchema
 from pipeline.graph.definition.ports import Choice, Question
-from pipeline.llm.client import LlmFinished, LlmRequest, TextDelta
+from pipeline.llm.client import LlmRequest
 from pipeline.llm.structured import structured
 from pipeline.runtime.context import RunContext
 
@@ -53,7 +52,7 @@ class LlmDecider:
                 temperature=0.0,
                 timeout_s=context.settings.llm_timeout_s,
             )
-            return await _answer(request, context)
+            return await metered_text(request, context, most_chars=_MAX_ANSWER_CHARS)
 
         messages = (
             ChatMessage(role="system", content=_INSTRUCTIONS),
@@ -62,22 +61,6 @@ class LlmDecider:
         answer = await structured(messages, schema, ask)
         reasoning = str(answer.get("reasoning", ""))
         return Choice(target=answer["target"], reasoning=reasoning[:_MAX_REASONING_CHARS])
-
-
-async def _answer(request: LlmRequest, context: RunContext) -> str:
-    """The model's answer; the rest of an answer that is too long is not read."""
-    length = 0
-    async with UsageMeter(request, context) as taken, aclosing(context.llm.stream(request)) as stream:
-        async for item in stream:
-            match item:
-                case TextDelta(text=text):
-                    taken.parts.append(text)
-                    length += len(text)
-                case LlmFinished():
-                    taken.finished = item
-            if length > _MAX_ANSWER_CHARS:
-                break
-    return "".join(taken.parts)
 
 
 def _asked(question: Question) -> str:

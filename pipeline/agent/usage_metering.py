@@ -6,13 +6,13 @@ Not here: how much a turn may use, and on which model; `Budgets.allowance` decid
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from types import TracebackType
 from typing import Self
 
 from pipeline.domain.chat import estimate_tokens
 from pipeline.domain.errors import ModelError, StorageError
-from pipeline.llm.client import LlmFinished, LlmRequest
+from pipeline.llm.client import LlmFinished, LlmRequest, TextDelta
 from pipeline.llm.failures import EmptyAnswer
 from pipeline.runtime.context import RunContext
 
@@ -52,6 +52,23 @@ class UsageMeter:
             prompt_tokens=sum(message.tokens for message in self._request.messages),
             completion_tokens=estimate_tokens("".join(self.parts)),
         )
+
+
+async def metered_text(request: LlmRequest, context: RunContext, *, most_chars: int = 100_000) -> str:
+    """The whole text of one answer, counted in the turn's budget; the rest of one that is too long is not
+    read. Raises the model's errors, and StorageError where the answer cannot be counted."""
+    length = 0
+    async with UsageMeter(request, context) as taken, aclosing(context.llm.stream(request)) as stream:
+        async for item in stream:
+            match item:
+                case TextDelta(text=text):
+                    taken.parts.append(text)
+                    length += len(text)
+                case LlmFinished():
+                    taken.finished = item
+            if length > most_chars:
+                break
+    return "".join(taken.parts)
 
 
 async def _count(finished: LlmFinished, context: RunContext) -> None:

@@ -8,7 +8,7 @@ from tests.architecture.sources import PACKAGES, ROOT, imported_names, module_na
 
 TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 _BLOCK = re.compile(r"```mermaid\n(.*?)```", re.DOTALL)
-_NODE = re.compile(r'^\s*(\w+)\["([a-z.]+)"\]\s*$', re.MULTILINE)
+_NODE = re.compile(r'^\s*(\w+)\["([a-z_.]+)"\]\s*$', re.MULTILINE)
 _ARROW = re.compile(r"^\s*(\w+) --> (\w+(?: & \w+)*)\s*$", re.MULTILINE)
 
 Arrow = tuple[str, str]

@@ -14,7 +14,8 @@ from pipeline.graph.documents.reader import MAX_BYTES
 from pipeline.topologies import shipped_graphs
 from tests.cli.test_commands import parlour
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "graphs" / "support.json"
+EXAMPLE = Path(__file__).parents[1] / "pipeline" / "graph" / "documents" / "graphs" / "support.json"
+"""A document that names a program's own functions."""
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> list[str]:
@@ -122,8 +123,8 @@ def test_what_is_neither_a_file_nor_shipped_is_reported_with_what_there_is(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     (line,) = refused(capsys, "conversatoin")
-    assert "conversatoin: there is no such file, and no shipped graph of that name" in line
-    assert line.endswith("shipped: conversation")
+    assert "conversatoin: there is no such file, and no graph of that name" in line
+    assert line.endswith("there are: conversation, sub_agent")
     (folder,) = refused(capsys, str(tmp_path))
     assert "cannot be read" in folder
     (null,) = refused(capsys, "a\0b")

@@ -78,6 +78,10 @@ class NodeSpec(Generic[ContextT, StateT]):
     the declaration a jump may go anywhere and does not count as a route."""
     fan_out: FanOut | None = None
     """For branches that begin after this node, instead of the graph's policy."""
+    kind: str = ""
+    """In a document: the kind of node that made `run` or `subgraph` from `parameters`. The engine reads
+    neither."""
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def attempts(self) -> int:

@@ -131,6 +131,11 @@ class Fields:
             return None
         return Fields(self._typed(name, value, "an object", _EMPTY), self.path(name), self._problems)
 
+    def parameters(self, name: str) -> Fields:
+        """An object; an empty one when it is absent. Close it as well."""
+        found = self.inner(name)
+        return Fields(_EMPTY, self.path(name), self._problems) if found is None else found
+
     def inner_list(self, name: str) -> tuple[Fields, ...]:
         """A list of objects; empty when absent. Close each."""
         _, value = self._take((name,))

@@ -19,7 +19,8 @@ from pipeline.domain.errors import (
 from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import ContextT, Node, NodeResult, State, StateT
 from pipeline.graph.definition.reducers import Channel, append, first, last, merge
-from pipeline.graph.definition.structure import GraphStructure
+from pipeline.graph.definition.structure import GraphStructure, NodeSpec
+from pipeline.graph.documents.fields import Fields
 
 T = TypeVar("T")
 
@@ -43,6 +44,9 @@ class NodeLibrary(Generic[ContextT, StateT]):
     """Names for everything that JSON cannot hold. Built-in names are always known and cannot be replaced."""
 
     nodes: Mapping[str, Node[ContextT, StateT]] = field(default_factory=dict)
+    kinds: Mapping[str, Callable[[Fields], NodeSpec[ContextT, StateT]]] = field(default_factory=dict)
+    """Kinds of nodes: each makes a node from the parameters that the document gives it, and notes what is
+    wrong with them."""
     routes: Mapping[str, Callable[[State], str | tuple[str, ...]]] = field(default_factory=dict)
     conditions: Mapping[str, Callable[[State], bool]] = field(default_factory=dict)
     subgraphs: Mapping[str, GraphStructure[ContextT, StateT]] = field(default_factory=dict)
@@ -50,6 +54,10 @@ class NodeLibrary(Generic[ContextT, StateT]):
     """In addition to `append`, `merge`, `last` and `first`."""
     errors: Mapping[str, type[Exception]] = field(default_factory=dict)
     """For `retry_on`, in addition to the common errors of Python and of the project."""
+
+    def has_node(self, name: str) -> bool:
+        """Whether a node function has that name."""
+        return isinstance(self.nodes, _EveryName) or name in self.nodes
 
 
 def name_in(table: Mapping[str, T], value: T, otherwise: str) -> str:
@@ -63,11 +71,14 @@ def function_name(function: object) -> str:
     return name if isinstance(name, str) else type(function).__name__
 
 
-def library_for_pictures() -> NodeLibrary[Any, Any]:
-    """A library that has every name, so that any document can be checked and drawn; its functions only raise
-    GraphError."""
+def library_for_pictures(
+    kinds: Mapping[str, Callable[[Fields], NodeSpec[Any, Any]]] | None = None,
+) -> NodeLibrary[Any, Any]:
+    """A library that has every name, so that any document can be checked and drawn. Its functions only raise
+    GraphError; `kinds` are known, and make their nodes."""
     return NodeLibrary(
         nodes=_EveryName(_node),
+        kinds=_EveryName(_kind, kinds or {}),
         routes=_EveryName(_function),
         conditions=_EveryName(_function),
         subgraphs=_EveryName(_subgraph),
@@ -79,8 +90,8 @@ def library_for_pictures() -> NodeLibrary[Any, Any]:
 class _EveryName(dict[str, T]):
     """Creates the value of a name on first use, and keeps it."""
 
-    def __init__(self, make: Callable[[str], T]) -> None:
-        super().__init__()
+    def __init__(self, make: Callable[[str], T], known: Mapping[str, T] | None = None) -> None:
+        super().__init__(known or {})
         self._make = make
 
     def __missing__(self, name: str) -> T:
@@ -94,6 +105,13 @@ def _node(name: str) -> Node[Any, Any]:
 
     unknown.__name__ = name
     return unknown
+
+
+def _kind(name: str) -> Callable[[Fields], NodeSpec[Any, Any]]:
+    def known_by_name(_given: Fields) -> NodeSpec[Any, Any]:
+        return NodeSpec(run=_node(name))
+
+    return known_by_name
 
 
 def _function(name: str) -> Callable[..., Any]:

@@ -8,8 +8,8 @@ docs/guides/graphs.md explains the fields.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from typing import Any, Final, TypeVar, get_args
 
 from pipeline.domain.errors import GraphError
@@ -189,27 +189,51 @@ def _nodes(graph: Fields, library: NodeLibrary[ContextT, StateT]) -> Mapping[str
 
 
 def _node(name: str, given: Fields, library: NodeLibrary[ContextT, StateT]) -> NodeSpec[ContextT, StateT]:
-    run = None
-    if given.has("run") or not given.has("subgraph"):
-        function = given.text("run", default=name)
-        run = _named(given, "run", "node function", function, library.nodes)
+    usual = _work(name, given, library)
     node = NodeSpec(
-        run=run,
-        subgraph=_subgraph(given, library),
-        description=given.text("description", default=""),
-        reads=given.optional_texts("reads", "input_keys"),
-        writes=given.optional_texts("writes", "output_keys"),
-        nullable=given.texts("nullable", "nullable_output_keys"),
-        retry=_retry(given, library),
-        event_loop=given.flag("event_loop"),
+        run=usual.run,
+        subgraph=usual.subgraph,
+        kind=usual.kind,
+        parameters=usual.parameters,
+        description=given.text("description", default=usual.description),
+        reads=_given_or(given.optional_texts, usual.reads, given, "reads", "input_keys"),
+        writes=_given_or(given.optional_texts, usual.writes, given, "writes", "output_keys"),
+        nullable=_given_or(given.texts, usual.nullable, given, "nullable", "nullable_output_keys"),
+        retry=_retry(given, library, usual.retry),
+        event_loop=given.flag("event_loop") or usual.event_loop,
         max_visits=given.whole("max_visits", "max_node_visits", default=0),
         timeout_s=given.optional_number("timeout_s", default=None),
         reviser=given.optional_text("reviser"),
-        goes_to=given.optional_texts("goes_to"),
+        goes_to=_given_or(given.optional_texts, usual.goes_to, given, "goes_to"),
         fan_out=_fan_out(given),
     )
     given.close()
     return node
+
+
+def _given_or(read: Callable[..., T], usual: T, given: Fields, *names: str) -> T:
+    return read(*names) if given.has(*names) else usual
+
+
+def _work(name: str, given: Fields, library: NodeLibrary[ContextT, StateT]) -> NodeSpec[ContextT, StateT]:
+    """What the node does: a function, a kind of node with its parameters, or a subgraph."""
+    if not given.has("run") and given.has("subgraph"):
+        given.has("with")
+        return NodeSpec(subgraph=_subgraph(given, library))
+    function = given.text("run", default=name)
+    # A kind that needs no parameters may be named without them, unless a function has its name.
+    if given.has("with") or (function in library.kinds and not library.has_node(function)):
+        make = _named(given, "run", "kind of node", function, library.kinds)
+        parameters = given.parameters("with")
+        if make is None:
+            return NodeSpec()
+        made = make(parameters)
+        parameters.close()
+        written = given.raw("with")
+        kept = written if isinstance(written, Mapping) else {}
+        return replace(made, kind=function, parameters=kept)
+    run = _named(given, "run", "node function", function, library.nodes)
+    return NodeSpec(run=run, subgraph=_subgraph(given, library))
 
 
 def _subgraph(
@@ -221,11 +245,11 @@ def _subgraph(
     return None if inner is None else _graph(inner, library)
 
 
-def _retry(node: Fields, library: NodeLibrary[ContextT, StateT]) -> RetryPolicy:
+def _retry(node: Fields, library: NodeLibrary[ContextT, StateT], without: RetryPolicy) -> RetryPolicy:
     given = node.inner("retry")
-    usual = RetryPolicy()
     if given is None:
-        return usual
+        return without
+    usual = RetryPolicy()
     names = given.optional_texts("retry_on")
     errors = [
         _named(given, f"retry_on[{at}]", "kind of error", name, BUILT_IN_ERRORS, library.errors)

@@ -51,6 +51,13 @@ class Trace:
         return (*nodes, END) if nodes and self.status == "completed" else nodes
 
     @property
+    def quality(self) -> str:
+        """As `RunOutcome.quality`, from what is on record: `clean`, `degraded` or `failed`."""
+        if self.status.startswith(("failed", "cancelled")):
+            return "failed"
+        return "degraded" if any(step.error or step.attempts > 1 for step in self.steps) else "clean"
+
+    @property
     def failed(self) -> tuple[str, ...]:
         """The nodes that failed for good at least once."""
         return tuple(dict.fromkeys(step.node for step in self.steps if step.error))

@@ -20,6 +20,7 @@ from pipeline.graph.definition.elements import (
 from pipeline.graph.definition.frozen_json import thaw
 from pipeline.graph.definition.retry import RetryPolicy
 from pipeline.graph.definition.structure import GraphStructure, NodeSpec
+from pipeline.graph.documents.fields import Fields
 from pipeline.graph.documents.library import (
     BUILT_IN_CHANNELS,
     BUILT_IN_ERRORS,
@@ -67,13 +68,33 @@ def _node(
     name: str, spec: NodeSpec[ContextT, StateT], names: NodeLibrary[ContextT, StateT]
 ) -> dict[str, Any]:
     written: dict[str, Any] = {"id": name}
+    if spec.kind:
+        return written | _of_kind(spec, names)
     if spec.run is not None:
         written["run"] = name_in(names.nodes, spec.run, function_name(spec.run))
     if spec.subgraph is not None:
         known = name_in(names.subgraphs, spec.subgraph, "")
         written["subgraph"] = known or graph_document(spec.subgraph, names)
-    written |= _changed(spec, leave_out=("run", "subgraph", "retry", "fan_out"))
-    if spec.retry != RetryPolicy():
+    return written | _policies(spec, NodeSpec[ContextT, StateT](), names)
+
+
+def _of_kind(spec: NodeSpec[ContextT, StateT], names: NodeLibrary[ContextT, StateT]) -> dict[str, Any]:
+    """The kind, its parameters, and what differs from what the kind makes of them."""
+    written: dict[str, Any] = {"run": spec.kind}
+    if spec.parameters:
+        written["with"] = thaw(dict(spec.parameters))
+    make = names.kinds.get(spec.kind)
+    usual = NodeSpec[ContextT, StateT]() if make is None else make(Fields(spec.parameters, "", []))
+    return written | _policies(spec, usual, names)
+
+
+def _policies(
+    spec: NodeSpec[ContextT, StateT],
+    usual: NodeSpec[ContextT, StateT],
+    names: NodeLibrary[ContextT, StateT],
+) -> dict[str, Any]:
+    written = _changed(spec, ("run", "subgraph", "retry", "fan_out", "kind", "parameters"), usual)
+    if spec.retry != usual.retry:
         written["retry"] = _retry(spec.retry, names)
     if spec.fan_out is not None:
         written["fan_out"] = _changed(spec.fan_out)
@@ -117,12 +138,13 @@ def _condition(condition: Condition, names: NodeLibrary[ContextT, StateT]) -> st
             return {"route": name_in(names.routes, choose, function_name(choose)), "targets": list(targets)}
 
 
-def _changed(value: Any, leave_out: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The fields of a dataclass that are not at their default, as JSON data."""
+def _changed(value: Any, leave_out: tuple[str, ...] = (), usual: Any = None) -> dict[str, Any]:
+    """The fields of a dataclass that are not as in `usual`, by default not at their default, as JSON data."""
     written = {}
     for part in fields(value):
         given = getattr(value, part.name)
-        usual = part.default_factory() if callable(part.default_factory) else part.default
-        if part.name not in leave_out and given != usual:
+        default = part.default_factory() if callable(part.default_factory) else part.default
+        expected = default if usual is None else getattr(usual, part.name)
+        if part.name not in leave_out and given != expected:
             written[part.name] = thaw(dict(given) if isinstance(given, Mapping) else given)
     return written

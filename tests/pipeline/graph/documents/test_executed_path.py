@@ -1,4 +1,4 @@
-"""The drawn path is the one that the executor reports: the examples' graphs, run for real."""
+"""The drawn path is the one that the executor reports: documents with a program's own functions, run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pipeline.graph.documents.reader import read_graph
 from pipeline.graph.execution.executor import Executor
 from pipeline.graph.run.events import EdgeTraversed, GraphEvent
 
-EXAMPLES = Path(__file__).parents[4] / "examples" / "graphs"
+EXAMPLES = Path(__file__).parent / "graphs"
 
 
 Updates = Mapping[str, Sequence[Mapping[str, Any]]]

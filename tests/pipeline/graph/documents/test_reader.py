@@ -25,9 +25,10 @@ from pipeline.graph.definition.spec import (
 )
 from pipeline.graph.documents.library import NodeLibrary, library_for_pictures
 from pipeline.graph.documents.reader import MAX_BYTES, graph_document, read_graph
+from pipeline.nodes.kinds import NODE_KINDS
 from tests.pipeline.graph.documents.examples import FULL, FULL_GRAPH, LIBRARY, work
 
-EXAMPLES = sorted((Path(__file__).parents[4] / "examples" / "graphs").glob("*.json"))
+EXAMPLES = sorted((Path(__file__).parent / "graphs").glob("*.json"))
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -76,7 +77,8 @@ def test_the_full_document_has_every_field_that_the_types_have() -> None:
         (FULL["goal"], Goal),
         (FULL["limits"], Limits),
         (FULL["fan_out"], FanOut),
-        (FULL["nodes"][0] | {"subgraph": ""}, NodeSpec),
+        # The kind and its parameters are `run` and `with`: see tests/pipeline/nodes/test_document_graph.py.
+        (FULL["nodes"][0] | {"subgraph": "", "kind": "", "parameters": {}}, NodeSpec),
         (FULL["nodes"][0]["retry"], RetryPolicy),
         (FULL["edges"][2] | {"mapping": {}}, EdgeSpec),
     ):
@@ -245,7 +247,7 @@ async def test_a_graph_that_was_read_for_its_picture_does_not_run() -> None:
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_the_examples_are_graphs(path: Path) -> None:
+def test_documents_of_a_program_s_own_functions_are_graphs(path: Path) -> None:
     library = library_for_pictures()
     graph = read_graph(path.read_text("utf-8"), library)
     assert graph.name == path.stem
@@ -276,8 +278,12 @@ def test_the_guide_explains_every_field() -> None:
         for kind in (GraphSpec, Limits, FanOut, NodeSpec, RetryPolicy, EdgeSpec)
         for part in dataclasses.fields(kind)
     }
+    # A document gives the kind of a node as `run`, and its parameters as `with`.
+    fields = (fields - {"kind", "parameters"}) | {"with"}
     assert fields - explained == set()
-    assert explained - fields - {"id", "Next", "Continue", "Revise", "Pause", "End"} == set()
+    assert set(NODE_KINDS) - explained == set()
+    decisions = {"Next", "Continue", "Revise", "Pause", "End"}
+    assert explained - fields - {"id", *decisions, *NODE_KINDS} == set()
 
 
 def test_the_guide_names_the_spellings_of_seed_2() -> None:

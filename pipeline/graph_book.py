@@ -1,0 +1,136 @@
+"""The graphs of this installation by name, and those of documents by their file.
+
+Not here: which agent runs which graph; the gateway's configuration says so.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from pipeline.domain.errors import ConfigurationError, GraphError
+from pipeline.graph.definition.spec import GraphSpec, NodeSpec
+from pipeline.graph.documents.fields import Fields
+from pipeline.graph.documents.reader import MAX_BYTES
+from pipeline.nodes.document_graph import document_graph
+from pipeline.nodes.kinds import NODE_KINDS, Kind
+from pipeline.plugins import installed
+from pipeline.runtime.context import RunContext
+from pipeline.topologies import shipped_graphs
+
+_DOCUMENT: Final = ".json"
+
+
+class GraphBook:
+    """The shipped graphs, and those that were added. Graphs are built when they are asked for."""
+
+    def __init__(
+        self,
+        added: Mapping[str, Callable[[], GraphSpec[RunContext]]] | None = None,
+        kinds: Mapping[str, Kind] | None = None,
+    ) -> None:
+        """`kinds` are further kinds of nodes for documents. A shipped name cannot be replaced."""
+        self._graphs = {**(added or {}), **shipped_graphs()}
+        self.kinds: Mapping[str, Kind] = {**(kinds or {}), **NODE_KINDS}
+        """The kinds of nodes that documents can use."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The graphs that have a name, the shipped ones first."""
+        shipped = shipped_graphs()
+        return (*shipped, *(name for name in self._graphs if name not in shipped))
+
+    def find(self, name: str) -> GraphSpec[RunContext] | None:
+        """The graph of that name; None if there is none."""
+        build = self._graphs.get(name)
+        return None if build is None else build()
+
+    def open(self, name_or_file: str) -> GraphSpec[RunContext]:
+        """The graph of that name, or of that file if it ends in `.json`. Raises ConfigurationError with all
+        mistakes, each line with the file's name."""
+        if is_document(name_or_file):
+            return self.document(Path(name_or_file))
+        found = self.find(name_or_file)
+        if found is None:
+            known = ", ".join(self.names)
+            raise ConfigurationError(
+                f"there is no graph {name_or_file!r}; there are: {known}, and files that end in .json"
+            )
+        return found
+
+    def document(self, path: Path) -> GraphSpec[RunContext]:
+        """The graph that the JSON document in a file describes. Raises ConfigurationError as `open`."""
+        text = document_text(path)
+        try:
+            graphs = {name: build() for name, build in self._graphs.items()}
+            return document_graph(text, subgraphs=graphs, kinds=self.kinds)
+        except GraphError as error:
+            raise in_file(path, error) from error
+
+
+@functools.cache
+def installed_graphs() -> GraphBook:
+    """The shipped graphs and those of installed plug-ins. Loads the plug-ins on the first call."""
+    graphs = [one for one in installed("parlour.graphs", _checked_graph) if not one.problem]
+    kinds = [one for one in installed("parlour.nodes", _checked_kind) if not one.problem]
+    return GraphBook({one.name: one.value for one in graphs}, {one.name: one.value for one in kinds})
+
+
+def _checked_graph(name: str, value: Any) -> Callable[[], GraphSpec[RunContext]]:
+    """A graph, or a function that returns one; it is built once as a check. Raises TypeError and
+    ValueError."""
+    graph = value() if callable(value) and not isinstance(value, GraphSpec) else value
+    if not isinstance(graph, GraphSpec):
+        raise TypeError(f"expected a GraphSpec or a function that returns one, not {type(graph).__name__}")
+    if name in shipped_graphs():
+        raise ValueError(f"{name} is the name of a shipped graph")
+    return lambda: graph
+
+
+def _checked_kind(name: str, value: Any) -> Kind:
+    """A function from parameters to a node. Raises TypeError and ValueError."""
+    if not callable(value):
+        raise TypeError(f"expected a function from Fields to a NodeSpec, not {type(value).__name__}")
+    if name in NODE_KINDS:
+        raise ValueError(f"{name} is the name of a shipped kind of node")
+
+    def make(given: Fields) -> NodeSpec[RunContext]:
+        node = value(given)
+        if not isinstance(node, NodeSpec):
+            given.note("", f"the kind {name} made no NodeSpec of it")
+            return NodeSpec()
+        return node
+
+    return make
+
+
+def is_document(name_or_file: str) -> bool:
+    """Whether a graph is given by its file."""
+    return name_or_file.endswith(_DOCUMENT)
+
+
+def document_text(path: Path) -> str:
+    """The text of a document's file. Raises ConfigurationError that says why it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except FileNotFoundError as error:
+        raise ConfigurationError(f"{path}: there is no such file") from error
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise ConfigurationError(f"{path}: cannot be read: {reason}") from error
+    if len(content) > MAX_BYTES:
+        raise ConfigurationError(
+            f"{path}: is larger than {MAX_BYTES} bytes, the most a graph document may have"
+        )
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ConfigurationError(f"{path}: is not UTF-8 text (byte {error.start})") from error
+
+
+def in_file(path: Path, error: GraphError) -> ConfigurationError:
+    """The mistakes of a document, each with the file's name."""
+    return ConfigurationError("\n".join(f"{path}: {line}" for line in str(error).splitlines()))

@@ -1,0 +1,81 @@
+"""Load the objects that installed packages offer by entry point. A broken one is named and left out.
+
+docs/guides/plugins.md says what an object of each group is.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Literal, TypeAlias
+
+from pipeline.domain.frozen import dataclass
+
+_log = logging.getLogger(__name__)
+
+Group: TypeAlias = Literal["parlour.graphs", "parlour.nodes", "parlour.tools", "parlour.channels"]
+GROUPS: Final[tuple[Group, ...]] = ("parlour.graphs", "parlour.nodes", "parlour.tools", "parlour.channels")
+IMPORT_S: Final = 10.0
+"""Seconds that the import of one object may take."""
+_REASON_CHARS = 300
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plugin:
+    """One entry point: its object, or why it is left out."""
+
+    group: Group
+    name: str
+    package: str
+    """The distribution with its version, such as `parlour-irc 1.0`."""
+    value: Any = None
+    problem: str = ""
+
+
+def installed(group: Group, check: Callable[[str, Any], Any], *, wait_s: float = IMPORT_S) -> list[Plugin]:
+    """The plug-ins of a group, by name. `check` gets a name and the imported object, and returns what is to
+    be used; whatever it raises is the problem of that plug-in. Raises nothing."""
+    found: list[Plugin] = []
+    for entry in sorted(_entry_points(group), key=lambda one: one.name):
+        plugin = _loaded(entry, group, check, wait_s)
+        if any(other.name == entry.name and not other.problem for other in found):
+            plugin = _broken(entry, group, "another package offers the same name")
+        if plugin.problem:
+            broken = {"group": group, "plugin": plugin.name, "package": plugin.package}
+            _log.error("a plug-in is left out: %s", plugin.problem, extra=broken)
+        found.append(plugin)
+    return found
+
+
+def _entry_points(group: Group) -> Iterable[importlib.metadata.EntryPoint]:
+    return importlib.metadata.entry_points(group=group)
+
+
+def _loaded(
+    entry: importlib.metadata.EntryPoint, group: Group, check: Callable[[str, Any], Any], wait_s: float
+) -> Plugin:
+    """Import and check in a thread: an import that hangs holds up nothing but itself."""
+    outcome: list[Plugin] = []
+
+    def load() -> None:
+        try:
+            value = check(entry.name, entry.load())
+            outcome.append(Plugin(group=group, name=entry.name, package=_package(entry), value=value))
+        except BaseException as error:  # noqa: BLE001 - a foreign module may raise anything, SystemExit too
+            outcome.append(_broken(entry, group, f"{type(error).__name__}: {error}"))
+
+    thread = threading.Thread(target=load, name=f"plug-in {entry.name}", daemon=True)
+    thread.start()
+    thread.join(wait_s)
+    return outcome[0] if outcome else _broken(entry, group, f"its import took longer than {wait_s:g} s")
+
+
+def _broken(entry: importlib.metadata.EntryPoint, group: Group, problem: str) -> Plugin:
+    reason = " ".join(problem.split())[:_REASON_CHARS]
+    return Plugin(group=group, name=entry.name, package=_package(entry), problem=reason)
+
+
+def _package(entry: importlib.metadata.EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else "unknown package"
