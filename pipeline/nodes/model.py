@@ -24,12 +24,14 @@ from pipeline.nodes.answers import answered
 from pipeline.nodes.failures import StepFailed
 from pipeline.nodes.templates import DATA_NOTE, Template, marked, template_field
 from pipeline.runtime.context import RunContext
+from pipeline.runtime.settings import PipelineSettings
 
 ONCE: Final = RetryPolicy(max_attempts=1)
 """The model's client retries by itself."""
 _MAX_OUTPUTS = 20
 _KEY = re.compile(r"[A-Za-z_]\w{0,63}")
 _JUDGE_TOKENS = 300
+_OBJECT_TOKENS = 400
 
 
 def model_kind(given: Fields) -> NodeSpec[RunContext]:
@@ -89,12 +91,17 @@ class _Asking:
         self._cold = cold
         self._asked = 0
 
+    def _usual_tokens(self, settings: PipelineSettings) -> int:
+        # A text that is cut can be read; an object that is cut cannot.
+        least = 0 if self.schema is None else _OBJECT_TOKENS
+        return max(settings.max_answer_tokens, least)
+
     async def __call__(self, messages: tuple[ChatMessage, ...]) -> str:
         settings = self._context.settings
         request = LlmRequest(
             messages=messages,
             schema=self.schema,
-            max_tokens=self._max_tokens or settings.max_answer_tokens,
+            max_tokens=self._max_tokens or self._usual_tokens(settings),
             temperature=0.0 if self._cold or self.schema else settings.temperature,
             timeout_s=settings.llm_timeout_s,
             retries=settings.max_retries,
