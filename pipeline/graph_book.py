@@ -16,7 +16,7 @@ from pipeline.graph.documents.fields import Fields
 from pipeline.graph.documents.reader import MAX_BYTES
 from pipeline.nodes.document_graph import document_graph
 from pipeline.nodes.kinds import NODE_KINDS, Kind
-from pipeline.plugins import installed
+from pipeline.plugins import Plugin, installed
 from pipeline.runtime.context import RunContext
 from pipeline.topologies import shipped_graphs
 
@@ -73,9 +73,22 @@ class GraphBook:
 @functools.cache
 def installed_graphs() -> GraphBook:
     """The shipped graphs and those of installed plug-ins. Loads the plug-ins on the first call."""
-    graphs = [one for one in installed("parlour.graphs", _checked_graph) if not one.problem]
-    kinds = [one for one in installed("parlour.nodes", _checked_kind) if not one.problem]
-    return GraphBook({one.name: one.value for one in graphs}, {one.name: one.value for one in kinds})
+    return GraphBook(
+        {one.name: one.value for one in graph_plugins() if not one.problem},
+        {one.name: one.value for one in kind_plugins() if not one.problem},
+    )
+
+
+@functools.cache
+def graph_plugins() -> tuple[Plugin, ...]:
+    """The plug-ins with a graph; the value of each is a function that returns it."""
+    return installed("parlour.graphs", _checked_graph)
+
+
+@functools.cache
+def kind_plugins() -> tuple[Plugin, ...]:
+    """The plug-ins with a kind of node for documents."""
+    return installed("parlour.nodes", _checked_kind)
 
 
 def _checked_graph(name: str, value: Any) -> Callable[[], GraphSpec[RunContext]]:

@@ -15,8 +15,7 @@ from pipeline.domain.frozen import dataclass
 
 _log = logging.getLogger(__name__)
 
-Group: TypeAlias = Literal["parlour.graphs", "parlour.nodes", "parlour.tools", "parlour.channels"]
-GROUPS: Final[tuple[Group, ...]] = ("parlour.graphs", "parlour.nodes", "parlour.tools", "parlour.channels")
+Group: TypeAlias = Literal["parlour.graphs", "parlour.nodes", "parlour.tools"]
 IMPORT_S: Final = 10.0
 """Seconds that the import of one object may take."""
 _REASON_CHARS = 300
@@ -34,7 +33,9 @@ class Plugin:
     problem: str = ""
 
 
-def installed(group: Group, check: Callable[[str, Any], Any], *, wait_s: float = IMPORT_S) -> list[Plugin]:
+def installed(
+    group: Group, check: Callable[[str, Any], Any], *, wait_s: float = IMPORT_S
+) -> tuple[Plugin, ...]:
     """The plug-ins of a group, by name. `check` gets a name and the imported object, and returns what is to
     be used; whatever it raises is the problem of that plug-in. Raises nothing."""
     found: list[Plugin] = []
@@ -46,7 +47,7 @@ def installed(group: Group, check: Callable[[str, Any], Any], *, wait_s: float =
             broken = {"group": group, "plugin": plugin.name, "package": plugin.package}
             _log.error("a plug-in is left out: %s", plugin.problem, extra=broken)
         found.append(plugin)
-    return found
+    return tuple(found)
 
 
 def _entry_points(group: Group) -> Iterable[importlib.metadata.EntryPoint]:

@@ -34,6 +34,7 @@ from pipeline.tools.mcp_group import mcp_groups
 from pipeline.tools.mcp_server import Spawn
 from pipeline.tools.notes import notes_group
 from pipeline.tools.origins import Origins
+from pipeline.tools.plugins import PLUGINS, tool_plugins
 from pipeline.tools.protection import Protection
 from pipeline.tools.registry import ToolRegistry
 from pipeline.tools.schedule import ScheduleGroup
@@ -66,7 +67,7 @@ class SharedTools:
     redactor: Redactor
     web: GuardedWeb
     groups: tuple[ToolGroup, ...]
-    """The MCP servers and the host's own groups."""
+    """The MCP servers, the groups of plug-ins, and the host's own."""
     own: tuple[str, ...]
     """The names of the host's groups, which no setting turns off."""
     folders: dict[Path, WorkspaceServices] = field(default_factory=dict)
@@ -127,13 +128,15 @@ def build_shared_tools(
     ConfigurationError for a bad file of MCP servers.
     """
     servers = _servers(settings, secrets, clock, spawn, redactor) if settings.tools.enabled else ()
+    wanted = settings.tools.enabled and PLUGINS in settings.tools.groups
+    plugins = [one.value for one in tool_plugins() if not one.problem] if wanted else []
     return SharedTools(
         approvals=ApprovalService(store=store, clock=clock, approval_s=settings.tools.approval_s),
         reminders=ReminderScheduler(store=store, clock=clock, wake=wake, still_allowed=access.still_allows),
         budgets=budgets,
         redactor=redactor,
         web=GuardedWeb(clock),
-        groups=(*servers, *groups),
+        groups=(*servers, *plugins, *groups),
         own=tuple(group.name for group in groups),
     )
 

@@ -19,6 +19,7 @@ from gateway.app.web import make_page
 from gateway.channels.timeline import StoreTimeline
 from gateway.cli.channel_checks import Finding, channel_findings
 from gateway.cli.models import models_present
+from gateway.cli.plugins import plugin_finding
 from gateway.cli.serve import open_logs
 from gateway.config import DEFAULT_AGENT, Settings, agent_settings, environment, load, model_limits
 from gateway.runtime.data_dir import STORE_FILE, DataDir, DataDirBusy
@@ -97,6 +98,9 @@ async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
     yield _skills(settings, clock)
     if settings.tools.enabled and settings.tools.mcp_file is not None:
         yield _mcp_servers(settings.tools.mcp_file)
+    found = plugin_finding()
+    if found is not None:
+        yield found
     yield await _voice(settings, clock)
     yield await _reading_aloud(settings, clock)
     async for finding in _models(settings, clock):

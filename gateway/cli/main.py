@@ -87,6 +87,9 @@ def _parser() -> argparse.ArgumentParser:
             )
         action.set_defaults(run=_models, action=name)
 
+    plugins = commands.add_parser("plugins", help="the installed plug-ins, and why one is left out")
+    plugins.set_defaults(run=_plugins)
+
     _add_graph(commands.add_parser("graph", help="look at the graphs"), common)
     return parser
 
@@ -185,6 +188,12 @@ def _models(options: argparse.Namespace) -> int:
     if options.action == "get":
         return models_get(models_dir, tuple(options.ids))
     return models_list(models_dir) if options.action == "list" else models_verify(models_dir)
+
+
+def _plugins(_options: argparse.Namespace) -> int:
+    from gateway.cli.plugins import list_plugins
+
+    return list_plugins()
 
 
 def _graph_show(options: argparse.Namespace) -> int:

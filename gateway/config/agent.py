@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator
 
 from gateway.config.section import PathSetting, Section, setting
 from gateway.config.value_checks import check_graph, check_llm_model
 
-ToolGroup = Literal["files", "web", "notes", "schedule", "system", "agents", "mcp"]
-TOOL_GROUPS: tuple[ToolGroup, ...] = ("files", "web", "notes", "schedule", "system", "agents", "mcp")
+ToolGroup = Literal["files", "web", "notes", "schedule", "system", "agents", "mcp", "plugins"]
+TOOL_GROUPS: tuple[ToolGroup, ...] = get_args(ToolGroup)
 
 
 def check_model(value: str | None) -> str | None:
@@ -69,8 +69,8 @@ class ToolsSettings(Section):
     groups: tuple[ToolGroup, ...] = setting(
         TOOL_GROUPS,
         "The groups of tools that it may load.",
-        expected="a list of groups out of files, web, notes, schedule, system, agents and mcp",
-        max_length=7,
+        expected="a list of groups out of files, web, notes, schedule, system, agents, mcp and plugins",
+        max_length=8,
         strict=False,
     )
     approval_s: float = setting(
