@@ -1,7 +1,8 @@
-"""`parlour graph run`: talk to a graph in the terminal, and print what each run did. Keeps nothing."""
+"""`parlour graph run`: talk to a graph in the terminal, and print what each run did."""
 
 from __future__ import annotations
 
+import json
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from gateway.cli.chat import chat
 from gateway.cli.trace import trace_lines
+from gateway.config import DEFAULT_AGENT, environment, load
 from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.sqlite.history import newest_runs, run_records
 from gateway.turns.run_codec import runs_of
@@ -16,17 +18,22 @@ from pipeline.graph.documents.trace import trace
 from pipeline.graph_book import installed_graphs
 
 _MOST_RUNS = 50
+_PLATFORMS = ("telegram", "slack", "discord")
 
 
 def graph_run(config: Path | None, overrides: Sequence[str], graph: str, message: str | None) -> int:
     """Run the graph for each line of input, or for `message` alone; returns the exit code of `chat`.
 
-    Nothing is kept: neither the conversation nor the bot's own folder is read or written. Raises
-    ConfigurationError with all mistakes of the graph.
+    The conversation is not kept, and no other channel is started. A configured workspace is used as it is.
+    Raises ConfigurationError with all mistakes of the graph.
     """
     installed_graphs().open(graph)
+    settings = load(config, environment(), overrides, secrets=False)
     with tempfile.TemporaryDirectory(prefix="parlour-") as folder:
-        own = (f'data.dir="{folder}"', 'storage.kind="sqlite"', f'agent.graph="{graph}"')
+        own = [f"data.dir={json.dumps(folder)}", 'storage.kind="sqlite"', f"agent.graph={json.dumps(graph)}"]
+        own += [f"channels.{name}.enabled=false" for name in _PLATFORMS]
+        # The graph answers here, whatever the routes say of the terminal.
+        own += [f"routes.{at}.agent={json.dumps(DEFAULT_AGENT)}" for at in range(1, len(settings.routes) + 1)]
         code = chat(config, [*overrides, *own], None, only=message)
         for line in _runs(Path(folder) / STORE_FILE):
             sys.stderr.write(f"{line}\n")

@@ -146,3 +146,30 @@ def test_a_wrong_command_line_says_how_it_goes(tmp_path: Path, arguments: tuple[
     done = parlour(tmp_path, *arguments)
     assert done.returncode == 2
     assert "usage: parlour" in done.stderr
+
+
+def test_a_document_is_run_in_the_terminal_whatever_channels_and_routes_there_are(tmp_path: Path) -> None:
+    document = tmp_path / "shout.json"
+    say = {"id": "say", "run": "reply", "with": {"text": "{message}!"}}
+    document.write_text(json.dumps({"name": "shout", "entry": "say", "nodes": [say]}), "utf-8")
+    config = tmp_path / "parlour.toml"
+    config.write_text(
+        '[agents.shop]\ndescription = "x"\n[[routes]]\nagent = "shop"\n'
+        '[llm]\nmodel = "scripted:echo"\n[voice]\ntranscriber = "scripted:hello"\n'
+        f'[channels.telegram]\ntoken = "file:{tmp_path / "token"}"\n'
+    )
+    token = tmp_path / "token"
+    token.write_text("123456:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
+    token.chmod(0o600)
+    done = parlour(tmp_path, "graph", "run", str(document), "tea", "--config", str(config))
+    assert (done.returncode, done.stdout.strip()) == (0, "tea!")
+    assert [line.split()[1] for line in done.stderr.splitlines()[2:]] == ["intake", "say"]
+    assert not (tmp_path / "data").exists()
+
+
+def test_mistakes_of_a_document_are_said_before_it_is_run(tmp_path: Path) -> None:
+    document = tmp_path / "bad.json"
+    document.write_text('{"name": "bad", "entry": "say", "nodes": [{"id": "say", "run": "shout"}]}')
+    done = parlour(tmp_path, "graph", "run", str(document), "tea")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there is no node function called 'shout' here" in done.stderr
