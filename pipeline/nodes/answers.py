@@ -8,12 +8,14 @@ from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import NodeResult, State
 from pipeline.graph.definition.spec import NodeSpec
 from pipeline.graph.documents.fields import Fields
+from pipeline.nodes.foreign import note_foreign_results
 from pipeline.nodes.templates import Template, template_field
 from pipeline.runtime.context import RunContext
 
 
 async def answered(text: str, state: State, context: RunContext) -> dict[str, Any]:
     """Show `text` below what the run has answered so far; returns the update of the key `agent`."""
+    note_foreign_results(state, context)
     text = context.redactor.text(text).strip()
     earlier = state.get("agent", {}).get("answer", "")
     if earlier:

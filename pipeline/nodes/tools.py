@@ -6,8 +6,8 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pipeline.agent.model_messages import LOADED
-from pipeline.domain.chat import ToolCall
+from pipeline.agent.model_messages import EXCHANGE, LOADED
+from pipeline.domain.chat import ChatMessage, ToolCall, message_to_plain
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.marking import unmarked
 from pipeline.graph.definition.decisions import NodeResult, State
@@ -16,6 +16,7 @@ from pipeline.graph.definition.spec import NodeSpec
 from pipeline.graph.documents.fields import Fields
 from pipeline.graph.execution.step import current_step
 from pipeline.nodes.failures import StepFailed
+from pipeline.nodes.foreign import note_foreign_results
 from pipeline.nodes.templates import filled, template_tree
 from pipeline.runtime.context import RunContext
 
@@ -33,7 +34,8 @@ def tool_kind(given: Fields) -> NodeSpec[RunContext]:
         arguments=template_tree(given, "arguments"),
         output=output,
     )
-    writes = (output,) if output else ()
+    # The call and its result are kept in the conversation, as those of a model are.
+    writes = (EXCHANGE, *((output,) if output else ()))
     return NodeSpec(run=call, writes=writes, retry=RetryPolicy(max_attempts=1), goes_to=())
 
 
@@ -45,6 +47,7 @@ class _Tool:
     output: str
 
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
+        note_foreign_results(state, context)
         step = current_step()
         number = f"{step.node}_{step.execution}_{step.attempt}"
         groups = await load_groups((self.group,) if self.group else (), context, f"load_{number}")
@@ -54,7 +57,14 @@ class _Tool:
         if not result.success:
             reason = context.redactor.line(result.summary or result.content, _SHOWN_CHARS)
             raise StepFailed(f"The step {step.node} could not use {self.tool}: {reason}")
-        return NodeResult(update={self.output: unmarked(result.content)} if self.output else {})
+        answer = ChatMessage(
+            role="tool", content=result.content, tool_call_id=call.id, foreign=result.foreign
+        )
+        asked = ChatMessage(role="assistant", content="", tool_calls=(call,))
+        update: dict[str, Any] = {EXCHANGE: [message_to_plain(asked), message_to_plain(answer)]}
+        if self.output:
+            update[self.output] = unmarked(result.content)
+        return NodeResult(update=update)
 
 
 async def load_groups(groups: tuple[str, ...], context: RunContext, call_id: str) -> tuple[str, ...]:

@@ -14,6 +14,8 @@ from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.tool import ToolOutput
 from tests.end_to_end.test_mcp import allow
+from tests.pipeline.nodes.documents import edge, node, steps
+from tests.support.gate_graph import answer_to
 from tests.support.harness import GatewayHarness, open_gateway
 from tests.support.tool_gate import group, tool
 
@@ -139,3 +141,29 @@ async def test_an_answer_that_fails_in_the_middle_keeps_no_link(tmp_path: Path) 
         kept = [str(record.body) for record in await harness.records("assistant", "error")]
     assert "See `evil.test` for" in "".join(kept)
     assert "secret" not in "".join(kept)
+
+
+async def test_what_a_document_read_before_a_restart_is_foreign_to_its_later_steps(
+    tmp_path: Path,
+) -> None:
+    document = steps(
+        node("look", "tool", tool="look", group="elsewhere", arguments={"text": "x"}, output="page"),
+        node("ask", "question", prompt="Keep it?", options=["Yes"]),
+        node("keep", "tool", tool="write_note", group="notes", arguments={"title": "tea", "text": "{page}"}),
+        node("say", "reply", text="Kept."),
+        edges=[edge("look", "ask"), edge("ask", "keep"), edge("keep", "say")],
+    )
+    path = tmp_path / "keeper.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    agent = f'agent.graph="{path}"'
+    async with open_gateway(tmp_path, agent, tools=(ELSEWHERE,)) as harness:
+        said = await harness.channel.say("keep the page")
+        await harness.channel.reply(said.message_id)
+        (question,) = _asked(harness)
+    async with open_gateway(tmp_path, agent, tools=(ELSEWHERE,)) as harness:
+        await harness.channel.bring(answer_to(question.interaction_id, "Yes"))
+        await allow(harness.channel, harness, 1)
+        assert (await harness.channel.reply("m_answer")).text == "Kept."
+        (asked,) = _asked(harness)
+    assert "This conversation holds text from elsewhere: a web page." in asked.reasoning
+    assert _notes(tmp_path) == [f"tea\n{PAGE}"]
