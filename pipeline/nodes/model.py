@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from pipeline.agent.judge import VERDICT, Charge, judged
@@ -32,6 +33,7 @@ _MAX_OUTPUTS = 20
 _KEY = re.compile(r"[A-Za-z_]\w{0,63}")
 _JUDGE_TOKENS = 300
 _OBJECT_TOKENS = 400
+_LEAST_CHARS = 200
 
 
 def model_kind(given: Fields) -> NodeSpec[RunContext]:
@@ -62,11 +64,17 @@ class _Model:
     answer: bool
     max_tokens: int
 
+    def _shown(self, settings: PipelineSettings) -> Callable[[Any], str]:
+        """Writes values so that all together leave room in the model's window."""
+        # A character may be a token, and the rest of the prompt needs room as well.
+        room = (settings.context_tokens - settings.max_answer_tokens) * 3 // 4
+        return partial(marked, most=max(_LEAST_CHARS, room // max(1, self.prompt.places)))
+
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
         system = f"{self.system or context.settings.system_prompt}\n\n{DATA_NOTE}"
         messages = (
             ChatMessage(role="system", content=system),
-            ChatMessage(role="user", content=self.prompt.render(state, marked)),
+            ChatMessage(role="user", content=self.prompt.render(state, self._shown(context.settings))),
         )
         asking = _Asking(current_step(), context, self.max_tokens)
         if self.outputs:

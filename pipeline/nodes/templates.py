@@ -43,6 +43,11 @@ class Template:
                 raise ValueError(f"has {{{name}}}, which is not the name of a value, such as {{message}}")
         return cls(parts=tuple((text, tuple(name.split(".")) if name else ()) for text, name, _, _ in found))
 
+    @property
+    def places(self) -> int:
+        """How many values it has."""
+        return sum(bool(path) for _, path in self.parts)
+
     def render(self, state: State, shown: Callable[[Any], str] | None = None) -> str:
         """The text; `shown` writes each value, by default as people read it. A missing value is empty."""
         shown = shown or plain
@@ -70,12 +75,17 @@ def plain(value: Any) -> str:
     if value is None:
         return ""
     text = value if isinstance(value, str) else json.dumps(thaw(value), ensure_ascii=False)
-    return text if len(text) <= MAX_VALUE_CHARS else text[:MAX_VALUE_CHARS] + " …(cut)"
+    return _cut(text, MAX_VALUE_CHARS)
 
 
-def marked(value: Any) -> str:
-    """A value for a model: as marked data, because it may quote users and tools. See `DATA_NOTE`."""
-    return f"<data>{as_data(plain(value))}</data>"
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else text[:most] + " …(cut)"
+
+
+def marked(value: Any, most: int = MAX_VALUE_CHARS) -> str:
+    """A value for a model: as marked data, because it may quote users and tools. See `DATA_NOTE`. The rest
+    of one that is longer than `most` characters is cut."""
+    return f"<data>{as_data(_cut(plain(value), most))}</data>"
 
 
 def template_field(given: Fields, name: str, *, default: str | None = None) -> Template:

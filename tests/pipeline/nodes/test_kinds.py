@@ -16,6 +16,7 @@ from pipeline.domain.errors import TurnFailed
 from pipeline.graph.run.outcome import Answer
 from pipeline.llm.scripted import ScriptedAnswer
 from pipeline.runtime.ports import ToolResult
+from pipeline.runtime.settings import PipelineSettings
 from tests.pipeline.nodes.documents import OneTool, Run, answer_of, edge, mistakes, node, steps
 from tests.support.verdicts import verdict
 
@@ -54,6 +55,17 @@ async def test_the_text_of_a_model_is_an_output_or_the_answer() -> None:
     assert run.watched.text == "how many?: three"
     assert run.llm.requests[0].messages[0].content.startswith("You count.\n\n")
     assert await answer_of(steps(node("a", "model", prompt="x", answer=True)), "shown") == "shown"
+
+
+async def test_long_values_are_cut_to_the_window_of_the_model() -> None:
+    look = node("look", "tool", tool="look", output="page")
+    ask = node("ask", "model", prompt="{page} {message}", answer=True)
+    document = steps(look, ask, edges=[edge("look", "ask")])
+    run = Run(document, "short", tools=OneTool(ToolResult(content="word " * 100_000)))
+    await run.start()
+    asked = run.llm.requests[0].messages[-1]
+    assert asked.content.endswith(' …(cut)"</data> <data>"hello"</data>')
+    assert asked.tokens < PipelineSettings().context_tokens - PipelineSettings().max_answer_tokens
 
 
 async def test_an_answer_of_a_model_is_not_asked_for_again_after_a_restart() -> None:
