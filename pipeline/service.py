@@ -12,13 +12,13 @@ import logging
 from collections.abc import Sequence
 
 from pipeline.agent.llm_decider import LlmDecider
-from pipeline.agent.model_messages import EXCHANGE
+from pipeline.agent.model_messages import exchanged
 from pipeline.agent.node import THOUGHTS
 from pipeline.agent.task import between_tasks
 from pipeline.agent.task_texts import TASKS
 from pipeline.agent.unfinished import NotedTools
 from pipeline.domain.attachments import left_out_line
-from pipeline.domain.chat import ChatMessage, message_from_plain
+from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import GraphError, ModelError, StorageError, TurnFailed
 from pipeline.domain.events import ApprovalResolved, Thought, TranscriptReady, TurnStarted
@@ -29,11 +29,10 @@ from pipeline.graph.execution.executor import Executor
 from pipeline.graph.run import records as run_records
 from pipeline.graph.run.outcome import GATE_EXPIRED, Answer, RunOutcome
 from pipeline.graph.run.records import RawRecord, has_ended
-from pipeline.intake.cleaning import clean_text
 from pipeline.intake.forwarded_content import hosts_named, note_foreign
-from pipeline.intake.quotes import in_context, room_name
 from pipeline.intake.spoken import names_one_of, spoken_words
 from pipeline.intake.transcription import transcribe_in_time
+from pipeline.intake.written import asks_something, written_words
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.deadline import Slot, TurnDeadline, TurnSuspension, UnlimitedSlot
@@ -127,7 +126,7 @@ class Pipeline:
                 await journal.decline()
                 return
             await turn.send(TurnStarted(**turn.ids))
-            turn.written = _written(message)
+            turn.written = written_words(message)
             if turn.written is not None:
                 # Before the guard: the words are recorded even if the turn was stopped while it waited.
                 await turn.record(turn.written)
@@ -199,7 +198,7 @@ class Pipeline:
             return None
         if isinstance(turn.message, InboundMessage) and (line := left_out_line(turn.message)):
             turn.preface = turn.redactor.text(line)
-            if not _asks(turn.message):
+            if not asks_something(turn.message):
                 return TurnAnswer(text="")  # the preface is the whole answer
         await slot.enter()
         # Not the deadline of the engine: reading history and records counts as well.
@@ -349,6 +348,8 @@ class Pipeline:
             return None
 
     async def _resume(self, turn: Turn, context: RunContext, records: Sequence[RawRecord]) -> RunOutcome:
+        # A later step need not see the results of those that read text from elsewhere.
+        context.scope.foreign.read(exchanged(self._executor.interrupted(records).state))
         log = SafeRunLog(turn.journal.run_log(), turn.redactor)
         listener, message = turn.on_graph_event, turn.message
         if isinstance(message, ApprovalReply) and not message.expired:
@@ -362,21 +363,6 @@ class Pipeline:
                     raise
                 # An earlier attempt recorded the answer, or it expired while it waited.
         return await self._executor.resume(records, context, listener=listener, log=log)
-
-
-def _written(message: InboundMessage | ApprovalReply) -> UserWords | None:
-    """The user's typed or live words, to be recorded at once; None for a voice note or an empty message."""
-    if isinstance(message, ApprovalReply):
-        return None if message.expired else UserWords(text=message.choice)
-    if message.voice is not None or not (_asks(message) or left_out_line(message)):
-        return None
-    text = in_context(message, message.text)
-    return UserWords(text=text, speech=message.speech, by=room_name(message))
-
-
-def _asks(message: InboundMessage) -> bool:
-    """Whether the message has words to answer or a voice note to transcribe."""
-    return message.voice is not None or bool(clean_text(message.text) or clean_text(message.passed_on))
 
 
 async def _ignore_progress(_progress: TranscriptionQueued | PartialTranscription) -> None:
@@ -395,6 +381,5 @@ def _answer_of(outcome: RunOutcome, message: InboundMessage | ApprovalReply) -> 
     answer = outcome.state.get("agent", {}).get("answer")
     if not isinstance(answer, str) or not answer:
         raise TurnFailed("no_answer", _NO_ANSWER_WORDS)
-    exchange = tuple(message_from_plain(plain) for plain in outcome.state.get(EXCHANGE, ()))
     thoughts = tuple(Thought(**plain) for plain in outcome.state.get(THOUGHTS, ()))
-    return TurnAnswer(text=answer, exchange=exchange, thoughts=thoughts)
+    return TurnAnswer(text=answer, exchange=exchanged(outcome.state), thoughts=thoughts)

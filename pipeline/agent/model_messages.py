@@ -23,6 +23,11 @@ LOADED = "loaded"
 """The state's key for the tool groups and skills that are loaded for this message."""
 
 
+def exchanged(state: State) -> tuple[ChatMessage, ...]:
+    """The messages of the model and its tools in a run's state."""
+    return tuple([message_from_plain(plain) for plain in state.get(EXCHANGE, ())])
+
+
 def build_messages(
     context: RunContext, state: State, tools: Sequence[ToolDefinition] = ()
 ) -> tuple[ChatMessage, ...]:
@@ -36,13 +41,12 @@ def build_messages(
     talk = room_block(context.room, settings.context_tokens)
     words = clean_text(said_by(context.text, context.by))
     said = ChatMessage(role="user", content=f"{talk}{words}")
-    exchange = [message_from_plain(plain) for plain in state.get(EXCHANGE, ())]
     conversation = shown(context.conversation, state)
     # Reserves the notice's tokens: whether it is needed is known only when the turns have been fitted.
     before = opening(conversation.summary, left_out=True)
     room = settings.context_tokens - _fixed(context, system, tools)
     room -= sum(message.tokens for message in (*before, said))
-    exchange = fitted(exchange, room)
+    exchange = fitted(exchanged(state), room)
     room -= sum(message.tokens for message in exchange)
     kept = _fitting(conversation, min(settings.token_ceiling, room), settings.stale_after_turns)
     before = opening(conversation.summary, left_out=len(kept) < len(conversation.turns))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pipeline.agent.model_messages import EXCHANGE
-from pipeline.domain.chat import message_from_plain
+from pipeline.agent.model_messages import exchanged
 from pipeline.graph.definition.decisions import State
 from pipeline.runtime.context import RunContext
 
 
 def note_foreign_results(state: State, context: RunContext) -> None:
     """Note the foreign results of earlier tools in the turn's scope: call it before a step acts."""
-    context.scope.foreign.read(map(message_from_plain, state.get(EXCHANGE, ())))
+    context.scope.foreign.read(exchanged(state))

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.errors import ModelRejected
 from pipeline.domain.events import ApprovalRequired, LlmToken, ResponseComplete
@@ -143,16 +145,26 @@ async def test_an_answer_that_fails_in_the_middle_keeps_no_link(tmp_path: Path) 
     assert "secret" not in "".join(kept)
 
 
+_KEEP = (
+    node("ask", "question", prompt="Keep it?", options=["Yes"]),
+    node("keep", "tool", tool="write_note", group="notes", arguments={"title": "tea", "text": "{page}"}),
+)
+_INNER = steps(*_KEEP, edges=[edge("ask", "keep")]) | {"name": "inner"}
+
+
+@pytest.mark.parametrize("hidden", [False, True], ids=["seen", "hidden"])
 async def test_what_a_document_read_before_a_restart_is_foreign_to_its_later_steps(
-    tmp_path: Path,
+    tmp_path: Path, hidden: bool
 ) -> None:
-    document = steps(
-        node("look", "tool", tool="look", group="elsewhere", arguments={"text": "x"}, output="page"),
-        node("ask", "question", prompt="Keep it?", options=["Yes"]),
-        node("keep", "tool", tool="write_note", group="notes", arguments={"title": "tea", "text": "{page}"}),
-        node("say", "reply", text="Kept."),
-        edges=[edge("look", "ask"), edge("ask", "keep"), edge("keep", "say")],
-    )
+    look = node("look", "tool", tool="look", group="elsewhere", arguments={"text": "x"}, output="page")
+    say = node("say", "reply", text="Kept.")
+    # A sub-graph that does not see the conversation's tool results.
+    inner = {"id": "inner", "subgraph": _INNER, "reads": ["page"], "writes": []}
+    if hidden:
+        document = steps(look, inner, say, edges=[edge("look", "inner"), edge("inner", "say")])
+    else:
+        edges = [edge("look", "ask"), edge("ask", "keep"), edge("keep", "say")]
+        document = steps(look, *_KEEP, say, edges=edges)
     path = tmp_path / "keeper.json"
     path.write_text(json.dumps(document), encoding="utf-8")
     agent = f'agent.graph="{path}"'

@@ -14,7 +14,12 @@ import pytest
 from pipeline.agent.unfinished import CUT_OFF, NOT_DONE
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition
 from pipeline.domain.errors import ModelUnavailable
+from pipeline.domain.events import ErrorEvent
+from pipeline.graph.definition.decisions import NodeResult, State
+from pipeline.graph.definition.retry import RetryPolicy
+from pipeline.graph.definition.spec import GraphSpec, NodeSpec
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from pipeline.runtime.context import RunContext
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.registry import FixedGroup
 from pipeline.tools.tool import Tool, ToolOutput, tool_schema
@@ -146,3 +151,31 @@ async def test_a_turn_that_was_stopped_while_the_gateway_was_away_still_knows_wh
         await _say(harness, "what is written?")
     assert diary.written == ["eggs", "wait"]
     assert _spoken(llm)[-5:] == ["Written: eggs", CUT_OFF, NOT_DONE, STOPPED, "what is written?"]
+
+
+async def test_a_mistake_in_the_program_ends_the_turn_in_words_and_the_next_turn_knows(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    broken = True
+
+    async def work(_state: State, context: RunContext) -> NodeResult:
+        if broken:
+            raise KeyError("the name of an inner part")
+        said = [message.content for message in context.conversation.messages]
+        return NodeResult(update={"agent": {"answer": "; ".join(said)}})
+
+    node = NodeSpec(run=work, retry=RetryPolicy(max_attempts=1))
+    graph = GraphSpec(name="broken", entry="work", nodes={"work": node}, edges=())
+    async with open_gateway(tmp_path, graph=graph) as harness:
+        accepted = await harness.channel.say("hello")
+        error = await harness.channel.terminal(accepted.message_id)
+        assert isinstance(error, ErrorEvent)
+        assert (error.code, error.recoverable) == ("internal", True)
+        assert error.message == "Something went wrong inside the assistant. Please send the message again."
+        (record,) = await harness.records("error")
+        assert record.body["text"] == error.message
+        assert "the name of an inner part" in caplog.text
+        broken = False
+        accepted = await harness.channel.say("and now?")
+        reply = (await harness.channel.reply(accepted.message_id)).text
+        assert reply == f"hello; {FAILED}"

@@ -1,0 +1,24 @@
+"""The words of a message that was typed or said live, before any model sees it."""
+
+from __future__ import annotations
+
+from pipeline.domain.attachments import left_out_line
+from pipeline.domain.messages import ApprovalReply, InboundMessage
+from pipeline.intake.cleaning import clean_text
+from pipeline.intake.quotes import in_context, room_name
+from pipeline.runtime.ports import UserWords
+
+
+def written_words(message: InboundMessage | ApprovalReply) -> UserWords | None:
+    """The user's typed or live words, to be recorded at once; None for a voice note or an empty message."""
+    if isinstance(message, ApprovalReply):
+        return None if message.expired else UserWords(text=message.choice)
+    if message.voice is not None or not (asks_something(message) or left_out_line(message)):
+        return None
+    text = in_context(message, message.text)
+    return UserWords(text=text, speech=message.speech, by=room_name(message))
+
+
+def asks_something(message: InboundMessage) -> bool:
+    """Whether the message has words to answer or a voice note to transcribe."""
+    return message.voice is not None or bool(clean_text(message.text) or clean_text(message.passed_on))
