@@ -23,7 +23,11 @@ from voice.synthesis.scripted_synthesizer import ScriptedSpeaker
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 SPOKEN = (
-    """document.addEventListener('playing', ({ target }) => (window.played ??= []).push(target.src), true)"""
+    # A sound that stalls and continues is the same sound.
+    """document.addEventListener('playing', ({ target }) => {
+        window.played ??= [];
+        if (!window.played.includes(target.src)) window.played.push(target.src);
+    }, true)"""
 )
 
 

@@ -7,7 +7,6 @@ import re
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from pipeline.agent.node import CUT_NOTICE
 from tests.end_to_end.real.conftest import CLIP
 from tests.support.browser_fixture import Watch
 from tests.support.gateway_process import GatewayProcess
@@ -77,8 +76,10 @@ async def test_a_kill_in_the_middle_of_an_answer_is_mended_by_the_next_start(
     await expect(_answers(page)).to_contain_text(re.compile(r"\w+ \w+ \w+ \w+ \w+"), timeout=ANSWER_MS)
     await gateway.kill()
     await gateway.start()
-    await expect(_answers(page)).to_contain_text(CUT_NOTICE.strip(), timeout=ANSWER_MS)
+    # The second start may answer in other words than the first: only their end and their number are known.
+    await expect(_answers(page)).not_to_have_attribute("data-streaming", "true", timeout=ANSWER_MS)
     await expect(_answers(page)).to_have_count(1)
+    answer = await _answers(page).locator("p").first.inner_text()
     await page.reload()
-    await expect(_answers(page)).to_contain_text(CUT_NOTICE.strip())
+    await expect(_answers(page)).to_contain_text(answer.splitlines()[0])
     await expect(_answers(page)).to_have_count(1)
