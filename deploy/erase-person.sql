@@ -20,7 +20,7 @@ UPDATE log SET kind = 'step', body = '{}' WHERE thread IN (SELECT id FROM gone);
 -- The rows of the inbox stay, emptied: a message that the platform delivers once more is still recognised.
 UPDATE inbox SET body = '{}', outcome = coalesce(outcome, 'cancelled'),
         finished_at = coalesce(finished_at, received_at) WHERE thread IN (SELECT id FROM gone);
-DELETE FROM reminders WHERE thread IN (SELECT key FROM gone)
+DELETE FROM jobs WHERE thread IN (SELECT key FROM gone)
     OR owner IN (SELECT channel || ':' || account || ':user:' || user FROM person);
 DELETE FROM speech_buffers WHERE EXISTS (SELECT 1 FROM gone WHERE instr(speech_buffers.key, gone.key) > 0);
 DELETE FROM transcripts;

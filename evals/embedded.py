@@ -17,6 +17,7 @@ from bench.report import ROOT, BenchUnavailable, scratch_folder, table
 from evals.judging import FILE, FILE_TEXT, NOTE_TEXT, NOTE_TITLE, NOW, REMINDER, ZONE, Outcome, Stored
 from evals.prompts import Prompt, prompts
 from gateway.config.settings import LOCAL_MODEL_FILE
+from gateway.scheduling.reminders import REMINDER as REMINDER_KIND
 from gateway.storage.ports import Store
 from pipeline.domain.clock import ManualClock, SystemClock
 from pipeline.domain.events import ActionStarted, ApprovalRequired
@@ -95,8 +96,8 @@ async def _outcome(harness: GatewayHarness, workspace: Path, prompt: Prompt) -> 
 
 async def _cleared(store: Store, own: Path) -> None:
     await asyncio.to_thread(shutil.rmtree, own, ignore_errors=True)
-    for one in await store.reminders.of(_OWNER):
-        await store.reminders.remove(_OWNER, one.id)
+    for one in await store.jobs.of(REMINDER_KIND, _OWNER):
+        await store.jobs.remove(REMINDER_KIND, _OWNER, one.key)
 
 
 def _before(prompt: Prompt) -> list[str]:
@@ -124,11 +125,11 @@ def _allowing(event: ApprovalRequired, prompt: Prompt) -> ApprovalReply:
 
 async def _stored(store: Store, own: Path) -> Stored:
     notes = (path.read_text("utf-8").partition("\n") for path in sorted((own / "notes").glob("*.txt")))
-    reminders = await store.reminders.of(_OWNER)
+    reminders = await store.jobs.of(REMINDER_KIND, _OWNER)
     return Stored(
         files={path.name: path.read_text("utf-8") for path in (own / "files").iterdir()},
         notes={title: text for title, _, text in notes},
-        reminders=[(datetime.fromtimestamp(one.due, ZONE), one.text) for one in reminders],
+        reminders=[(datetime.fromtimestamp(one.due, ZONE), one.body["text"]) for one in reminders],
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from adapters.channel import PostingChannel
@@ -11,6 +11,7 @@ from gateway.access.policy import AccessPolicy
 from gateway.access.sender_rate_limit import RateLimit
 from gateway.access.token_budgets import DailyBudgets
 from gateway.agents.agent_book import AgentBook
+from gateway.app.after_turn import build_after_turn
 from gateway.app.agents import build_agents
 from gateway.app.components import Extras, Foundation, build_components
 from gateway.app.lifecycle import Gateway, Parts
@@ -33,14 +34,14 @@ from gateway.ingress.room_history import RoomRule, Rooms
 from gateway.interactions.question_expiry import QuestionExpiry
 from gateway.runtime.data_dir import DataDir
 from gateway.runtime.http_server import Server
+from gateway.scheduling.jobs import JobRunner
 from gateway.speech.live_sessions import LiveSpeechService
 from gateway.speech.voice_notes import VoiceNoteTranscriber
 from gateway.storage.leases import ProcessingCoordinator
+from gateway.turns.after_turn import AfterTurn
 from gateway.turns.runner import TurnRunner
-from gateway.turns.summarizer import Summaries
-from gateway.turns.titler import Titles
 from gateway.turns.turn_hooks import TurnHooks
-from gateway.turns.worker import Worker
+from gateway.turns.worker import IdleWork, Worker
 from pipeline.domain.ids import AccountKey
 from pipeline.llm.local_process import ChildSettings
 from voice.streaming.vad_client import VadClient
@@ -73,13 +74,18 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     def wake(thread: str) -> None:
         worker.wake(thread)
 
+    def when_idle(thread: str, work: IdleWork) -> Awaitable[bool]:
+        return worker.when_idle(thread, work)
+
     access = _access(base)
-    tools = _shared_tools(base, wake, access)
+    jobs = _jobs(base)
+    tools = _shared_tools(base, wake, access, jobs)
     rooms = _rooms(base)
     agents = build_agents(base, tools, _voice_notes(base, transcriber, forgetful), rooms)
     expiries = _expiries(base, wake, access)
-    turns = _turns(base, agents.book, delivery, expiries)
-    worker = _worker(base, coordinator, turns, tools, agents.book)
+    after = build_after_turn(base, jobs, agents.book, tools.budgets, when_idle)
+    turns = _turns(base, agents.book, delivery, expiries, after)
+    worker = _worker(base, coordinator, turns, tools)
     inbox = _inbox(base, access, worker, delivery, tools, rooms)
     voice = _voice(base, transcriber, inbox)
     base.page.attach_voice(
@@ -101,6 +107,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             tools=tools,
             agents=agents,
             expiries=expiries,
+            jobs=jobs,
             clock=base.clock,
             sweep_media=partial(base.page.sweep_media, base.store),
             background=base.tasks.background,
@@ -120,11 +127,24 @@ def _access(base: Foundation) -> AccessPolicy:
     return AccessPolicy(book=base.store.pairings, clock=base.clock, rules={**rules, **base.extras.rules})
 
 
-def _shared_tools(base: Foundation, wake: Callable[[str], None], access: AccessPolicy) -> SharedTools:
+def _jobs(base: Foundation) -> JobRunner:
+    return JobRunner(
+        book=base.store.jobs,
+        clock=base.clock,
+        spawn=base.tasks.background.spawn,
+        count=base.telemetry.job_ended,
+        redact=base.redactor.text,
+    )
+
+
+def _shared_tools(
+    base: Foundation, wake: Callable[[str], None], access: AccessPolicy, jobs: JobRunner
+) -> SharedTools:
     settings = base.settings
     return build_shared_tools(
         settings,
         store=base.store,
+        jobs=jobs,
         clock=base.clock,
         budgets=DailyBudgets(
             usage=base.store.usage,
@@ -155,7 +175,6 @@ def _worker(
     coordinator: ProcessingCoordinator,
     turns: TurnRunner,
     tools: SharedTools,
-    agents: AgentBook,
 ) -> Worker:
     return Worker(
         store=base.store,
@@ -163,28 +182,7 @@ def _worker(
         turns=turns,
         clock=base.clock,
         supervisor=base.tasks.turns,
-        summaries=Summaries(
-            store=base.store,
-            models=agents.models,
-            budgets=tools.budgets,
-            clock=base.clock,
-            redactor=base.redactor,
-        ),
-        titles=_titles(base, tools, agents),
         withdraw=tools.approvals.withdraw,
-    )
-
-
-def _titles(base: Foundation, tools: SharedTools, agents: AgentBook) -> Titles | None:
-    if not base.settings.agent.titles:
-        return None
-    return Titles(
-        store=base.store,
-        models=agents.models,
-        budgets=tools.budgets,
-        clock=base.clock,
-        redactor=base.redactor,
-        on_titled=base.page.show_recorded,
     )
 
 
@@ -246,7 +244,9 @@ def _expiries(base: Foundation, wake: Callable[[str], None], access: AccessPolic
     )
 
 
-def _turns(base: Foundation, agents: AgentBook, delivery: Delivery, expiries: QuestionExpiry) -> TurnRunner:
+def _turns(
+    base: Foundation, agents: AgentBook, delivery: Delivery, expiries: QuestionExpiry, after: AfterTurn
+) -> TurnRunner:
     return TurnRunner(
         store=base.store,
         agents=agents,
@@ -259,6 +259,7 @@ def _turns(base: Foundation, agents: AgentBook, delivery: Delivery, expiries: Qu
             discard_media=base.page.discard_media,
             can_speak=base.replies.possible,
             on_asked=expiries.asked,
+            after=after,
             copies=base.broadcaster.copies,
         ),
         clock=base.clock,

@@ -22,6 +22,7 @@ from gateway.interactions.question_expiry import QuestionExpiry
 from gateway.runtime.data_dir import DataDir
 from gateway.runtime.http_server import Addresses, Server
 from gateway.runtime.tasks import Supervisor
+from gateway.scheduling.jobs import JobRunner
 from gateway.storage.health import StoreHealth
 from gateway.storage.leases import ProcessingCoordinator
 from gateway.storage.ports import Store
@@ -58,6 +59,7 @@ class Parts:
     tools: SharedTools
     agents: BuiltAgents
     expiries: QuestionExpiry
+    jobs: JobRunner
     clock: Clock
     sweep_media: Callable[[], Awaitable[int]]
     """Removes the voice notes that no unfinished message refers to; returns how many."""
@@ -117,6 +119,7 @@ class Gateway:
             await parts.store.open()
             # The lock on the data folder proves that the holder of these leases is dead.
             await parts.store.break_leases()
+            await parts.jobs.recover()
             orphans = await parts.sweep_media()
             if self.server is not None:
                 await self.server.start()
@@ -140,7 +143,7 @@ class Gateway:
         if waiting or unsent or orphans:
             left = {"messages": waiting, "replies": unsent, "orphaned_voice_notes": orphans}
             _log.info("taken up again", extra=left)
-        parts.background.spawn(parts.tools.reminders.run(), name="reminders")
+        parts.background.spawn(parts.jobs.run(), name="jobs")
         parts.background.spawn(parts.expiries.run(), name="expiring questions")
         parts.background.spawn(parts.agents.warm_up(), name="model warm-up")
         parts.background.spawn(parts.voice.warm_up(), name="voice warm-up")

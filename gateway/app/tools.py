@@ -11,8 +11,9 @@ from gateway import __version__
 from gateway.access.policy import AccessPolicy
 from gateway.config import SecretRef, Secrets, Settings, environment
 from gateway.config.secrets import SecretContext
-from gateway.ingress.reminders import ReminderScheduler
 from gateway.interactions.approvals import ApprovalService
+from gateway.scheduling.jobs import JobRunner
+from gateway.scheduling.reminders import ReminderScheduler
 from gateway.storage.ports import Store
 from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
@@ -114,6 +115,7 @@ def build_shared_tools(
     settings: Settings,
     *,
     store: Store,
+    jobs: JobRunner,
     clock: Clock,
     budgets: Budgets,
     redactor: Redactor,
@@ -132,7 +134,9 @@ def build_shared_tools(
     plugins = [one.value for one in tool_plugins() if not one.problem] if wanted else []
     return SharedTools(
         approvals=ApprovalService(store=store, clock=clock, approval_s=settings.tools.approval_s),
-        reminders=ReminderScheduler(store=store, clock=clock, wake=wake, still_allowed=access.still_allows),
+        reminders=ReminderScheduler(
+            jobs=jobs, store=store, clock=clock, wake=wake, still_allowed=access.still_allows
+        ),
         budgets=budgets,
         redactor=redactor,
         web=GuardedWeb(clock),

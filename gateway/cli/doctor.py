@@ -18,6 +18,7 @@ from gateway.app.voice import SCRIPTED, build_speaker, build_transcriber
 from gateway.app.web import make_page
 from gateway.channels.timeline import StoreTimeline
 from gateway.cli.channel_checks import Finding, channel_findings
+from gateway.cli.jobs import jobs_finding
 from gateway.cli.models import models_present
 from gateway.cli.plugins import plugin_finding
 from gateway.cli.serve import open_logs
@@ -80,11 +81,13 @@ async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
             name="data folder", good=True, words=f"in use by the gateway with process id {error.pid}"
         )
         yield await _store_in_use(SqliteStore(settings.data.dir / STORE_FILE))
+        yield await jobs_finding(settings.data.dir / STORE_FILE)
     except ParlourError as error:
         yield Finding(name="data folder", good=False, words=str(error))
     else:
         try:
             yield await _store(data)
+            yield await jobs_finding(data.store_path)
         finally:
             data.release()
     if settings.channels.web.enabled:

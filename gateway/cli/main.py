@@ -70,6 +70,17 @@ def _parser() -> argparse.ArgumentParser:
     paired.add_argument("--remove", nargs=2, metavar=("CHANNEL", "USER"), help="let them in no longer")
     paired.set_defaults(run=_pair)
 
+    jobs = commands.add_parser("jobs", parents=[common], help="the work that waits, and what was given up")
+    jobs.add_argument(
+        "action",
+        nargs="?",
+        choices=("list", "retry", "drop"),
+        default="list",
+        help="what to do (default: list)",
+    )
+    jobs.add_argument("id", nargs="?", type=int, metavar="ID", help="the job, as the list shows it")
+    jobs.set_defaults(run=_jobs)
+
     models = commands.add_parser("models", help="the bundled models' files")
     actions = models.add_subparsers(title="actions", required=True, metavar="ACTION")
     for name, words in (
@@ -178,6 +189,20 @@ def _pair(options: argparse.Namespace) -> int:
     if options.code is None:
         return list_pairings(settings.data.dir)
     return pair(settings.data.dir, options.code, confirmed=options.yes)
+
+
+def _jobs(options: argparse.Namespace) -> int:
+    from gateway.cli.jobs import drop_job, list_jobs, retry_job
+    from gateway.config import environment, load
+
+    settings = load(options.config, environment(), options.overrides, secrets=False)
+    if settings.storage.kind == "memory":
+        raise ConfigurationError('storage.kind: jobs in memory cannot be seen from outside; use "sqlite"')
+    if options.action == "list":
+        return list_jobs(settings.data.dir)
+    if options.id is None:
+        raise ConfigurationError(f"jobs {options.action}: the ID is missing; `parlour jobs` lists them")
+    return (retry_job if options.action == "retry" else drop_job)(settings.data.dir, options.id)
 
 
 def _models(options: argparse.Namespace) -> int:

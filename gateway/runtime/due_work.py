@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 
 _POLL_S = 60.0
 """The longest wait in seconds: bounds the delay after a sleep or a clock change, since timers use another
-clock."""
+clock, and after work that a command added to the store from outside."""
 _STORE_AGAIN_S = 5.0
 
 
@@ -51,14 +51,14 @@ class DueWork:
             except TimeoutError:
                 continue
 
-    async def _turn(self) -> float | None:
-        """Do what is due; return the seconds until the next work may be due, None if no work is left."""
+    async def _turn(self) -> float:
+        """Do what is due; return the seconds until the next work may be due."""
         try:
             while True:
                 await self._do_due()
                 next_due = await self._next_due()
                 if next_due is None:
-                    return None
+                    return _POLL_S
                 # Work may have become due during the read: do it without a wait.
                 if (wait := next_due - self._clock.now()) > 0:
                     return min(wait, _POLL_S)

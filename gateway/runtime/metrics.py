@@ -66,6 +66,12 @@ class Telemetry:
         )
         self._wrong_tokens = self._counter("parlour_signins_failed_total", "Wrong access tokens", "where")
         self._deliveries = self._counter("parlour_deliveries_total", "Outbox rows by result", "result")
+        self._jobs = Counter(
+            "parlour_jobs_total",
+            "Attempts at jobs by kind and result",
+            ("kind", "result"),
+            registry=self.registry,
+        )
         self._receive_to_ack = self._histogram(
             "parlour_receive_to_ack_seconds", "From reception to the durable inbox row"
         )
@@ -103,6 +109,10 @@ class Telemetry:
         """Count a model call: for an answer, summary, title or sub-agent. `cost` in dollars."""
         self._llm_tokens(channel).inc(max(0, tokens))
         self._llm_cost(channel).inc(max(0.0, cost))
+
+    def job_ended(self, kind: str, result: str) -> None:
+        """Count an attempt at a job: `done`, `later`, `failed` or `dead`."""
+        self._jobs.labels(kind, result).inc()
 
     def wrong_token(self, where: str) -> None:
         """Count a wrong token at the `page` or the `metrics`."""

@@ -15,8 +15,8 @@ from typing import Any, Literal, Protocol
 from gateway.storage.crash_counts import DeathBook
 from gateway.storage.expiries import ExpiryBook, InteractionKind
 from gateway.storage.inbox_items import EntryKind, StoredItem
+from gateway.storage.jobs import JobBook, NewJob
 from gateway.storage.pairings import PairingBook
-from gateway.storage.reminders import ReminderBook
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.storage.usage import UsageBook
 from pipeline.domain.frozen import dataclass
@@ -181,6 +181,7 @@ class TurnCommit:
     """Each row's entry_id becomes the id of the last record of `records`."""
     interactions: tuple[Interaction, ...] = ()
     """Interactions to open. An existing id is not changed, because its question was asked already."""
+    jobs: tuple[NewJob, ...] = ()
     body: Mapping[str, Any] | None = None
     """Replaces the entry's body if that must be forgotten; None keeps it."""
     forget_session: str = ""
@@ -236,8 +237,8 @@ class Store(Protocol):
         """Speech buffers, speakers' preferences and transcripts."""
 
     @property
-    def reminders(self) -> ReminderBook:
-        """Reminders that are not posted yet."""
+    def jobs(self) -> JobBook:
+        """Work that is due at a time."""
 
     @property
     def expiries(self) -> ExpiryBook:
@@ -311,7 +312,6 @@ class Store(Protocol):
         by `start_attempt`. Returns at once; the future gives the ids, or FenceLost, or StorageError. A `user`
         record for a (thread, message_id) that already has one is not added; the existing id is returned.
         """
-        ...
 
     async def read_log(
         self,

@@ -16,7 +16,6 @@ from gateway.storage.log_records import (
     notice_body,
     partial_body,
     user_body,
-    words_of,
 )
 from gateway.storage.ports import (
     Committed,
@@ -30,6 +29,7 @@ from gateway.storage.ports import (
     TurnCommit,
 )
 from gateway.storage.turn_questions import TurnQuestions
+from gateway.turns.after_turn import AfterTurn
 from gateway.turns.recorded_turn import RecordedTurn
 from gateway.turns.rows import bare_body, reply_row, with_more
 from gateway.turns.run_log import StoreRunLog, UnwrittenRunLog
@@ -70,6 +70,7 @@ class StoreJournal:
         on_reply: OnReply,
         sends_at_once: Callable[[], bool],
         on_asked: Callable[[], None],
+        after: AfterTurn,
         questions: TurnQuestions,
     ) -> None:
         self._store = store
@@ -82,6 +83,7 @@ class StoreJournal:
         self._on_reply = on_reply
         self._sends_at_once = sends_at_once
         self._on_asked = on_asked
+        self._after = after
         self._questions = questions
         self._recorded = RecordedTurn(store, lease.thread, entry, off_the_record=session.mode == "otr")
         self._is_resume, self._off_record = self._recorded.is_resume, self._recorded.off_record
@@ -207,9 +209,11 @@ class StoreJournal:
         now = self._clock.now()
         questions = tuple(question_of(gate, self._entry, self.session_id, at=now) for gate in gates)
         record = self._record("assistant", answer_body(kept, [one.id for one in questions]))
-        text = answer.text
-        committed = await self._finish("answered", [record], role="assistant", text=text, questions=questions)
-        self._remember(committed.record_ids[-1], text, answer.exchange)
+        said = len(answer.exchange) + 2
+        committed = await self._finish(
+            "answered", [record], role="assistant", text=answer.text, questions=questions, said=said
+        )
+        self._remember(committed.record_ids[-1], answer.text, answer.exchange)
         return committed.record_ids[-1]
 
     async def commit_failure(
@@ -226,24 +230,19 @@ class StoreJournal:
         kept = () if self._off_record else exchange
         body = error_body(message, code, recoverable=recoverable, exchange=kept)
         records.append(self._record("error", body))
-        await self._look_up_words()
-        committed = await self._finish(outcome, records, role="error", text=message, code=code)
+        if self._user_text is None:
+            # An earlier attempt may have recorded them, and this one ended before it needed them.
+            self._user_text = await self._recorded.own_words()
+        said = 0 if code in UNSHOWN_FAILURES else len(exchange) + 2
+        committed = await self._finish(outcome, records, role="error", text=message, code=code, said=said)
         partial_id, entry_id = committed.record_ids[-2 if partial else -1], committed.record_ids[-1]
-        if self._user_text is not None and code not in UNSHOWN_FAILURES:
+        if self._user_text is not None and said:
             at = self._clock.now()
             turn = unanswered_turn(partial_id, self._user_text, exchange, partial, code, at)
             self._session.extend(turn)
         if partial:
             self._notify("assistant", partial, partial_id)
         return entry_id
-
-    async def _look_up_words(self) -> None:
-        """Load the words that an earlier attempt recorded, if this one ends before it needs them."""
-        if self._user_text is not None or self._off_record or self._entry.attempts == 0:
-            return
-        own = self._entry.message_id
-        records = await self._store.read_log(self._lease.thread, kinds=("user",), message_id=own)
-        self._user_text = words_on_record(words_of(records[-1])) if records else None
 
     async def try_consume_as_answer(self, words: str) -> bool:
         if not await answer_question(self._store, self._entry, words, now=self._clock.now()):
@@ -306,6 +305,7 @@ class StoreJournal:
         text: str,
         code: str = "",
         questions: tuple[Interaction, ...] = (),
+        said: int = 0,
     ) -> Committed:
         # Raises if a step could not be written: the turn must fail before anything is visible.
         unwritten = await self._log.unwritten()
@@ -341,12 +341,14 @@ class StoreJournal:
             interactions=questions,
             body=bare_body(self._entry) if off_record else None,
             forget_session=self.session_id if off_record else "",
+            jobs=self._after.jobs(self._session, self._entry, said, now),
             at=now,
         )
         self._failpoints.reach("turn-commit-before")
         committed = await self._store.commit_turn(self._lease, commit)
         self._failpoints.reach("turn-commit-after")
         self._log.committed(committed.record_ids)
+        self._after.added(commit.jobs)
         if questions:
             self._on_asked()
         self._session.stored = True
@@ -358,8 +360,7 @@ class StoreJournal:
 
     def _remember(self, record_id: int, answer: str, exchange: Sequence[ChatMessage] = ()) -> None:
         if self._user_text is not None:
-            at = self._clock.now()
-            self._session.extend(past_turn(record_id, self._user_text, exchange, answer, at))
+            self._session.extend(past_turn(record_id, self._user_text, exchange, answer, self._clock.now()))
 
     def _step_row(self, body: Mapping[str, Any]) -> NewRecord:
         """A row of the run, under the id of the message that began the run."""

@@ -147,6 +147,7 @@ class TurnRunner:
             on_reply=partial(self._on_reply, entry),
             sends_at_once=partial(self._hooks.sends_at_once, thread, entry),
             on_asked=self._hooks.on_asked,
+            after=self._hooks.after,
             questions=questions,
         )
         structlog.contextvars.bind_contextvars(thread_key=entry.thread, message_id=entry.message_id)

@@ -7,29 +7,22 @@ none changes a conversation during a turn. A conversation off the record is not 
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 
 from gateway.agents.agent_book import AgentModels
-from gateway.storage.ports import InboxEntry, Lease, Store
+from gateway.storage.ports import Lease, Store
 from gateway.turns.sessions import SessionState, write_summary
 from pipeline.domain.clock import Clock
-from pipeline.domain.errors import ModelError, StorageError
-from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import Author
-from pipeline.history.cooldown import Cooldown
 from pipeline.history.observation_summary import sum_up
 from pipeline.history.summarization import Said
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.ports import Budgets
-from pipeline.runtime.scope import TurnScope, ignore_event
-
-_log = logging.getLogger(__name__)
+from pipeline.runtime.scope import TurnScope
 
 QUIET_S = 2.0
 """Idle seconds before a summary begins, so that messages in bursts do not interrupt it."""
-COOL_DOWN_S = 600.0
-"""Seconds between two tries for a session whose model gave no answer."""
+RETRY_AFTER_S = (600.0, 1_800.0, 3_600.0)
+"""Seconds to the next try for a session whose model gave no answer."""
 
 
 class Summaries:
@@ -51,42 +44,27 @@ class Summaries:
         self._budgets = budgets
         self._clock = clock
         self._one = asyncio.Semaphore(1)
-        self._cooling = Cooldown(COOL_DOWN_S)
 
-    def wanted(self, session: SessionState) -> bool:
-        """Whether the session needs a summary now."""
-        if (
-            session.mode == "otr"
-            or session.conversation.size <= self._models(session.answered_by).summarise_above
-        ):
-            return False
-        return self._cooling.is_over(session.session_id, self._clock)
+    def wanted(self, session: SessionState, more: int = 0) -> bool:
+        """Whether the session, with `more` messages, needs a summary."""
+        return session.conversation.size + more > self._models(session.answered_by).summarise_above
 
-    async def run(self, lease: Lease, session: SessionState, entry: InboxEntry) -> None:
-        """Summarise the session's beginning after the turn of `entry`, and store it under `lease`. Errors are
-        logged and leave the conversation unchanged."""
+    async def run(self, lease: Lease, session: SessionState, scope: TurnScope) -> None:
+        """Summarise the session's beginning after the turn of `scope`, and store it under `lease`, unless
+        it is short enough or the budget is used up. Raises ModelError and StorageError."""
         await self._clock.sleep(QUIET_S)
         async with self._one:
-            try:
-                await self._sum_up(lease, session, entry)
-            except (ModelError, StorageError) as error:
-                self._cooling.begin(session.session_id, self._clock)
-                _log.warning("a conversation could not be summed up", extra={"reason": str(error)})
-            except Exception:  # noqa: BLE001 - an immediate retry would loop for ever
-                self._cooling.begin(session.session_id, self._clock)
-                _log.exception("a conversation could not be summed up")
+            await self._sum_up(lease, session, scope)
 
-    async def _sum_up(self, lease: Lease, session: SessionState, entry: InboxEntry) -> None:
-        scope = scope_after(session, entry)
+    async def _sum_up(self, lease: Lease, session: SessionState, scope: TurnScope) -> None:
+        models = self._models(scope.agent)
         budget = await self._budgets.allowance(scope)
-        if budget.model == "none":
-            self._cooling.begin(session.session_id, self._clock)
+        if budget.model == "none" or session.conversation.size <= models.summarise_above:
             return
 
         async def spent(said: Said) -> None:
             await self._budgets.spent(scope, tokens=said.tokens, cost=said.cost)
 
-        models = self._models(session.answered_by)
         cheaper = models.cheaper if budget.model == "cheaper" else None
         summary = await sum_up(
             session.conversation,
@@ -99,17 +77,3 @@ class Summaries:
         )
         if summary is not None:
             await write_summary(self._store, lease, session, summary, at=self._clock.now())
-
-
-def scope_after(session: SessionState, entry: InboxEntry) -> TurnScope:
-    """The scope of work after the turn of `entry`, on its author's budget."""
-    return TurnScope(
-        session_id=session.session_id,
-        message_id=entry.message_id,
-        thread=ThreadKey.decode(entry.thread),
-        author=Author(id=entry.item.author.id),
-        send=ignore_event,
-        private=entry.item.private,
-        mode=session.mode,
-        agent=session.answered_by,
-    )

@@ -1,25 +1,21 @@
 """Give a conversation a title: a few words from the model, once, when it is long enough.
 
-A title is made while the thread is idle, under its lease, so there are never two at once. After a failure the
-next answer starts the next try. A conversation off the record gets no title.
+A title is made while the thread is idle, under its lease, so there are never two at once. If the model gives
+none, the next answer starts the next try. A conversation off the record gets no title.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 from collections.abc import Callable
 
 from gateway.agents.agent_book import AgentModels
 from gateway.storage.log_records import title_body
-from gateway.storage.ports import InboxEntry, Lease, NewRecord, Store
+from gateway.storage.ports import Lease, NewRecord, Store
 from gateway.turns.sessions import SessionState
-from gateway.turns.summarizer import scope_after
-from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
-from pipeline.domain.errors import ModelError, StorageError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.json_schema import JsonSchema
 from pipeline.domain.timeline import TimelineEntry
@@ -27,8 +23,7 @@ from pipeline.history.summarization import ask_with, inert, messages_for
 from pipeline.llm.structured import AnswerUnreadable, structured
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.ports import Budgets
-
-_log = logging.getLogger(__name__)
+from pipeline.runtime.scope import TurnScope
 
 MIN_MESSAGES = 6
 MAX_WORDS = 6
@@ -37,7 +32,6 @@ TIMEOUT_S = 10.0
 _MAX_TOKENS = 48
 _SHOWN_CHARS = 400
 """Characters shown of each message: its beginning says what it is about."""
-_MAX_TRIED = 1_000
 _TASK = (
     "What is this conversation about? Answer with a title of at most six words, in its own language. "
     'Write it as JSON with the key "title".'
@@ -77,34 +71,24 @@ class Titles:
         self._redactor = redactor
         self._on_titled = on_titled
         self._one = asyncio.Semaphore(1)
-        self._tried = BoundedDict[str, int](_MAX_TRIED)
-        """By session id: the last turn after which a title was tried."""
 
     def wanted(self, session: SessionState) -> bool:
-        """Whether the session has no title, could have one, and was answered since the last try."""
-        if session.mode == "otr" or session.title or not session.conversation.turns:
-            return False
-        spoken = 2 * len(session.conversation.turns)
-        if spoken < MIN_MESSAGES and session.conversation.summary is None:
-            return False
-        return self._tried.get(session.session_id) != session.conversation.turns[-1].id
+        """Whether the session has no title and, with the turn that ends now, is long enough for one."""
+        known = session.conversation
+        spoken = 2 * (len(known.turns) + 1)
+        return not session.title and (spoken >= MIN_MESSAGES or known.summary is not None)
 
-    async def run(self, lease: Lease, session: SessionState, entry: InboxEntry) -> None:
-        """Give the session a title after the turn of `entry`, under `lease`. Errors are logged."""
-        self._tried[session.session_id] = session.conversation.turns[-1].id
+    async def run(self, lease: Lease, session: SessionState, scope: TurnScope) -> None:
+        """Give the session a title after the turn of `scope`, under `lease`, unless it has one or the budget
+        is used up. Raises ModelError and StorageError."""
         async with self._one:
-            try:
-                await self._name(lease, session, entry)
-            except (ModelError, StorageError) as error:
-                _log.info("a conversation has no title yet", extra={"reason": str(error)})
-            except Exception:  # noqa: BLE001 - a title must not stop a thread
-                _log.exception("a conversation has no title yet")
+            if not session.title:
+                await self._name(lease, session, scope)
 
-    async def _name(self, lease: Lease, session: SessionState, entry: InboxEntry) -> None:
-        scope = scope_after(session, entry)
+    async def _name(self, lease: Lease, session: SessionState, scope: TurnScope) -> None:
         if (await self._budgets.allowance(scope)).model == "none":
             return
-        llm = self._models(session.answered_by).llm
+        llm = self._models(scope.agent).llm
 
         async def ask(messages: tuple[ChatMessage, ...]) -> str:
             said = await ask_with(
@@ -133,7 +117,7 @@ class Titles:
         record = NewRecord(
             kind="title",
             session_id=session.session_id,
-            message_id=entry.message_id,
+            message_id=scope.message_id,
             body=title_body(title),
             at=at,
         )
@@ -144,8 +128,8 @@ class Titles:
             session.title = title  # the write continues after the cancel: prevent a second title
             raise
         session.title = title
-        shown = TimelineEntry(entry_id=entry_id, message_id=entry.message_id, role="title", text=title, at=at)
-        self._on_titled(ThreadKey.decode(entry.thread), shown)
+        shown = TimelineEntry(entry_id=entry_id, message_id=scope.message_id, role="title", text=title, at=at)
+        self._on_titled(scope.thread, shown)
 
 
 def title_of(words: str) -> str:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from adapters.channel import OutboundReply
 from gateway.storage.ports import InboxEntry
+from gateway.turns.after_turn import AfterTurn
 from pipeline.domain.events import PipelineEvent
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
@@ -41,5 +42,7 @@ class TurnHooks:
     """Whether answers can be read aloud in a chat."""
     on_asked: Callable[[], None]
     """Called when a paused run's question is recorded."""
+    after: AfterTurn
+    """Adds the jobs that a turn makes due."""
     copies: Callable[[ThreadKey], str]
     """Where else the channel keeps a chat's words, as a sentence for the person."""

@@ -1,13 +1,14 @@
 """Run turns: one FIFO and one runner per thread. A runner claims entries, runs the pipeline and commits.
 
 A runner lives while its thread has work and `LINGER_S` longer, holding the lease and the conversation, so
-that the next message needs no look-up.
+that the next message needs no look-up. While no entry waits, it runs the work given to `when_idle`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 
@@ -16,8 +17,6 @@ from gateway.storage.leases import ProcessingCoordinator
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.turns.runner import TurnRunner
 from gateway.turns.sessions import SessionState
-from gateway.turns.summarizer import Summaries
-from gateway.turns.titler import Titles
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import FenceLost, StorageError
 from pipeline.domain.messages import SessionCommand
@@ -30,6 +29,22 @@ LINGER_S = 20.0
 _BACKOFF_S = (0.5, 1.0, 2.0, 5.0)
 _POLL_S = 0.2
 """How often a shutdown looks for turns that wait for a person, in seconds."""
+
+IdleWork = Callable[[Lease, SessionState], Awaitable[None]]
+"""Work on a thread under its lease, between turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Idle:
+    """Idle work of a thread, and whether it was completed."""
+
+    run: IdleWork
+    completed: asyncio.Future[bool]
+
+    def end(self, *, completed: bool) -> None:
+        """Report it, unless that was done or its caller has left."""
+        if not self.completed.done():
+            self.completed.set_result(completed)
 
 
 @dataclass(slots=True)
@@ -46,8 +61,9 @@ class _Thread:
     began_at: float = 0.0
     """When that turn began, as Unix time."""
     stop: StopSignal | None = None
-    done: InboxEntry | None = None
-    """The entry of its last turn."""
+    idle: deque[_Idle] = field(default_factory=deque)
+    idling: bool = False
+    """Idle work runs: more of it does not interrupt it."""
     withdrawn: set[int] = field(default_factory=set)
     """Entries to stop, including one that was read just before it was marked."""
     stopped_before: int = 0
@@ -87,8 +103,6 @@ class Worker:
         turns: TurnRunner,
         clock: Clock,
         supervisor: Supervisor,
-        summaries: Summaries | None = None,
-        titles: Titles | None = None,
         withdraw: Callable[[str, Collection[str]], Awaitable[None]] | None = None,
         linger_s: float = LINGER_S,
     ) -> None:
@@ -97,7 +111,6 @@ class Worker:
         self._turns = turns
         self._clock = clock
         self._supervisor = supervisor
-        self._chores = tuple(chore for chore in (titles, summaries) if chore is not None)
         self._withdraw = withdraw or _withdraw_nothing
         self._linger_s = linger_s
         self._threads: dict[str, _Thread] = {}
@@ -170,6 +183,20 @@ class Worker:
         if live.running_seq < seq and live.began_at <= at:
             live.stop.request()
 
+    async def when_idle(self, thread: str, work: IdleWork) -> bool:
+        """Run `work` under the thread's lease when none of its entries waits. False if it did not run or not
+        to its end: a new entry cancels it, and so does a shutdown. Raises what `work` raises."""
+        if self._draining:
+            return False
+        idle = _Idle(work, asyncio.get_running_loop().create_future())
+        if thread not in self._threads:
+            self._start(thread)
+        live = self._threads[thread]
+        live.idle.append(idle)
+        if not live.idling:
+            live.work.set()
+        return await idle.completed
+
     async def drain(self, timeout_s: float, unanswered: Callable[[], Collection[str]] = tuple) -> bool:
         """Start nothing new and let running turns finish; False if some did not within `timeout_s` seconds.
 
@@ -225,6 +252,8 @@ class Worker:
                 await self._clock.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S)) - 1])
         finally:
             self._forget(thread, live)
+            while live.idle:
+                live.idle.popleft().end(completed=False)
             await self._discount_begun(thread, live)
 
     async def _discount_begun(self, thread: str, live: _Thread) -> None:
@@ -270,9 +299,9 @@ class Worker:
                     stop = live.begin(entry, self._clock.now())
                     # Read after the turn, since a message may arrive during it.
                     live.unread = await self._turns.run(lease, entry, session, stop) or live.unread
-                    live.stop, live.done = None, entry
+                    live.stop = None
                     continue
-                await self._do_chores(live, lease, session)
+                await self._do_idle_work(live, lease, session)
                 if not await self._more_work(thread, live):
                     return False
         except asyncio.CancelledError:
@@ -296,18 +325,24 @@ class Worker:
         live.unread = live.unread or entry is not None
         return entry
 
-    async def _do_chores(self, live: _Thread, lease: Lease, session: SessionState) -> None:
-        """Title and summarise the conversation where needed, if a turn has run in it. New work cancels
-        either."""
-        for chore in self._chores:
-            if live.done is None or live.work.is_set() or not chore.wanted(session):
-                continue
-            async with asyncio.TaskGroup() as group:
-                doing = group.create_task(chore.run(lease, session, live.done))
-                work = group.create_task(live.work.wait())
-                await asyncio.wait((doing, work), return_when=asyncio.FIRST_COMPLETED)
-                doing.cancel()
-                work.cancel()
+    async def _do_idle_work(self, live: _Thread, lease: Lease, session: SessionState) -> None:
+        """Run the thread's idle work, one after the other. A new entry cancels what runs."""
+        live.idling = True
+        try:
+            while live.idle and not live.work.is_set():
+                idle = live.idle.popleft()
+                try:
+                    async with asyncio.TaskGroup() as group:
+                        doing = group.create_task(_run_idle(idle, lease, session))
+                        work = group.create_task(live.work.wait())
+                        ends = (doing, work, idle.completed)
+                        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                        doing.cancel()
+                        work.cancel()
+                finally:
+                    idle.end(completed=False)
+        finally:
+            live.idling = False
 
     async def _more_work(self, thread: str, live: _Thread) -> bool:
         """Wait up to the linger time for work. On False the runner has left the table in the same step, so a
@@ -320,10 +355,20 @@ class Worker:
         finally:
             timer.cancel()
         # Work may have come between the timer and this step.
-        if live.lingered and not live.unread and live.begun is None:
+        if live.lingered and not live.unread and live.begun is None and not live.idle:
             self._forget(thread, live)
             return False
         return True
+
+
+async def _run_idle(idle: _Idle, lease: Lease, session: SessionState) -> None:
+    try:
+        await idle.run(lease, session)
+    except Exception as error:  # noqa: BLE001 - raised by `when_idle`
+        if not idle.completed.done():
+            idle.completed.set_exception(error)
+    else:
+        idle.end(completed=True)
 
 
 def _do_nothing() -> None:

@@ -124,10 +124,10 @@ class Stores(RuleBasedStateMachine):
             self._commit(back, seq, key) if commits else self._append_one(back, key)
             for back, seq, key, commits in tries
         ]
-        expected = [self._runner.run(_outcome(operation, self._model)) for operation in operations]
+        expected = [self._runner.run(outcome(operation, self._model)) for operation in operations]
 
         async def together() -> list[Any]:
-            return await asyncio.gather(*(_outcome(operation, self._sqlite) for operation in operations))
+            return await asyncio.gather(*(outcome(operation, self._sqlite) for operation in operations))
 
         assert self._runner.run(together()) == expected
 
@@ -190,8 +190,8 @@ class Stores(RuleBasedStateMachine):
 
     # -- inside -------------------------------------------------------------------------------
     def _both(self, operation: Operation) -> Any:
-        expected = self._runner.run(_outcome(operation, self._model))
-        actual = self._runner.run(_outcome(operation, self._sqlite))
+        expected = self._runner.run(outcome(operation, self._model))
+        actual = self._runner.run(outcome(operation, self._sqlite))
         assert actual == expected
         return actual
 
@@ -214,7 +214,7 @@ class Stores(RuleBasedStateMachine):
         return lambda store: store.append(lease, [record("user", message=f"msg-{message}")])
 
 
-async def _outcome(operation: Operation, store: Store) -> Any:
+async def outcome(operation: Operation, store: Store) -> Any:
     """What came of it: the value, or the kind and words of the refusal."""
     try:
         return await operation(store)

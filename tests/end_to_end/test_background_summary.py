@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from gateway.storage.ports import Record
-from gateway.turns.summarizer import COOL_DOWN_S, QUIET_S
+from gateway.turns.summarizer import QUIET_S, RETRY_AFTER_S
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ModelRejected
@@ -101,6 +101,17 @@ async def test_the_summary_outlives_the_process(tmp_path: Path) -> None:
     ]
 
 
+async def test_a_summary_that_a_stop_prevents_is_made_by_the_next_process(tmp_path: Path) -> None:
+    clock, llm = ManualClock(), _script()
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as harness:
+        await _say(harness, "one", "two", "three")
+    again = ScriptedLlm([ScriptedAnswer.of(SUMMARY)])
+    async with open_gateway(tmp_path, *SETTINGS, llm=again, clock=clock) as harness:
+        record = await _summed_up(clock, harness)
+        assert record.body["text"] == TEXT
+    assert len(llm.requests) == 3
+
+
 async def test_a_message_does_not_wait_for_a_summary_that_is_being_made(tmp_path: Path) -> None:
     never = ScriptedAnswer(chunks=("[",), gate=asyncio.Event())
     clock, llm = ManualClock(), _script(never, ScriptedAnswer.of("at once"))
@@ -121,7 +132,7 @@ async def test_a_message_does_not_wait_for_a_summary_that_is_being_made(tmp_path
 
 async def test_a_failing_model_loses_nothing_and_is_left_alone_for_a_while(tmp_path: Path) -> None:
     failing = ScriptedAnswer(error=ModelRejected("no"))
-    answers = (ScriptedAnswer.of("yes"), ScriptedAnswer.of("yes"), ScriptedAnswer.of(SUMMARY))
+    answers = (ScriptedAnswer.of("yes"), ScriptedAnswer.of(SUMMARY))
     clock, llm = ManualClock(), _script(failing, *answers)
     async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as harness:
         await _say(harness, "one", "two", "three")
@@ -134,9 +145,11 @@ async def test_a_failing_model_loses_nothing_and_is_left_alone_for_a_while(tmp_p
             "three",
             "four",
         ]
-        await clock.advance(COOL_DOWN_S)
-        await _say(harness, "five")
+        (job,) = await harness.store.jobs.listed(limit=10)
+        assert (job.kind, job.attempts, job.error) == ("summary", 1, "ModelRejected: no")
+        await clock.advance(RETRY_AFTER_S[0])
         await _summed_up(clock, harness)
+        assert await harness.store.jobs.listed(limit=10) == ()
 
 
 class _Broken(ScriptedLlm):

@@ -6,11 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from gateway.scheduling.reminders import REMINDER
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import ManualClock
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.channel import MemoryChannel
 from tests.support.harness import open_gateway
+from tests.support.jobs import next_reminder
 from tests.support.posting_channel import MemoryPosts
 
 MAY = 1_906_459_200.0
@@ -43,7 +45,7 @@ async def test_a_reminder_comes_at_its_time_in_the_chat_where_it_was_asked_for(t
         (notice,) = await harness.records("notice")
         assert notice.body["text"] == "Reminder: call mum"
         assert (channel.sent[-1].role, channel.sent[-1].text) == ("notice", "Reminder: call mum")
-        assert await harness.store.reminders.next_due() is None
+        assert await next_reminder(harness.store) is None
 
 
 async def test_a_reminder_outlives_a_restart_and_is_posted_once(tmp_path: Path) -> None:
@@ -55,7 +57,7 @@ async def test_a_reminder_outlives_a_restart_and_is_posted_once(tmp_path: Path) 
         await clock.advance(600.1)
         await posts.until(lambda: len(posts.texts()) == 2)
     async with open_gateway(tmp_path, posts=posts, clock=clock) as harness:
-        assert await harness.store.reminders.next_due() is None
+        assert await next_reminder(harness.store) is None
         await posts.receive("hi", native_id="2")
         await posts.until(lambda: len(posts.texts()) == 3)
 
@@ -81,13 +83,13 @@ async def test_a_reminder_that_was_cancelled_does_not_come(tmp_path: Path) -> No
     ) as harness:
         said = await channel.say("remind me of tea")
         await channel.reply(said.message_id)
-        (kept,) = await harness.store.reminders.of("console:local:user:owner")
+        (kept,) = await harness.store.jobs.of(REMINDER, "console:local:user:owner")
         harness.llm.script.extend(
-            [LOAD, asking("cancel_reminder", id=kept.id), ScriptedAnswer.of("Forgotten.")]
+            [LOAD, asking("cancel_reminder", id=kept.key), ScriptedAnswer.of("Forgotten.")]
         )
         said = await channel.say("forget it")
         assert (await channel.reply(said.message_id)).text == "Forgotten."
         await clock.advance(1_200)
 
-        assert await harness.store.reminders.next_due() is None
+        assert await next_reminder(harness.store) is None
         assert await harness.records("notice") == []

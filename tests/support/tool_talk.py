@@ -85,7 +85,13 @@ def executions(folder: Path, store: Path) -> Counter[str]:
     kept = lines.read_text(encoding="utf-8").split() if lines.exists() else []
     written = [path.name for path in store.parent.glob("workspace/people/*/files/*")]
     with closing(sqlite3.connect(store)) as db:
-        return Counter([*kept, *written, *(text for (text,) in db.execute("SELECT text FROM reminders"))])
+        return Counter(
+            [
+                *kept,
+                *written,
+                *(text for (text,) in db.execute("SELECT json_extract(body, '$.text') FROM jobs")),
+            ]
+        )
 
 
 def questions(store: Path) -> list[tuple[str, str | None]]:

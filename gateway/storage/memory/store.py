@@ -15,8 +15,8 @@ from gateway.storage.interaction_rules import judge_answer
 from gateway.storage.json_bodies import FORGOTTEN, encode_body, storable_text
 from gateway.storage.memory.crash_counts import MemoryDeaths
 from gateway.storage.memory.expiries import MemoryExpiries
+from gateway.storage.memory.jobs import MemoryJobs
 from gateway.storage.memory.pairings import MemoryPairings
-from gateway.storage.memory.reminders import MemoryReminders
 from gateway.storage.memory.rows import (
     EntryRow,
     InteractionRow,
@@ -63,7 +63,7 @@ class MemoryStore:
         self._last_record_id = 0
         self.pairings = MemoryPairings(self._require_open)
         self.voices = MemoryVoices(self._require_open)
-        self.reminders = MemoryReminders(self._require_open)
+        self.jobs = MemoryJobs(self._require_open)
         self.expiries = MemoryExpiries(self._require_open, self._interactions)
         self.usage = MemoryUsage(self._require_open)
         self.deaths = MemoryDeaths(self._require_open, self._entries)
@@ -221,6 +221,7 @@ class MemoryStore:
         records = encoded(commit.records)
         replies = [(row, encode_body(row.body)) for row in commit.outbox]
         questions = [(question, encode_body(question.body)) for question in commit.interactions]
+        work = [(job, encode_body(job.body)) for job in commit.jobs]
         left = entry.body if commit.body is None else encode_body(commit.body)
         # All checks are done; from here on nothing fails.
         entry.outcome = commit.outcome
@@ -233,6 +234,7 @@ class MemoryStore:
             del self._interactions[key]
         for question, body in questions:
             self._interactions.setdefault(question.id, InteractionRow(interaction=question, body=body))
+        self.jobs.add_now(work)
         return Committed(record_ids=record_ids, outbox_ids=outbox_ids)
 
     # -- outbox -------------------------------------------------------------------------------
@@ -285,10 +287,8 @@ class MemoryStore:
 
     async def current_session(self, thread: str) -> str | None:
         self._require_open()
-        for row in reversed(self._peek(thread).log):
-            if row.record.kind == "session":
-                return row.record.session_id
-        return None
+        log = reversed(self._peek(thread).log)
+        return next((row.record.session_id for row in log if row.record.kind == "session"), None)
 
     # -- pending interactions -----------------------------------------------------------------
     async def open_interaction(self, interaction: Interaction) -> None:

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from gateway.storage.sqlite.connection import as_storage_error, open_beside
+from gateway.storage.sqlite.jobs import SqliteJobs
 from gateway.storage.sqlite.pairings import SqlitePairings
 from gateway.storage.sqlite.worker_thread import Call, DatabaseThread
 from pipeline.domain.errors import StorageError
@@ -20,10 +21,23 @@ from pipeline.domain.errors import StorageError
 @asynccontextmanager
 async def pairings_beside(path: Path) -> AsyncIterator[SqlitePairings]:
     """The pairing book in the store's file `path`. Raises StorageError if there is no such store."""
+    async with _beside(path) as thread:
+        yield SqlitePairings(lambda: thread, lambda: thread)
+
+
+@asynccontextmanager
+async def jobs_beside(path: Path) -> AsyncIterator[SqliteJobs]:
+    """The job book in the store's file `path`. Raises StorageError if there is no such store."""
+    async with _beside(path) as thread:
+        yield SqliteJobs(lambda: thread, lambda: thread)
+
+
+@asynccontextmanager
+async def _beside(path: Path) -> AsyncIterator[DatabaseThread]:
     thread = DatabaseThread("store-beside", _Beside(path))
     await thread.start()
     try:
-        yield SqlitePairings(lambda: thread, lambda: thread)
+        yield thread
     finally:
         await thread.stop()
 

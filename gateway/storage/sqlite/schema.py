@@ -187,6 +187,32 @@ _STEP_7 = (
     ) STRICT""",
 )
 
+_STEP_8 = (
+    # AUTOINCREMENT: a stale worker knows a job by id and fence, so no later job may get the same id.
+    """CREATE TABLE jobs (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        kind TEXT NOT NULL,
+        key TEXT NOT NULL,
+        thread TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        due REAL NOT NULL,
+        ready REAL NOT NULL,
+        state TEXT NOT NULL DEFAULT 'open',
+        attempts INTEGER NOT NULL DEFAULT 0,
+        fence INTEGER NOT NULL DEFAULT 0,
+        claimed INTEGER NOT NULL DEFAULT 0,
+        body TEXT NOT NULL,
+        error TEXT NOT NULL DEFAULT '',
+        UNIQUE (kind, key)
+    ) STRICT""",
+    "CREATE INDEX jobs_ready ON jobs(kind, ready, id) WHERE state = 'open'",
+    "CREATE INDEX jobs_owner ON jobs(kind, owner)",
+    """INSERT INTO jobs (kind, key, thread, owner, due, ready, body)
+        SELECT 'reminder', id, thread, owner, due, due, json_set(body, '$.text', text) FROM reminders
+        ORDER BY due, id""",
+    "DROP TABLE reminders",
+)
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_1,
     _STEP_2,
@@ -195,6 +221,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_5,
     _STEP_6,
     _STEP_7,
+    _STEP_8,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 

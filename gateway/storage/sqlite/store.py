@@ -30,16 +30,16 @@ from gateway.storage.ports import (
     StoreCounts,
     TurnCommit,
 )
-from gateway.storage.sqlite import inbox, interactions, log, maintenance, outbox, threads
+from gateway.storage.sqlite import inbox, interactions, jobs, log, maintenance, outbox, threads
 from gateway.storage.sqlite.connection import Synchronous
 from gateway.storage.sqlite.crash_counts import SqliteDeaths
 from gateway.storage.sqlite.damage import damage_in
 from gateway.storage.sqlite.expiries import SqliteExpiries
 from gateway.storage.sqlite.group_commit import GroupCommit
+from gateway.storage.sqlite.jobs import SqliteJobs
 from gateway.storage.sqlite.pairings import SqlitePairings
 from gateway.storage.sqlite.questions import QuestionThreads
 from gateway.storage.sqlite.reader import Reading
-from gateway.storage.sqlite.reminders import SqliteReminders
 from gateway.storage.sqlite.speech import SqliteVoices
 from gateway.storage.sqlite.usage import SqliteUsage
 from gateway.storage.sqlite.worker_thread import DatabaseThread
@@ -64,7 +64,7 @@ class SqliteStore:
         self._questions = QuestionThreads()
         self.pairings = SqlitePairings(lambda: self._writer, lambda: self._reader)
         self.voices = SqliteVoices(lambda: self._writer, lambda: self._reader)
-        self.reminders = SqliteReminders(lambda: self._writer, lambda: self._reader)
+        self.jobs = SqliteJobs(lambda: self._writer, lambda: self._reader)
         self.expiries = SqliteExpiries(lambda: self._writer, lambda: self._reader)
         self.usage = SqliteUsage(lambda: self._writer, lambda: self._reader)
         self.deaths = SqliteDeaths(lambda: self._writer)
@@ -198,6 +198,7 @@ class SqliteStore:
         records = [(record, encode_body(record.body)) for record in commit.records]
         rows = [(row, encode_body(row.body)) for row in commit.outbox]
         questions = [(question, encode_body(question.body)) for question in commit.interactions]
+        work = [(job, encode_body(job.body)) for job in commit.jobs]
         left = None if commit.body is None else encode_body(commit.body)
         for question in commit.interactions:
             self._questions.note(question.thread, question.expires_at)
@@ -211,6 +212,8 @@ class SqliteStore:
                 interactions.forget(db, commit.forget_session)
             for question, body in questions:
                 interactions.add_new(db, question, body)
+            for job, body in work:
+                jobs.add(db, job, body)
             return committed
 
         return await self._writer.submit(apply)

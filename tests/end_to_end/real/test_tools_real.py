@@ -59,7 +59,7 @@ async def test_on_the_page_the_time_is_looked_up_a_note_is_kept_and_a_reminder_i
 
         done = await _asked(chat, "later", "Remind me in 10 minutes to stretch.")
         assert [(event["tool_name"], event["success"]) for event in done] == [("remind_me", True)]
-        ((text,),) = _rows(gateway, "SELECT text FROM reminders")
+        ((text,),) = _rows(gateway, "SELECT json_extract(body, '$.text') FROM jobs")
         assert "stretch" in text.lower()
 
         assert await _asked(chat, "plain", "What is the capital of France?") == []

@@ -62,6 +62,8 @@ async def test_a_file_of_the_schema_before_keeps_what_people_chose(tmp_path: Pat
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
         assert migrate(db, path, MIGRATIONS[:5]) == 5
         db.execute("INSERT INTO speakers VALUES ('web', 'local', 'ann', 'de', 1)")
+        reminder = ("rem_1", "web:local:c1", "web:local:user:ann", 1_906_459_200.5, "tea", '{"private":true}')
+        db.execute("INSERT INTO reminders VALUES (?, ?, ?, ?, ?, ?)", reminder)
     store = SqliteStore(path)
     await store.open()
     ann = SpeakerKey(channel="web", account="local", user="ann")
@@ -69,6 +71,9 @@ async def test_a_file_of_the_schema_before_keeps_what_people_chose(tmp_path: Pat
     await store.voices.want_voice_replies(ann, wanted=False, command="m_1")
     off = SpeakerPreferences(language="de", voice_replies=False, voice_command="m_1")
     assert await store.voices.preferences_of(ann) == off
+    (job,) = await store.jobs.of("reminder", "web:local:user:ann")
+    assert (job.key, job.thread, job.due, job.ready) == ("rem_1", "web:local:c1", reminder[3], reminder[3])
+    assert (job.state, job.body) == ("open", {"private": True, "text": "tea"})
     await store.close()
 
 

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 
 import pytest
 
 from gateway.agents.agent_book import AgentModels
 from gateway.storage.memory import MemoryStore
-from gateway.storage.ports import InboxEntry, Lease, NewEntry, NewRecord
+from gateway.storage.ports import Lease, NewRecord
 from gateway.turns.sessions import SessionState, load_session, past_turn, session_record, write_summary
 from gateway.turns.titler import MAX_CHARS, Titles, title_of
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.conversation import Summary
-from pipeline.domain.errors import ModelUnavailable
+from pipeline.domain.errors import ModelError, ModelUnavailable
+from pipeline.domain.ids import ThreadKey
 from pipeline.domain.timeline import TimelineEntry
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.null_services import NullBudgets
+from pipeline.runtime.scope import TurnScope
+from tests.support.contexts import scope
 
 THREAD = "console:local:c1"
 _LONG = "Donaudampfschifffahrtsgesellschaft"
@@ -55,21 +58,16 @@ class TitlerHarness:
             on_titled=lambda _thread, entry: self.shown.append(entry),
         )
 
-    async def open(self) -> tuple[Lease, InboxEntry]:
+    async def open(self) -> tuple[Lease, TurnScope]:
         await self.store.open()
         lease = await self.store.acquire_lease(THREAD, "me", ttl_s=60, now=0)
         assert lease is not None
         await self.store.append(lease, [session_record("ses-1", "m", 0.0)])
-        await self.store.accept(
-            NewEntry(dedupe_key="k", thread=THREAD, message_id="m", kind="message", body={}, received_at=0.0)
-        )
-        entry = await self.store.next_entry(THREAD)
-        assert entry is not None
-        return lease, entry
+        return lease, scope(session_id="ses-1", message_id="m", thread=ThreadKey.decode(THREAD))
 
 
-def session(turns: int, *, otr: bool = False) -> SessionState:
-    state = SessionState("ses-1", stored=True, mode="otr" if otr else "normal")
+def session(turns: int) -> SessionState:
+    state = SessionState("ses-1", stored=True)
     for number in range(1, turns + 1):
         state.extend(past_turn(number, f"question {number} {KEY}", (), f"answer {number}", 0.0))
     return state
@@ -82,11 +80,11 @@ def says(text: str) -> ScriptedLlm:
 async def test_the_third_exchange_earns_a_title_which_is_stored_and_shown_once() -> None:
     llm = says(f'Title: "The Great\u202e Parlour Tour {KEY} extra words here."')
     harness = TitlerHarness(llm)
-    lease, entry = await harness.open()
+    lease, turn = await harness.open()
     talk = session(3)
-    assert not harness.titles.wanted(session(2))
-    assert harness.titles.wanted(talk)
-    await harness.titles.run(lease, talk, entry)
+    assert not harness.titles.wanted(session(1))
+    assert harness.titles.wanted(session(2))
+    await harness.titles.run(lease, talk, turn)
     assert talk.title == "The Great Parlour Tour ghp_(REDACTED) extra"
     assert [(shown.role, shown.text) for shown in harness.shown] == [("title", talk.title)]
     assert not harness.titles.wanted(talk)
@@ -95,34 +93,45 @@ async def test_the_third_exchange_earns_a_title_which_is_stored_and_shown_once()
     assert "question 3" in llm.requests[0].messages[-1].content
 
 
-async def test_a_failure_is_tried_again_after_the_next_answer_and_not_before() -> None:
+async def test_a_failure_is_raised_and_an_unusable_answer_leaves_the_title_wanted() -> None:
     harness = TitlerHarness(
-        ScriptedLlm([ScriptedAnswer(error=ModelUnavailable("gone")), ScriptedAnswer(chunks=("Second",))])
+        ScriptedLlm(
+            [
+                ScriptedAnswer(error=ModelUnavailable("gone")),
+                ScriptedAnswer(chunks=("...",)),
+                ScriptedAnswer(chunks=("Third",)),
+            ]
+        )
     )
-    lease, entry = await harness.open()
+    lease, turn = await harness.open()
     talk = session(3)
-    await harness.titles.run(lease, talk, entry)
-    assert (talk.title, harness.titles.wanted(talk)) == ("", False)
-    talk.extend(past_turn(4, "more", (), "words", 0.0))
-    assert harness.titles.wanted(talk)
-    await harness.titles.run(lease, talk, entry)
-    assert talk.title == "Second"
+    with pytest.raises(ModelUnavailable):
+        await harness.titles.run(lease, talk, turn)
+    await harness.titles.run(lease, talk, turn)
+    assert (talk.title, harness.titles.wanted(talk)) == ("", True)
+    await harness.titles.run(lease, talk, turn)
+    assert (talk.title, harness.titles.wanted(talk)) == ("Third", False)
 
 
 async def test_a_title_that_takes_too_long_is_given_up() -> None:
     harness = TitlerHarness(ScriptedLlm([ScriptedAnswer(chunks=("late",), gate=asyncio.Event())]))
-    lease, entry = await harness.open()
+    lease, turn = await harness.open()
     talk = session(3)
     async with asyncio.TaskGroup() as group:
-        group.create_task(harness.titles.run(lease, talk, entry))
+        naming = group.create_task(_ends_in_error(harness.titles.run(lease, talk, turn)))
         clock = harness.titles._clock
         assert isinstance(clock, ManualClock)
         await clock.advance(11)
+    assert isinstance(naming.result(), ModelError)
     assert talk.title == ""
 
 
-def test_a_conversation_off_the_record_has_no_title() -> None:
-    assert not TitlerHarness(says("x")).titles.wanted(session(9, otr=True))
+async def _ends_in_error(work: Coroutine[object, object, None]) -> Exception | None:
+    try:
+        await work
+    except ModelError as error:
+        return error
+    return None
 
 
 @pytest.mark.parametrize(
@@ -145,11 +154,11 @@ def test_of_an_answer_only_a_short_line_is_a_title(said: str, title: str) -> Non
 async def test_a_message_that_comes_while_a_title_is_written_makes_no_second_one() -> None:
     slow = _Slow()
     harness = TitlerHarness(says("Great Tour"), slow)
-    lease, entry = await harness.open()
+    lease, turn = await harness.open()
     talk = session(3)
     slow.held = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        naming = group.create_task(harness.titles.run(lease, talk, entry))
+        naming = group.create_task(harness.titles.run(lease, talk, turn))
         await slow.held.wait()
         naming.cancel()
     talk.extend(past_turn(4, "question 4", (), "answer 4", 0.0))
@@ -160,7 +169,7 @@ async def test_a_message_that_comes_while_a_title_is_written_makes_no_second_one
 async def test_a_message_that_comes_while_a_summary_is_written_makes_no_second_one() -> None:
     slow = _Slow()
     harness = TitlerHarness(ScriptedLlm.echo(), slow)
-    lease, _entry = await harness.open()
+    lease, _turn = await harness.open()
     talk = session(3)
     slow.held = asyncio.Event()
     summary = Summary(text="They talked.", upto=2)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gateway.ingress.reminders import ReminderScheduler
+from gateway.scheduling.reminders import REMINDER, ReminderScheduler
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.messages import Author, ReminderDue
@@ -19,6 +19,7 @@ from pipeline.tools.schedule import MAX_MINUTES, MAX_REMINDERS, MAX_TEXT_CHARS, 
 from pipeline.tools.tool import Refused, Tool, ToolFailed
 from pipeline.tools.zones import TimeZones
 from tests.support.contexts import scope
+from tests.support.jobs import RunnerHarness
 
 NOON = datetime.fromisoformat("2030-05-31T12:00:00+00:00").timestamp()
 BEN = Author(id="ben", name="Ben")
@@ -49,7 +50,11 @@ class ScheduleHarness:
         self.clock = ManualClock(NOON)
         self.book = KeptZones()
         harness = ReminderScheduler(
-            store=self.store, clock=self.clock, wake=lambda _thread: None, still_allowed=_anybody
+            jobs=RunnerHarness(self.store, self.clock).runner,
+            store=self.store,
+            clock=self.clock,
+            wake=lambda _thread: None,
+            still_allowed=_anybody,
         )
         self.group = ScheduleGroup(harness, self.clock, TimeZones(self.book, self.clock))
 
@@ -62,7 +67,7 @@ class ScheduleHarness:
         return (await tool.run(arguments, turn or scope())).text
 
     async def due(self) -> list[float]:
-        return [one.due for one in await self.store.reminders.due(now=NOON * 2, limit=1_000)]
+        return [one.due for one in await self.store.jobs.listed(limit=1_000)]
 
 
 @pytest.fixture
@@ -74,15 +79,15 @@ async def harness() -> ScheduleHarness:
 
 async def test_a_reminder_in_minutes_is_kept_listed_and_cancelled(harness: ScheduleHarness) -> None:
     said = await harness.call("remind_me", text=" call\nmum ", in_minutes=90)
-    (kept,) = await harness.store.reminders.of("console:local:user:ada")
+    (kept,) = await harness.store.jobs.of(REMINDER, "console:local:user:ada")
     listed = await harness.call("list_reminders")
 
-    assert said == f"Reminder {kept.id} is set for Friday 2030-05-31 13:30 (UTC): call mum"
+    assert said == f"Reminder {kept.key} is set for Friday 2030-05-31 13:30 (UTC): call mum"
     assert (
         listed
-        == f"It is Friday 2030-05-31 12:00 (UTC).\n- {kept.id}, Friday 2030-05-31 13:30 (UTC): call mum"
+        == f"It is Friday 2030-05-31 12:00 (UTC).\n- {kept.key}, Friday 2030-05-31 13:30 (UTC): call mum"
     )
-    assert "cancelled" in await harness.call("cancel_reminder", id=kept.id)
+    assert "cancelled" in await harness.call("cancel_reminder", id=kept.key)
     assert (await harness.call("list_reminders")).endswith("There are no reminders.")
 
 
@@ -166,12 +171,12 @@ async def test_fifty_reminders_are_enough_for_one_person_and_no_one_elses_are_to
 
 async def test_no_one_sees_or_cancels_another_persons_reminders(harness: ScheduleHarness) -> None:
     await harness.call("remind_me", text="secret", in_minutes=5)
-    (kept,) = await harness.store.reminders.of("console:local:user:ada")
+    (kept,) = await harness.store.jobs.of(REMINDER, "console:local:user:ada")
 
     assert "secret" not in await harness.call("list_reminders", scope(author=BEN))
     assert "secret" not in await harness.call("list_reminders", scope(private=False))
     with pytest.raises(ToolFailed, match="no such reminder"):
-        await harness.call("cancel_reminder", scope(author=BEN), id=kept.id)
+        await harness.call("cancel_reminder", scope(author=BEN), id=kept.key)
     assert len(await harness.due()) == 1
 
 

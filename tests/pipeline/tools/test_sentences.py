@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.ingress.reminders import ReminderScheduler
+from gateway.scheduling.reminders import ReminderScheduler
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import ActionStarted
@@ -27,14 +27,20 @@ from pipeline.tools.web_client import GuardedWeb
 from pipeline.tools.workspace import WorkspaceFolder
 from pipeline.tools.zones import TimeZones
 from tests.support.contexts import Watched, scope
+from tests.support.jobs import RunnerHarness
 from tests.support.tool_gate import call, gate, group, propose, tool
 
 
 async def test_every_built_in_tool_has_a_sentence_that_ends_in_one_of_its_arguments(tmp_path: Path) -> None:
     clock = ManualClock()
     zones = TimeZones(WorkspaceFolder(tmp_path, clock), clock)
+    store = MemoryStore()
     scheduler = ReminderScheduler(
-        store=MemoryStore(), clock=clock, wake=lambda _thread: None, still_allowed=_anybody
+        jobs=RunnerHarness(store, clock).runner,
+        store=store,
+        clock=clock,
+        wake=lambda _thread: None,
+        still_allowed=_anybody,
     )
     groups: list[ToolGroup] = [
         files_group(tmp_path),

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from gateway.access.policy import AccessRule
-from gateway.ingress.reminders import LATE_S, ReminderScheduler
+from gateway.scheduling.reminders import LATE_S, REMINDER, ReminderScheduler
+from gateway.storage.jobs import Job, NewJob
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import InboxEntry, Store
-from gateway.storage.reminders import Reminder
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError
@@ -23,6 +23,7 @@ from pipeline.domain.messages import Author, ReminderDue
 from pipeline.runtime.ports import ReminderNote
 from tests.support.contexts import THREAD, scope
 from tests.support.harness import open_gateway
+from tests.support.jobs import RunnerHarness, next_reminder
 from tests.support.posting_channel import MemoryPosts
 
 HERE = THREAD.encode()
@@ -39,9 +40,9 @@ class Forgetful(MemoryStore):
         super().__init__()
         self.accepting = 0
         """So many failures to come."""
-        self.kept = self.reminders
-        self.removing = 0
-        self.reminders: Any = _Book(self)
+        self.kept = self.jobs
+        self.ending = 0
+        self.jobs: Any = _Book(self)
 
     async def accept(self, *given: Any, **named: Any) -> Any:
         if self.accepting:
@@ -57,12 +58,12 @@ class _Book:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._store.kept, name)
 
-    async def remove(self, owner: str, reminder_id: str) -> bool:
-        if self._store.removing:
-            self._store.removing -= 1
+    async def done(self, job: Job) -> bool:
+        if self._store.ending:
+            self._store.ending -= 1
             raise StorageError("disk full")
-        removed: bool = await self._store.kept.remove(owner, reminder_id)
-        return removed
+        done: bool = await self._store.kept.done(job)
+        return done
 
 
 class Room:
@@ -72,8 +73,13 @@ class Room:
         self.store = store or MemoryStore()
         self.clock = clock or ManualClock()
         self.woken: list[str] = []
+        self.jobs = RunnerHarness(self.store, self.clock)
         self.scheduler = ReminderScheduler(
-            store=self.store, clock=self.clock, wake=self.woken.append, still_allowed=anybody
+            jobs=self.jobs.runner,
+            store=self.store,
+            clock=self.clock,
+            wake=self.woken.append,
+            still_allowed=anybody,
         )
 
     async def remind(self, text: str, in_s: float, *, key: str = "", **of: Any) -> None:
@@ -92,13 +98,13 @@ def due_of(entry: InboxEntry) -> ReminderDue:
 @asynccontextmanager
 async def at_work(room: Room) -> AsyncIterator[Room]:
     await room.store.open()
-    async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(room.scheduler.run())
-        await room.clock.advance(0)
-        try:
-            yield room
-        finally:
-            task.cancel()
+    await room.jobs.runner.recover()
+    room.jobs.tasks.spawn(room.jobs.runner.run(), name="jobs")
+    await room.clock.advance(0)
+    try:
+        yield room
+    finally:
+        await room.jobs.tasks.close()
 
 
 async def test_a_reminder_is_enqueued_when_its_time_has_come_and_not_before() -> None:
@@ -113,7 +119,7 @@ async def test_a_reminder_is_enqueued_when_its_time_has_come_and_not_before() ->
         due = due_of(entry)
         assert (due.text, due.author, due.private) == ("tea", Author(id="ada", name="Ada"), True)
         assert room.woken == [HERE]
-        assert await room.store.reminders.next_due() is None
+        assert await next_reminder(room.store) is None
 
 
 async def test_a_sooner_one_that_is_added_later_is_not_slept_through() -> None:
@@ -155,7 +161,7 @@ async def test_a_clock_that_is_set_forward_is_noticed_within_a_minute() -> None:
         assert await room.said() == ["tea"]
 
 
-@pytest.mark.parametrize("failing", ["accepting", "removing"])
+@pytest.mark.parametrize("failing", ["accepting", "ending"])
 async def test_a_store_that_fails_between_the_steps_makes_no_reminder_come_twice_or_never(
     failing: str,
 ) -> None:
@@ -164,25 +170,25 @@ async def test_a_store_that_fails_between_the_steps_makes_no_reminder_come_twice
         setattr(store, failing, 3)
         await room.remind("tea", 10)
         await room.clock.advance(10)
-        assert await store.reminders.next_due() is not None
+        assert await next_reminder(store) is not None
         await room.clock.advance(60)
 
         assert await room.said() == ["tea"]
-        assert await store.reminders.next_due() is None
+        assert await next_reminder(store) is None
 
 
 async def test_a_process_that_dies_between_inbox_and_book_says_it_once() -> None:
     store = Forgetful()
     async with at_work(Room(store)) as room:
-        store.removing = 1_000
+        store.ending = 1_000
         await room.remind("tea", 10)
         await room.clock.advance(10)
         assert await room.said() == ["tea"]
-    store.removing = 0
+    store.ending = 0
 
     async with at_work(Room(store, room.clock)) as again:
         assert await again.said() == ["tea"]
-        assert await store.reminders.next_due() is None
+        assert await next_reminder(store) is None
 
 
 async def test_what_came_due_while_no_one_was_there_is_said_at_the_start_with_its_time() -> None:
@@ -208,13 +214,13 @@ async def test_a_row_that_cannot_be_read_does_not_block_the_others() -> None:
     async with at_work(Room()) as room:
         due = room.clock.now() + 5
         for number, row in enumerate([("no thread", {"author": "x", "private": True}), (HERE, {})]):
-            bad = Reminder(id=f"bad{number}", thread=row[0], owner="x", due=due, text="bad", body=row[1])
-            await room.store.reminders.add(bad, limit=50)
+            bad = NewJob(kind=REMINDER, key=f"bad{number}", thread=row[0], owner="x", due=due, body=row[1])
+            await room.store.jobs.add(bad)
         await room.remind("good", 6)
         await room.clock.advance(10)
 
         assert await room.said() == ["good"]
-        assert await room.store.reminders.next_due() is None
+        assert await next_reminder(room.store) is None
 
 
 async def test_a_due_reminder_is_posted_and_one_for_a_channel_that_is_gone_keeps_no_one_waiting(
@@ -255,7 +261,7 @@ async def test_anyone_who_was_shut_out_since_is_not_reminded(tmp_path: Path) -> 
 
     async with open_gateway(tmp_path, posts=posts, clock=clock, rule=rule) as harness:
         await posts.until(lambda: bool(posts.texts("c3")))
-        assert await harness.store.reminders.next_due() is None
+        assert await next_reminder(harness.store) is None
         assert await harness.store.pairings.requests(now=clock.now()) == ()
 
     assert [message.text for message in posts.messages] == ["Reminder: ann"]
@@ -263,9 +269,8 @@ async def test_anyone_who_was_shut_out_since_is_not_reminded(tmp_path: Path) -> 
 
 async def hand_over(room: Room) -> None:
     """Run the scheduler until it has no reminders left."""
-    async with asyncio.TaskGroup() as tasks:
-        task = tasks.create_task(room.scheduler.run())
-        async with asyncio.timeout(60):
-            while await room.store.reminders.next_due() is not None:
-                await room.clock.advance(0)
-        task.cancel()
+    room.jobs.tasks.spawn(room.jobs.runner.run(), name="jobs")
+    async with asyncio.timeout(60):
+        while await next_reminder(room.store) is not None:
+            await room.clock.advance(0)
+    await room.jobs.tasks.close()

@@ -1,0 +1,37 @@
+"""Build the work after a turn: titles and summaries, as kinds of jobs."""
+
+from __future__ import annotations
+
+from gateway.agents.agent_book import AgentBook
+from gateway.app.components import Foundation
+from gateway.scheduling.jobs import JobKind, JobRunner
+from gateway.turns.after_turn import SUMMARY, TITLE, AfterTurn, WhenIdle
+from gateway.turns.summarizer import RETRY_AFTER_S, Summaries
+from gateway.turns.titler import Titles
+from pipeline.runtime.ports import Budgets
+
+_AT_ONCE = 64
+"""Jobs that wait for their thread to be idle; titles and summaries ask the model one at a time."""
+
+
+def build_after_turn(
+    base: Foundation, jobs: JobRunner, agents: AgentBook, budgets: Budgets, when_idle: WhenIdle
+) -> AfterTurn:
+    """Build it, and register its kinds of jobs."""
+    titles = None
+    if base.settings.agent.titles:
+        titles = Titles(
+            store=base.store,
+            models=agents.models,
+            budgets=budgets,
+            clock=base.clock,
+            redactor=base.redactor,
+            on_titled=base.page.show_recorded,
+        )
+    summaries = Summaries(
+        store=base.store, models=agents.models, budgets=budgets, clock=base.clock, redactor=base.redactor
+    )
+    after = AfterTurn(titles=titles, summaries=summaries, when_idle=when_idle, added=jobs.note_added)
+    jobs.handle(JobKind(name=TITLE, run=after.title, at_once=_AT_ONCE))
+    jobs.handle(JobKind(name=SUMMARY, run=after.summarise, at_once=_AT_ONCE, retry_after_s=RETRY_AFTER_S))
+    return after

@@ -1,0 +1,1 @@
+"""Due work: jobs that outlive the process, and the reminders among them."""

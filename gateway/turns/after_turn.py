@@ -1,0 +1,106 @@
+"""Titles and summaries as jobs: added by the commit of the turn that makes them due, done between turns.
+
+So a process that dies after an answer loses neither. A conversation off the record gets none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from functools import partial
+
+from gateway.storage.jobs import Job, NewJob
+from gateway.storage.ports import InboxEntry, Lease
+from gateway.turns.sessions import SessionState
+from gateway.turns.summarizer import Summaries
+from gateway.turns.titler import Titles
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import Author
+from pipeline.runtime.scope import TurnScope, ignore_event
+
+TITLE, SUMMARY = "title", "summary"
+"""The kinds of the jobs. A job's key is the session's id."""
+
+WhenIdle = Callable[[str, Callable[[Lease, SessionState], Awaitable[None]]], Awaitable[bool]]
+"""As `Worker.when_idle`."""
+
+
+class AfterTurn:
+    """Decides which jobs a turn adds, and does them. `added` is called after they are durable."""
+
+    def __init__(
+        self,
+        *,
+        titles: Titles | None,
+        summaries: Summaries,
+        when_idle: WhenIdle,
+        added: Callable[[tuple[NewJob, ...]], None],
+    ) -> None:
+        self._titles = titles
+        self._summaries = summaries
+        self._when_idle = when_idle
+        self.added = added
+
+    def jobs(self, session: SessionState, entry: InboxEntry, said: int, at: float) -> tuple[NewJob, ...]:
+        """The jobs to add with the commit of the turn of `entry`, which adds `said` messages to `session`."""
+        if session.mode == "otr" or not said:
+            return ()
+        titled = self._titles is not None and self._titles.wanted(session)
+        wanted = [TITLE] if titled else []
+        if self._summaries.wanted(session, said):
+            wanted.append(SUMMARY)
+        return tuple(_job(kind, session, entry, at) for kind in wanted)
+
+    async def title(self, job: Job) -> float | None:
+        """Give the job's session a title. Returns 0 if a message came first, None when it is done. Raises
+        ModelError, StorageError, and KeyError or ValueError for a job that cannot be read."""
+        return None if self._titles is None else await self._between_turns(job, self._titles.run)
+
+    async def summarise(self, job: Job) -> float | None:
+        """Summarise the beginning of the job's session. Returns and raises as `title`."""
+        return await self._between_turns(job, self._summaries.run)
+
+    async def _between_turns(
+        self, job: Job, work: Callable[[Lease, SessionState, TurnScope], Awaitable[None]]
+    ) -> float | None:
+        scope = _scope(job)
+        return None if await self._when_idle(job.thread, partial(_in_session, work, scope)) else 0.0
+
+
+async def _in_session(
+    work: Callable[[Lease, SessionState, TurnScope], Awaitable[None]],
+    scope: TurnScope,
+    lease: Lease,
+    session: SessionState,
+) -> None:
+    """Do the work, unless the thread has a new session by now."""
+    if session.session_id == scope.session_id:
+        await work(lease, session, replace(scope, mode=session.mode))
+
+
+def _job(kind: str, session: SessionState, entry: InboxEntry, at: float) -> NewJob:
+    return NewJob(
+        kind=kind,
+        key=session.session_id,
+        thread=entry.thread,
+        due=at,
+        body={
+            "message_id": entry.message_id,
+            "author": entry.item.author.id,
+            "private": entry.item.private,
+            "agent": session.answered_by,
+        },
+    )
+
+
+def _scope(job: Job) -> TurnScope:
+    """The scope of work after a turn, on the budget of the turn's author."""
+    return TurnScope(
+        session_id=job.key,
+        message_id=str(job.body["message_id"]),
+        thread=ThreadKey.decode(job.thread),
+        author=Author(id=str(job.body["author"])),
+        send=ignore_event,
+        private=bool(job.body["private"]),
+        agent=str(job.body["agent"]),
+    )
