@@ -47,7 +47,7 @@ def build_agents(
         for name in (DEFAULT_AGENT, *base.settings.agents)
     ]
     return BuiltAgents(
-        book=AgentBook([agent for agent, _ in built], Routes(base.settings.routes)),
+        book=AgentBook([agent for agent, _ in built], Routes(base.settings.every_route)),
         tools=[(agent.models.llm, tools) for agent, tools in built],
     )
 

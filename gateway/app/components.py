@@ -154,13 +154,12 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     )
 
 
-def _show_work(settings: Settings) -> Callable[[str], Verbosity]:
-    """How much of the work a channel shows: the channel's own setting, else the general one."""
-    own = settings.channels.posting()
+def _show_work(settings: Settings) -> Callable[[AccountKey], Verbosity]:
+    """How much of the work an account shows: its own setting, else the general one."""
+    own = {account.key: account.settings.show_work for account in settings.channels.accounts()}
 
-    def wanted(channel: str) -> Verbosity:
-        chosen = own[channel].show_work if channel in own else None
-        return chosen or settings.agent.show_work
+    def wanted(account: AccountKey) -> Verbosity:
+        return own.get(account) or settings.agent.show_work
 
     return wanted
 

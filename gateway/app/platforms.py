@@ -33,15 +33,17 @@ class BuiltChannel:
 
 
 def posting_channels(settings: Settings, timeline: Timeline, clock: Clock) -> list[BuiltChannel]:
-    """Every active posting channel, not yet running. Raises ConfigurationError with a readable message."""
-    channels = settings.channels
+    """Every active account of the posting channels, not yet running. Raises ConfigurationError with a
+    readable message."""
     built = []
-    if channels.telegram.active:
-        built.append(_telegram(channels.telegram, clock))
-    if channels.slack.active:
-        built.append(_slack(channels.slack, clock))
-    if channels.discord.active:
-        built.append(_discord(channels.discord, timeline, clock))
+    for account in settings.channels.accounts():
+        match account.settings:
+            case TelegramSettings(active=True) as section:
+                built.append(_telegram(section, account.path, clock))
+            case SlackSettings(active=True) as section:
+                built.append(_slack(section, account.path, clock))
+            case DiscordSettings(active=True) as section:
+                built.append(_discord(section, account.path, timeline, clock))
     return built
 
 
@@ -58,11 +60,11 @@ def access_rule(settings: PostingSettings) -> AccessRule:
     )
 
 
-def _telegram(settings: TelegramSettings, clock: Clock) -> BuiltChannel:
+def _telegram(settings: TelegramSettings, path: str, clock: Clock) -> BuiltChannel:
     from adapters.telegram import adapter as telegram  # noqa: PLC0415 - an SDK is loaded where it is used
     from adapters.telegram import settings as wanted  # noqa: PLC0415 - as above
 
-    token = _reader(settings.token, "channels.telegram.token")
+    token = _reader(settings.token, f"{path}.token")
     made = telegram.TelegramAdapter(
         wanted.TelegramSettings(
             token=token,
@@ -87,11 +89,11 @@ def _telegram(settings: TelegramSettings, clock: Clock) -> BuiltChannel:
     )
 
 
-def _slack(settings: SlackSettings, clock: Clock) -> BuiltChannel:
+def _slack(settings: SlackSettings, path: str, clock: Clock) -> BuiltChannel:
     from adapters.slack import adapter as slack  # noqa: PLC0415 - an SDK is loaded where it is used
     from adapters.slack import settings as wanted  # noqa: PLC0415 - as above
 
-    token = _reader(settings.bot_token, "channels.slack.bot_token")
+    token = _reader(settings.bot_token, f"{path}.bot_token")
     made = slack.SlackAdapter(
         wanted.SlackSettings(
             bot_token=token,
@@ -115,11 +117,11 @@ def _slack(settings: SlackSettings, clock: Clock) -> BuiltChannel:
     )
 
 
-def _discord(settings: DiscordSettings, timeline: Timeline, clock: Clock) -> BuiltChannel:
+def _discord(settings: DiscordSettings, path: str, timeline: Timeline, clock: Clock) -> BuiltChannel:
     from adapters.discord import adapter as discord  # noqa: PLC0415 - an SDK is loaded where it is used
     from adapters.discord import settings as wanted  # noqa: PLC0415 - as above
 
-    token = _reader(settings.token, "channels.discord.token")
+    token = _reader(settings.token, f"{path}.token")
     rule = access_rule(settings)
     made = discord.DiscordAdapter(
         wanted.DiscordSettings(

@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator
 from adapters.channel import CheckableChannel, PostingChannel
 from gateway.access.policy import AccessPolicy, Denied
 from gateway.app.platforms import access_rule, posting_channels
+from gateway.channels.registry import key_of
 from gateway.channels.timeline import StoreTimeline
 from gateway.config import Settings
-from gateway.config.channels import PostingSettings
+from gateway.config.channels import ChannelAccount, label_of
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
@@ -34,14 +35,17 @@ class Finding:
 async def channel_findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
     """Yield two findings for each active posting channel: its credentials and its access rule."""
     timeline = StoreTimeline(MemoryStore(), clock)
-    sections = settings.channels.posting()
+    accounts = settings.channels.accounts()
+    active = {account.key: account for account in accounts if account.settings.active}
     for built in posting_channels(settings, timeline, clock):
-        yield await _credentials(built.adapter)
-        yield await _stranger(built.adapter.name, sections[built.adapter.name], clock)
+        account = active[key_of(built.adapter)]
+        label = label_of(account, accounts)
+        yield await _credentials(label, built.adapter)
+        yield await _stranger(label, account, clock)
 
 
-async def _credentials(adapter: PostingChannel) -> Finding:
-    name = f"{adapter.name} credentials"
+async def _credentials(label: str, adapter: PostingChannel) -> Finding:
+    name = f"{label} credentials"
     if not isinstance(adapter, CheckableChannel):
         return Finding(name=name, good=True, words="not checked: the channel offers no check")
     try:
@@ -55,9 +59,10 @@ async def _credentials(adapter: PostingChannel) -> Finding:
     return Finding(name=name, good=True, words=f"accepted; the bot is {bot}")
 
 
-async def _stranger(name: str, section: PostingSettings, clock: Clock) -> Finding:
+async def _stranger(name: str, account: ChannelAccount, clock: Clock) -> Finding:
     """Whether an unknown person is refused, by the real access policy."""
-    thread = ThreadKey(channel=name, account=section.account, chat="0")
+    section = account.settings
+    thread = ThreadKey(channel=account.channel, account=section.account, chat="0")
     stranger = InboundMessage(
         message_id="m_doctor",
         native_id="doctor",
@@ -66,7 +71,7 @@ async def _stranger(name: str, section: PostingSettings, clock: Clock) -> Findin
         received_at=clock.now(),
         text="hello",
     )
-    rules = {(name, section.account): access_rule(section)}
+    rules = {account.key: access_rule(section)}
     store = MemoryStore()
     await store.open()
     verdict = await AccessPolicy(book=store.pairings, clock=clock, rules=rules).authorise(stranger)

@@ -15,7 +15,7 @@ from gateway.app.lifecycle import Gateway
 from gateway.cli.missing_models import model_gaps
 from gateway.cli.sign_in_link import access_token, qr_code, reachable_origin, sign_in_link
 from gateway.config import Secrets, Settings, crash_at, environment, load
-from gateway.config.channels import PostingSettings
+from gateway.config.channels import PostingSettings, label_of
 from gateway.runtime.failpoints import LABELS
 from gateway.runtime.logs import configure_logging
 from pipeline.redaction.redactor import Redactor
@@ -79,7 +79,8 @@ def _on_signal(stopping: asyncio.Event) -> None:
 def _announce(gateway: Gateway, settings: Settings) -> None:
     gaps = model_gaps(settings)
     _say(f"{settings.bot.name} is {'running, but not complete' if gaps else 'ready'}.")
-    posting = [name for name, section in settings.channels.posting().items() if section.active]
+    accounts = settings.channels.accounts()
+    posting = [account for account in accounts if account.settings.active]
     if settings.channels.web.enabled:
         _say(f"  page   {gateway.url}")
     else:
@@ -88,11 +89,12 @@ def _announce(gateway: Gateway, settings: Settings) -> None:
     _say(f"  token  {_token_words(settings)}")
     if settings.channels.web.enabled:
         _announce_link(gateway.url, settings)
-    for name, section in settings.channels.posting().items():
-        if name in settings.channels.model_fields_set and section.enabled and not section.active:
-            _say(f"  {name}  is off: the token is not set")
-    for name in posting:
-        _say(f"  {name}  {_access_words(settings.channels.posting()[name])}")
+    for account in accounts:
+        given = account.channel in settings.channels.model_fields_set
+        if given and account.settings.enabled and not account.settings.active:
+            _say(f"  {label_of(account, accounts)}  is off: the token is not set")
+    for account in posting:
+        _say(f"  {label_of(account, accounts)}  {_access_words(account.settings)}")
     for gap in gaps:
         _say(f"  !  {gap}")
     meanwhile = "" if gaps else "The models load in the background; messages are accepted meanwhile. "

@@ -29,6 +29,12 @@ def agent_problems(settings: Settings, bad: Collection[str], source_of: SourceOf
         found += _graph_problems("agent", settings.agent.graph, source_of)
     if not any(path.startswith("routes.") for path in bad):
         found += _routes(settings, faulty, source_of)
+    known = (DEFAULT_AGENT, *settings.agents)
+    for account in settings.channels.accounts():
+        name = account.settings.agent
+        if name is not None and name not in (*known, *faulty):
+            what = f"there is no agent {name!r}{_where(account.path, source_of, 'agent')}"
+            found.append(Problem(path=f"{account.path}.agent", what=what, fix=_nearest(name, known)))
     return found
 
 

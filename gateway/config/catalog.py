@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from gateway.config.agents import AgentProfile, RouteSettings
+from gateway.config.channels import MORE, POSTING
 from gateway.config.secrets import SecretRef
 from gateway.config.settings import Settings
 from pipeline.domain.frozen import dataclass
@@ -27,6 +28,9 @@ Kind = Literal["flag", "integer", "number", "text", "choice", "path", "list", "s
 
 REPEATED_DEPTH = 3
 """The parts of a setting's path in a table that repeats, such as agents.support.model."""
+_ACCOUNT = re.compile(r"[2-9]|[1-9][0-9]{1,2}")
+_ACCOUNT_DEPTH = 3
+"""The parts of the path of a further table of a posting channel, such as channels.telegram.2."""
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _LONGEST_KEY = 80
 
@@ -93,6 +97,10 @@ def toml_value(value: object) -> str:
 
 def find_setting(path: tuple[str, ...]) -> SettingInfo | None:
     """The setting at `path`, also one of a table that repeats."""
+    if is_account(path[:_ACCOUNT_DEPTH]):
+        first = SETTINGS.get(dotted(_of_first(path)))
+        is_one = first is not None and len(path) == _ACCOUNT_DEPTH + 1
+        return replace(first, path=dotted(path)) if is_one and first is not None else None
     if not path or path[0] not in REPEATED:
         return SETTINGS.get(dotted(path))
     if len(path) != REPEATED_DEPTH or not is_section(path[:-1]):
@@ -103,15 +111,30 @@ def find_setting(path: tuple[str, ...]) -> SettingInfo | None:
 
 def is_section(path: tuple[str, ...]) -> bool:
     """Whether there is a table at `path`, or tables below it."""
+    if is_account(path):
+        return True
     if not path or path[0] not in REPEATED:
         return dotted(path) in SECTIONS
     return len(path) < REPEATED_DEPTH and all(REPEATED[path[0]].name.fullmatch(part) for part in path[1:])
+
+
+def is_account(path: tuple[str, ...]) -> bool:
+    """Whether `path` is that of a second or further table of a posting channel."""
+    is_channel = path[:1] == ("channels",) and len(path) == _ACCOUNT_DEPTH and path[1] in POSTING
+    return is_channel and _ACCOUNT.fullmatch(path[2]) is not None
+
+
+def _of_first(path: tuple[str, ...]) -> tuple[str, ...]:
+    """The path of the same setting in the channel's first table."""
+    return path[: _ACCOUNT_DEPTH - 1] + path[_ACCOUNT_DEPTH:]
 
 
 def remedy_for_unknown(path: tuple[str, ...]) -> str:
     """A hint for the unknown `path`: the nearest setting, else the keys that exist there."""
     if path[0] in REPEATED:
         return _remedy_in_repeated(path)
+    if is_account(path[:_ACCOUNT_DEPTH]):
+        path = _of_first(path)
     parent = dotted(path[:-1])
     if parent in SETTINGS:
         return f"did you mean {parent}?"
@@ -242,7 +265,7 @@ def _expected(kind: Kind, choices: tuple[str, ...], info: FieldInfo) -> str:
             return '"env:NAME" or "file:PATH"'
 
 
-_REPEATED_MODELS: Mapping[str, type[BaseModel]] = {"agents": AgentProfile, "routes": RouteSettings}
+_REPEATED_MODELS = ("agents", "routes", *(f"channels.{channel}{MORE}" for channel in POSTING))
 _ALL = tuple(_fields_of(Settings, ""))
 
 SETTINGS: Mapping[str, SettingInfo] = MappingProxyType(

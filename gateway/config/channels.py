@@ -1,13 +1,14 @@
-"""The settings of the channels: the page, the terminal, and the posting channels.
+"""The settings of the channels: the page, the terminal, and the posting channels with their accounts.
 
 Not here: rules across settings (`channel_rules`) and the format of a token (`token_formats`).
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from gateway.config.platform_ids import DISCORD, SLACK, TELEGRAM
 from gateway.config.secrets import SecretRef
@@ -18,7 +19,12 @@ from gateway.config.value_checks import (
     check_platform_base,
     check_webhook_url,
 )
+from pipeline.domain.frozen import dataclass
 
+POSTING = ("telegram", "slack", "discord")
+"""The channels whose tables may be repeated: [[channels.telegram]]."""
+MORE = "_more"
+"""The suffix of the fields that hold their second and further tables."""
 WEB_TOKEN_FILE = "web-token"  # noqa: S105 - a file name, not a token
 
 Access = Literal["pairing", "list", "open"]
@@ -73,13 +79,24 @@ class ConsoleSettings(Section):
 class PostingSettings(Section):
     """[channels.*]: the common settings of the posting channels."""
 
+    SECRETS: ClassVar[tuple[str, ...]] = ()
+    """The keys of its secrets; the first is the bot's token, without which the channel stays off."""
+
     enabled: bool = setting(
         default=True, description="Whether the channel is on. It starts only if the bot's token is set."
     )
     account: Annotated[str, AfterValidator(check_account)] = setting(
         "main",
-        "The name under which the store keeps this bot's conversations. A new name starts without any.",
+        "The name under which the store keeps this bot's conversations. A new name starts without any. Of "
+        "several tables of one channel, each needs its own.",
         expected="1 to 32 of the characters a-z, 0-9 and -",
+    )
+    agent: str | None = setting(
+        None,
+        "The agent that answers on this account where no route says otherwise: a NAME of [agents.NAME].",
+        example="default",
+        min_length=1,
+        max_length=32,
     )
     api_base: Annotated[str | None, AfterValidator(check_platform_base)] = setting(
         None,
@@ -136,7 +153,8 @@ class PostingSettings(Section):
     @property
     def credential(self) -> SecretRef | None:
         """The bot's token; without it the channel stays off."""
-        return None
+        found: SecretRef | None = getattr(self, self.SECRETS[0])
+        return found
 
     @property
     def active(self) -> bool:
@@ -146,6 +164,8 @@ class PostingSettings(Section):
 
 class TelegramSettings(PostingSettings):
     """[channels.telegram]: a Telegram bot; needs nothing but its token."""
+
+    SECRETS = ("token", "webhook_secret")
 
     token: SecretRef | None = setting(
         None, "The bot's token from @BotFather, by reference.", example="file:secrets/telegram-token"
@@ -178,13 +198,11 @@ class TelegramSettings(PostingSettings):
     )
     deny: tuple[Annotated[str, AfterValidator(TELEGRAM.check_person)], ...] = _deny("1009")
 
-    @property
-    def credential(self) -> SecretRef | None:
-        return self.token
-
 
 class SlackSettings(PostingSettings):
     """[channels.slack]: a Slack app; needs its bot token and its app-level token."""
+
+    SECRETS = ("bot_token", "app_token", "signing_secret")
 
     bot_token: SecretRef | None = setting(
         None,
@@ -212,13 +230,11 @@ class SlackSettings(PostingSettings):
     )
     deny: tuple[Annotated[str, AfterValidator(SLACK.check_person)], ...] = _deny("U012AB3CE")
 
-    @property
-    def credential(self) -> SecretRef | None:
-        return self.bot_token
-
 
 class DiscordSettings(PostingSettings):
     """[channels.discord]: a Discord bot; needs nothing but its token."""
+
+    SECRETS = ("token",)
 
     token: SecretRef | None = setting(
         None,
@@ -237,9 +253,20 @@ class DiscordSettings(PostingSettings):
     )
     deny: tuple[Annotated[str, AfterValidator(DISCORD.check_person)], ...] = _deny("80351110224678913")
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChannelAccount:
+    """One account of a posting channel."""
+
+    path: str
+    """Of its table: `channels.telegram`, or `channels.telegram.2` for the second one."""
+    channel: str
+    settings: PostingSettings
+
     @property
-    def credential(self) -> SecretRef | None:
-        return self.token
+    def key(self) -> tuple[str, str]:
+        """As `ThreadKey.account_key` of its threads."""
+        return self.channel, self.settings.account
 
 
 class ChannelsSettings(Section):
@@ -250,19 +277,43 @@ class ChannelsSettings(Section):
     telegram: TelegramSettings = TelegramSettings()
     slack: SlackSettings = SlackSettings()
     discord: DiscordSettings = DiscordSettings()
+    telegram_more: tuple[TelegramSettings, ...] = Field(default=(), strict=False)
+    """The second and further tables [[channels.telegram]]; the first is `telegram`."""
+    slack_more: tuple[SlackSettings, ...] = Field(default=(), strict=False)
+    discord_more: tuple[DiscordSettings, ...] = Field(default=(), strict=False)
 
-    def posting(self) -> dict[str, PostingSettings]:
-        """The posting channels, by name."""
-        return {"telegram": self.telegram, "slack": self.slack, "discord": self.discord}
+    def accounts(self) -> tuple[ChannelAccount, ...]:
+        """Every account of the posting channels, also those that are off."""
+        return (
+            *_accounts("telegram", self.telegram, self.telegram_more),
+            *_accounts("slack", self.slack, self.slack_more),
+            *_accounts("discord", self.discord, self.discord_more),
+        )
 
     def secret_refs(self) -> dict[str, SecretRef | None]:
         """Every secret of a channel by dotted path; None if it is not set."""
         return {
             "channels.web.token": self.web.token,
-            "channels.telegram.token": self.telegram.token,
-            "channels.telegram.webhook_secret": self.telegram.webhook_secret,
-            "channels.slack.bot_token": self.slack.bot_token,
-            "channels.slack.app_token": self.slack.app_token,
-            "channels.slack.signing_secret": self.slack.signing_secret,
-            "channels.discord.token": self.discord.token,
+            **{
+                f"{account.path}.{key}": getattr(account.settings, key)
+                for account in self.accounts()
+                for key in account.settings.SECRETS
+            },
         }
+
+
+def label_of(account: ChannelAccount, accounts: Sequence[ChannelAccount]) -> str:
+    """The account for people: the channel's name, with the account's where there are several."""
+    several = sum(other.channel == account.channel for other in accounts) > 1
+    return f"{account.channel} ({account.settings.account})" if several else account.channel
+
+
+def _accounts(channel: str, first: PostingSettings, more: Sequence[PostingSettings]) -> list[ChannelAccount]:
+    path = f"channels.{channel}"
+    return [
+        ChannelAccount(path=path, channel=channel, settings=first),
+        *(
+            ChannelAccount(path=f"{path}.{number}", channel=channel, settings=settings)
+            for number, settings in enumerate(more, start=2)
+        ),
+    ]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gateway.config.agent_rules import CRITERIA
 from gateway.config.agents import DEFAULT_AGENT, RouteSettings
-from gateway.config.catalog import SETTINGS, toml_value
+from gateway.config.catalog import SECTIONS, SETTINGS, toml_value
 from gateway.config.environment import crash_at
 from gateway.config.limits import model_limits
 from gateway.config.load import load_with_sources
@@ -60,7 +60,7 @@ def check_config(
         return _report(problems, write)
     write(f"{explain(loaded.settings, loaded.sources)}\n")
     write(f"The model's limits: {model_limits(loaded.settings).words()}.\n")
-    if loaded.settings.agents or loaded.settings.routes:
+    if loaded.settings.agents or loaded.settings.every_route:
         write(f"{who_answers(loaded.settings)}\n")
     read_from = one_line(str(loaded.file)) if loaded.file else "no file"
     write(f"The configuration is valid ({read_from}).\n")
@@ -72,11 +72,11 @@ def who_answers(settings: Settings) -> str:
     lines = [
         f"{_chats(route)}: {route.agent}"
         + (f" (or {', '.join(route.also)}, by /agent)" if route.also else "")
-        for route in settings.routes
+        for route in settings.every_route
     ]
-    if not any(_matches_all(route) for route in settings.routes):
+    if not any(_matches_all(route) for route in settings.every_route):
         lines.append(f"{'everywhere else' if lines else 'everywhere'}: {DEFAULT_AGENT}")
-    reached = {name for route in settings.routes for name in (route.agent, *route.also)}
+    reached = {name for route in settings.every_route for name in (route.agent, *route.also)}
     idle = [name for name in settings.agents if name not in reached]
     lines += [f"nowhere, as no route names it: {name}" for name in idle]
     return "\n".join(
@@ -106,6 +106,7 @@ def _of_repeated(settings: Settings) -> list[str]:
     tables: list[tuple[str, Section]] = [
         (f"agents.{name}", profile) for name, profile in settings.agents.items()
     ]
+    tables += [(one.path, one.settings) for one in settings.channels.accounts() if one.path not in SECTIONS]
     tables += [(f"routes.{number}", route) for number, route in enumerate(settings.routes, start=1)]
     return [
         f"{path}.{key}"
@@ -117,6 +118,10 @@ def _of_repeated(settings: Settings) -> list[str]:
 
 def _value(settings: Settings, name: str) -> object:
     value: object = settings
+    path, _, key = name.rpartition(".")
+    further = {one.path: one.settings for one in settings.channels.accounts()}
+    if path in further:
+        return getattr(further[path], key)
     for part in name.split("."):
         match value:
             case Mapping():

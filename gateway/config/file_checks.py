@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gateway.config.channel_rules import CHANNEL_RULES
+from gateway.config.channel_rules import channel_rules
 from gateway.config.cross_checks import RULES
 from gateway.config.problems import Problem, Source
 from gateway.config.secrets import SecretUnavailable
@@ -28,7 +28,7 @@ def cross_problems(settings: Settings, bad: frozenset[str], source_of: SourceOf)
             what=rule.what + _where(source_of(rule.caused_by or rule.path)),
             fix=rule.fix,
         )
-        for rule in (*RULES, *CHANNEL_RULES)
+        for rule in (*RULES, *channel_rules(settings))
         if bad.isdisjoint(rule.reads) and rule.broken(settings)
     ]
 
@@ -38,11 +38,17 @@ def _where(source: Source) -> str:
 
 
 def secret_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:
-    """Problems with references that do not resolve now, and with secrets of the wrong format."""
+    """Problems with references that do not resolve now, with secrets of the wrong format, and with a bot's
+    token that two accounts have."""
     problems = []
+    credentials = {f"{one.path}.{one.settings.SECRETS[0]}" for one in settings.channels.accounts()}
+    users: dict[str, str] = {}
     for path, reference in settings.secret_refs().items():
         try:
-            wrong = shape_problem(path, reference.resolve())
+            value = reference.resolve()
+            wrong = shape_problem(path, value)
+            if wrong is None and path in credentials and (other := users.setdefault(value, path)) != path:
+                wrong = (f"is the token of {other} too", "use another bot's token for each account")
         except SecretUnavailable as error:
             wrong = (error.what, error.fix)
         if wrong is not None:

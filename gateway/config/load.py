@@ -16,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from gateway.config.agent_rules import agent_problems
 from gateway.config.catalog import REPEATED, SETTINGS, SettingInfo, find_setting, toml_value
+from gateway.config.channels import MORE
 from gateway.config.environment import config_file
 from gateway.config.file_checks import cross_problems, mcp_problems, secret_problems
 from gateway.config.problems import ConfigurationProblems, Problem, Source
@@ -96,6 +97,10 @@ def _locate(location: tuple[int | str, ...], layers: Layers) -> tuple[SettingInf
     first, *rest = location
     if first in REPEATED and rest and isinstance(rest[0], int):
         location = (first, layers.array_numbers(str(first))[rest[0]], *rest[1:])
+    more = str(rest[0]) if rest else ""
+    if first == "channels" and more.endswith(MORE) and isinstance(rest[1], int):
+        channel = more.removesuffix(MORE)
+        location = (first, channel, layers.account_numbers(channel)[rest[1]], *rest[2:])
     for end in range(1, len(location) + 1):
         setting = find_setting(tuple(str(part) for part in location[:end]))
         if setting is not None:

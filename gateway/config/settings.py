@@ -248,6 +248,20 @@ class Settings(Section):
     """Which agent answers where, in order."""
 
     @property
+    def every_route(self) -> tuple[RouteSettings, ...]:
+        """The routes, and after them those of the channels' accounts that name an agent."""
+        own = [one for one in self.channels.accounts() if one.settings.agent is not None]
+        return (
+            *self.routes,
+            *(
+                RouteSettings(
+                    agent=str(one.settings.agent), channel=one.channel, account=one.settings.account
+                )
+                for one in own
+            ),
+        )
+
+    @property
     def local_model_path(self) -> Path:
         """The GGUF file of the embedded model."""
         return self.llm.local.model_path or self.models.dir / LOCAL_MODEL_FILE

@@ -17,9 +17,11 @@ from gateway.config.catalog import (
     REPEATED_DEPTH,
     dotted,
     find_setting,
+    is_account,
     is_section,
     remedy_for_unknown,
 )
+from gateway.config.channels import MORE, POSTING
 from gateway.config.problems import Problem, Source
 from gateway.config.toml_lines import key_lines
 from pipeline.domain.frozen import dataclass
@@ -32,6 +34,8 @@ _NAME = re.compile(r"[A-Za-z_]+")
 _REPEATED_NAME = re.compile(r"[A-Za-z0-9_-]+")
 _ARRAYS = (("routes",),)
 """The arrays of tables."""
+_CHANNELS = tuple(("channels", channel) for channel in POSTING)
+"""The tables that may be arrays instead, of one table for each account."""
 _TEXT_KINDS = frozenset({"text", "choice", "path", "secret"})
 
 
@@ -72,7 +76,7 @@ class Layers:
             # The parser passes on Python's refusal to convert thousands of digits.
             self._file_problem(path, "holds a number with too many digits", "shorten the number")
         else:
-            self.lines = key_lines(text)
+            self.lines = {_of_account(path): line for path, line in key_lines(text).items()}
             self.place((), table, Source(kind="file", name=str(path)))
 
     def add_environment(self, environ: Mapping[str, str]) -> None:
@@ -102,6 +106,7 @@ class Layers:
 
     def place(self, path: tuple[str, ...], value: Any, source: Source) -> None:
         """Store `value` at `path`; a table of a known section is split into its settings."""
+        path = _of_account(path)
         name = dotted(path)
         if source.kind == "file":
             source = replace(source, line=self.lines.get(path, source.line))
@@ -110,7 +115,7 @@ class Layers:
         elif not is_section(path):
             what = f"names no setting ({source.phrase()})"
             self.problems.append(Problem(path=name, what=what, fix=remedy_for_unknown(path)))
-        elif path in _ARRAYS and isinstance(value, list):
+        elif (path in _ARRAYS and isinstance(value, list)) or (path in _CHANNELS and isinstance(value, list)):
             for number, item in enumerate(value, start=1):
                 self.place((*path, str(number)), item, source)
         elif isinstance(value, dict) and (value or not _is_repeated_table(path)):
@@ -135,6 +140,11 @@ class Layers:
             for section in sections:
                 table = table.setdefault(section, {})
             table[key] = given.value
+        for _, channel in _CHANNELS:
+            tables = root.get("channels", {}).get(channel, {})
+            numbers = sorted(filter(str.isdigit, tables), key=int)
+            if numbers:
+                root["channels"][f"{channel}{MORE}"] = [tables.pop(number) for number in numbers]
         for (name,) in _ARRAYS:
             if name in root:
                 root[name] = [table for _, table in sorted(root[name].items(), key=lambda one: int(one[0]))]
@@ -143,6 +153,13 @@ class Layers:
     def array_numbers(self, name: str) -> list[str]:
         """The numbers of the tables of the array `name` that have a value, in order."""
         return sorted({path.split(".")[1] for path in self.values if path.startswith(f"{name}.")}, key=int)
+
+    def account_numbers(self, channel: str) -> list[str]:
+        """As `array_numbers`, of the second and further tables of a posting channel."""
+        paths = [tuple(path.split(".")) for path in self.values]
+        return sorted(
+            {path[2] for path in paths if path[1:2] == (channel,) and is_account(path[:3])}, key=int
+        )
 
     def source_of(self, name: str) -> Source:
         """The source of the effective value of the setting `name`."""
@@ -154,12 +171,17 @@ class Layers:
 
 def _may_be_shown(path: tuple[str, ...]) -> bool:
     """Whether `path` has the form of a setting's path, and not that of a secret without its setting."""
-    form = _REPEATED_NAME if path[0] in REPEATED else _NAME
+    form = _REPEATED_NAME if path[0] in REPEATED or path[:2] in _CHANNELS else _NAME
     return all(form.fullmatch(part) for part in path)
 
 
 def _is_repeated_table(path: tuple[str, ...]) -> bool:
-    return len(path) == REPEATED_DEPTH - 1 and path[0] in REPEATED
+    return is_account(path) or (len(path) == REPEATED_DEPTH - 1 and path[0] in REPEATED)
+
+
+def _of_account(path: tuple[str, ...]) -> tuple[str, ...]:
+    """`path` without the number of a channel's first table, whose settings are those of a single one."""
+    return path[:2] + path[3:] if path[:2] in _CHANNELS and path[2:3] == ("1",) else path
 
 
 def _parse_value(path: tuple[str, ...], text: str) -> Any:

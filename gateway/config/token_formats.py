@@ -11,6 +11,9 @@ from types import MappingProxyType
 
 from pipeline.domain.frozen import dataclass
 
+_NUMBER = re.compile(r"(?<=\.)[0-9]+\.")
+"""Of a further account's table, as in channels.telegram.2.token."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shape:
@@ -26,7 +29,7 @@ class _Shape:
 
 def shape_problem(path: str, value: str) -> tuple[str, str] | None:
     """The problem with `value` as the secret of the setting `path`, and the fix; None if it is fine."""
-    shape = _SHAPES.get(path)
+    shape = _SHAPES.get(_NUMBER.sub("", path))
     if shape is None or shape.right.fullmatch(value):
         return None
     if value != value.strip():

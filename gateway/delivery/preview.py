@@ -33,7 +33,7 @@ from pipeline.domain.events import (
     TurnStarted,
 )
 from pipeline.domain.frozen import dataclass
-from pipeline.domain.ids import ThreadKey
+from pipeline.domain.ids import AccountKey, ThreadKey
 
 _log = logging.getLogger(__name__)
 
@@ -82,9 +82,9 @@ class LiveReplies:
         queues: ChatQueues,
         clock: Clock,
         supervisor: Supervisor,
-        show_work: Callable[[str], Verbosity] = lambda _channel: "normal",
+        show_work: Callable[[AccountKey], Verbosity] = lambda _account: "normal",
     ) -> None:
-        """`show_work` returns how much progress a channel shows, by the channel's name."""
+        """`show_work` returns how much progress an account shows."""
         self._store = store
         self._queues = queues
         self._clock = clock
@@ -102,7 +102,7 @@ class LiveReplies:
             # Fetched on each use: ChatQueues may forget an idle queue, and a stored one would then run in
             # parallel with the chat's new queue.
             queue = partial(self._queues.queue_for, adapter, thread, private=origin.private)
-            work = ProgressLines(self._show_work(adapter.name))
+            work = ProgressLines(self._show_work(thread.account_key))
             live = LiveReply(adapter, thread, origin, queue, self._store, self._clock, self._supervisor, work)
             self._live[key] = live
         return live

@@ -17,7 +17,14 @@ from pathlib import Path
 import aiohttp
 
 from pipeline.domain.clock import SystemClock
-from tests.support.channel_ledger import ChannelVerdict, answered, has_acks, judge_channel, unacknowledged
+from tests.support.channel_ledger import (
+    ECHO,
+    ChannelVerdict,
+    answered,
+    has_acks,
+    judge_channel,
+    unacknowledged,
+)
 from tests.support.gateway_process import GatewayProcess, slow_echo
 from tests.support.platforms.platform import FakePlatform, Faults, Person, Place
 from tests.support.store_file import StoredMessage, integrity, stored_messages
@@ -89,13 +96,13 @@ async def run_channel_faults(
     async with AsyncExitStack() as stack:
         # A kill may hit a message more often than the limit for poison messages.
         settings = [*slow_echo(WORD_DELAY_S), "turn.max_attempts=20", 'log.level="warning"']
-        crowds: list[_Crowd] = []
+        crowds: list[Crowd] = []
         for platform in platforms:
             await stack.enter_async_context(platform)
             platform.lenient = True
             platform.faults = plan.faults()
             settings += [*platform.overrides(folder), f"channels.{platform.name}.rate=0"]
-            crowds.append(_Crowd(platform, plan))
+            crowds.append(Crowd(platform, plan))
         gateway = await stack.enter_async_context(GatewayProcess(folder, overrides=[*settings, *overrides]))
         await gateway.start()
         await hearing(gateway, platforms)
@@ -128,7 +135,7 @@ async def hearing(gateway: GatewayProcess, platforms: Sequence[FakePlatform]) ->
             await _CLOCK.sleep(0.02)
 
 
-async def _greet(crowds: Sequence[_Crowd]) -> None:
+async def _greet(crowds: Sequence[Crowd]) -> None:
     """Have the first message of every chat answered before the first kill: a channel without replay can look
     for missed messages only in chats that it knows."""
     async with asyncio.TaskGroup() as group:
@@ -137,7 +144,7 @@ async def _greet(crowds: Sequence[_Crowd]) -> None:
 
 
 async def _kill_again_and_again(
-    gateway: GatewayProcess, crowds: Sequence[_Crowd], plan: ChannelFaultPlan
+    gateway: GatewayProcess, crowds: Sequence[Crowd], plan: ChannelFaultPlan
 ) -> None:
     chance = random.Random(plan.seed)
     for life in range(plan.kills + 1):
@@ -151,27 +158,28 @@ async def _kill_again_and_again(
                 await gateway.start()
 
 
-async def _settle(crowds: Sequence[_Crowd], gateway: GatewayProcess) -> None:
+async def _settle(crowds: Sequence[Crowd], gateway: GatewayProcess) -> None:
     try:
         async with asyncio.timeout(_SETTLE_S):
             for crowd in crowds:
                 await crowd.all_answered()
             # A platform may show an answer and report an error for it: the gateway posts it again.
-            while not all(_is_sent(message) for message in stored_messages(gateway.store_path).values()):
+            while not all(is_sent(message) for message in stored_messages(gateway.store_path).values()):
                 await _CLOCK.sleep(0.1)
     except TimeoutError:
         pass  # messages that are still unanswered are lost, and the judge counts them
 
 
-def _is_sent(message: StoredMessage) -> bool:
+def is_sent(message: StoredMessage) -> bool:
     return [state for state, _ in message.outbox] == ["sent"]
 
 
-class _Crowd:
-    """The people of one platform, each in a separate chat with the bot."""
+class Crowd:
+    """The people of one platform, each in a separate chat with the bot, whose answers begin with `says`."""
 
-    def __init__(self, platform: FakePlatform, plan: ChannelFaultPlan) -> None:
+    def __init__(self, platform: FakePlatform, plan: ChannelFaultPlan, says: str = ECHO) -> None:
         self.platform = platform
+        self._says = says
         self._plan = plan
         self._people: dict[Place, Person] = {}
         self._asked: dict[Place, list[str]] = {}
@@ -208,7 +216,7 @@ class _Crowd:
 
     def verdict(self) -> ChannelVerdict:
         """The judge's verdict on the people's chats."""
-        return judge_channel(self.platform, self._asked)
+        return judge_channel(self.platform, self._asked, self._says)
 
     def _share(self, life: int, number: int) -> int:
         """How many messages the chat writes in this life, so that all lives come to the plan's number."""
@@ -224,4 +232,7 @@ class _Crowd:
         await self.platform.say(place, self._people[place], text)
 
     def _all_answered(self) -> bool:
-        return all(answered(asked, self.platform.bot_texts(place)) for place, asked in self._asked.items())
+        return all(
+            answered(asked, self.platform.bot_texts(place), self._says)
+            for place, asked in self._asked.items()
+        )

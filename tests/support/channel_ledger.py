@@ -13,6 +13,8 @@ from itertools import pairwise
 
 from tests.support.platforms.platform import FakePlatform, Place
 
+ECHO = "You said:"
+"""How the scripted echo begins its answers."""
 REPEAT_LABEL = "(This may be a repeat.)"
 _PLACEHOLDER = "…"
 _SERVER_ERROR = 500
@@ -73,12 +75,14 @@ class ChatJudgement:
     strangers: int
 
 
-def judge_channel(platform: FakePlatform, asked: Mapping[Place, Sequence[str]]) -> ChannelVerdict:
+def judge_channel(
+    platform: FakePlatform, asked: Mapping[Place, Sequence[str]], says: str = ECHO
+) -> ChannelVerdict:
     """The sum over all chats of `platform`. `asked`: the messages of each place, oldest first; each is
-    answered by its echo, and none is the beginning of another."""
+    answered by `says` and its echo, and none is the beginning of another."""
     total: Counter[str] = Counter()
     for place, texts in asked.items():
-        total.update(asdict(judge_chat(texts, platform.bot_texts(place))))
+        total.update(asdict(judge_chat(texts, platform.bot_texts(place), says)))
     said = sum(map(len, asked.values()))
     return ChannelVerdict(
         accepted=said - unacknowledged(platform),
@@ -99,9 +103,9 @@ def unacknowledged(platform: FakePlatform) -> int:
     return platform.unacknowledged() if has_acks(platform) else 0
 
 
-def judge_chat(asked: Sequence[str], shown: Sequence[str]) -> ChatJudgement:
+def judge_chat(asked: Sequence[str], shown: Sequence[str], says: str = ECHO) -> ChatJudgement:
     """Judge one chat. `asked`: what was said, oldest first; `shown`: the bot's messages, oldest first."""
-    answers = {expected_answer(text): number for number, text in enumerate(asked)}
+    answers = {expected_answer(text, says): number for number, text in enumerate(asked)}
     whole: list[tuple[int, bool]] = []
     placeholders = fragments = strangers = 0
     for text in shown:
@@ -130,15 +134,15 @@ def judge_chat(asked: Sequence[str], shown: Sequence[str]) -> ChatJudgement:
     )
 
 
-def expected_answer(text: str) -> str:
-    """What the scripted echo answers to `text`."""
-    return f"You said: {' '.join(text.split())}"
+def expected_answer(text: str, says: str = ECHO) -> str:
+    """What an agent whose answers begin with `says` answers to `text`; without it, the scripted echo."""
+    return f"{says} {' '.join(text.split())}"
 
 
-def answered(asked: Sequence[str], shown: Sequence[str]) -> bool:
+def answered(asked: Sequence[str], shown: Sequence[str], says: str = ECHO) -> bool:
     """Whether every message of a chat has a whole answer."""
     words = {_without_label(text)[0] for text in shown}
-    return all(expected_answer(text) in words for text in asked)
+    return all(expected_answer(text, says) in words for text in asked)
 
 
 def _without_label(text: str) -> tuple[str, bool]:

@@ -81,11 +81,11 @@ async def run_kills(folder: Path, plan: KillPlan) -> KillFigures:
     overrides = (*slow_echo(WORD_DELAY_S), *own, 'log.level="warning"')
     async with GatewayProcess(folder, overrides=overrides) as gateway:
         stage = Stage()
-        chats: list[_Talker] = []
+        chats: list[Talker] = []
         try:
             async with asyncio.timeout(None) as patience, asyncio.TaskGroup() as group:
                 for number in range(plan.chats):
-                    group.create_task(_talk_on(number, plan, stage, chats))
+                    group.create_task(talk_on(number, plan, stage, chats))
                 await _kill_again_and_again(gateway, stage, plan)
                 stage.stopping = True
                 patience.reschedule(asyncio.get_running_loop().time() + _SETTLE_S)
@@ -117,15 +117,15 @@ async def _kill_again_and_again(gateway: GatewayProcess, stage: Stage, plan: Kil
     await stage.raise_curtain(gateway)
 
 
-async def _talk_on(number: int, plan: KillPlan, stage: Stage, chats: list[_Talker]) -> None:
+async def talk_on(number: int, plan: KillPlan, stage: Stage, chats: list[Talker]) -> None:
     """Talk in one chat after the other: a full chat is replaced by a new one."""
     while not stage.stopping:
-        talker = _Talker(f"{number}-{len(chats)}", plan, stage)
+        talker = Talker(f"{number}-{len(chats)}", plan, stage)
         chats.append(talker)
         await talker.run()
 
 
-class _Talker:
+class Talker:
     """One chat: keeps a few messages in flight, repeats some, and starts over when the socket breaks."""
 
     def __init__(self, name: str, plan: KillPlan, stage: Stage) -> None:

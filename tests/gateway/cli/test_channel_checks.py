@@ -85,3 +85,23 @@ async def test_a_discord_bot_that_may_not_read_messages_is_red(tmp_path: Path) -
 
     assert not finding.good
     assert "MESSAGE CONTENT INTENT" in finding.words
+
+
+async def test_of_several_accounts_each_is_asked_and_named(tmp_path: Path) -> None:
+    (tmp_path / "first").mkdir()
+    (tmp_path / "second").mkdir()
+    async with FakeTelegram() as main, FakeTelegram() as shop:
+        first, second = main.overrides(tmp_path / "first"), shop.overrides(tmp_path / "second")
+        second = tuple(one.replace("channels.telegram.", "channels.telegram.2.") for one in second)
+        findings = await found(
+            *first, *second, "channels.telegram.2.account=shop", "channels.telegram.2.access=list"
+        )
+
+    assert list(findings) == [
+        "telegram (main) credentials",
+        "telegram (main)",
+        "telegram (shop) credentials",
+        "telegram (shop)",
+    ]
+    assert findings["telegram (main)"].words.startswith("open to everybody")
+    assert findings["telegram (shop)"].words == "a stranger is refused, and shown a refusal"

@@ -35,7 +35,7 @@ def without(overrides: Sequence[str], name: str) -> list[str]:
 
 
 def active(settings: Settings) -> list[str]:
-    return [name for name, section in settings.channels.posting().items() if section.active]
+    return [one.channel for one in settings.channels.accounts() if one.settings.active]
 
 
 def test_no_channel_runs_without_a_token() -> None:

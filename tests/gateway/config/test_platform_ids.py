@@ -44,7 +44,7 @@ def test_a_list_longer_than_a_thousand_is_refused() -> None:
 def test_people_and_rooms_are_named_by_the_platforms_ids(channel: str, entries: list[str]) -> None:
     settings = loaded([f"channels.{channel}.allow={toml_value(entries)}"])
 
-    assert settings.channels.posting()[channel].allow == tuple(entries)
+    assert getattr(settings.channels, channel).allow == tuple(entries)
 
 
 @pytest.mark.parametrize(
