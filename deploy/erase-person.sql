@@ -11,6 +11,8 @@ CREATE TEMP TABLE gone AS
     SELECT threads.id, threads.key FROM threads, person
     WHERE threads.key = channel || ':' || account || ':' || chat
         OR threads.key LIKE channel || ':' || account || ':' || chat || ':%';
+DELETE FROM states WHERE owner IN (SELECT channel || ':' || account || ':user:' || user FROM person)
+    OR owner IN (SELECT 'session:' || session_id FROM log WHERE thread IN (SELECT id FROM gone));
 DELETE FROM shown WHERE key IN (SELECT key FROM outbox WHERE thread IN (SELECT id FROM gone));
 DELETE FROM interactions WHERE thread IN (SELECT id FROM gone);
 DELETE FROM outbox WHERE thread IN (SELECT id FROM gone);

@@ -13,7 +13,6 @@ from collections.abc import Sequence
 
 from pipeline.agent.llm_decider import LlmDecider
 from pipeline.agent.model_messages import exchanged
-from pipeline.agent.node import THOUGHTS
 from pipeline.agent.task import between_tasks
 from pipeline.agent.task_texts import TASKS
 from pipeline.agent.unfinished import NotedTools
@@ -21,7 +20,7 @@ from pipeline.domain.attachments import left_out_line
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import GraphError, ModelError, StorageError, TurnFailed
-from pipeline.domain.events import ApprovalResolved, Thought, TranscriptReady, TurnStarted
+from pipeline.domain.events import ApprovalResolved, TranscriptReady, TurnStarted
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.domain.ports import EventSender
 from pipeline.graph.definition.spec import GraphSpec
@@ -36,6 +35,7 @@ from pipeline.intake.written import asks_something, written_words
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.deadline import Slot, TurnDeadline, TurnSuspension, UnlimitedSlot
+from pipeline.runtime.kept_state import Stored, first_state
 from pipeline.runtime.links import AnswerLinks
 from pipeline.runtime.ports import (
     Allowance,
@@ -48,24 +48,21 @@ from pipeline.runtime.ports import (
     TurnJournal,
     UserWords,
 )
-from pipeline.runtime.questions import expired_words, question_words
 from pipeline.runtime.safe_log import SafeRunLog
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.stopping import StopSignal
-from pipeline.turn import Turn
+from pipeline.turn import Turn, answer_of
 
 _log = logging.getLogger(__name__)
 
 _INTERNAL_WORDS = "Something went wrong inside the assistant. Please send the message again."
-_LOOP_WORDS = "The assistant went round in circles and was stopped. Please put the question differently."
 _TOO_LONG_WORDS = "The answer took longer than {seconds} seconds and was given up. Please try again."
 _OUTDATED_WORDS = (
     "The assistant has changed since it asked this and cannot continue. Please send your message again."
 )
 
-_NO_ANSWER_WORDS = "The assistant came to an end without an answer. Please put it in other words."
 _DETAIL_CHARS = 500
 """Length of a provider's message in a line of the log."""
 _ROOM = "what others wrote in the room"
@@ -92,6 +89,7 @@ class Pipeline:
         self._executor = Executor(
             graph, clock=clock, decider=LlmDecider(), phase=between_tasks, phase_key=TASKS, details=False
         )
+        self._graph = graph
         self._llm = llm
         self._transcriber = speech_to_text
         self._settings = settings
@@ -208,11 +206,13 @@ class Pipeline:
         try:
             async with deadline:
                 context = await self._context(turn, tools, words)
+                stored = await self._stored_state(turn)
                 outcome = await self._resumed(turn, context)
                 if outcome is None:
-                    log = SafeRunLog(turn.journal.run_log(), turn.redactor)
-                    outcome = await self._executor.run({}, context, listener=turn.on_graph_event, log=log)
-                return _answer_of(outcome, turn.message)
+                    log, listener = SafeRunLog(turn.journal.run_log(), turn.redactor), turn.on_graph_event
+                    turn.began_with = first_state(self._graph, stored)
+                    outcome = await self._executor.run(turn.began_with, context, listener=listener, log=log)
+                return answer_of(outcome, turn, self._graph)
         except TimeoutError:
             if not deadline.expired():
                 raise
@@ -220,6 +220,13 @@ class Pipeline:
             raise TurnFailed("timeout", too_long) from None
         finally:
             slot.leave()
+
+    async def _stored_state(self, turn: Turn) -> Stored:
+        """What earlier runs of the graph have left; only a graph that keeps state reads it."""
+        stored = await turn.journal.kept.read(self._graph.name) if self._graph.keep else {}
+        for kept in stored.values():
+            turn.scope.foreign.note(kept.foreign)
+        return stored
 
     async def _context(self, turn: Turn, tools: NotedTools, words: UserWords) -> RunContext:
         scope = turn.scope
@@ -350,6 +357,7 @@ class Pipeline:
     async def _resume(self, turn: Turn, context: RunContext, records: Sequence[RawRecord]) -> RunOutcome:
         # A later step need not see the results of those that read text from elsewhere.
         context.scope.foreign.read(exchanged(self._executor.interrupted(records).state))
+        turn.began_with = run_records.head_of(records)["inputs"]
         log = SafeRunLog(turn.journal.run_log(), turn.redactor)
         listener, message = turn.on_graph_event, turn.message
         if isinstance(message, ApprovalReply) and not message.expired:
@@ -367,19 +375,3 @@ class Pipeline:
 
 async def _ignore_progress(_progress: TranscriptionQueued | PartialTranscription) -> None:
     """Ignore the progress of a note that may not be for the bot."""
-
-
-def _answer_of(outcome: RunOutcome, message: InboundMessage | ApprovalReply) -> TurnAnswer:
-    """The answer of a run. Raises the cause of a failed run."""
-    if outcome.stop_reason in ("max_loops", "max_steps"):
-        raise TurnFailed(outcome.stop_reason, _LOOP_WORDS)
-    if outcome.status == "failed" and outcome.error is not None and outcome.error.code == GATE_EXPIRED:
-        raise TurnFailed(GATE_EXPIRED, expired_words(message))
-    outcome.raise_for_failure()
-    if outcome.gates:
-        return TurnAnswer(text=question_words(outcome.gates), gates=outcome.gates)
-    answer = outcome.state.get("agent", {}).get("answer")
-    if not isinstance(answer, str) or not answer:
-        raise TurnFailed("no_answer", _NO_ANSWER_WORDS)
-    thoughts = tuple(Thought(**plain) for plain in outcome.state.get(THOUGHTS, ()))
-    return TurnAnswer(text=answer, exchange=exchanged(outcome.state), thoughts=thoughts)

@@ -6,14 +6,16 @@ It redacts everything that leaves the pipeline. `service` decides the order of t
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TypedDict
+from typing import Any, TypedDict
 
+from pipeline.agent.model_messages import exchanged
+from pipeline.agent.node import THOUGHTS
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
-from pipeline.domain.errors import GraphError
+from pipeline.domain.errors import GraphError, TurnFailed
 from pipeline.domain.events import (
     ApprovalRequired,
     ErrorEvent,
@@ -22,16 +24,19 @@ from pipeline.domain.events import (
     NodeStarted,
     PipelineEvent,
     ResponseComplete,
+    Thought,
     TranscriptPartial,
     TranscriptPending,
 )
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.domain.ports import EventSender
+from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.run import events as graph_events
-from pipeline.graph.run.outcome import RunOutcome
+from pipeline.graph.run.outcome import GATE_EXPIRED, RunOutcome
 from pipeline.intake.cleaning import clean_text
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.foreign_text import ForeignWords
+from pipeline.runtime.kept_state import StateChange
 from pipeline.runtime.links import AnswerLinks
 from pipeline.runtime.ports import (
     PartialTranscription,
@@ -41,10 +46,13 @@ from pipeline.runtime.ports import (
     TurnJournal,
     UserWords,
 )
-from pipeline.runtime.questions import choices
+from pipeline.runtime.questions import choices, expired_words, question_words
 from pipeline.runtime.scope import TurnScope
 
 _log = logging.getLogger(__name__)
+
+_NO_ANSWER_WORDS = "The assistant came to an end without an answer. Please put it in other words."
+_LOOP_WORDS = "The assistant went round in circles and was stopped. Please put the question differently."
 
 
 class Ids(TypedDict):
@@ -77,6 +85,8 @@ class Turn:
     streamed: list[str] = field(default_factory=list)
     streamed_chars: int = 0
     foreign: ForeignWords = field(default_factory=ForeignWords)
+    began_with: Mapping[str, Any] = field(default_factory=dict)
+    """The kept state with which the run began."""
     outcome: RunOutcome | None = None
     """How the run ended, also if it was cut off; None before that."""
     ids: Ids = field(init=False)
@@ -199,3 +209,29 @@ class Turn:
         """The text without links that neither the person nor the operator has named, once the turn has read
         foreign text."""
         return self.links.inert(text) if self.foreign else text
+
+
+def answer_of(outcome: RunOutcome, turn: Turn, graph: GraphSpec[Any]) -> TurnAnswer:
+    """The answer of a run of `graph`, with what it changed in the state that outlives it. Raises the cause of
+    a failed run."""
+    if outcome.stop_reason in ("max_loops", "max_steps"):
+        raise TurnFailed(outcome.stop_reason, _LOOP_WORDS)
+    if outcome.status == "failed" and outcome.error is not None and outcome.error.code == GATE_EXPIRED:
+        raise TurnFailed(GATE_EXPIRED, expired_words(turn.message))
+    outcome.raise_for_failure()
+    if outcome.gates:
+        return TurnAnswer(text=question_words(outcome.gates), gates=outcome.gates)
+    answer = outcome.state.get("agent", {}).get("answer")
+    if not isinstance(answer, str) or not answer:
+        raise TurnFailed("no_answer", _NO_ANSWER_WORDS)
+    thoughts = tuple(Thought(**plain) for plain in outcome.state.get(THOUGHTS, ()))
+    return TurnAnswer(
+        text=answer, exchange=exchanged(outcome.state), thoughts=thoughts, state=_change(outcome, turn, graph)
+    )
+
+
+def _change(outcome: RunOutcome, turn: Turn, graph: GraphSpec[Any]) -> StateChange | None:
+    if not graph.keep:
+        return None
+    foreign = next(iter(turn.foreign.sources), "")
+    return StateChange(graph=graph, before=turn.began_with, after=outcome.state, foreign=foreign)

@@ -1,4 +1,4 @@
-"""Log a failed append once, for futures that are not awaited."""
+"""Errors of writes to a log: report a failed append once, and refuse a stale lease."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import logging
 from typing import Any
 
 from gateway.storage.ports import Lease
+from pipeline.domain.errors import FenceLost
 
 _log = logging.getLogger(__name__)
 
@@ -29,3 +30,11 @@ def report_if_failed(future: asyncio.Future[Any], lease: Lease) -> None:
         report(future)
     else:
         future.add_done_callback(report)
+
+
+def fence_lost(lease: Lease) -> FenceLost:
+    """The error for a stale lease."""
+    return FenceLost(
+        f"thread {lease.thread}: fence {lease.fence} of {lease.owner} is no longer current; "
+        "nothing was written"
+    )

@@ -18,6 +18,7 @@ from gateway.storage.inbox_items import EntryKind, StoredItem
 from gateway.storage.jobs import JobBook, NewJob
 from gateway.storage.pairings import PairingBook
 from gateway.storage.speech import SpeakerPreferenceStore
+from gateway.storage.states import StateBook, StateWrite
 from gateway.storage.usage import UsageBook
 from pipeline.domain.frozen import dataclass
 
@@ -182,6 +183,8 @@ class TurnCommit:
     interactions: tuple[Interaction, ...] = ()
     """Interactions to open. An existing id is not changed, because its question was asked already."""
     jobs: tuple[NewJob, ...] = ()
+    states: tuple[StateWrite, ...] = ()
+    """If one was changed since it was read, the commit raises StateChanged and nothing is written."""
     body: Mapping[str, Any] | None = None
     """Replaces the entry's body if that must be forgotten; None keeps it."""
     forget_session: str = ""
@@ -241,6 +244,10 @@ class Store(Protocol):
         """Work that is due at a time."""
 
     @property
+    def states(self) -> StateBook:
+        """State of graphs that outlives a run."""
+
+    @property
     def expiries(self) -> ExpiryBook:
         """Expired questions."""
 
@@ -260,11 +267,9 @@ class Store(Protocol):
         With `begin`, for a turn that starts at once, the statement counts one attempt at a new entry if its
         thread has no other unfinished one.
         """
-        ...
 
     async def open_threads(self) -> tuple[str, ...]:
         """Threads with unfinished entries, longest waiting first."""
-        ...
 
     async def next_entry(self, thread: str) -> InboxEntry | None:
         """The oldest unfinished entry of `thread`."""
@@ -274,11 +279,9 @@ class Store(Protocol):
 
     async def newest_entries(self, *, limit: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         """Thread and body of the newest `limit` entries, finished ones included, newest first."""
-        ...
 
     async def start_attempt(self, lease: Lease, seq: int) -> int:
         """Count one attempt at the entry, durably, before any work; the new count. FenceLost if stale."""
-        ...
 
     async def discount_attempt(self, lease: Lease, seq: int) -> None:
         """Count an attempt as interrupted from outside; at most all of them. FenceLost, AlreadyDone."""
@@ -289,18 +292,15 @@ class Store(Protocol):
     # -- leases -------------------------------------------------------------------------------
     async def acquire_lease(self, thread: str, owner: str, *, ttl_s: float, now: float) -> Lease | None:
         """The lease with a new, higher fence, or None while another owner's lease has not expired."""
-        ...
 
     async def renew_lease(self, lease: Lease, *, ttl_s: float, now: float) -> Lease:
         """The same lease for longer. Raises FenceLost when it is no longer ours."""
-        ...
 
     async def release_lease(self, lease: Lease) -> None:
         """Release it; does nothing if it is no longer ours. The fence is kept."""
 
     async def break_leases(self) -> int:
         """Expire every lease; how many. Only for a start that has made sure that no other process runs."""
-        ...
 
     # -- log and turn -------------------------------------------------------------------------
     def append(

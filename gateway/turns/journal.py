@@ -30,6 +30,7 @@ from gateway.storage.ports import (
 )
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.after_turn import AfterTurn
+from gateway.turns.kept_states import KeptStates
 from gateway.turns.recorded_turn import RecordedTurn
 from gateway.turns.rows import bare_body, reply_row, with_more
 from gateway.turns.run_log import StoreRunLog, UnwrittenRunLog
@@ -51,6 +52,7 @@ from pipeline.domain.ids import new_id
 from pipeline.domain.messages import Mode
 from pipeline.domain.timeline import EntryRole, TimelineEntry
 from pipeline.graph.run.records import RawRecord, RunUnreadable, head_of
+from pipeline.runtime.kept_state import StateChange
 from pipeline.runtime.ports import TurnAnswer, UserWords
 
 
@@ -85,6 +87,7 @@ class StoreJournal:
         self._on_asked = on_asked
         self._after = after
         self._questions = questions
+        self.kept = KeptStates(store, session, entry, lambda: self.agent)
         self._recorded = RecordedTurn(store, lease.thread, entry, off_the_record=session.mode == "otr")
         self._is_resume, self._off_record = self._recorded.is_resume, self._recorded.off_record
         self.agent = ""
@@ -127,14 +130,8 @@ class StoreJournal:
         return await self._recorded.conversation() if self._is_resume else self._session.conversation
 
     async def record_summary(self, summary: Summary) -> bool:
-        return await write_summary(
-            self._store,
-            self._lease,
-            self._session,
-            summary,
-            at=self._clock.now(),
-            message_id=self._entry.message_id,
-        )
+        at, own = self._clock.now(), self._entry.message_id
+        return await write_summary(self._store, self._lease, self._session, summary, at=at, message_id=own)
 
     async def recorded_user(self) -> UserWords | None:
         found = await self._recorded.user()
@@ -211,10 +208,19 @@ class StoreJournal:
         record = self._record("assistant", answer_body(kept, [one.id for one in questions]))
         said = len(answer.exchange) + 2
         committed = await self._finish(
-            "answered", [record], role="assistant", text=answer.text, questions=questions, said=said
+            "answered",
+            [record],
+            role="assistant",
+            text=answer.text,
+            questions=questions,
+            said=said,
+            state=answer.state,
         )
-        self._remember(committed.record_ids[-1], answer.text, answer.exchange)
-        return committed.record_ids[-1]
+        entry_id = committed.record_ids[-1]
+        if self._user_text is not None:
+            now = self._clock.now()
+            self._session.extend(past_turn(entry_id, self._user_text, answer.exchange, answer.text, now))
+        return entry_id
 
     async def commit_failure(
         self,
@@ -237,9 +243,8 @@ class StoreJournal:
         committed = await self._finish(outcome, records, role="error", text=message, code=code, said=said)
         partial_id, entry_id = committed.record_ids[-2 if partial else -1], committed.record_ids[-1]
         if self._user_text is not None and said:
-            at = self._clock.now()
-            turn = unanswered_turn(partial_id, self._user_text, exchange, partial, code, at)
-            self._session.extend(turn)
+            now = self._clock.now()
+            self._session.extend(unanswered_turn(partial_id, self._user_text, exchange, partial, code, now))
         if partial:
             self._notify("assistant", partial, partial_id)
         return entry_id
@@ -248,19 +253,19 @@ class StoreJournal:
         if not await answer_question(self._store, self._entry, words, now=self._clock.now()):
             return False
         self.added_entry = True
-        await self._end_silently("answered")
+        await self.commit_silently("answered")
         return True
 
     async def was_consumed_as_answer(self) -> bool:
         """Whether an earlier attempt took this voice note as an answer; if so, end the turn now."""
         if not await has_answered_question(self._store, self._entry):
             return False
-        await self._end_silently("answered")
+        await self.commit_silently("answered")
         return True
 
     async def decline(self) -> None:
         # The author, the caption and the message it replies to are private too.
-        await self._end_silently("declined", body=bare_body(self._entry))
+        await self.commit_silently("declined", body=bare_body(self._entry))
 
     async def commit_notice(self, text: str, *, code: str = "") -> int:
         """End a session command with a line for the user; the entry's id. `code` names it for channels."""
@@ -268,10 +273,6 @@ class StoreJournal:
         committed = await self._finish("command", [record], role="notice", text=text, code=code)
         self._notify("notice", text, committed.record_ids[-1], code=code)
         return committed.record_ids[-1]
-
-    async def commit_silently(self) -> None:
-        """End a session command without a line for the user."""
-        await self._end_silently("command")
 
     async def commit_new_session(self, text: str, *, mode: Mode = "normal", agent: str | None = None) -> int:
         """Begin a new session, whose messages see an empty history; return the entry's id. `agent` is the
@@ -286,7 +287,9 @@ class StoreJournal:
         self._notify("session", text, committed.record_ids[-1], code=code)
         return committed.record_ids[-1]
 
-    async def _end_silently(self, outcome: Outcome, *, body: Mapping[str, Any] | None = None) -> None:
+    async def commit_silently(
+        self, outcome: Outcome = "command", *, body: Mapping[str, Any] | None = None
+    ) -> None:
         """Finish the entry and write nothing else, except `body`, which replaces the entry's body."""
         self._failpoints.reach("turn-commit-before")
         if self._off_record:
@@ -306,6 +309,7 @@ class StoreJournal:
         code: str = "",
         questions: tuple[Interaction, ...] = (),
         said: int = 0,
+        state: StateChange | None = None,
     ) -> Committed:
         # Raises if a step could not be written: the turn must fail before anything is visible.
         unwritten = await self._log.unwritten()
@@ -345,7 +349,7 @@ class StoreJournal:
             at=now,
         )
         self._failpoints.reach("turn-commit-before")
-        committed = await self._store.commit_turn(self._lease, commit)
+        committed = await self.kept.commit(self._lease, commit, state)
         self._failpoints.reach("turn-commit-after")
         self._log.committed(committed.record_ids)
         self._after.added(commit.jobs)
@@ -357,10 +361,6 @@ class StoreJournal:
         reply = replace(reply, heard=transcript) if transcript else reply
         self._on_reply(committed.outbox_ids[0], reply, sending=row.sending)
         return committed
-
-    def _remember(self, record_id: int, answer: str, exchange: Sequence[ChatMessage] = ()) -> None:
-        if self._user_text is not None:
-            self._session.extend(past_turn(record_id, self._user_text, exchange, answer, self._clock.now()))
 
     def _step_row(self, body: Mapping[str, Any]) -> NewRecord:
         """A row of the run, under the id of the message that began the run."""

@@ -101,9 +101,10 @@ class Work:
         # A transition marker at the end of the shared conversation opens this step.
         self.said = []
         if not self.shared or self.shared[-1].role != "user":
-            words = (
-                _CONTINUE_STEP if self.shared else opening_words(self.context.text, known_values(self.state))
-            )
+            # A shared conversation without notes is kept from an earlier run: this message is new to it.
+            continues = bool(self.shared and notes)
+            values = known_values(self.state)
+            words = _CONTINUE_STEP if continues else opening_words(self.context.text, values)
             self.said.append(ChatMessage(role="user", content=words))
         self.groups = []
         self.retries = self.context.settings.max_retries

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pipeline.agent.loop_graph import LOOP_CHANNELS
 from pipeline.agent.task import TASK_CHANNELS
+from pipeline.agent.task_texts import DIALOGUE, INTERNAL
 from pipeline.domain.errors import GraphError
 from pipeline.graph.definition.spec import Channel, GraphSpec
 from pipeline.graph.definition.structure import GraphStructure
@@ -42,6 +43,16 @@ def document_graph(
     if taken:
         names = ", ".join(taken)
         raise GraphError(f"graph {steps.name}: {names}: every graph of a document has a node of that name")
+    owned = sorted((INTERNAL - {DIALOGUE}) & steps.keep.keys())
+    if owned:
+        raise GraphError(
+            f"graph {steps.name}: keep {', '.join(owned)}: the pipeline's own keys cannot be kept"
+        )
+    if DIALOGUE in steps.keep and steps.conversation == "isolated":
+        raise GraphError(
+            f'graph {steps.name}: keep {DIALOGUE}: with conversation "isolated" its steps share none; '
+            'use "continuous", or remove the key'
+        )
     return GraphSpec(
         name=steps.name,
         version=steps.version,
@@ -54,6 +65,7 @@ def document_graph(
         terminals=(*steps.terminals, *ENDS) if steps.terminals else (),
         pause_nodes=steps.pause_nodes,
         channels={**CHANNELS, **steps.channels},
+        keep=steps.keep,
         nodes={**before, **steps.nodes},
         edges=(*intake_edges(steps.entry), *steps.edges),
     )

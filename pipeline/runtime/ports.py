@@ -14,6 +14,7 @@ from pipeline.domain.rooms import RoomTalk
 from pipeline.graph.definition.ports import RunLog
 from pipeline.graph.run.outcome import Gate
 from pipeline.graph.run.records import RawRecord
+from pipeline.runtime.kept_state import StateChange, Stored
 from pipeline.runtime.scope import TurnScope
 
 
@@ -39,6 +40,17 @@ class TurnAnswer:
     them."""
     gates: tuple[Gate, ...] = ()
     """Open gates: the author of the message may answer them."""
+    state: StateChange | None = None
+    """What the run changed in the state that outlives it; committed with the answer."""
+
+
+class KeptStateReader(Protocol):
+    """State that earlier runs have left."""
+
+    async def read(self, graph: str) -> Stored:
+        """The stored state of the graph of that name, of this session and of the message's author. Empty off
+        the record."""
+        ...
 
 
 class TurnJournal(Protocol):
@@ -80,6 +92,11 @@ class TurnJournal(Protocol):
 
     async def record_user(self, words: UserWords) -> None:
         """Make the user's words durable. A second call in the same turn changes nothing."""
+        ...
+
+    @property
+    def kept(self) -> KeptStateReader:
+        """The state that outlives runs."""
         ...
 
     def run_log(self) -> RunLog:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gateway.storage.append_errors import report_if_failed
+from gateway.storage.append_errors import fence_lost, report_if_failed
 from gateway.storage.interaction_rules import judge_answer
 from gateway.storage.json_bodies import FORGOTTEN, encode_body, storable_text
 from gateway.storage.memory.crash_counts import MemoryDeaths
@@ -27,6 +27,7 @@ from gateway.storage.memory.rows import (
     newest_first,
 )
 from gateway.storage.memory.speech import MemoryVoices
+from gateway.storage.memory.states import MemoryStates
 from gateway.storage.memory.usage import MemoryUsage
 from gateway.storage.ports import (
     Accepted,
@@ -45,7 +46,7 @@ from gateway.storage.ports import (
     StoreCounts,
     TurnCommit,
 )
-from pipeline.domain.errors import AlreadyDone, FenceLost, StorageError
+from pipeline.domain.errors import AlreadyDone, StorageError
 
 
 class MemoryStore:
@@ -64,6 +65,7 @@ class MemoryStore:
         self.pairings = MemoryPairings(self._require_open)
         self.voices = MemoryVoices(self._require_open)
         self.jobs = MemoryJobs(self._require_open)
+        self.states = MemoryStates(self._require_open)
         self.expiries = MemoryExpiries(self._require_open, self._interactions)
         self.usage = MemoryUsage(self._require_open)
         self.deaths = MemoryDeaths(self._require_open, self._entries)
@@ -222,6 +224,7 @@ class MemoryStore:
         replies = [(row, encode_body(row.body)) for row in commit.outbox]
         questions = [(question, encode_body(question.body)) for question in commit.interactions]
         work = [(job, encode_body(job.body)) for job in commit.jobs]
+        kept = self.states.check(commit.states)
         left = entry.body if commit.body is None else encode_body(commit.body)
         # All checks are done; from here on nothing fails.
         entry.outcome = commit.outcome
@@ -235,6 +238,7 @@ class MemoryStore:
         for question, body in questions:
             self._interactions.setdefault(question.id, InteractionRow(interaction=question, body=body))
         self.jobs.add_now(work)
+        self.states.put(kept)
         return Committed(record_ids=record_ids, outbox_ids=outbox_ids)
 
     # -- outbox -------------------------------------------------------------------------------
@@ -335,8 +339,7 @@ class MemoryStore:
     async def pending_interactions(self, thread: str, *, now: float) -> tuple[Interaction, ...]:
         self._require_open()
         waiting = [row for row in self._interactions.values() if row.is_open(thread, now)]
-        waiting.sort(key=lambda row: row.interaction.created_at)
-        return tuple(row.view() for row in waiting)
+        return tuple(row.view() for row in sorted(waiting, key=lambda row: row.interaction.created_at))
 
     # -- inside -------------------------------------------------------------------------------
     def _end_reply(self, row: ReplyRow, *, forget: bool) -> None:
@@ -359,10 +362,7 @@ class MemoryStore:
     def _fenced(self, lease: Lease) -> ThreadRow:
         row = self._peek(lease.thread)
         if (row.fence, row.owner) != (lease.fence, lease.owner):
-            raise FenceLost(
-                f"thread {lease.thread}: fence {lease.fence} of {lease.owner} is no longer current; "
-                "nothing was written"
-            )
+            raise fence_lost(lease)
         return row
 
     def _unfinished(self, thread: ThreadRow, seq: int) -> EntryRow:

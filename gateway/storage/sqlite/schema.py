@@ -213,6 +213,16 @@ _STEP_8 = (
     "DROP TABLE reminders",
 )
 
+_STEP_9 = (
+    """CREATE TABLE states (
+        owner TEXT NOT NULL,
+        graph TEXT NOT NULL,
+        revision INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        PRIMARY KEY (owner, graph)
+    ) STRICT, WITHOUT ROWID""",
+)
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_1,
     _STEP_2,
@@ -222,6 +232,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_6,
     _STEP_7,
     _STEP_8,
+    _STEP_9,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 

@@ -30,7 +30,7 @@ from gateway.storage.ports import (
     StoreCounts,
     TurnCommit,
 )
-from gateway.storage.sqlite import inbox, interactions, jobs, log, maintenance, outbox, threads
+from gateway.storage.sqlite import inbox, interactions, jobs, log, maintenance, outbox, states, threads
 from gateway.storage.sqlite.connection import Synchronous
 from gateway.storage.sqlite.crash_counts import SqliteDeaths
 from gateway.storage.sqlite.damage import damage_in
@@ -41,6 +41,7 @@ from gateway.storage.sqlite.pairings import SqlitePairings
 from gateway.storage.sqlite.questions import QuestionThreads
 from gateway.storage.sqlite.reader import Reading
 from gateway.storage.sqlite.speech import SqliteVoices
+from gateway.storage.sqlite.states import SqliteStates
 from gateway.storage.sqlite.usage import SqliteUsage
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 from pipeline.domain.errors import StorageError
@@ -65,6 +66,7 @@ class SqliteStore:
         self.pairings = SqlitePairings(lambda: self._writer, lambda: self._reader)
         self.voices = SqliteVoices(lambda: self._writer, lambda: self._reader)
         self.jobs = SqliteJobs(lambda: self._writer, lambda: self._reader)
+        self.states = SqliteStates(lambda: self._writer, lambda: self._reader)
         self.expiries = SqliteExpiries(lambda: self._writer, lambda: self._reader)
         self.usage = SqliteUsage(lambda: self._writer, lambda: self._reader)
         self.deaths = SqliteDeaths(lambda: self._writer)
@@ -199,6 +201,7 @@ class SqliteStore:
         rows = [(row, encode_body(row.body)) for row in commit.outbox]
         questions = [(question, encode_body(question.body)) for question in commit.interactions]
         work = [(job, encode_body(job.body)) for job in commit.jobs]
+        kept = [(state, encode_body(state.body)) for state in commit.states]
         left = None if commit.body is None else encode_body(commit.body)
         for question in commit.interactions:
             self._questions.note(question.thread, question.expires_at)
@@ -214,6 +217,8 @@ class SqliteStore:
                 interactions.add_new(db, question, body)
             for job, body in work:
                 jobs.add(db, job, body)
+            for state, body in kept:
+                states.write(db, state, body)
             return committed
 
         return await self._writer.submit(apply)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 
+from gateway.storage.append_errors import fence_lost
 from gateway.storage.ports import Lease
-from pipeline.domain.errors import FenceLost
 
 # SQLite compares text by its bytes, so the last code point is an upper bound for every chat id.
 _SPOKEN_IN = """
@@ -76,11 +76,3 @@ def release(db: sqlite3.Connection, lease: Lease) -> None:
 def break_all(db: sqlite3.Connection) -> int:
     """Expire every lease; how many there were. The fences stay."""
     return db.execute(_BREAK).rowcount
-
-
-def fence_lost(lease: Lease) -> FenceLost:
-    """The error for a stale lease."""
-    return FenceLost(
-        f"thread {lease.thread}: fence {lease.fence} of {lease.owner} is no longer current; "
-        "nothing was written"
-    )

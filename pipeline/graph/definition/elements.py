@@ -125,3 +125,15 @@ class FanOut:
 
 
 ConversationMode = Literal["continuous", "isolated"]
+
+
+Lifetime = Literal["session", "person"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Kept:
+    """A key of the state that outlives the run: the next run of the same session or person begins with it."""
+
+    lives: Lifetime
+    was: tuple[str, ...] = ()
+    """Its names in earlier versions of the graph, newest first."""

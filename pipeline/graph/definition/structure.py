@@ -16,6 +16,7 @@ from pipeline.graph.definition.elements import (
     EdgeSpec,
     FanOut,
     Goal,
+    Kept,
     Limits,
     LlmDecide,
     OnFailure,
@@ -118,6 +119,8 @@ class GraphStructure(Generic[ContextT, StateT]):
     fan_out: FanOut = field(default_factory=FanOut)
     conversation: ConversationMode = "continuous"
     """Passed to the phase hook whenever the run moves to another node."""
+    keep: Mapping[str, Kept] = field(default_factory=dict)
+    """Keys that outlive the run. The engine does not read it: the host passes them as inputs."""
 
     @cached_property
     def specs(self) -> Mapping[str, NodeSpec[ContextT, StateT]]:

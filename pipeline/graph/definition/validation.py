@@ -49,6 +49,7 @@ def _graph(graph: GraphStructure[Any, Any], outer: tuple[int, ...]) -> Iterator[
         chain.from_iterable(_edges_together(node, edges) for node, edges in graph.outgoing.items()),
         _special_nodes(graph),
         _state_keys("channel", graph.channels),
+        _kept(graph),
         _policies(graph),
         flow_problems(graph),
     )
@@ -233,6 +234,14 @@ def _state_keys(label: str, keys: Iterable[str]) -> Iterator[str]:
     for key in keys:
         if key in RESERVED:
             yield f"{label} {key}: the engine owns this key of the state; use another"
+
+
+def _kept(graph: GraphStructure[Any, Any]) -> Iterator[str]:
+    yield from _state_keys("keep", graph.keep)
+    for key, kept in graph.keep.items():
+        for name in kept.was:
+            if name in graph.keep:
+                yield f"keep {key}: its earlier name {name} is a kept key too; remove one of them"
 
 
 def _twice(label: str, names: Iterable[str]) -> Iterator[str]:

@@ -124,6 +124,14 @@ class Fields:
         }
         return {key: text for key, text in texts.items() if text is not None}
 
+    def names(self) -> tuple[str, ...]:
+        """The names of all fields."""
+        return tuple(self._value)
+
+    def is_object(self, name: str) -> bool:
+        """Whether the field has an object."""
+        return isinstance(self._value.get(name), Mapping)
+
     def inner(self, *names: str) -> Fields | None:
         """An object; None when it is absent or null. Close it as well."""
         name, value = self._take(names)

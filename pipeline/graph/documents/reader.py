@@ -23,6 +23,8 @@ from pipeline.graph.definition.elements import (
     FailurePolicy,
     FanOut,
     Goal,
+    Kept,
+    Lifetime,
     Limits,
     LlmDecide,
     OnFailure,
@@ -126,11 +128,29 @@ def _graph(given: Fields, library: NodeLibrary[ContextT, StateT]) -> GraphStruct
         limits=_limits(given),
         fan_out=_fan_out(given) or FanOut(),
         channels={key: channel for key, channel in channels.items() if channel is not None},
+        keep=_keep(given),
         nodes=_nodes(given, library),
         edges=tuple(_edge(edge, library) for edge in given.inner_list("edges")),
     )
     given.close()
     return graph
+
+
+def _keep(graph: Fields) -> Mapping[str, Kept]:
+    given = graph.inner("keep")
+    if given is None:
+        return {}
+    kept = {}
+    for key in given.names():
+        table = given.inner(key) if given.is_object(key) else None
+        if table is None:
+            kept[key] = Kept(lives=given.choice(key, options=get_args(Lifetime), default="session"))
+        else:
+            lives = table.choice("lives", options=get_args(Lifetime), default="session")
+            kept[key] = Kept(lives=lives, was=table.texts("was"))
+            table.close()
+    given.close()
+    return kept
 
 
 def _goal(graph: Fields) -> Goal | None:

@@ -56,6 +56,10 @@ def graph_document(
             key: name_in(BUILT_IN_CHANNELS, channel, name_in(names.channels, channel, channel.name))
             for key, channel in graph.channels.items()
         },
+        "keep": {
+            key: {"lives": kept.lives, "was": list(kept.was)} if kept.was else kept.lives
+            for key, kept in graph.keep.items()
+        },
     }
     document |= {name: value for name, value in written.items() if value}
     document["nodes"] = [_node(name, spec, names) for name, spec in graph.specs.items()]
