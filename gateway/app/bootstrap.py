@@ -15,6 +15,7 @@ from gateway.app.after_turn import build_after_turn
 from gateway.app.agents import build_agents
 from gateway.app.components import Extras, Foundation, build_components
 from gateway.app.lifecycle import Gateway, Parts
+from gateway.app.signals import ReadyReplies, subscribe
 from gateway.app.tools import SharedTools, build_shared_tools
 from gateway.app.voice import (
     Voice,
@@ -71,22 +72,33 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     transcriber = extras.transcriber or with_memory(forgetful, settings, base.store.voices, base.clock)
     coordinator = ProcessingCoordinator(base.store, base.clock, lease_s=settings.turn.lease_s)
 
-    def wake(thread: str) -> None:
-        worker.wake(thread)
+    def owner_of(_thread: str) -> str:
+        # One process holds the leases of all threads.
+        return coordinator.owner
 
     def when_idle(thread: str, work: IdleWork) -> Awaitable[bool]:
         return worker.when_idle(thread, work)
 
     access = _access(base)
     jobs = _jobs(base)
-    tools = _shared_tools(base, wake, access, jobs)
+    tools = _shared_tools(base, owner_of, access, jobs)
     rooms = _rooms(base)
     agents = build_agents(base, tools, _voice_notes(base, transcriber, forgetful), rooms)
-    expiries = _expiries(base, wake, access)
+    expiries = _expiries(base, access)
     after = build_after_turn(base, jobs, agents.book, tools.budgets, when_idle)
-    turns = _turns(base, agents.book, delivery, expiries, after)
+    replies = ReadyReplies(base.bus, delivery.enqueue)
+    turns = _turns(base, agents.book, delivery, replies, expiries, after)
     worker = _worker(base, coordinator, turns, tools)
-    inbox = _inbox(base, access, worker, delivery, tools, rooms)
+    subscribe(
+        base.bus,
+        owner=coordinator.owner,
+        worker=worker,
+        approvals=tools.approvals,
+        channels=base.channels,
+        broadcaster=base.broadcaster,
+        replies=replies,
+    )
+    inbox = _inbox(base, access, worker, owner_of, delivery, tools, rooms)
     voice = _voice(base, transcriber, inbox)
     base.page.attach_voice(
         voice.live if settings.voice.live.enabled else None, base.reader, base.store.voices
@@ -95,6 +107,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
         Parts(
             data=data,
             store=base.store,
+            bus=base.bus,
             health=inbox.health,
             channels=base.channels,
             inbox=inbox,
@@ -138,7 +151,7 @@ def _jobs(base: Foundation) -> JobRunner:
 
 
 def _shared_tools(
-    base: Foundation, wake: Callable[[str], None], access: AccessPolicy, jobs: JobRunner
+    base: Foundation, owner_of: Callable[[str], str], access: AccessPolicy, jobs: JobRunner
 ) -> SharedTools:
     settings = base.settings
     return build_shared_tools(
@@ -154,7 +167,8 @@ def _shared_tools(
             on_spent=base.telemetry.model_called,
         ),
         redactor=base.redactor,
-        wake=wake,
+        wake=base.bus.wake,
+        send=lambda answer: base.bus.control(owner_of(answer.thread), answer),
         access=access,
         spawn=base.tasks.background.spawn,
         secrets=base.secrets,
@@ -232,7 +246,7 @@ def _voice_notes(
     )
 
 
-def _expiries(base: Foundation, wake: Callable[[str], None], access: AccessPolicy) -> QuestionExpiry:
+def _expiries(base: Foundation, access: AccessPolicy) -> QuestionExpiry:
     unanswered = UnansweredQuestions(
         store=base.store,
         channels=base.channels,
@@ -240,21 +254,29 @@ def _expiries(base: Foundation, wake: Callable[[str], None], access: AccessPolic
         timeline=base.timeline,
     )
     return QuestionExpiry(
-        store=base.store, clock=base.clock, wake=wake, still_allowed=access.still_allows, show=unanswered.show
+        store=base.store,
+        clock=base.clock,
+        wake=base.bus.wake,
+        still_allowed=access.still_allows,
+        show=unanswered.show,
     )
 
 
 def _turns(
-    base: Foundation, agents: AgentBook, delivery: Delivery, expiries: QuestionExpiry, after: AfterTurn
+    base: Foundation,
+    agents: AgentBook,
+    delivery: Delivery,
+    replies: ReadyReplies,
+    expiries: QuestionExpiry,
+    after: AfterTurn,
 ) -> TurnRunner:
     return TurnRunner(
         store=base.store,
         agents=agents,
         hooks=TurnHooks(
-            sender_for=base.broadcaster.sender_for,
-            observe=base.broadcaster.observe,
+            events=base.bus.events,
             on_recorded=base.page.show_recorded,
-            on_reply=delivery.enqueue,
+            on_reply=replies.publish,
             sends_at_once=delivery.sends_at_once,
             discard_media=base.page.discard_media,
             can_speak=base.replies.possible,
@@ -280,6 +302,7 @@ def _inbox(
     base: Foundation,
     access: AccessPolicy,
     worker: Worker,
+    owner_of: Callable[[str], str],
     delivery: Delivery,
     tools: SharedTools,
     rooms: Rooms,
@@ -289,6 +312,8 @@ def _inbox(
         store=base.store,
         access=access,
         turns=worker,
+        bus=base.bus,
+        owner_of=owner_of,
         clock=base.clock,
         telemetry=base.telemetry,
         failpoints=base.failpoints,

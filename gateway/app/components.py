@@ -14,6 +14,8 @@ from gateway.app.voice import build_speaker
 from gateway.app.web import Page, make_page, metrics_check, token_check
 from gateway.channels.registry import ChannelRegistry
 from gateway.channels.timeline import StoreTimeline
+from gateway.cluster.bus import Bus
+from gateway.cluster.in_process import InProcessBus
 from gateway.config import Secrets, Settings
 from gateway.delivery.chat_queue import ChatQueues
 from gateway.delivery.event_router import EventBroadcaster
@@ -56,6 +58,7 @@ class Extras:
     speaker: SpeechSynthesizer | None = None
     """Reads answers aloud."""
     store: Store | None = None
+    bus: Bus | None = None
     graph: GraphSpec[RunContext] | None = None
     """The graph that runs for a message, in place of the conversation graph."""
     tools: tuple[ToolGroup, ...] = ()
@@ -86,6 +89,7 @@ class Foundation:
     telemetry: Telemetry
     failpoints: Failpoints
     store: Store
+    bus: Bus
     timeline: StoreTimeline
     addresses: Addresses
     check_metrics_token: Callable[[str], bool]
@@ -130,6 +134,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         telemetry=telemetry,
         failpoints=failpoints,
         store=store,
+        bus=extras.bus or InProcessBus(),
         timeline=timeline,
         addresses=addresses,
         check_metrics_token=metrics_check(settings, check),

@@ -16,6 +16,7 @@ from gateway.app.tools import SharedTools
 from gateway.app.voice import Voice
 from gateway.channels.registry import ChannelRegistry, key_of
 from gateway.channels.supervisor import ChannelStatus, ChannelSupervisor, Lease, any_alive, channel_lines
+from gateway.cluster.bus import Bus
 from gateway.delivery.outbox import Delivery
 from gateway.ingress.inbox import Inbox
 from gateway.interactions.question_expiry import QuestionExpiry
@@ -47,6 +48,7 @@ class Parts:
 
     data: DataDir
     store: Store
+    bus: Bus
     health: StoreHealth
     channels: ChannelRegistry
     inbox: Inbox
@@ -186,6 +188,7 @@ class Gateway:
         await parts.agents.close()
         await parts.models.close()
         await parts.voice.close()
+        await parts.bus.close()
         await parts.store.close()
         parts.data.release()
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from adapters.formatting.inert_links import inert
 from gateway import __version__
 from gateway.access.policy import AccessPolicy
+from gateway.cluster.signals import Answered
 from gateway.config import SecretRef, Secrets, Settings, environment
 from gateway.config.secrets import SecretContext
 from gateway.interactions.approvals import ApprovalService
@@ -120,20 +121,21 @@ def build_shared_tools(
     budgets: Budgets,
     redactor: Redactor,
     wake: Callable[[str], None],
+    send: Callable[[Answered], None],
     access: AccessPolicy,
     spawn: Spawn,
     secrets: Secrets,
     groups: Sequence[ToolGroup] = (),
 ) -> SharedTools:
     """Build what all agents share. `groups` are added by the host, `wake` is called when a thread has
-    work, `access` decides who may be reminded, and `spawn` starts a task that ends with the gateway. Raises
-    ConfigurationError for a bad file of MCP servers.
+    work, `send` sends an answer to the turn that waits for it, `access` decides who may be reminded, and
+    `spawn` starts a task that ends with the gateway. Raises ConfigurationError for a bad file of MCP servers.
     """
     servers = _servers(settings, secrets, clock, spawn, redactor) if settings.tools.enabled else ()
     wanted = settings.tools.enabled and PLUGINS in settings.tools.groups
     plugins = [one.value for one in tool_plugins() if not one.problem] if wanted else []
     return SharedTools(
-        approvals=ApprovalService(store=store, clock=clock, approval_s=settings.tools.approval_s),
+        approvals=ApprovalService(store=store, clock=clock, approval_s=settings.tools.approval_s, send=send),
         reminders=ReminderScheduler(
             jobs=jobs, store=store, clock=clock, wake=wake, still_allowed=access.still_allows
         ),

@@ -1,22 +1,22 @@
-"""EventBroadcaster: send a turn's live events to the channel of its thread.
+"""EventBroadcaster: show a turn's live events on the channel of its thread. It reads them from the bus.
 
 The channel's own sender fans out to its readers and never blocks (its port requires that).
 """
 
 from __future__ import annotations
 
-from adapters.channel import shows
+from adapters.channel import Channel, shows
 from gateway.channels.registry import ChannelRegistry
+from gateway.cluster.bus import EventReader
+from gateway.cluster.signals import LiveTurn
 from gateway.delivery.preview import LiveReplies, Origin
-from gateway.storage.inbox_items import reply_handle_of
-from gateway.storage.ports import InboxEntry
 from pipeline.domain.events import LlmToken, PipelineEvent, TurnStarted
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.ports import EventSender
 
 
 class EventBroadcaster:
-    """Finds the event sender for a thread and tracks which threads have a running turn."""
+    """Shows the turns of each channel and tracks which threads have a running turn."""
 
     def __init__(self, channels: ChannelRegistry, live: LiveReplies) -> None:
         self._channels = channels
@@ -39,20 +39,9 @@ class EventBroadcaster:
         adapter = self._channels.of(thread)
         return "" if adapter is None else adapter.capabilities.copies
 
-    def sender_for(self, thread: ThreadKey, entry: InboxEntry) -> EventSender:
-        """The sender for the turn of `entry` in `thread`. If the thread's channel is not running, events are
-        dropped and the answer waits in the outbox."""
-        adapter = self._channels.of(thread)
-        if adapter is None:
-            return _NoReaders()
-        if shows(adapter):
-            return adapter.sender_for(thread)
-        origin = Origin(
-            message_id=entry.message_id,
-            reply_handle=reply_handle_of(entry.item),
-            private=entry.item.private,
-        )
-        return self._live.sender_for(adapter, thread, origin)
+    def reader_for(self, channel: Channel) -> EventReader:
+        """The reader of the events of the channel's account."""
+        return _ChannelEvents(self, channel, self._live)
 
     def observe(self, thread: ThreadKey, event: PipelineEvent) -> None:
         """Track the turn of `thread` by its events; of an answer's tokens the first is enough."""
@@ -66,6 +55,17 @@ class EventBroadcaster:
                 self._running.pop(thread, None)
 
 
-class _NoReaders:
-    async def send_event(self, event: PipelineEvent) -> None:  # noqa: ARG002 - there is no reader
-        return None
+class _ChannelEvents:
+    """The `EventReader` of one channel."""
+
+    def __init__(self, broadcaster: EventBroadcaster, channel: Channel, live: LiveReplies) -> None:
+        self._channel = channel
+        self._live = live
+        self.observe = broadcaster.observe
+
+    def sender_for(self, turn: LiveTurn) -> EventSender:
+        """See `EventReader.sender_for`."""
+        if shows(self._channel):
+            return self._channel.sender_for(turn.thread)
+        origin = Origin(message_id=turn.message_id, reply_handle=turn.reply_handle, private=turn.private)
+        return self._live.sender_for(self._channel, turn.thread, origin)

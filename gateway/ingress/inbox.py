@@ -10,6 +10,8 @@ from typing import Protocol
 from adapters.channel import Acceptance
 from gateway.access.policy import AccessPolicy, Denied
 from gateway.access.sender_rate_limit import WINDOW_S, RateLimit, Reservation
+from gateway.cluster.bus import Bus
+from gateway.cluster.signals import Answered, Control, Interrupt, StopBefore, Withdrawn
 from gateway.ingress.refusal_notices import AGAIN_S, Refusals, Say
 from gateway.interactions.answer_matching import match_button, match_speech, match_text, may_answer
 from gateway.interactions.message_edits import ended_by
@@ -51,11 +53,7 @@ _OVER: frozenset[AnswerStatus] = frozenset({"unknown", "already_answered", "expi
 
 
 class TurnQueue(Protocol):
-    """What the inbox needs from the worker."""
-
-    def wake(self, thread: str) -> None:
-        """Look for work in `thread`."""
-        ...
+    """What the inbox calls in the worker of the same process. All else is sent over the bus."""
 
     def may_begin(self) -> bool:
         """Whether a message that is accepted now, as the first of its thread, starts its turn at once."""
@@ -65,26 +63,9 @@ class TurnQueue(Protocol):
         """Start the turn of an entry whose first attempt `accept` has counted."""
         ...
 
-    def stop_before(self, thread: str, seq: int, cancelled: int) -> None:
-        """Stop the running turn of `thread` if its entry came before `seq`, and all entries before `seq`."""
-        ...
-
-    def withdraw(self, thread: str, seq: int) -> None:
-        """Stop the turn of one entry of `thread`, or end it silently if it has not begun."""
-        ...
-
-    def interrupt(self, thread: str, seq: int, at: float) -> None:
-        """Stop the running turn of `thread` if its entry came before `seq` and it began before the Unix time
-        `at`, and nothing else."""
-        ...
-
 
 class WaitingTurns(Protocol):
     """The turns that wait for a person's answer during their run."""
-
-    def answered(self, interaction_id: str) -> None:
-        """Resume the turn: the answer to its question is recorded."""
-        ...
 
     async def withdraw(self, thread: str, but: Collection[str] = ()) -> None:
         """Close the questions of the stopped turns in `thread`, except those of the messages `but`: they can
@@ -97,6 +78,7 @@ class Inbox:
 
     `posting` names the accounts, as (channel, account), whose refusals `say` posts in the chat. The other
     channels show the acceptance's reason themselves, as every channel does for a pressed button.
+    `owner_of` names the process that runs a thread's turns, as the bus addresses it.
     `on_unaddressed` is called with room messages that were not meant for the bot.
     """
 
@@ -106,6 +88,8 @@ class Inbox:
         store: Store,
         access: AccessPolicy,
         turns: TurnQueue,
+        bus: Bus,
+        owner_of: Callable[[str], str],
         clock: Clock,
         telemetry: Telemetry,
         failpoints: Failpoints,
@@ -121,6 +105,8 @@ class Inbox:
         self._store = store
         self._access = access
         self._turns = turns
+        self._bus = bus
+        self._owner_of = owner_of
         self._clock = clock
         self._telemetry = telemetry
         self._failpoints = failpoints
@@ -185,12 +171,12 @@ class Inbox:
                 # Also for a redelivery: the first delivery may have got no further than the inbox.
                 await self._stop(item, accepted.seq)
             elif isinstance(item, BargeIn):
-                self._turns.interrupt(thread, accepted.seq, item.received_at)
+                self._control(Interrupt(thread=thread, seq=accepted.seq, at=item.received_at))
             elif isinstance(item, InboundMessage) and item.edited:
                 await self._end(item, before=accepted.seq)
         finally:
             if not accepted.begun:
-                self._turns.wake(thread)
+                self._bus.wake(thread)
         if accepted.duplicate:
             self._telemetry.duplicate(item.thread.channel)
             return Acceptance(status="duplicate", message_id=accepted.message_id)
@@ -317,9 +303,9 @@ class Inbox:
         )
         self._failpoints.reach("inbox-commit-after")
         if status == "accepted" and entry is not None and not finished:
-            self._turns.wake(thread)
-        elif status == "accepted" and self._waiting is not None:
-            self._waiting.answered(answer.interaction_id)
+            self._bus.wake(thread)
+        elif status == "accepted":
+            self._control(Answered(thread=thread, interaction_id=answer.interaction_id))
         return status
 
     async def _end(self, item: InboundMessage | Withdrawal, *, before: int | None = None) -> None:
@@ -327,7 +313,7 @@ class Inbox:
         thread = item.thread.encode()
         ended = await ended_by(self._store, item, before=before)
         for entry in ended:
-            self._turns.withdraw(thread, entry.seq)
+            self._control(Withdrawn(thread=thread, seq=entry.seq))
         if ended and self._waiting is not None:
             gone = {entry.seq for entry in ended}
             others = [one.message_id for one in await self._store.open_entries(thread) if one.seq not in gone]
@@ -337,11 +323,14 @@ class Inbox:
         """Stop turns at once: a stop must not wait in the queue after what it stops."""
         thread = command.thread.encode()
         cancelled = await self._store.cancel_open(thread, up_to_seq=seq - 1)
-        self._turns.stop_before(thread, seq, cancelled)
+        self._control(StopBefore(thread=thread, seq=seq, cancelled=cancelled))
         if self._waiting is not None:
             # A redelivered stop may find turns that came after it.
             later = [entry.message_id for entry in await self._store.open_entries(thread) if entry.seq > seq]
             await self._waiting.withdraw(thread, later)
+
+    def _control(self, control: Control) -> None:
+        self._bus.control(self._owner_of(control.thread), control)
 
 
 def _begun(entry: NewEntry, item: _Enqueued, accepted: Accepted) -> InboxEntry:

@@ -1,16 +1,17 @@
 """Ask the author of a message, in its chat, whether a tool may be used, while the turn waits.
 
 The question is durable under an id derived from the action, so a turn that is resumed after a crash finds its
-question, and perhaps the answer. The inbox checks and records answers and calls `answered`. Only the author
-may answer, not others in a room.
+question, and perhaps the answer. The inbox checks and records answers; the bus reports them to `answered`.
+Only the author may answer, not others in a room.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final, Literal
 
+from gateway.cluster.signals import Answered
 from gateway.storage.codec import TOOL, details_of
 from gateway.storage.ports import Interaction, Store
 from pipeline.domain.clock import Clock
@@ -27,11 +28,15 @@ _OUTCOMES: dict[str, Literal["allowed", "expired"]] = {ALLOW: "allowed", EXPIRED
 class ApprovalService:
     """The `Approvals` of a gateway; also notifies waiting turns of answers in the inbox.
 
-    A question is open for `approval_s` seconds. Later answers do not count, and no answer means no.
+    A question is open for `approval_s` seconds. Later answers do not count, and no answer means no. `send`
+    sends an answer to the process whose turn waits.
     """
 
-    def __init__(self, *, store: Store, clock: Clock, approval_s: float) -> None:
+    def __init__(
+        self, *, store: Store, clock: Clock, approval_s: float, send: Callable[[Answered], None]
+    ) -> None:
         self._store = store
+        self._send = send
         self._clock = clock
         self._approval_s = approval_s
         self._waiting: dict[str, asyncio.Event] = {}
@@ -97,7 +102,7 @@ class ApprovalService:
                 await self._store.answer_interaction(
                     question.id, thread=thread, user=question.allowed_users[0], choice=DENY, now=now
                 )
-                self.answered(question.id)
+                self._send(Answered(thread=thread, interaction_id=question.id))
 
     def _question(
         self, scope: TurnScope, action_id: str, action_hash: str, body: dict[str, str]

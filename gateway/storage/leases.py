@@ -28,6 +28,11 @@ class ProcessingCoordinator:
         self._owner = new_id("own")
         self._held: dict[str, tuple[Lease, Callable[[], None]]] = {}
 
+    @property
+    def owner(self) -> str:
+        """The name under which this process holds its leases."""
+        return self._owner
+
     async def acquire(self, thread: str, on_lost: Callable[[], None]) -> Lease | None:
         """The thread's lease, or None while another process has it. `on_lost` is called if a renewal finds
         that the lease is lost."""

@@ -12,11 +12,12 @@ import structlog
 
 from adapters.channel import OutboundReply
 from gateway.agents.agent_book import Agent, AgentBook
+from gateway.cluster.signals import LiveTurn
 from gateway.interactions.message_edits import Edits
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.crash_counts import Deaths
-from gateway.storage.inbox_items import UnreadableItem, is_voice_note
+from gateway.storage.inbox_items import UnreadableItem, is_voice_note, reply_handle_of
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.commands import SessionCommands, refused_command
@@ -131,8 +132,7 @@ class TurnRunner:
         thread = ThreadKey.decode(entry.thread)
         questions = TurnQuestions()
         sender = TurnEvents(
-            self._hooks.sender_for(thread, entry),
-            observe=partial(self._hooks.observe, thread),
+            self._hooks.events(_live_turn(lease, thread, entry)),
             questions=questions,
             stages=self._telemetry.stages(entry.received_at),
         )
@@ -296,3 +296,14 @@ class TurnRunner:
                 entry_id=entry_id,
             )
         )
+
+
+def _live_turn(lease: Lease, thread: ThreadKey, entry: InboxEntry) -> LiveTurn:
+    """The turn as its channel needs it to show the events."""
+    return LiveTurn(
+        thread=thread,
+        message_id=entry.message_id,
+        fence=lease.fence,
+        reply_handle=reply_handle_of(entry.item),
+        private=entry.item.private,
+    )

@@ -6,12 +6,11 @@ An exception of the channel's sender is logged and does not reach the turn.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
+from gateway.cluster.bus import EventStream
 from gateway.runtime.metrics import TurnStages
 from gateway.storage.turn_questions import TurnQuestions
 from pipeline.domain.events import LlmToken, NodeCompleted, NodeStarted, PipelineEvent
-from pipeline.domain.ports import EventSender
 
 _UNNOTED = frozenset({NodeStarted, NodeCompleted})
 
@@ -19,19 +18,17 @@ _log = logging.getLogger(__name__)
 
 
 class TurnEvents:
-    """The `EventSender` of one turn. `observe` gets each event before the channel does, `stages` after it;
-    of the answer's tokens both get only the first, and no event of a node."""
+    """The `EventSender` of one turn. The stream's `observe` gets each event before the channel does, `stages`
+    after it; of the answer's tokens both get only the first, and no event of a node."""
 
     def __init__(
         self,
-        sender: EventSender,
+        stream: EventStream,
         *,
-        observe: Callable[[PipelineEvent], None],
         questions: TurnQuestions,
         stages: TurnStages,
     ) -> None:
-        self._sender = sender
-        self._observe = observe
+        self._stream = stream
         self._questions = questions
         self._stages = stages
         self._is_answering = False
@@ -45,9 +42,9 @@ class TurnEvents:
                 self._is_answering = True
             else:
                 self._questions.note(event)
-            self._observe(event)
+            self._stream.observe(event)
         try:
-            await self._sender.send_event(event)
+            await self._stream.send_event(event)
         except Exception:  # noqa: BLE001 - a reader's failure is never the turn's
             _log.exception("a channel failed to show an event", extra={"event_type": event.type})
         if is_noted:

@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from adapters.channel import OutboundReply
+from gateway.cluster.bus import EventStream
+from gateway.cluster.signals import LiveTurn
 from gateway.storage.ports import InboxEntry
 from gateway.turns.after_turn import AfterTurn
-from pipeline.domain.events import PipelineEvent
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import InboundMessage
-from pipeline.domain.ports import EventSender
 from pipeline.domain.timeline import TimelineEntry
 
 OnRecorded = Callable[[TimelineEntry], None]
@@ -29,9 +29,8 @@ class OnReply(Protocol):
 class TurnHooks:
     """Callbacks that receive a turn's visible results."""
 
-    sender_for: Callable[[ThreadKey, InboxEntry], EventSender]
-    observe: Callable[[ThreadKey, PipelineEvent], None]
-    """Called with a turn's events; of the tokens of its answer only with the first."""
+    events: Callable[[LiveTurn], EventStream]
+    """Where the events of a turn are sent."""
     on_recorded: Callable[[ThreadKey, TimelineEntry], None]
     on_reply: OnReply
     sends_at_once: Callable[[ThreadKey, InboxEntry], bool]

@@ -10,6 +10,7 @@ from pathlib import Path
 from adapters.identity import derived_message_id
 from gateway.access.policy import AccessPolicy, AccessRule
 from gateway.access.sender_rate_limit import RateLimit
+from gateway.cluster.in_process import InProcessBus
 from gateway.ingress.inbox import Inbox
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
@@ -33,23 +34,11 @@ class Wakes:
 
     woken: list[str] = field(default_factory=list)
 
-    def wake(self, thread: str) -> None:
-        self.woken.append(thread)
-
     def may_begin(self) -> bool:
         return False
 
     def begin(self, entry: InboxEntry) -> None:
         raise AssertionError(f"no turn was to begin at once: {entry.message_id}")
-
-    def stop_before(self, thread: str, seq: int, cancelled: int) -> None:
-        raise AssertionError("nothing here is stopped")
-
-    def withdraw(self, thread: str, seq: int) -> None:
-        raise AssertionError("nothing here is withdrawn")
-
-    def interrupt(self, thread: str, seq: int, at: float) -> None:
-        raise AssertionError("nothing here is interrupted")
 
 
 @dataclass(slots=True, kw_only=True)
@@ -112,7 +101,8 @@ async def open_inbox(
     store = SqliteStore(path, synchronous="NORMAL")
     await store.open()
     telemetry = Telemetry(clock)
-    turns = Wakes()
+    turns, bus = Wakes(), InProcessBus()
+    bus.on_wake(turns.woken.append)
     said: list[tuple[str, str]] = []
 
     def say(thread: ThreadKey, words: str, *, private: bool) -> None:
@@ -123,6 +113,8 @@ async def open_inbox(
         store=store,
         access=AccessPolicy(book=store.pairings, clock=clock, rules=dict.fromkeys(POSTING, rule)),
         turns=turns,
+        bus=bus,
+        owner_of=lambda _thread: "own",
         clock=clock,
         telemetry=telemetry,
         failpoints=Failpoints(None),

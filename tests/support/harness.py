@@ -10,6 +10,7 @@ from pathlib import Path
 from gateway.access.policy import AccessRule
 from gateway.app.bootstrap import Extras, build
 from gateway.app.lifecycle import Gateway
+from gateway.cluster.bus import Bus
 from gateway.config import Secrets, load
 from gateway.storage.ports import Record, Store
 from gateway.storage.sqlite import SqliteStore
@@ -61,6 +62,7 @@ async def open_gateway(
     model: LlmClient | None = None,
     tools: tuple[ToolGroup, ...] = (),
     secrets: Secrets | None = None,
+    bus: Bus | None = None,
 ) -> AsyncIterator[GatewayHarness]:
     """Run a gateway on the folder `data`; the web channel, the quota of messages and titles are off unless
     an override turns them on.
@@ -82,6 +84,7 @@ async def open_gateway(
         transcriber=transcriber or ScriptedTranscriber(),
         speaker=speaker,
         store=store,
+        bus=bus,
         graph=graph,
         tools=tools,
         crash_at=crash_at,

@@ -24,7 +24,12 @@ class ApprovalHarness:
     def __init__(self, store: MemoryStore) -> None:
         self.store = store
         self.clock = ManualClock()
-        self.approvals = ApprovalService(store=store, clock=self.clock, approval_s=300)
+        self.approvals = ApprovalService(
+            store=store,
+            clock=self.clock,
+            approval_s=300,
+            send=lambda answer: self.approvals.answered(answer.interaction_id),
+        )
         self.watched = Watched()
 
     async def ask(

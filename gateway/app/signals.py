@@ -1,0 +1,86 @@
+"""Subscribe the parts of this process to the bus, and publish the replies that are ready."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import assert_never
+
+from adapters.channel import Channel, OutboundReply
+from gateway.channels.registry import key_of
+from gateway.cluster.bus import Bus, OnControl
+from gateway.cluster.signals import Answered, Control, Interrupt, StopBefore, Withdrawn
+from gateway.delivery.event_router import EventBroadcaster
+from gateway.interactions.approvals import ApprovalService
+from gateway.turns.turn_hooks import OnReply
+from gateway.turns.worker import Worker
+from pipeline.domain.ids import AccountKey
+
+_log = logging.getLogger(__name__)
+
+
+class ReadyReplies:
+    """Publishes committed replies, and passes those of this process's accounts to `send`.
+
+    The signal names the row only. A subscriber of this process is called while the signal is published and
+    gets the reply itself, so it need not read the row.
+    """
+
+    def __init__(self, bus: Bus, send: OnReply) -> None:
+        self._bus = bus
+        self._send = send
+        self._published: tuple[int, OutboundReply, bool] | None = None
+        """The row, its reply, and whether it began in state sending; None once it is passed on."""
+
+    def publish(self, row_id: int, reply: OutboundReply, *, sending: bool) -> None:
+        """Have a reply sent that has just become durable; with `sending`, its row began in state sending."""
+        self._published = row_id, reply, sending
+        self._bus.outbox(reply.thread.account_key, row_id)
+        if self._published is not None:
+            self._published = None
+            thread = reply.thread.encode()
+            _log.warning("reply kept: its channel is not running", extra={"thread_key": thread})
+
+    def ready(self, _account: AccountKey, row_id: int) -> None:
+        """Send the reply of row `row_id`, which is being published. Ignores a repeated signal."""
+        published = self._published
+        if published is not None and published[0] == row_id:
+            self._published = None
+            self._send(row_id, published[1], sending=published[2])
+
+
+def subscribe(
+    bus: Bus,
+    *,
+    owner: str,
+    worker: Worker,
+    approvals: ApprovalService,
+    channels: Iterable[Channel],
+    broadcaster: EventBroadcaster,
+    replies: ReadyReplies,
+) -> None:
+    """Subscribe the parts of this process, which holds its leases under the name `owner`."""
+    bus.on_wake(worker.wake)
+    bus.on_control(owner, _controls(worker, approvals))
+    for channel in channels:
+        bus.on_events(key_of(channel), broadcaster.reader_for(channel))
+        bus.on_outbox(key_of(channel), replies.ready)
+
+
+def _controls(worker: Worker, approvals: ApprovalService) -> OnControl:
+    """Passes each control to the part that it is for."""
+
+    def handle(control: Control) -> None:
+        match control:
+            case StopBefore():
+                worker.stop_before(control.thread, control.seq, control.cancelled)
+            case Withdrawn():
+                worker.withdraw(control.thread, control.seq)
+            case Interrupt():
+                worker.interrupt(control.thread, control.seq, control.at)
+            case Answered():
+                approvals.answered(control.interaction_id)
+            case _:
+                assert_never(control)
+
+    return handle

@@ -1,0 +1,1 @@
+"""The bus: signals between the parts of a gateway that could be several processes."""

@@ -1,0 +1,111 @@
+"""Signals as JSON text, for a bus between processes. Processes of different versions may read each other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, fields
+from typing import Any, Final, assert_never
+
+from gateway.cluster.signals import (
+    Answered,
+    Control,
+    ControlSignal,
+    Interrupt,
+    LiveTurn,
+    OutboxReady,
+    Signal,
+    StopBefore,
+    TurnEvent,
+    Wake,
+    Withdrawn,
+)
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.events import event_from_wire, event_to_wire
+from pipeline.domain.ids import ThreadKey
+
+_CONTROLS: Final[Mapping[str, type[Control]]] = {
+    "stop": StopBefore,
+    "withdrawn": Withdrawn,
+    "interrupt": Interrupt,
+    "answered": Answered,
+}
+_PLAIN: Final[Mapping[str, type | tuple[type, ...]]] = {
+    "str": str,
+    "int": int,
+    "float": (int, float),
+    "bool": bool,
+}
+"""The fields that are as in JSON, by their annotation."""
+_CONTROL_NAMES: Final = {kind: name for name, kind in _CONTROLS.items()}
+
+
+def signal_to_json(signal: Signal) -> str:
+    """One line of JSON."""
+    body: dict[str, Any]
+    match signal:
+        case Wake():
+            body = {"signal": "wake", "thread": signal.thread}
+        case OutboxReady():
+            body = {"signal": "outbox", "account": list(signal.account), "row_id": signal.row_id}
+        case ControlSignal():
+            control = {"kind": _CONTROL_NAMES[type(signal.control)], **asdict(signal.control)}
+            body = {"signal": "control", "owner": signal.owner, "control": control}
+        case TurnEvent():
+            turn = asdict(signal.turn) | {"thread": signal.turn.thread.encode()}
+            event = event_to_wire(signal.event)
+            body = {"signal": "event", "turn": turn, "seq": signal.seq, "event": event}
+        case _:
+            assert_never(signal)
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+def signal_from_json(text: str) -> Signal | None:
+    """The signal that `signal_to_json` wrote; None for a kind that this version does not know. Ignores
+    unknown fields. Raises InvalidInput for anything else, with the reason."""
+    try:
+        return _signal(json.loads(text))
+    except (KeyError, TypeError, ValueError, AttributeError, InvalidInput) as error:
+        raise InvalidInput(f"signal: its JSON is not readable ({type(error).__name__}: {error})") from error
+
+
+def _signal(body: Mapping[str, Any]) -> Signal | None:
+    match body["signal"]:
+        case "wake":
+            return Wake(**_values_of(Wake, body))
+        case "outbox":
+            channel, account = body["account"]
+            return OutboxReady(account=(channel, account), **_values_of(OutboxReady, body))
+        case "control":
+            control = _control(body["control"])
+            if control is None:
+                return None
+            return ControlSignal(control=control, **_values_of(ControlSignal, body))
+        case "event":
+            event = event_from_wire(body["event"])
+            if event is None:
+                return None
+            thread = ThreadKey.decode(body["turn"]["thread"])
+            turn = LiveTurn(thread=thread, **_values_of(LiveTurn, body["turn"]))
+            return TurnEvent(turn=turn, event=event, **_values_of(TurnEvent, body))
+        case _:
+            return None
+
+
+def _control(body: Mapping[str, Any]) -> Control | None:
+    kind = _CONTROLS.get(body["kind"])
+    return None if kind is None else kind(**_values_of(kind, body))
+
+
+def _values_of(kind: type[Any], body: Mapping[str, Any]) -> dict[str, Any]:
+    """The texts, numbers and truth values among the fields of `kind`, of those that `body` has."""
+    values: dict[str, Any] = {}
+    for one in fields(kind):
+        wanted = _PLAIN.get(str(one.type))
+        if wanted is None or one.name not in body:
+            continue
+        value = body[one.name]
+        if not isinstance(value, wanted) or (isinstance(value, bool) and one.type != "bool"):
+            raise TypeError(f"{one.name} is {type(value).__name__}, expected {one.type}")
+        values[one.name] = value
+    return values

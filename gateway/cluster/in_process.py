@@ -1,0 +1,165 @@
+"""The bus of a gateway in one process: a signal is a call of its subscriber, made before the publisher
+continues. It has no queue, so nothing is merged, repeated or left out.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import partial
+from typing import Generic, TypeVar
+from weakref import WeakValueDictionary
+
+from gateway.cluster.bus import (
+    EventReader,
+    EventStream,
+    OnControl,
+    OnOutbox,
+    OnWake,
+    Unsubscribe,
+    dropped,
+)
+from gateway.cluster.signals import Control, LiveTurn
+from pipeline.domain.ids import AccountKey, ThreadKey
+
+_log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+
+
+class InProcessBus:
+    """The `Bus` of one process."""
+
+    def __init__(self) -> None:
+        self._wakes = _Handlers[str]()
+        self._controls: dict[str, _Handlers[Control]] = {}
+        self._readers: dict[AccountKey, EventReader] = {}
+        self._outboxes: dict[AccountKey, OnOutbox] = {}
+        self._streams = WeakValueDictionary[ThreadKey, EventStream]()
+        """The newest stream of each thread, for as long as its turn keeps it."""
+        self._closed = False
+
+    def wake(self, thread: str) -> None:
+        """See `Bus.wake`."""
+        self._wakes.call(thread)
+
+    def control(self, owner: str, control: Control) -> None:
+        """See `Bus.control`."""
+        handlers = self._controls.get(owner)
+        if handlers is not None:
+            handlers.call(control)
+
+    def events(self, turn: LiveTurn) -> EventStream:
+        """See `Bus.events`."""
+        thread, fence = turn.thread, turn.fence
+        reader, newest = self._readers.get(thread.account_key), self._streams.get(thread)
+        if reader is None or (newest is not None and newest.fence > fence):
+            return dropped(fence)
+        try:
+            sender = reader.sender_for(turn)
+        except Exception:  # noqa: BLE001 - a channel's failure is never the turn's
+            _log.exception("a channel cannot show a turn", extra={"thread_key": thread.encode()})
+            return dropped(fence)
+        if newest is not None and newest.fence < fence:
+            newest.cut_off()
+        stream = EventStream(fence, sender.send_event, partial(reader.observe, thread))
+        self._streams[thread] = stream
+        return stream
+
+    def outbox(self, account: AccountKey, row_id: int) -> None:
+        """See `Bus.outbox`."""
+        handler = self._outboxes.get(account)
+        if handler is None:
+            return
+        try:
+            handler(account, row_id)
+        except Exception:  # noqa: BLE001 - a subscriber's failure is never the publisher's
+            _log.exception("a signal of the outbox was not handled", extra={"row": row_id})
+
+    def on_wake(self, handler: OnWake) -> Unsubscribe:
+        """See `Bus.on_wake`."""
+        return _nothing if self._closed else self._wakes.add(handler)
+
+    def on_control(self, owner: str, handler: OnControl) -> Unsubscribe:
+        """See `Bus.on_control`."""
+        if self._closed:
+            return _nothing
+        return self._controls.setdefault(owner, _Handlers[Control]()).add(handler)
+
+    def on_events(self, account: AccountKey, reader: EventReader) -> Unsubscribe:
+        """See `Bus.on_events`."""
+        if self._closed:
+            return _nothing
+        _take(self._readers, account, reader, "a reader of its events")
+        return _once(partial(self._end_reader, account))
+
+    def on_outbox(self, account: AccountKey, handler: OnOutbox) -> Unsubscribe:
+        """See `Bus.on_outbox`."""
+        if self._closed:
+            return _nothing
+        _take(self._outboxes, account, handler, "a handler of its outbox")
+        return _once(lambda: self._outboxes.pop(account, None))
+
+    async def close(self) -> None:
+        """See `Bus.close`."""
+        self._closed = True
+        for account in tuple(self._readers):
+            self._end_reader(account)
+        self._outboxes.clear()
+        self._wakes.clear()
+        for handlers in self._controls.values():
+            handlers.clear()
+
+    def _end_reader(self, account: AccountKey) -> None:
+        self._readers.pop(account, None)
+        for thread, stream in tuple(self._streams.items()):
+            if thread.account_key == account:
+                stream.cut_off()
+
+
+class _Handlers(Generic[_T]):
+    """The handlers of one signal, in the order of their subscription."""
+
+    def __init__(self) -> None:
+        self._handlers: dict[object, Callable[[_T], None]] = {}
+
+    def add(self, handler: Callable[[_T], None]) -> Unsubscribe:
+        # A key for each subscription, because the same handler may subscribe twice.
+        key = object()
+        self._handlers[key] = handler
+        return _once(partial(self._handlers.pop, key, None))
+
+    def call(self, signal: _T) -> None:
+        """Call each; one that raises is logged."""
+        for key, handler in tuple(self._handlers.items()):
+            # A handler may end the subscription of another.
+            if key not in self._handlers:
+                continue
+            try:
+                handler(signal)
+            except Exception:  # noqa: BLE001 - a subscriber's failure is never the publisher's
+                _log.exception("a signal was not handled", extra={"signal": type(signal).__name__})
+
+    def clear(self) -> None:
+        self._handlers.clear()
+
+
+def _take(subscribers: dict[AccountKey, _T], account: AccountKey, subscriber: _T, what: str) -> None:
+    if account in subscribers:
+        raise ValueError(f"{account[0]}:{account[1]} has {what} already; an account has one")
+    subscribers[account] = subscriber
+
+
+def _once(end: Callable[[], object]) -> Unsubscribe:
+    """`end`, called at most once: the account may have a later subscriber by then."""
+    left = [end]
+
+    def unsubscribe() -> None:
+        if left:
+            left.pop()()
+
+    return unsubscribe
+
+
+def _nothing() -> None:
+    """End nothing: the bus is closed."""

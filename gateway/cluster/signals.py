@@ -1,0 +1,103 @@
+"""The signals between the parts of a gateway. Values only: each can be sent as JSON (`codec`).
+
+A signal reports what is already in the store, so none is needed for a correct result: one that is lost costs
+time, or the live view of an answer.
+"""
+
+from __future__ import annotations
+
+from pipeline.domain.events import PipelineEvent
+from pipeline.domain.frozen import dataclass
+from pipeline.domain.ids import AccountKey, ThreadKey
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wake:
+    """`thread`, an encoded ThreadKey, may have an unfinished entry."""
+
+    thread: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopBefore:
+    """A /stop or a Stop button: end the running turn of `thread` if its entry came before `seq`."""
+
+    thread: str
+    seq: int
+    """The inbox number of the stop."""
+    cancelled: int
+    """How many waiting entries the stop has cancelled in the store."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Withdrawn:
+    """The message of one entry was edited or deleted: end its turn."""
+
+    thread: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interrupt:
+    """A barge-in: end the running turn of `thread` if its entry came before `seq` and it began by `at`."""
+
+    thread: str
+    seq: int
+    at: float
+    """Unix time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """The question of a turn that waits during its run has an answer in the store."""
+
+    thread: str
+    interaction_id: str
+
+
+Control = StopBefore | Withdrawn | Interrupt | Answered
+"""What the owner of a thread is sent about a turn that is running."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ControlSignal:
+    """A control and the owner that it is for."""
+
+    owner: str
+    control: Control
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveTurn:
+    """A running turn, with what showing its answer needs of the answered message."""
+
+    thread: ThreadKey
+    message_id: str
+    fence: int
+    """The fence of the lease under which the turn runs. Events of an older lease are not shown."""
+    reply_handle: str = ""
+    """The handle of the answered message, as its adapter made it."""
+    private: bool = True
+    """Whether the chat is a direct one with one person."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnEvent:
+    """A live event of a turn."""
+
+    turn: LiveTurn
+    seq: int
+    """Its place among the events of this turn under this fence, from 1."""
+    event: PipelineEvent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OutboxReady:
+    """The outbox holds a reply to send on `account`."""
+
+    account: AccountKey
+    row_id: int
+    """The newest such row; others may have been added since the last signal."""
+
+
+Signal = Wake | ControlSignal | TurnEvent | OutboxReady

@@ -1,0 +1,114 @@
+"""The implementations of the bus, each with what a test needs to wait for its signals."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass, field
+
+from gateway.cluster.bus import Bus
+from gateway.cluster.in_process import InProcessBus
+from gateway.cluster.signals import LiveTurn
+from pipeline.domain.events import LlmToken, PipelineEvent, ResponseComplete, TurnStarted
+from pipeline.domain.ids import AccountKey, ThreadKey
+from pipeline.domain.ports import EventSender
+from tests.support.carried_bus import CarriedBus
+
+MAIN: AccountKey = ("telegram", "main")
+SECOND: AccountKey = ("telegram", "second")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BusCase:
+    """One implementation: signals are published on `publisher` and subscribed to on `subscriber`, which may
+    be the same, or two that are connected."""
+
+    publisher: Bus
+    subscriber: Bus
+    settle: Callable[[], Awaitable[None]]
+    """Waits until everything published has arrived."""
+
+
+MakeCase = Callable[[], AbstractAsyncContextManager[BusCase]]
+
+
+@asynccontextmanager
+async def in_process() -> AsyncIterator[BusCase]:
+    bus = InProcessBus()
+    yield BusCase(publisher=bus, subscriber=bus, settle=_nothing_is_on_its_way)
+    await bus.close()
+
+
+@asynccontextmanager
+async def as_json() -> AsyncIterator[BusCase]:
+    bus = CarriedBus()
+    yield BusCase(publisher=bus, subscriber=bus, settle=bus.deliver)
+    await bus.close()
+
+
+CASES: tuple[MakeCase, ...] = (in_process, as_json)
+
+
+async def _nothing_is_on_its_way() -> None:
+    """Return: a signal has arrived when it is published."""
+
+
+@dataclass(slots=True)
+class Reader:
+    """An `EventReader` that records what it was given, in order, and raises where a test wants it."""
+
+    shown: list[tuple[str, PipelineEvent]] = field(default_factory=list)
+    """(message id of the turn, event)"""
+    seen: list[str] = field(default_factory=list)
+    """`observed` and `sent` with the event's type."""
+    turns: list[LiveTurn] = field(default_factory=list)
+    broken_turns: frozenset[str] = frozenset()
+    broken_types: frozenset[str] = frozenset()
+
+    def sender_for(self, turn: LiveTurn) -> EventSender:
+        if turn.message_id in self.broken_turns:
+            raise RuntimeError("the channel cannot show it")
+        self.turns.append(turn)
+        return _Sender(self, turn.message_id)
+
+    def observe(self, thread: ThreadKey, event: PipelineEvent) -> None:
+        self.seen.append(f"{thread.chat} observed {event.type}")
+
+    def types(self, message_id: str) -> list[str]:
+        """The types of the events that were sent for a turn."""
+        return [event.type for turn, event in self.shown if turn == message_id]
+
+
+@dataclass(frozen=True, slots=True)
+class _Sender:
+    reader: Reader
+    message_id: str
+
+    async def send_event(self, event: PipelineEvent) -> None:
+        if event.type in self.reader.broken_types:
+            raise RuntimeError("the reader failed")
+        self.reader.seen.append(f"sent {event.type}")
+        self.reader.shown.append((self.message_id, event))
+
+
+def live_turn(
+    message_id: str = "m1", *, chat: str = "1", account: AccountKey = MAIN, fence: int = 1
+) -> LiveTurn:
+    """A turn."""
+    thread = ThreadKey(channel=account[0], account=account[1], chat=chat)
+    return LiveTurn(thread=thread, message_id=message_id, fence=fence, reply_handle="h:7", private=False)
+
+
+def started(message_id: str = "m1") -> TurnStarted:
+    """A turn's first event."""
+    return TurnStarted(session_id="ses", message_id=message_id)
+
+
+def token(offset: int, message_id: str = "m1") -> LlmToken:
+    """One character of an answer."""
+    return LlmToken(session_id="ses", message_id=message_id, text="é", offset=offset)
+
+
+def complete(message_id: str = "m1") -> ResponseComplete:
+    """A turn's last event."""
+    return ResponseComplete(session_id="ses", message_id=message_id, content="done", entry_id=4)
