@@ -253,8 +253,9 @@ class LiveSpeech(Protocol):
 class ReadAloud(Protocol):
     """Reads answers aloud, for channels that play them themselves."""
 
-    async def read(self, text: str, *, language: str = "") -> VoiceClip:
-        """`text` (Markdown) as audio. An empty language is detected. Raises MediaUnavailable with text."""
+    async def read(self, text: str, *, thread: ThreadKey, message_id: str) -> VoiceClip:
+        """`text` (Markdown), a part of the answer to the message `message_id`, as audio. Raises
+        MediaUnavailable with text."""
         ...
 
 

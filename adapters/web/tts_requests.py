@@ -17,6 +17,8 @@ from adapters.web.inbound import thread_of
 from adapters.web.protocol import Problem, Speak, SpeakAlong
 from adapters.web.shared import Shared, problem_of
 from pipeline.domain.errors import MediaUnavailable
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.timeline import TimelineEntry
 
 _ENTRIES_LOOKED_AT = 5_000
 """An answer further back than this many entries is not found: the log is read from its end."""
@@ -88,15 +90,17 @@ class Reading:
 
     async def _read_finished(self, read_aloud: ReadAloud, frame: Speak) -> asyncio.Event:
         """Send the audio of a finished answer or its part; the event that is set when it is sent."""
-        text = await self._words(frame.entry_id)
-        if text is None:
+        answer = await self._answer(frame.entry_id)
+        if answer is None:
             words = "entry_id: this chat has no finished answer of that number"
             raise _NotFound(words)
+        text = answer.text
         parts = (text,) if frame.part is None else spoken_parts(text) or (text,)
         if (frame.part or 0) >= len(parts):
             words = f"part: this answer is read in {len(parts)} parts, counted from 0"
             raise _NotFound(words)
-        clip = await read_aloud.read(parts[frame.part or 0])
+        part = parts[frame.part or 0]
+        clip = await read_aloud.read(part, thread=self._thread, message_id=answer.message_id)
         header = outgoing.speech_frame(
             client_id=frame.client_id,
             entry_id=frame.entry_id,
@@ -114,7 +118,8 @@ class Reading:
                 "message_id: this chat has no answer to that message that is being written and has this part"
             )
             raise _NotFound(words)
-        clip = await read_aloud.read(await following.next_part())
+        part = await following.next_part()
+        clip = await read_aloud.read(part, thread=self._thread, message_id=frame.message_id)
         header = outgoing.speech_part_frame(
             client_id=frame.client_id, message_id=frame.message_id, part=frame.part, clip=clip
         )
@@ -149,10 +154,14 @@ class Reading:
         self._unanswered = ""
         self._session.report(problem, client_id)
 
-    async def _words(self, entry_id: int) -> str | None:
-        thread = thread_of(self._session.chat)
-        entries = await self._shared.timeline.entries(thread, after=entry_id - 1, limit=_ENTRIES_LOOKED_AT)
+    @property
+    def _thread(self) -> ThreadKey:
+        return thread_of(self._session.chat)
+
+    async def _answer(self, entry_id: int) -> TimelineEntry | None:
+        timeline = self._shared.timeline
+        entries = await timeline.entries(self._thread, after=entry_id - 1, limit=_ENTRIES_LOOKED_AT)
         for entry in entries:
             if entry.entry_id == entry_id and entry.role == "assistant" and entry.text.strip():
-                return entry.text
+                return entry
         return None

@@ -101,7 +101,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     inbox = _inbox(base, access, worker, owner_of, delivery, tools, rooms)
     voice = _voice(base, transcriber, inbox)
     base.page.attach_voice(
-        voice.live if settings.voice.live.enabled else None, base.reader, base.store.voices
+        voice.live if settings.voice.live.enabled else None, base.reader, base.store.voices, base.speech_of
     )
     gateway = Gateway(
         Parts(
@@ -241,6 +241,7 @@ def _voice_notes(
         intake=intake,
         forgetful=without_memory,
         preferences=base.store.voices,
+        speech_of=base.speech_of,
         max_bytes=base.settings.voice.max_bytes,
         telemetry=base.telemetry,
     )
@@ -336,6 +337,7 @@ def _voice(base: Foundation, transcriber: Transcriber | None, inbox: Inbox) -> V
         listener=listener,
         inbox=inbox,
         voices=base.store.voices,
+        speech_of=base.speech_of,
         clock=base.clock,
         answering=base.broadcaster.is_answering,
         running=base.broadcaster.running,

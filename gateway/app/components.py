@@ -8,6 +8,8 @@ from functools import partial
 
 from adapters.channel import Channel, Timeline
 from gateway.access.policy import AccessRule
+from gateway.agents.routes import Routes
+from gateway.agents.speech_lookup import SpeechLookup
 from gateway.app.llm import ModelClients
 from gateway.app.platforms import BuiltChannel, posting_channels
 from gateway.app.voice import build_speaker
@@ -16,7 +18,7 @@ from gateway.channels.registry import ChannelRegistry
 from gateway.channels.timeline import StoreTimeline
 from gateway.cluster.bus import Bus
 from gateway.cluster.in_process import InProcessBus
-from gateway.config import Secrets, Settings
+from gateway.config import DEFAULT_AGENT, Secrets, Settings, agent_speech
 from gateway.delivery.chat_queue import ChatQueues
 from gateway.delivery.event_router import EventBroadcaster
 from gateway.delivery.preview import LiveReplies
@@ -101,6 +103,7 @@ class Foundation:
     broadcaster: EventBroadcaster
     speaker: SpeechSynthesizer | None
     reader: AnswerReader | None
+    speech_of: SpeechLookup
     replies: VoiceReplies
     models: ModelClients
     redactor: Redactor
@@ -122,6 +125,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     queues = ChatQueues(clock, tasks.deliveries)
     speaker = extras.speaker or build_speaker(settings)
     reader = None if speaker is None else AnswerReader(speaker)
+    speech_of = _speech_of(settings, store)
     live = LiveReplies(
         store=store, queues=queues, clock=clock, supervisor=tasks.background, show_work=_show_work(settings)
     )
@@ -146,9 +150,11 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         broadcaster=EventBroadcaster(channels, live),
         speaker=speaker,
         reader=reader,
+        speech_of=speech_of,
         replies=VoiceReplies(
             reader=reader,
             preferences=store.voices,
+            speech_of=speech_of,
             channels=channels,
             clock=clock,
             supervisor=tasks.deliveries,
@@ -157,6 +163,13 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         models=ModelClients(settings, clock, extras.llm),
         redactor=Redactor(secrets.known_values, clock=clock),
     )
+
+
+def _speech_of(settings: Settings, store: Store) -> SpeechLookup:
+    """The speech settings of every agent."""
+    names = (DEFAULT_AGENT, *settings.agents)
+    speech = {name: agent_speech(settings, name) for name in names}
+    return SpeechLookup(speech, Routes(settings.every_route), store)
 
 
 def _show_work(settings: Settings) -> Callable[[AccountKey], Verbosity]:

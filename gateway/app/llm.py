@@ -18,6 +18,7 @@ from pipeline.llm.local_model import LocalModel
 from pipeline.llm.local_process import ChildSettings
 from pipeline.llm.scripted import ScriptedLlm
 from pipeline.runtime.settings import PipelineSettings
+from voice.transcription.languages import language_name
 
 _WARM_UP_TEXT = "Hello"
 _WARM_UP_S = 120.0
@@ -118,6 +119,7 @@ def pipeline_settings(settings: Settings, llm: LlmClient) -> PipelineSettings:
     return PipelineSettings(
         system_prompt=settings.bot.system_prompt,
         bot_name=settings.bot.name,
+        language=_language(settings.agent.language),
         time_zone=settings.bot.time_zone or machine_zone(),
         tool_answers=isinstance(llm, LocalModel),
         # The cheaper model must accept the same prompt as the other one.
@@ -140,6 +142,13 @@ def pipeline_settings(settings: Settings, llm: LlmClient) -> PipelineSettings:
             host.strip().strip(".").lower() for host in settings.tools.link_hosts if host.strip()
         ),
     )
+
+
+def _language(code: str | None) -> str:
+    """The language's English name, or its code in words where the table has no name."""
+    if code is None:
+        return ""
+    return language_name(code) or f'the language with the code "{code}"'
 
 
 def _completion(settings: Settings) -> Literal["declared", "implicit", "nudged"]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from adapters.channel import LiveSpeech, ReadAloud, Timeline
+from adapters.channel import LiveSpeech, Timeline
 from adapters.web.adapter import WebAdapter
 from adapters.web.inbound import OWNER
 from adapters.web.security import token_matches
@@ -18,7 +18,8 @@ from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
 from gateway.config import SecretRef, Secrets, SecretUnavailable, Settings
 from gateway.runtime.data_dir import own_web_token
 from gateway.runtime.http_server import Addresses
-from gateway.speech.read_aloud import OwnReader
+from gateway.speech.read_aloud import AnswerReader, OwnReader
+from gateway.speech.speaker_language import AgentSpeechOf
 from gateway.storage.ports import Store
 from gateway.storage.speech import SpeakerKey, SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
@@ -43,13 +44,18 @@ class Page:
             self.adapter.entry_recorded(thread, entry)
 
     def attach_voice(
-        self, live: LiveSpeech | None, read_aloud: ReadAloud | None, preferences: SpeakerPreferenceStore
+        self,
+        live: LiveSpeech | None,
+        reader: AnswerReader | None,
+        preferences: SpeakerPreferenceStore,
+        speech_of: AgentSpeechOf,
     ) -> None:
         """Give the page live speech and reading aloud; None for what is switched off."""
         if self.adapter is None:
             return
         owner = SpeakerKey(channel=CHANNEL, account=ACCOUNT, user=OWNER.id)
-        self.adapter.attach(live, None if read_aloud is None else OwnReader(read_aloud, preferences, owner))
+        own = None if reader is None else OwnReader(reader, preferences, owner, speech_of)
+        self.adapter.attach(live, own)
 
     async def discard_media(self, message: InboundMessage) -> None:
         """Remove the file of a finished voice note."""

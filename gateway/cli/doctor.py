@@ -37,7 +37,7 @@ from pipeline.tools.mcp_config import read_mcp_file
 from pipeline.tools.skills import SkillFolder
 from voice.errors import VoiceError
 from voice.selftest import BUNDLED_TRANSCRIPT, bundled_clip
-from voice.synthesis.piper_client import voices_in
+from voice.synthesis.piper_client import languages_of, voices_in
 from voice.transcriber import Recording
 from voice.wer import word_error_rate
 
@@ -214,8 +214,11 @@ async def _voice(settings: Settings, clock: Clock) -> Finding:
 
 
 async def _reading_aloud(settings: Settings, clock: Clock) -> Finding:
-    """Whether the first voice speaks. Voices are optional, so none is no fault."""
+    """Whether the first voice speaks and the named ones exist. Voices are optional, so none is no fault."""
     name = "reading aloud"
+    missing = _missing_voices(settings)
+    if missing:
+        return Finding(name=name, good=False, words=missing)
     speaker = build_speaker(settings)
     if speaker is None:
         words = "switched off (voice.replies.enabled)" if not settings.voice.replies.enabled else _NO_VOICE
@@ -232,6 +235,20 @@ async def _reading_aloud(settings: Settings, clock: Clock) -> Finding:
         await speaker.close()
     spoken = ", ".join(f"{voice} ({language})" for language, voice in voices.items())
     return Finding(name=name, good=True, words=f"{spoken}; spoke after {clock.monotonic() - started:.1f} s")
+
+
+def _missing_voices(settings: Settings) -> str:
+    """The voices that agents name and that are not installed, in words; empty if there are none."""
+    if not settings.voice.replies.enabled:
+        return ""
+    installed = languages_of(settings.voices_path)
+    named = {"agent.voice": settings.agent.voice}
+    named |= {f"agents.{name}.voice": profile.voice for name, profile in settings.agents.items()}
+    missing = [f"{path} names {voice}" for path, voice in named.items() if voice and voice not in installed]
+    if not missing:
+        return ""
+    known = ", ".join(installed) or "no voice"
+    return f"{'; '.join(missing)}, but {settings.voices_path} has {known}: add the voice's two files"
 
 
 async def _models(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:

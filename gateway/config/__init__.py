@@ -4,6 +4,7 @@ The only package that reads the process's environment. Not here: building object
 """
 
 from gateway.config.agent_settings import agent_settings
+from gateway.config.agent_speech import AgentSpeech, agent_speech
 from gateway.config.agents import DEFAULT_AGENT, DEFAULT_GRAPH, RouteSettings
 from gateway.config.environment import crash_at, environment, machine_zone
 from gateway.config.explain import check_config, explain
@@ -16,6 +17,7 @@ from gateway.config.settings import Settings
 __all__ = [
     "DEFAULT_AGENT",
     "DEFAULT_GRAPH",
+    "AgentSpeech",
     "ConfigurationProblems",
     "Loaded",
     "Problem",
@@ -26,6 +28,7 @@ __all__ = [
     "Settings",
     "Source",
     "agent_settings",
+    "agent_speech",
     "check_config",
     "crash_at",
     "environment",

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator
 
 from gateway.config.section import PathSetting, Section, setting
-from gateway.config.value_checks import check_graph, check_llm_model
+from gateway.config.value_checks import check_graph, check_language, check_llm_model, check_voice
 
 ToolGroup = Literal["files", "web", "notes", "schedule", "system", "agents", "mcp", "plugins"]
 TOOL_GROUPS: tuple[ToolGroup, ...] = get_args(ToolGroup)
@@ -59,6 +59,21 @@ class AgentSettings(Section):
     )
     titles: bool = setting(
         default=True, description="Whether a conversation gets a title after its third exchange."
+    )
+    language: Annotated[str | None, AfterValidator(check_language)] = setting(
+        None,
+        "The language that it answers in unless a person writes in another, and in which it expects and "
+        "reads speech of a person who has not spoken yet.",
+        example="de",
+        expected="a two-letter language code",
+    )
+    voice: Annotated[str | None, AfterValidator(check_voice)] = setting(
+        None,
+        "The voice that reads its answers in that voice's language: the name of a file in "
+        "voice.replies.voices_path without .onnx. When absent: the first voice of the language.",
+        example="en_US-ryan-low",
+        expected="a voice's name",
+        max_length=100,
     )
 
 

@@ -13,7 +13,7 @@ from pydantic import AfterValidator
 from gateway.config.agent import TOOL_GROUPS, ToolGroup, check_model
 from gateway.config.secrets import SecretRef
 from gateway.config.section import PathSetting, Section, setting
-from gateway.config.value_checks import check_api_base, check_graph
+from gateway.config.value_checks import check_api_base, check_graph, check_language, check_voice
 
 DEFAULT_GRAPH = "conversation"
 """The graph of an agent that names none."""
@@ -83,6 +83,12 @@ class AgentProfile(Section):
     )
     max_rounds: int | None = setting(None, "As agent.max_rounds.", example=10, ge=1, le=200)
     summarise_above: int | None = setting(None, "As agent.summarise_above.", example=40, ge=4, le=10_000)
+    language: Annotated[str | None, AfterValidator(check_language)] = setting(
+        None, "As agent.language.", example="de", expected="a two-letter language code"
+    )
+    voice: Annotated[str | None, AfterValidator(check_voice)] = setting(
+        None, "As agent.voice.", example="en_US-ryan-low", expected="a voice's name", max_length=100
+    )
     tokens: int = setting(
         0, "Tokens a day for all its conversations together; 0 sets no limit.", ge=0, le=10_000_000_000
     )

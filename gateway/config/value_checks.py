@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _LANGUAGE = re.compile(r"[a-z]{2}")
+_VOICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 _ACCOUNT = re.compile(r"[a-z0-9-]{1,32}")
 _GRAPH = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
 _ENDPOINT = re.compile(r"[A-Za-z0-9_.-]+/[\x21-\x7e]+")
@@ -140,6 +141,15 @@ def check_language(value: str | None) -> str | None:
     """A two-letter code in lower case."""
     if value is not None and _LANGUAGE.fullmatch(value) is None:
         raise _refused("is not a two-letter language code", "write for example en, or remove it")
+    return value
+
+
+def check_voice(value: str | None) -> str | None:
+    """The name of a voice's file without its ending."""
+    if value is not None and _VOICE.fullmatch(value) is None:
+        raise _refused(
+            "is not the name of a voice", "write the name of its file without .onnx, such as en_US-ryan-low"
+        )
     return value
 
 

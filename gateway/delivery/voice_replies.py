@@ -18,7 +18,6 @@ from adapters.channel import (
     Failure,
     OutboundReply,
     PostingChannel,
-    ReadAloud,
     Receipt,
     VoiceClip,
     VoicePostingChannel,
@@ -28,7 +27,8 @@ from gateway.delivery.chat_queue import ChatQueue, Work
 from gateway.delivery.platform_calls import BLOCKED_S, MOST_ATTEMPTS
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.tasks import Supervisor
-from gateway.speech.speaker_language import speaker_of
+from gateway.speech.read_aloud import AnswerReader
+from gateway.speech.speaker_language import AgentSpeechOf, known_speech, speaker_of
 from gateway.storage.speech import SpeakerPreferences, SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable, StorageError
@@ -56,8 +56,9 @@ class VoiceReplies:
     def __init__(
         self,
         *,
-        reader: ReadAloud | None,
+        reader: AnswerReader | None,
         preferences: SpeakerPreferenceStore,
+        speech_of: AgentSpeechOf,
         channels: ChannelRegistry,
         clock: Clock,
         supervisor: Supervisor,
@@ -65,6 +66,7 @@ class VoiceReplies:
     ) -> None:
         self._reader = reader
         self._preferences = preferences
+        self._speech_of = speech_of
         self._channels = channels
         self._clock = clock
         self._supervisor = supervisor
@@ -85,14 +87,18 @@ class VoiceReplies:
             self._supervisor.spawn(work, name="voice reply")
 
     async def _read(
-        self, reader: ReadAloud, adapter: SpeakingChannel, queue: ChatQueue, reply: OutboundReply
+        self, reader: AnswerReader, adapter: SpeakingChannel, queue: ChatQueue, reply: OutboundReply
     ) -> None:
         preferences = await self._preferences_of(reply)
         if not preferences.voice_replies:
             return
+        agent = await known_speech(
+            self._speech_of, reply.thread, reply.author, private=reply.private, message_id=reply.message_id
+        )
+        language = preferences.language or agent.language
         try:
             async with self._clock.timeout(SPEAK_S):
-                clip = await reader.read(reply.text, language=preferences.language)
+                clip = await reader.read(reply.text, language=language, voice=agent.voice)
         except (MediaUnavailable, TimeoutError) as error:
             why = str(error) or "it took too long"
             _log.warning("an answer was not read aloud", extra={"reason": why})

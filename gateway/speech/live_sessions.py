@@ -21,7 +21,13 @@ from adapters.identity import derived_message_id
 from gateway.runtime.tasks import Supervisor
 from gateway.speech.live_stream import LiveAudioStream
 from gateway.speech.retracted_speech import RetractedSpeech
-from gateway.speech.speaker_language import speaker_of, spoke, spoken_last
+from gateway.speech.speaker_language import (
+    AgentSpeechOf,
+    likely_language,
+    speaker_of,
+    spoke,
+    spoken_last,
+)
 from gateway.storage.speech import SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable, StorageError
@@ -85,6 +91,7 @@ class LiveSpeechService:
         listener: ActivityDetector,
         inbox: Accepting,
         voices: SpeakerPreferenceStore,
+        speech_of: AgentSpeechOf,
         clock: Clock,
         answering: Callable[[str], bool],
         running: Callable[[str], str],
@@ -97,6 +104,7 @@ class LiveSpeechService:
         self._listener = listener
         self._inbox = inbox
         self._voices = voices
+        self._speech_of = speech_of
         self._clock = clock
         self._answering = answering
         self._retracted = RetractedSpeech(running=running, clock=clock)
@@ -146,7 +154,8 @@ class LiveSpeechService:
         )
         self._microphones[key] = microphone
         try:
-            speaker = speaker_of(thread, author.id)
+            # Only the page streams sound, and its chats are private.
+            language = await likely_language(self._voices, self._speech_of, thread, author.id, private=True)
             await microphone.listen(
                 LiveListener(
                     transcriber=self._transcriber,
@@ -158,7 +167,7 @@ class LiveSpeechService:
                     spawn=self._supervisor.spawn,
                     clock=self._clock,
                     hands_free=hands_free,
-                    likely_language=await spoken_last(self._voices, speaker) or None,
+                    likely_language=language or None,
                     rules=self._rules,
                 ),
                 self._supervisor.spawn,

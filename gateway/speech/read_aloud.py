@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 
-from adapters.channel import (
-    ReadAloud,
-    VoiceClip,
-)
+from adapters.channel import VoiceClip
 from adapters.formatting.spoken import spoken_text
+from gateway.speech.speaker_language import AgentSpeechOf, known_speech, spoken_last
 from gateway.storage.speech import SpeakerKey, SpeakerPreferenceStore
-from pipeline.domain.errors import MediaUnavailable, StorageError
+from pipeline.domain.errors import MediaUnavailable
+from pipeline.domain.ids import ThreadKey
 from voice.errors import VoiceError
 from voice.synthesis.synthesizer import SpeechSynthesizer
 
@@ -22,12 +21,14 @@ _LAST_LATIN = "\u024f"
 
 
 class AnswerReader:
-    """Implements ReadAloud with a `SpeechSynthesizer`."""
+    """Turns an answer into audio with a `SpeechSynthesizer`."""
 
     def __init__(self, speaker: SpeechSynthesizer) -> None:
         self._speaker = speaker
 
-    async def read(self, text: str, *, language: str = "") -> VoiceClip:
+    async def read(self, text: str, *, language: str = "", voice: str = "") -> VoiceClip:
+        """`text` (Markdown) as audio, in English without a given language. `voice` is the preferred voice.
+        Raises MediaUnavailable with text."""
         said = spoken_text(text)
         if not said:
             raise MediaUnavailable("There is nothing in this answer that can be read aloud.")
@@ -35,7 +36,7 @@ class AnswerReader:
         if not self._speaker.speaks(language) or _other_script(said, language):
             raise MediaUnavailable("There is no voice here for the language of this answer.")
         try:
-            spoken = await self._speaker.speak(said, language=language)
+            spoken = await self._speaker.speak(said, language=language, voice=voice)
         except VoiceError as error:
             # The error's text is for the operator: it names folders and quotes libraries.
             _log.warning("an answer was not read aloud", extra={"reason": str(error)})
@@ -44,22 +45,27 @@ class AnswerReader:
 
 
 class OwnReader:
-    """Implements ReadAloud for one person. Without a given language it uses the one they spoke last."""
+    """Implements ReadAloud for one person in private chats: in the language that they spoke last, else in
+    the agent's, with the agent's voice."""
 
-    def __init__(self, reader: ReadAloud, preferences: SpeakerPreferenceStore, person: SpeakerKey) -> None:
+    def __init__(
+        self,
+        reader: AnswerReader,
+        preferences: SpeakerPreferenceStore,
+        person: SpeakerKey,
+        speech_of: AgentSpeechOf,
+    ) -> None:
         self._reader = reader
         self._preferences = preferences
         self._person = person
+        self._speech_of = speech_of
 
-    async def read(self, text: str, *, language: str = "") -> VoiceClip:
-        return await self._reader.read(text, language=language or await self._spoken_last())
-
-    async def _spoken_last(self) -> str:
-        try:
-            return (await self._preferences.preferences_of(self._person)).language
-        except StorageError as error:
-            _log.warning("a person's language was not found", extra={"reason": str(error)})
-            return ""
+    async def read(self, text: str, *, thread: ThreadKey, message_id: str) -> VoiceClip:
+        agent = await known_speech(
+            self._speech_of, thread, self._person.user, private=True, message_id=message_id
+        )
+        language = await spoken_last(self._preferences, self._person) or agent.language
+        return await self._reader.read(text, language=language, voice=agent.voice)
 
 
 def _other_script(text: str, language: str) -> bool:

@@ -1,15 +1,28 @@
-"""Read and store the language that a person spoke last, as a hint for the next recording. Store failures are
-logged and ignored."""
+"""Read and store the language that a person spoke last, as a hint for the next recording; without one, the
+agent's language is the hint. Store failures are logged and ignored."""
 
 from __future__ import annotations
 
 import logging
+from typing import Protocol
 
+from gateway.config import AgentSpeech
 from gateway.storage.speech import SpeakerKey, SpeakerPreferenceStore
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey
 
 _log = logging.getLogger(__name__)
+
+
+class AgentSpeechOf(Protocol):
+    """Finds the speech settings of an agent."""
+
+    async def __call__(
+        self, thread: ThreadKey, author: str, *, private: bool, message_id: str = ""
+    ) -> AgentSpeech:
+        """Those of the agent that answers the author's message `message_id`, or the next one without it.
+        Raises StorageError."""
+        ...
 
 
 def speaker_of(thread: ThreadKey, user: str) -> SpeakerKey:
@@ -24,6 +37,30 @@ async def spoken_last(preferences: SpeakerPreferenceStore, speaker: SpeakerKey) 
     except StorageError as error:
         _log.warning("a speaker's language is not known", extra={"reason": str(error)})
         return ""
+
+
+async def known_speech(
+    speech_of: AgentSpeechOf, thread: ThreadKey, author: str, *, private: bool, message_id: str = ""
+) -> AgentSpeech:
+    """The agent's speech settings; the built-in ones if the store fails."""
+    try:
+        return await speech_of(thread, author, private=private, message_id=message_id)
+    except StorageError as error:
+        _log.warning("the speech settings of a chat's agent are not known", extra={"reason": str(error)})
+        return AgentSpeech()
+
+
+async def likely_language(
+    preferences: SpeakerPreferenceStore,
+    speech_of: AgentSpeechOf,
+    thread: ThreadKey,
+    user: str,
+    *,
+    private: bool,
+) -> str:
+    """The language that `user` spoke last, else that of the agent that answers; empty if there is none."""
+    known = await spoken_last(preferences, speaker_of(thread, user))
+    return known or (await known_speech(speech_of, thread, user, private=private)).language
 
 
 async def spoke(

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 from adapters.channel import ChannelAdapter
 from gateway.runtime.metrics import Telemetry
-from gateway.speech.speaker_language import speaker_of, spoke, spoken_last
+from gateway.speech.speaker_language import AgentSpeechOf, likely_language, speaker_of, spoke
 from gateway.storage.speech import SpeakerPreferenceStore
 from pipeline.domain.errors import MediaUnavailable, TurnFailed
 from pipeline.domain.ids import ThreadKey
@@ -45,6 +45,7 @@ class VoiceNoteTranscriber:
         intake: VoiceIntake | None,
         forgetful: VoiceIntake | None,
         preferences: SpeakerPreferenceStore,
+        speech_of: AgentSpeechOf,
         max_bytes: int,
         telemetry: Telemetry,
     ) -> None:
@@ -52,6 +53,7 @@ class VoiceNoteTranscriber:
         self._intake = intake
         self._forgetful = forgetful
         self._preferences = preferences
+        self._speech_of = speech_of
         self._max_bytes = max_bytes
         self._telemetry = telemetry
 
@@ -82,10 +84,14 @@ class VoiceNoteTranscriber:
 
     async def _recording(self, message: InboundMessage) -> Recording:
         data = await self._download(message)
-        speaker = speaker_of(message.thread, message.author.id)
+        thread, author = message.thread, message.author.id
+        speaker = speaker_of(thread, author)
+        language = await likely_language(
+            self._preferences, self._speech_of, thread, author, private=message.private
+        )
         return Recording(
             data=data,
-            likely_language=await spoken_last(self._preferences, speaker) or None,
+            likely_language=language or None,
             speaker=f"{speaker.channel}:{speaker.account}:{speaker.user}",
         )
 

@@ -16,6 +16,8 @@ class PipelineSettings:
     system_prompt: str = DEFAULT_SYSTEM_PROMPT
     bot_name: str = "Parlour"
     """The name of the bot in the model's prompt."""
+    language: str = ""
+    """The English name of the language to answer in, unless the user writes in another; empty for none."""
     time_zone: str = "UTC"
     """The IANA name of the time zone for people who named none."""
     max_answer_tokens: int = 512

@@ -141,8 +141,8 @@ async def test_a_speaker_that_never_ends_holds_up_neither_the_chat_nor_the_shutd
 class Endless(ScriptedSpeaker):
     """Begins to speak and never ends."""
 
-    async def speak(self, text: str, *, language: str = "en") -> SpokenAudio:
-        await super().speak(text, language=language)
+    async def speak(self, text: str, *, language: str = "en", voice: str = "") -> SpokenAudio:
+        await super().speak(text, language=language, voice=voice)
         await asyncio.Event().wait()
         raise AssertionError("no one sets it")
 

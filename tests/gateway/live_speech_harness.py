@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from adapters.channel import Acceptance
+from gateway.agents.routes import Routes
+from gateway.agents.speech_lookup import SpeechLookup
+from gateway.config import DEFAULT_AGENT, AgentSpeech
 from gateway.runtime.tasks import Supervisor
 from gateway.speech.live_sessions import Accepting, LiveSettings, LiveSpeechService
 from gateway.speech.live_stream import LiveAudioStream
@@ -99,6 +102,7 @@ async def open_live_speech(
     inbox: Accepting | None = None,
     clock: ManualClock | None = None,
     settings: LiveSettings | None = None,
+    speech: AgentSpeech | None = None,
     crashes: bool = False,
 ) -> AsyncIterator[LiveSpeechHarness]:
     """A LiveSpeechService on a store. With `crashes`, it ends without `close`."""
@@ -113,6 +117,7 @@ async def open_live_speech(
         listener=detector,
         inbox=inbox or fake_inbox,
         voices=store.voices,
+        speech_of=SpeechLookup({DEFAULT_AGENT: speech or AgentSpeech()}, Routes(), store),
         clock=clock,
         answering=answering.__contains__,
         running=lambda thread: running.get(thread, ""),

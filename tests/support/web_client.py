@@ -180,6 +180,16 @@ class WebChat:
         except ConnectionError as error:
             raise Disconnected(None) from error
 
+    async def listen(self, client_id: str, entry_id: int) -> Frame:
+        """Have an answer read aloud, and take its sound; the header of the sound."""
+        await self._send({"type": "speak", "client_id": client_id, "entry_id": entry_id})
+        header = await self.wait_for(lambda frame: frame["type"] == "speech")
+        async with asyncio.timeout(_PATIENCE_S):
+            sound = await self._open_socket().receive()
+        assert sound.type is aiohttp.WSMsgType.BINARY
+        assert len(sound.data) == header["size"]
+        return header
+
     async def talk(self, client_id: str) -> None:
         """Open a microphone, hands-free, and read until the gateway listens."""
         await self._send({"type": "live_start", "client_id": client_id, "hands_free": True})

@@ -61,8 +61,8 @@ class PiperSpeaker:
     def speaks(self, language: str) -> bool:
         return _family(language) in voices_in(self._voices_dir)
 
-    async def speak(self, text: str, *, language: str = "en") -> SpokenAudio:
-        voice = self._voice(language)
+    async def speak(self, text: str, *, language: str = "en", voice: str = "") -> SpokenAudio:
+        voice = self._voice(language, voice)
         text = shortened(text)
         if not text:
             raise SpeakerUnavailable("There is nothing to say.")
@@ -101,8 +101,11 @@ class PiperSpeaker:
             return "not started"
         return self._status
 
-    def _voice(self, language: str) -> str:
-        voices = voices_in(self._voices_dir)
+    def _voice(self, language: str, preferred: str) -> str:
+        every = languages_of(self._voices_dir)
+        if preferred and every.get(preferred) == _family(language):
+            return preferred
+        voices = _first_by_language(every)
         voice = voices.get(_family(language))
         if voice is None:
             raise SpeakerUnavailable(
@@ -178,16 +181,27 @@ class PiperSpeaker:
 
 def voices_in(folder: Path) -> Mapping[str, str]:
     """The installed voices by language code, such as `en`: one name for each language."""
-    voices: dict[str, str] = {}
+    return _first_by_language(languages_of(folder))
+
+
+def languages_of(folder: Path) -> Mapping[str, str]:
+    """The language code, such as `en`, of every installed voice by its name, in the order of the names."""
+    languages: dict[str, str] = {}
     for path in sorted(folder.glob("*.onnx")):
-        if path.stem in voices.values() or not _VOICE_NAME.fullmatch(path.stem):
+        if not _VOICE_NAME.fullmatch(path.stem):
             continue
         try:
             about = json.loads(path.with_name(f"{path.name}.json").read_bytes())
-            language = _family(str(about["language"]["code"]))
+            languages[path.stem] = _family(str(about["language"]["code"]))
         except (OSError, ValueError, KeyError, TypeError):
             continue  # a model without its description, or a partial download
-        voices.setdefault(language, path.stem)
+    return languages
+
+
+def _first_by_language(languages: Mapping[str, str]) -> Mapping[str, str]:
+    voices: dict[str, str] = {}
+    for name, language in languages.items():
+        voices.setdefault(language, name)
     return voices
 
 

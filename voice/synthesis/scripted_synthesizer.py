@@ -32,6 +32,7 @@ class SpokenCall:
 
     text: str
     language: str
+    voice: str = ""
 
 
 class ScriptedSpeaker:
@@ -48,8 +49,8 @@ class ScriptedSpeaker:
     def speaks(self, language: str) -> bool:
         return language in self._languages
 
-    async def speak(self, text: str, *, language: str = "en") -> SpokenAudio:
-        self.calls.append(SpokenCall(text=text, language=language))
+    async def speak(self, text: str, *, language: str = "en", voice: str = "") -> SpokenAudio:
+        self.calls.append(SpokenCall(text=text, language=language, voice=voice))
         await self.warm_up()
         failure = self._failures.popleft() if self._failures else None
         if failure is not None:

@@ -25,8 +25,10 @@ class SpeechSynthesizer(Protocol):
         """Whether there is a voice for the language, a code such as `en`."""
         ...
 
-    async def speak(self, text: str, *, language: str = "en") -> SpokenAudio:
-        """Speak `text`, plain words without markup. Raises SpeakerUnavailable with a message for the log."""
+    async def speak(self, text: str, *, language: str = "en", voice: str = "") -> SpokenAudio:
+        """Speak `text`, plain words without markup. `voice` is the name of the preferred voice; without it,
+        or where it is missing or speaks another language, the first voice of the language is used. Raises
+        SpeakerUnavailable with a message for the log."""
         ...
 
     async def warm_up(self) -> None:

@@ -1,4 +1,4 @@
-"""Language codes for the English names that services use; Whisper's hundred languages."""
+"""Language codes and the English names that services use; Whisper's hundred languages."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ _CODES = {
     name: code
     for code, _, name in (entry.strip().partition(" ") for entry in " ".join(_NAMES.split()).split(","))
 }
+_ENGLISH = {code: name for name, code in _CODES.items()}
 _CODE = re.compile("[a-z]{2,3}")
 
 
@@ -30,3 +31,8 @@ def language_code(name: str) -> str:
     name = name.strip().lower()
     code = _CODES.get(name, name.partition("-")[0])
     return code if _CODE.fullmatch(code) else ""
+
+
+def language_name(code: str) -> str:
+    """`German` for `de`; empty for an unknown code."""
+    return _ENGLISH.get(code, "").title()

@@ -84,13 +84,16 @@ class ScriptedVoice:
 
     def __init__(self) -> None:
         self.said: list[str] = []
+        self.answers: list[tuple[ThreadKey, str]] = []
+        """The thread and the message of each answer."""
         self.error: Exception | None = None
         self.cancelled = asyncio.Event()
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def read(self, text: str, *, language: str = "") -> VoiceClip:
+    async def read(self, text: str, *, thread: ThreadKey, message_id: str) -> VoiceClip:
         self.said.append(text)
+        self.answers.append((thread, message_id))
         try:
             await self.gate.wait()
         except asyncio.CancelledError:

@@ -58,6 +58,7 @@ async def test_an_answer_is_read_and_its_sound_follows_its_header_at_once(tmp_pa
     }
     assert sound == b"Hello **you**"
     assert voice.said == ["Hello **you**"]
+    assert voice.answers == [(thread_of(CHAT), "m_2")]
 
 
 async def test_an_answer_is_read_part_by_part_from_its_first_sentence_on(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from playwright.async_api import BrowserContext, Page, expect
 from adapters.channel import VoiceClip
 from adapters.web.inbound import thread_of
 from adapters.web.settings import PACKAGED_PAGE
+from pipeline.domain.ids import ThreadKey
 from pipeline.domain.live import SpeechFinal, SpeechPartial, SpeechStarted
 from pipeline.domain.timeline import TimelineEntry
 from tests.adapters.web.harness import CHAT, TOKEN, WebHarness, serving
@@ -30,8 +31,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 class RecordedVoice(ScriptedVoice):
     """Says everything with the same recording."""
 
-    async def read(self, text: str, *, language: str = "") -> VoiceClip:
-        clip = await super().read(text, language=language)
+    async def read(self, text: str, *, thread: ThreadKey, message_id: str) -> VoiceClip:
+        clip = await super().read(text, thread=thread, message_id=message_id)
         return VoiceClip(data=SOUND, mime="audio/ogg", seconds=clip.seconds, waveform=clip.waveform)
 
 

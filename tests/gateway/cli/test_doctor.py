@@ -116,6 +116,23 @@ async def test_a_voice_that_is_damaged_is_red(tmp_path: Path) -> None:
     assert found.words
 
 
+async def test_a_voice_that_an_agent_names_and_that_is_not_there_is_red(tmp_path: Path) -> None:
+    folder = tmp_path / "voices"
+    folder.mkdir()
+    (folder / "en_US-x-low.onnx").write_bytes(b"no model")
+    (folder / "en_US-x-low.onnx.json").write_text('{"language": {"code": "en_US"}}')
+    given = (
+        f"voice.replies.voices_path={json.dumps(str(folder))}",
+        'agent.voice="en_US-x-low"',
+        'agents.shop.voice="de_DE-y-low"',
+    )
+    found = (await examined(tmp_path, *given))["reading aloud"]
+    assert not found.good
+    assert found.words == (
+        f"agents.shop.voice names de_DE-y-low, but {folder} has en_US-x-low: add the voice's two files"
+    )
+
+
 class _Refusing(BaseHTTPRequestHandler):
     """A provider that repeats keys in its refusal, as some do."""
 

@@ -104,6 +104,14 @@ BAD = [
     ),
     ("[agents.a]\napi_key = 'env:NONE'", "agents.a.api_key: "),
     (
+        "[agents.a]\nlanguage = 'french'",
+        "agents.a.language: is not a two-letter language code (in FILE, line 2); ",
+    ),
+    (
+        "[agents.a]\nvoice = '../x'",
+        "agents.a.voice: is not the name of a voice (in FILE, line 2); write the name ",
+    ),
+    (
         "routes = 5",
         "routes: is a section, but a single value was given (in FILE, line 1); write the table [[r",
     ),

@@ -5,19 +5,22 @@ from __future__ import annotations
 import pytest
 
 from adapters.channel import ReadAloud
+from gateway.config import AgentSpeech
 from gateway.speech.read_aloud import AnswerReader, OwnReader
 from gateway.storage.memory import MemoryStore
 from gateway.storage.speech import SpeakerKey
-from pipeline.domain.errors import MediaUnavailable
+from pipeline.domain.errors import MediaUnavailable, StorageError
+from pipeline.domain.ids import ThreadKey
 from voice.errors import SpeakerUnavailable
 from voice.synthesis.scripted_synthesizer import ScriptedSpeaker, SpokenCall
 
 OWNER = SpeakerKey(channel="web", account="local", user="owner")
+THREAD = ThreadKey(channel="web", account="local", chat="c_1")
 
 
 async def test_an_answer_is_read_without_its_markup_in_the_language_of_its_reader() -> None:
     speaker = ScriptedSpeaker(languages=("en", "de"))
-    reader: ReadAloud = AnswerReader(speaker)
+    reader = AnswerReader(speaker)
     clip = await reader.read("# Hallo\n\n**Welt**", language="de")
     assert speaker.calls == [SpokenCall(text="Hallo.\nWelt.", language="de")]
     assert clip.mime == "audio/ogg"
@@ -58,13 +61,43 @@ async def test_the_reason_of_a_speaker_that_fails_is_for_the_log_and_not_for_peo
     assert [record.__dict__["reason"] for record in caplog.records] == ["[Errno 2] /srv/voices/en.onnx"]
 
 
-async def test_the_page_reads_in_the_language_that_its_owner_spoke_last() -> None:
+async def test_the_page_reads_in_the_language_that_its_owner_spoke_last_else_in_the_agents() -> None:
     store = MemoryStore()
     await store.open()
-    speaker = ScriptedSpeaker(languages=("en", "de"))
-    reader: ReadAloud = OwnReader(AnswerReader(speaker), store.voices, OWNER)
-    await reader.read("Good day.")
+    speaker = ScriptedSpeaker(languages=("en", "de", "fr"))
+    agents = {"m_1": AgentSpeech(), "m_2": AgentSpeech(language="fr", voice="fr_FR-siwis-low")}
+
+    async def speech_of(
+        thread: ThreadKey, author: str, *, private: bool, message_id: str = ""
+    ) -> AgentSpeech:
+        assert (thread, author, private) == (THREAD, OWNER.user, True)
+        return agents[message_id]
+
+    reader: ReadAloud = OwnReader(AnswerReader(speaker), store.voices, OWNER, speech_of)
+    await reader.read("Good day.", thread=THREAD, message_id="m_1")
+    await reader.read("Bonjour.", thread=THREAD, message_id="m_2")
     await store.voices.remember_language(OWNER, "de")
-    await reader.read("Guten Tag.")
-    await reader.read("Good day.", language="en")
-    assert [call.language for call in speaker.calls] == ["en", "de", "en"]
+    await reader.read("Guten Tag.", thread=THREAD, message_id="m_1")
+    await reader.read("Guten Tag.", thread=THREAD, message_id="m_2")
+    assert [(call.language, call.voice) for call in speaker.calls] == [
+        ("en", ""),
+        ("fr", "fr_FR-siwis-low"),
+        ("de", ""),
+        ("de", "fr_FR-siwis-low"),
+    ]
+
+
+async def test_the_page_reads_although_the_store_does_not_answer() -> None:
+    store = MemoryStore()
+    await store.open()
+    speaker = ScriptedSpeaker()
+
+    async def speech_of(
+        thread: ThreadKey, author: str, *, private: bool, message_id: str = ""
+    ) -> AgentSpeech:
+        raise StorageError(f"no words of {message_id} for {author} in {thread.encode()} ({private=})")
+
+    await OwnReader(AnswerReader(speaker), store.voices, OWNER, speech_of).read(
+        "Good day.", thread=THREAD, message_id="m_1"
+    )
+    assert speaker.calls == [SpokenCall(text="Good day.", language="en")]

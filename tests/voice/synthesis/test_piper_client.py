@@ -16,7 +16,14 @@ import pytest
 from tests.voice.voices import voices_dir
 from voice.errors import SpeakerUnavailable
 from voice.settings import VoiceSettings
-from voice.synthesis.piper_client import MAX_CHARACTERS, QUEUE_LIMIT, PiperSpeaker, shortened, voices_in
+from voice.synthesis.piper_client import (
+    MAX_CHARACTERS,
+    QUEUE_LIMIT,
+    PiperSpeaker,
+    languages_of,
+    shortened,
+    voices_in,
+)
 from voice.synthesis.piper_main import PART_CHARACTERS, parts_of
 from voice.transcriber import Recording
 from voice.transcription.whisper_transcriber import WhisperTranscriber
@@ -178,6 +185,25 @@ def test_voices_are_found_by_language_and_what_is_no_voice_is_passed_over(tmp_pa
     _voice(tmp_path, "odd", {"language": "en"})
     (tmp_path / "half.onnx").write_bytes(b"")
     assert voices_in(tmp_path) == {"de": "de_DE-anna-low", "en": "en_GB-zoe-low"}
+    assert languages_of(tmp_path) == {"de_DE-anna-low": "de", "en_GB-zoe-low": "en", "en_US-joe-medium": "en"}
+
+
+async def test_the_preferred_voice_is_used_for_its_own_language_alone(tmp_path: Path) -> None:
+    for name in ("de_DE-anna-low", "en_GB-zoe-low", "en_US-joe-medium"):
+        _voice(tmp_path, name, {"language": {"code": name[:5]}})
+    speaker = PiperSpeaker(tmp_path, deadline_floor_s=PATIENCE_S)
+    try:
+        for language, preferred, used in (
+            ("en", "en_US-joe-medium", "en_US-joe-medium"),
+            ("de", "en_US-joe-medium", "de_DE-anna-low"),
+            ("en", "en_US-gone-low", "en_GB-zoe-low"),
+            ("en", "", "en_GB-zoe-low"),
+        ):
+            # The files are no models, and the refusal names the one that was loaded.
+            with pytest.raises(SpeakerUnavailable, match=f"The voice {used} in"):
+                await speaker.speak("Hello.", language=language, voice=preferred)
+    finally:
+        await speaker.close()
 
 
 def test_a_long_text_is_cut_after_a_sentence() -> None:
