@@ -11,8 +11,25 @@ CREATE TEMP TABLE gone AS
     SELECT threads.id, threads.key FROM threads, person
     WHERE threads.key = channel || ':' || account || ':' || chat
         OR threads.key LIKE channel || ':' || account || ':' || chat || ':%';
-DELETE FROM states WHERE owner IN (SELECT channel || ':' || account || ':user:' || user FROM person)
-    OR owner IN (SELECT 'session:' || session_id FROM log WHERE thread IN (SELECT id FROM gone));
+-- The keys under which the person's things are kept. What linked chats share stays until the last is removed.
+CREATE TEMP TABLE linked AS
+    SELECT identities.* FROM identities, person
+    WHERE identities.channel = person.channel AND identities.account = person.account
+        AND identities.user = person.user;
+CREATE TEMP TABLE owners AS
+    SELECT channel || ':' || account || ':user:' || user AS key FROM person
+    UNION SELECT person FROM linked UNION SELECT own FROM linked;
+DELETE FROM identities WHERE EXISTS (SELECT 1 FROM linked
+    WHERE linked.channel = identities.channel AND linked.account = identities.account
+        AND linked.user = identities.user);
+UPDATE identities SET came_from = '' WHERE came_from IN (SELECT key FROM owners);
+DELETE FROM owners WHERE key IN (SELECT person FROM identities UNION SELECT own FROM identities);
+DELETE FROM link_codes WHERE EXISTS (SELECT 1 FROM person
+    WHERE person.channel = link_codes.channel AND person.account = link_codes.account
+        AND person.user = link_codes.user);
+DELETE FROM link_tries WHERE identity IN (SELECT channel || ':' || account || ':user:' || user FROM person);
+DELETE FROM states WHERE owner IN (SELECT key FROM owners);
+DELETE FROM states WHERE owner IN (SELECT 'session:' || session_id FROM log WHERE thread IN (SELECT id FROM gone));
 DELETE FROM shown WHERE key IN (SELECT key FROM outbox WHERE thread IN (SELECT id FROM gone));
 DELETE FROM interactions WHERE thread IN (SELECT id FROM gone);
 DELETE FROM outbox WHERE thread IN (SELECT id FROM gone);
@@ -28,6 +45,8 @@ DELETE FROM speech_buffers WHERE EXISTS (SELECT 1 FROM gone WHERE instr(speech_b
 DELETE FROM transcripts;
 DELETE FROM usage WHERE EXISTS (SELECT 1 FROM person, gone
     WHERE instr(usage.scope, gone.key) > 0 OR instr(usage.scope, channel || ':' || account || ':user:' || user) > 0);
+DELETE FROM usage WHERE scope IN (SELECT key FROM owners);
+DELETE FROM speakers WHERE channel = 'person:' AND 'person:' || user IN (SELECT key FROM owners);
 DELETE FROM speakers WHERE EXISTS (SELECT 1 FROM person
     WHERE person.channel = speakers.channel AND person.account = speakers.account AND person.user = speakers.user);
 DELETE FROM pairings WHERE EXISTS (SELECT 1 FROM person

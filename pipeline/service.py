@@ -175,6 +175,7 @@ class Pipeline:
             clock=self._clock,
             redactor=self._services.redactor,
             agent=self._agent,
+            person=self._services.person_of(message.thread, message.author.id),
             links=AnswerLinks(self._services.inert_links, self._settings.link_hosts),
         )
 

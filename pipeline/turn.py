@@ -74,6 +74,8 @@ class Turn:
     links: AnswerLinks
     agent: str = ""
     """The agent that answers; empty for the default one."""
+    person: str = ""
+    """The key of the author as a person; see `TurnScope.person`."""
     preface: str = ""
     """A line for the person above the answer, streamed with its first words."""
     written: UserWords | None = None
@@ -104,6 +106,7 @@ class Turn:
             **self.ids,
             thread=message.thread,
             author=message.author,
+            person=self.person,
             private=message.private,
             mode=self.journal.mode,
             agent=self.agent,

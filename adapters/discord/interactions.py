@@ -25,6 +25,8 @@ from pipeline.domain.messages import ApprovalReply, CommandName, SessionCommand
 _log = logging.getLogger(__name__)
 
 _AGENT_NAME = {"type": 3, "name": "name", "description": "The agent to choose", "required": False}
+_LINK_CODE = {"type": 3, "name": "code", "description": "The code from the other channel", "required": False}
+_IN_PRIVATE = {"contexts": [1]}
 # In servers that invited the bot, and in its direct chats.
 SLASH_COMMANDS: tuple[Mapping[str, Any], ...] = tuple(
     {"type": 1, "name": name, "contexts": [0, 1], "integration_types": [0], **more}
@@ -34,6 +36,15 @@ SLASH_COMMANDS: tuple[Mapping[str, Any], ...] = tuple(
         ("otr", {"description": "Begin one of which nothing is kept, or end it"}),
         ("voice", {"description": "Read answers aloud, or stop that"}),
         ("agent", {"description": "Show the agents here, or choose one", "options": [_AGENT_NAME]}),
+        (
+            "link",
+            {
+                "description": "Join this chat with your chats on other channels",
+                "options": [_LINK_CODE],
+                **_IN_PRIVATE,
+            },
+        ),
+        ("unlink", {"description": "Undo that for this chat", **_IN_PRIVATE}),
         ("help", {"description": "What this bot can do"}),
     )
 )
@@ -44,6 +55,8 @@ _SAID: Mapping[CommandName, str] = {
     "voice": "Changing voice replies.",
     "help": "The help comes into this chat.",
     "agent": "The answer comes into this chat.",
+    "link": "The answer comes into this chat.",
+    "unlink": "The answer comes into this chat.",
 }
 _PUT_OFF_S = 2.0
 """Two of Discord's three seconds; one is for the network."""

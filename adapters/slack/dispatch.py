@@ -40,11 +40,13 @@ _COMMAND_WORDS = {
     "voice": "Voice replies change.",
     "help": "Here is what I can do.",
     "agent": "Here are the agents.",
+    "link": "The answer comes into this chat.",
+    "unlink": "The answer comes into this chat.",
 }
 USAGE = (
-    "Write `stop`, `new`, `otr`, `voice`, `agent` or `help` after the command, in our direct chat. In a "
-    "channel every thread is a separate conversation: mention me in it with /stop, /new, /otr, /voice, "
-    "/agent or /help, or press Stop."
+    "Write `stop`, `new`, `otr`, `voice`, `agent`, `link`, `unlink` or `help` after the command, in our "
+    "direct chat. In a channel every thread is a separate conversation: mention me in it with /stop, /new, "
+    "/otr, /voice, /agent or /help, or press Stop."
 )
 
 

@@ -43,6 +43,8 @@ _COMMANDS = (
     {"command": "otr", "description": "Begin one of which nothing is kept, or end it"},
     {"command": "voice", "description": "Read answers aloud, or stop that"},
     {"command": "agent", "description": "Show the agents here, or choose one"},
+    {"command": "link", "description": "Join this chat with your chats on other channels"},
+    {"command": "unlink", "description": "Undo that for this chat"},
     {"command": "help", "description": "What this bot can do"},
 )
 _SILENCE_S = 120.0

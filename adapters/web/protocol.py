@@ -80,7 +80,7 @@ class VoiceAnnouncement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A pressed button or a typed command: stop, new, help, voice, otr or agent."""
+    """A pressed button or a typed command: stop, new, help, voice, otr, agent, link or unlink."""
 
     client_id: str
     name: CommandName

@@ -7,17 +7,12 @@ chats use pairing.
 
 from __future__ import annotations
 
-import hashlib
-import secrets
-
+from gateway.people.codes import hash_of, new_code
 from gateway.storage.pairings import PairedChat, PairingBook, PairingRequest
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author
 
-CODE_CHARS = 8
-_ALPHABET = "ACDEFHJKMNPQRTUVWXY3479"
-"""Leaves out characters that are easily confused: 0 O, 1 I L, 2 Z, 5 S, 8 B, 6 G."""
 VALID_S = 15 * 60.0
 SILENT_S = 3600.0
 """Seconds in which a stranger who was shown a code gets no further reply."""
@@ -44,7 +39,7 @@ class PairingService:
     async def invitation(self, thread: ThreadKey, author: Author) -> str:
         """The line with a fresh code; empty for a person who got one within the hour, and while too many
         codes are open. Raises StorageError."""
-        code = "".join(secrets.choice(_ALPHABET) for _ in range(CODE_CHARS))
+        code = new_code()
         now = self._clock.now()
         request = PairingRequest(
             place=_place(thread, author),
@@ -55,12 +50,6 @@ class PairingService:
         )
         noted = await self._book.ask(request, limit=MAX_OPEN, again_after_s=SILENT_S)
         return _INVITATION.format(code=code) if noted else ""
-
-
-def hash_of(code: str) -> str:
-    """The hash that the store keeps of a code. Case, spaces and hyphens do not matter."""
-    plain = "".join(letter for letter in code.upper() if letter.isalnum())
-    return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _place(thread: ThreadKey, author: Author) -> PairedChat:

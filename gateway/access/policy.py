@@ -18,6 +18,7 @@ from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import AccountKey
 from pipeline.domain.messages import (
+    Announcement,
     ApprovalReply,
     BargeIn,
     Inbound,
@@ -129,7 +130,7 @@ class AccessRule:
             self.mode == "open" or chat in self.whole_rooms or any(room == chat for room, _ in self.members)
         )
 
-    def lists(self, item: Inbound | ReminderDue) -> bool:
+    def lists(self, item: Inbound | ReminderDue | Announcement) -> bool:
         """Whether the lists let the item's author write in its chat."""
         chat, user = item.thread.chat, item.author.id
         if item.private:
@@ -179,7 +180,7 @@ class AccessPolicy:
             return Denied(reason=f"author {item.author.id!a} is denied on {channel}")
         return await (self._in_private(item, rule) if item.private else self._in_room(item, rule))
 
-    async def still_allows(self, item: Inbound | ReminderDue) -> bool:
+    async def still_allows(self, item: Inbound | ReminderDue | Announcement) -> bool:
         """Whether the author of an earlier request still has access, so that its result may be sent now.
         Counts and writes nothing. True on a channel without a rule. Raises StorageError."""
         owner = self._owners.get(item.thread.channel)

@@ -8,13 +8,15 @@ number of messages per person (`sender_rate_limit`).
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 from gateway.config.agent import BudgetSettings
 from gateway.storage.usage import Spent, UsageBook
 from pipeline.domain.clock import Clock
 from pipeline.domain.frozen import dataclass
+from pipeline.domain.ids import ThreadKey, own_person
 from pipeline.runtime.ports import Allowance
 from pipeline.runtime.scope import TurnScope
 
@@ -50,15 +52,18 @@ class DailyBudgets:
         clock: Clock,
         settings: BudgetSettings,
         agents: Mapping[str, int] | None = None,
+        person_of: Callable[[ThreadKey, str], str] = own_person,
         on_spent: Callable[[str, int, float], None] = lambda _channel, _tokens, _cost: None,
     ) -> None:
-        """`agents` gives the tokens a day of each agent that has a limit. `on_spent` is called with the
-        channel, tokens and dollars of each call, also without limits."""
+        """`agents` gives the tokens a day of each agent that has a limit, `person_of` the key of the person
+        that a user of an account is. `on_spent` is called with the channel, tokens and dollars of each call,
+        also without limits."""
         self._on_spent = on_spent
         self._usage = usage
         self._clock = clock
         self._settings = settings
         self._agents = agents or {}
+        self._person_of = person_of
         self._bounded = bool(self._agents) or bool(
             settings.person_tokens or settings.chat_tokens or settings.tokens or settings.cost
         )
@@ -85,15 +90,28 @@ class DailyBudgets:
         self._on_spent(scope.thread.channel, tokens, cost)
         if not self._bounded or (tokens <= 0 and cost <= 0):
             return
-        scopes = [limit.scope for limit in self._limits(scope)]
         more = Spent(tokens=tokens, cost=cost)
         # One at a time: a sum that is being read must not miss a concurrent addition.
         async with self._lock:
-            day = await self._today()
+            scopes = [limit.scope for limit in self._limits(scope)]
+            day = await self._begin_day()
             await self._usage.add(day, scopes, more)
             for one in scopes:
                 if (known := self._sums.get(one)) is not None:
                     self._sums[one] = Spent(tokens=known.tokens + tokens, cost=known.cost + cost)
+
+    def today(self) -> str:
+        """The day that counts now, YYYY-MM-DD."""
+        return datetime.fromtimestamp(self._clock.now(), UTC).date().isoformat()
+
+    @asynccontextmanager
+    async def moving(self) -> AsyncIterator[None]:
+        """Within it nothing is counted, so that sums can be moved in the store; then they are read again."""
+        async with self._lock:
+            try:
+                yield
+            finally:
+                self._sums.clear()
 
     def _limits(self, scope: TurnScope) -> tuple[_Limit, ...]:
         settings, thread = self._settings, scope.thread
@@ -104,7 +122,7 @@ class DailyBudgets:
             *agent,
             _Limit(
                 # The person, in a room too, where `scope.owner` is the room.
-                scope=f"{account}:user:{scope.author.id}",
+                scope=self._person_of(thread, scope.author.id),
                 whose="Your",
                 tokens=settings.person_tokens,
             ),
@@ -113,9 +131,9 @@ class DailyBudgets:
         )
 
     async def _of(self, scopes: Sequence[str]) -> dict[str, Spent]:
-        if self._day != self._date() or any(scope not in self._sums for scope in scopes):
+        if self._day != self.today() or any(scope not in self._sums for scope in scopes):
             async with self._lock:
-                day = await self._today()
+                day = await self._begin_day()
                 if len(self._sums) > _MAX_KNOWN:
                     self._sums.clear()
                 unknown = [scope for scope in scopes if scope not in self._sums]
@@ -123,17 +141,14 @@ class DailyBudgets:
                 return {scope: self._sums[scope] for scope in scopes}
         return {scope: self._sums[scope] for scope in scopes}
 
-    async def _today(self) -> str:
+    async def _begin_day(self) -> str:
         """Today's date, after dropping the sums of earlier days. Call under the lock."""
-        day = self._date()
+        day = self.today()
         if day != self._day:
             await self._usage.forget_before(day)
             self._sums.clear()
             self._day = day
         return day
-
-    def _date(self) -> str:
-        return datetime.fromtimestamp(self._clock.now(), UTC).date().isoformat()
 
     def _wait(self) -> str:
         left = 86_400 - int(self._clock.now()) % 86_400

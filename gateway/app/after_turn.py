@@ -31,7 +31,13 @@ def build_after_turn(
     summaries = Summaries(
         store=base.store, models=agents.models, budgets=budgets, clock=base.clock, redactor=base.redactor
     )
-    after = AfterTurn(titles=titles, summaries=summaries, when_idle=when_idle, added=jobs.note_added)
+    after = AfterTurn(
+        titles=titles,
+        summaries=summaries,
+        when_idle=when_idle,
+        person_of=base.people.person_of,
+        added=jobs.note_added,
+    )
     jobs.handle(JobKind(name=TITLE, run=after.title, at_once=_AT_ONCE))
     jobs.handle(JobKind(name=SUMMARY, run=after.summarise, at_once=_AT_ONCE, retry_after_s=RETRY_AFTER_S))
     return after

@@ -13,6 +13,7 @@ from gateway.access.token_budgets import DailyBudgets
 from gateway.agents.agent_book import AgentBook
 from gateway.app.after_turn import build_after_turn
 from gateway.app.agents import build_agents
+from gateway.app.commands import build_commands
 from gateway.app.components import Extras, Foundation, build_components
 from gateway.app.lifecycle import Gateway, Parts
 from gateway.app.signals import ReadyReplies, subscribe
@@ -40,6 +41,7 @@ from gateway.speech.live_sessions import LiveSpeechService
 from gateway.speech.voice_notes import VoiceNoteTranscriber
 from gateway.storage.leases import ProcessingCoordinator
 from gateway.turns.after_turn import AfterTurn
+from gateway.turns.commands import SessionCommands
 from gateway.turns.runner import TurnRunner
 from gateway.turns.turn_hooks import TurnHooks
 from gateway.turns.worker import IdleWork, Worker
@@ -69,7 +71,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     base = build_components(settings, secrets, extras, data)
     delivery = _delivery(base)
     forgetful = extras.transcriber or build_transcriber(settings)
-    transcriber = extras.transcriber or with_memory(forgetful, settings, base.store.voices, base.clock)
+    transcriber = extras.transcriber or with_memory(forgetful, settings, base.preferences, base.clock)
     coordinator = ProcessingCoordinator(base.store, base.clock, lease_s=settings.turn.lease_s)
 
     def owner_of(_thread: str) -> str:
@@ -87,7 +89,8 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     expiries = _expiries(base, access)
     after = build_after_turn(base, jobs, agents.book, tools.budgets, when_idle)
     replies = ReadyReplies(base.bus, delivery.enqueue)
-    turns = _turns(base, agents.book, delivery, replies, expiries, after)
+    commands = build_commands(base, agents.book, tools, access)
+    turns = _turns(base, agents.book, commands, delivery, replies, expiries, after)
     worker = _worker(base, coordinator, turns, tools)
     subscribe(
         base.bus,
@@ -101,13 +104,14 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     inbox = _inbox(base, access, worker, owner_of, delivery, tools, rooms)
     voice = _voice(base, transcriber, inbox)
     base.page.attach_voice(
-        voice.live if settings.voice.live.enabled else None, base.reader, base.store.voices, base.speech_of
+        voice.live if settings.voice.live.enabled else None, base.reader, base.preferences, base.speech_of
     )
     gateway = Gateway(
         Parts(
             data=data,
             store=base.store,
             bus=base.bus,
+            people=base.people,
             health=inbox.health,
             channels=base.channels,
             inbox=inbox,
@@ -164,8 +168,10 @@ def _shared_tools(
             clock=base.clock,
             settings=settings.budget,
             agents={name: profile.tokens for name, profile in settings.agents.items() if profile.tokens},
+            person_of=base.people.person_of,
             on_spent=base.telemetry.model_called,
         ),
+        person_of=base.people.person_of,
         redactor=base.redactor,
         wake=base.bus.wake,
         send=lambda answer: base.bus.control(owner_of(answer.thread), answer),
@@ -240,7 +246,7 @@ def _voice_notes(
         channel_of=base.channels.of,
         intake=intake,
         forgetful=without_memory,
-        preferences=base.store.voices,
+        preferences=base.preferences,
         speech_of=base.speech_of,
         max_bytes=base.settings.voice.max_bytes,
         telemetry=base.telemetry,
@@ -266,6 +272,7 @@ def _expiries(base: Foundation, access: AccessPolicy) -> QuestionExpiry:
 def _turns(
     base: Foundation,
     agents: AgentBook,
+    commands: SessionCommands,
     delivery: Delivery,
     replies: ReadyReplies,
     expiries: QuestionExpiry,
@@ -274,16 +281,16 @@ def _turns(
     return TurnRunner(
         store=base.store,
         agents=agents,
+        commands=commands,
         hooks=TurnHooks(
             events=base.bus.events,
             on_recorded=base.page.show_recorded,
             on_reply=replies.publish,
             sends_at_once=delivery.sends_at_once,
             discard_media=base.page.discard_media,
-            can_speak=base.replies.possible,
             on_asked=expiries.asked,
             after=after,
-            copies=base.broadcaster.copies,
+            person_of=base.people.person_of,
         ),
         clock=base.clock,
         telemetry=base.telemetry,
@@ -336,7 +343,7 @@ def _voice(base: Foundation, transcriber: Transcriber | None, inbox: Inbox) -> V
         transcriber=transcriber,
         listener=listener,
         inbox=inbox,
-        voices=base.store.voices,
+        voices=base.preferences,
         speech_of=base.speech_of,
         clock=base.clock,
         answering=base.broadcaster.is_answering,

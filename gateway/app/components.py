@@ -24,6 +24,8 @@ from gateway.delivery.event_router import EventBroadcaster
 from gateway.delivery.preview import LiveReplies
 from gateway.delivery.progress import Verbosity
 from gateway.delivery.voice_replies import VoiceReplies
+from gateway.people.directory import PersonDirectory
+from gateway.people.preferences import SharedPreferences
 from gateway.runtime.data_dir import DataDir
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.http_server import Addresses
@@ -92,6 +94,8 @@ class Foundation:
     failpoints: Failpoints
     store: Store
     bus: Bus
+    people: PersonDirectory
+    preferences: SharedPreferences
     timeline: StoreTimeline
     addresses: Addresses
     check_metrics_token: Callable[[str], bool]
@@ -114,6 +118,8 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     clock, tasks = extras.clock, Supervisors()
     failpoints = Failpoints(extras.crash_at)
     store = extras.store or _store(settings, data)
+    people = PersonDirectory(store.identities)
+    preferences = SharedPreferences(store.voices, people)
     timeline = StoreTimeline(store, clock)
     addresses = Addresses(settings.server.host, settings.server.port, settings.server.public_origins)
     check = token_check(settings, secrets)
@@ -139,6 +145,8 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         failpoints=failpoints,
         store=store,
         bus=extras.bus or InProcessBus(),
+        people=people,
+        preferences=preferences,
         timeline=timeline,
         addresses=addresses,
         check_metrics_token=metrics_check(settings, check),
@@ -153,7 +161,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         speech_of=speech_of,
         replies=VoiceReplies(
             reader=reader,
-            preferences=store.voices,
+            preferences=preferences,
             speech_of=speech_of,
             channels=channels,
             clock=clock,

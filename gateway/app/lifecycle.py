@@ -20,6 +20,7 @@ from gateway.cluster.bus import Bus
 from gateway.delivery.outbox import Delivery
 from gateway.ingress.inbox import Inbox
 from gateway.interactions.question_expiry import QuestionExpiry
+from gateway.people.directory import PersonDirectory
 from gateway.runtime.data_dir import DataDir
 from gateway.runtime.http_server import Addresses, Server
 from gateway.runtime.tasks import Supervisor
@@ -49,6 +50,7 @@ class Parts:
     data: DataDir
     store: Store
     bus: Bus
+    people: PersonDirectory
     health: StoreHealth
     channels: ChannelRegistry
     inbox: Inbox
@@ -121,6 +123,7 @@ class Gateway:
             await parts.store.open()
             # The lock on the data folder proves that the holder of these leases is dead.
             await parts.store.break_leases()
+            await parts.people.load()
             await parts.jobs.recover()
             orphans = await parts.sweep_media()
             if self.server is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import field
 from pathlib import Path
@@ -9,6 +11,7 @@ from pathlib import Path
 from adapters.formatting.inert_links import inert
 from gateway import __version__
 from gateway.access.policy import AccessPolicy
+from gateway.access.token_budgets import DailyBudgets
 from gateway.cluster.signals import Answered
 from gateway.config import SecretRef, Secrets, Settings, environment
 from gateway.config.secrets import SecretContext
@@ -24,7 +27,6 @@ from pipeline.domain.messages import Author
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.null_services import NullTools
-from pipeline.runtime.ports import Budgets
 from pipeline.runtime.scope import TurnScope, ignore_event
 from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
@@ -42,11 +44,13 @@ from pipeline.tools.registry import ToolRegistry
 from pipeline.tools.schedule import ScheduleGroup
 from pipeline.tools.skills import SkillFolder
 from pipeline.tools.system import system_group
-from pipeline.tools.tool import ToolGroup
+from pipeline.tools.tool import Refused, ToolFailed, ToolGroup
 from pipeline.tools.web import WebGroup
 from pipeline.tools.web_client import GuardedWeb
 from pipeline.tools.workspace import WorkspaceFolder
 from pipeline.tools.zones import TimeZones
+
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +69,8 @@ class SharedTools:
 
     approvals: ApprovalService
     reminders: ReminderScheduler
-    budgets: Budgets
+    budgets: DailyBudgets
+    person_of: Callable[[ThreadKey, str], str]
     redactor: Redactor
     web: GuardedWeb
     groups: tuple[ToolGroup, ...]
@@ -85,6 +90,21 @@ class SharedTools:
                 origins=Origins(root),
             )
         return self.folders[place]
+
+    async def carry_over(self, source: str, target: str, settings_of: str) -> bool:
+        """In every workspace, as `WorkspaceFolder.carry_over`, with the marks of foreign text."""
+        copied = True
+        for folder in self.folders.values():
+            try:
+                if source:
+                    # First: what a web page said must not be there unmarked.
+                    await asyncio.to_thread(folder.origins.carry_over, source, target)
+                done = await folder.workspace.carry_over(source, target, settings_of)
+            except (ToolFailed, Refused) as error:
+                _log.warning("a person's files are not copied", extra={"reason": str(error)})
+                done = False
+            copied = copied and done
+        return copied
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +138,8 @@ def build_shared_tools(
     store: Store,
     jobs: JobRunner,
     clock: Clock,
-    budgets: Budgets,
+    budgets: DailyBudgets,
+    person_of: Callable[[ThreadKey, str], str],
     redactor: Redactor,
     wake: Callable[[str], None],
     send: Callable[[Answered], None],
@@ -128,8 +149,9 @@ def build_shared_tools(
     groups: Sequence[ToolGroup] = (),
 ) -> SharedTools:
     """Build what all agents share. `groups` are added by the host, `wake` is called when a thread has
-    work, `send` sends an answer to the turn that waits for it, `access` decides who may be reminded, and
-    `spawn` starts a task that ends with the gateway. Raises ConfigurationError for a bad file of MCP servers.
+    work, `send` sends an answer to the turn that waits for it, `access` decides who may be reminded,
+    `person_of` who is one person, and `spawn` starts a task that ends with the gateway. Raises
+    ConfigurationError for a bad file of MCP servers.
     """
     servers = _servers(settings, secrets, clock, spawn, redactor) if settings.tools.enabled else ()
     wanted = settings.tools.enabled and PLUGINS in settings.tools.groups
@@ -140,6 +162,7 @@ def build_shared_tools(
             jobs=jobs, store=store, clock=clock, wake=wake, still_allowed=access.still_allows
         ),
         budgets=budgets,
+        person_of=person_of,
         redactor=redactor,
         web=GuardedWeb(clock),
         groups=(*servers, *plugins, *groups),
@@ -195,6 +218,7 @@ def build_agent_tools(
         workspace=folder.workspace,
         facts=folder.workspace,
         budgets=shared.budgets,
+        person_of=shared.person_of,
         redactor=redactor,
         cheaper=cheaper,
         inert_links=inert,

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from adapters.formatting.visible import visible
-from gateway.access.pairing import hash_of
 from gateway.cli.graph import write_out
+from gateway.people.codes import hash_of
 from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.pairings import PairedChat, PairingBook, PairingRequest
 from gateway.storage.sqlite.offline import pairings_beside

@@ -57,7 +57,7 @@ class ReminderScheduler:
             kind=REMINDER,
             key=note.id,
             thread=scope.thread.encode(),
-            owner=scope.owner,
+            owner=scope.chat_owner,
             due=note.due,
             body={
                 "text": note.text,
@@ -70,10 +70,10 @@ class ReminderScheduler:
         return await self._jobs.add(job, limit=limit)
 
     async def of(self, scope: TurnScope) -> tuple[ReminderNote, ...]:
-        return tuple(_note(job) for job in await self._store.jobs.of(REMINDER, scope.owner))
+        return tuple(_note(job) for job in await self._store.jobs.of(REMINDER, scope.chat_owner))
 
     async def remove(self, note_id: str, scope: TurnScope) -> bool:
-        return await self._store.jobs.remove(REMINDER, scope.owner, note_id)
+        return await self._store.jobs.remove(REMINDER, scope.chat_owner, note_id)
 
     async def _hand_over(self, job: Job) -> None:
         """Enqueue the reminder. The key of the entry prevents a second one after a crash."""

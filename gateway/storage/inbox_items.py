@@ -10,6 +10,7 @@ from pipeline.domain.errors import InvalidInput
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
+    Announcement,
     ApprovalReply,
     Author,
     BargeIn,
@@ -20,8 +21,8 @@ from pipeline.domain.messages import (
     Speech,
 )
 
-EntryKind = Literal["message", "command", "approval", "barge_in", "reminder"]
-Queued = InboundMessage | SessionCommand | ApprovalReply | BargeIn | ReminderDue
+EntryKind = Literal["message", "command", "approval", "barge_in", "reminder", "announcement"]
+Queued = InboundMessage | SessionCommand | ApprovalReply | BargeIn | ReminderDue | Announcement
 """The items of the inbox. An ApprovalReply is queued only if it resumes a paused run, which has released its
 thread; any other answer would wait for the turn that waits for it."""
 ASKED_IN: Final = "asked_in"
@@ -59,6 +60,8 @@ def kind_of(item: Queued) -> EntryKind:
             return "barge_in"
         case ReminderDue():
             return "reminder"
+        case Announcement():
+            return "announcement"
         case _:
             return "message"
 
@@ -70,7 +73,7 @@ def to_body(item: Queued) -> dict[str, Any]:
         body["private"] = False
     if isinstance(item, SessionCommand):
         body |= {"command": item.name, "argument": item.argument, "reply_handle": item.reply_handle}
-    elif isinstance(item, ReminderDue):
+    elif isinstance(item, ReminderDue | Announcement):
         body["text"] = item.text
     elif isinstance(item, ApprovalReply):
         body |= {
@@ -131,6 +134,8 @@ def _item_of(
     }
     if kind == "reminder" or (kind == "command" and body["command"] == _OLD_REMINDER):
         return ReminderDue(**common, text=body.get("text", ""))
+    if kind == "announcement":
+        return Announcement(**common, text=body["text"])
     if kind == "barge_in" or (kind == "command" and body.get("quiet")):
         return BargeIn(**common)
     if kind == "command":

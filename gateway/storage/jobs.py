@@ -28,7 +28,7 @@ class NewJob:
     thread: str = ""
     """The thread that it is about; empty for none."""
     owner: str = ""
-    """Who may list and remove it, see `TurnScope.owner`; empty for no person."""
+    """Who may list and remove it, see `TurnScope.chat_owner`; empty for no person."""
     body: Mapping[str, Any] = field(default_factory=dict)
     """What the handler needs."""
 

@@ -14,9 +14,11 @@ from typing import Any, Literal, Protocol
 
 from gateway.storage.crash_counts import DeathBook
 from gateway.storage.expiries import ExpiryBook, InteractionKind
+from gateway.storage.identities import IdentityBook
 from gateway.storage.inbox_items import EntryKind, StoredItem
 from gateway.storage.jobs import JobBook, NewJob
 from gateway.storage.pairings import PairingBook
+from gateway.storage.sizes import StoreCounts
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.storage.states import StateBook, StateWrite
 from gateway.storage.usage import UsageBook
@@ -203,16 +205,6 @@ class Committed:
 AnswerStatus = Literal["accepted", "unknown", "already_answered", "expired", "not_allowed", "invalid_choice"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoreCounts:
-    """Sizes for `parlour doctor` and the metrics."""
-
-    inbox_open: int
-    inbox_done: int
-    outbox_open: int
-    records: int
-
-
 class Store(Protocol):
     """The whole store."""
 
@@ -254,6 +246,10 @@ class Store(Protocol):
     @property
     def usage(self) -> UsageBook:
         """Token use and cost, by day."""
+
+    @property
+    def identities(self) -> IdentityBook:
+        """Linked identities and the codes that link them."""
 
     @property
     def deaths(self) -> DeathBook:

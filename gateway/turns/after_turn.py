@@ -26,7 +26,8 @@ WhenIdle = Callable[[str, Callable[[Lease, SessionState], Awaitable[None]]], Awa
 
 
 class AfterTurn:
-    """Decides which jobs a turn adds, and does them. `added` is called after they are durable."""
+    """Decides which jobs a turn adds, and does them. `added` is called after they are durable; `person_of`
+    gives the key of the person that a user of an account is."""
 
     def __init__(
         self,
@@ -34,11 +35,13 @@ class AfterTurn:
         titles: Titles | None,
         summaries: Summaries,
         when_idle: WhenIdle,
+        person_of: Callable[[ThreadKey, str], str],
         added: Callable[[tuple[NewJob, ...]], None],
     ) -> None:
         self._titles = titles
         self._summaries = summaries
         self._when_idle = when_idle
+        self._person_of = person_of
         self.added = added
 
     def jobs(self, session: SessionState, entry: InboxEntry, said: int, at: float) -> tuple[NewJob, ...]:
@@ -63,7 +66,7 @@ class AfterTurn:
     async def _between_turns(
         self, job: Job, work: Callable[[Lease, SessionState, TurnScope], Awaitable[None]]
     ) -> float | None:
-        scope = _scope(job)
+        scope = _scope(job, self._person_of)
         return None if await self._when_idle(job.thread, partial(_in_session, work, scope)) else 0.0
 
 
@@ -93,13 +96,15 @@ def _job(kind: str, session: SessionState, entry: InboxEntry, at: float) -> NewJ
     )
 
 
-def _scope(job: Job) -> TurnScope:
+def _scope(job: Job, person_of: Callable[[ThreadKey, str], str]) -> TurnScope:
     """The scope of work after a turn, on the budget of the turn's author."""
+    thread, author = ThreadKey.decode(job.thread), Author(id=str(job.body["author"]))
     return TurnScope(
         session_id=job.key,
         message_id=str(job.body["message_id"]),
-        thread=ThreadKey.decode(job.thread),
-        author=Author(id=str(job.body["author"])),
+        thread=thread,
+        author=author,
+        person=person_of(thread, author.id),
         send=ignore_event,
         private=bool(job.body["private"]),
         agent=str(job.body["agent"]),

@@ -1,4 +1,5 @@
-"""Run the session commands (`/new`, `/stop`, `/voice`, `/otr`, `/agent`, `/help`), reminders and barge-ins.
+"""Run the session commands (`/new`, `/stop`, `/voice`, `/otr`, `/agent`, `/link`, `/unlink`, `/help`),
+reminders, announcements and barge-ins.
 
 Not here: parsing a message as a command (`pipeline.domain.messages`) and cancelling turns (`worker`).
 """
@@ -15,8 +16,16 @@ from gateway.speech.speaker_language import speaker_of
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.turns.agent_choice import AgentChoice
 from gateway.turns.journal import StoreJournal
+from gateway.turns.link_commands import LinkCommands
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import BargeIn, InboundMessage, ReminderDue, SessionCommand, parse_command
+from pipeline.domain.messages import (
+    Announcement,
+    BargeIn,
+    InboundMessage,
+    ReminderDue,
+    SessionCommand,
+    parse_command,
+)
 
 NEW_SESSION_TEXT = "New conversation"
 _HELP_TEXT = (
@@ -24,11 +33,12 @@ _HELP_TEXT = (
     "- `/stop` stops the answer in progress and everything still waiting\n"
     "- `/new` starts a new conversation; I forget what was said before\n"
     "- `/otr` starts one of which nothing is kept, or ends it\n"
-    "{voice}{agent}"
+    "{voice}{agent}{link}"
     "- `/help` shows this"
 )
 _HELP_VOICE = "- `/voice` makes me read my answers aloud as well, or stops that\n"
 _HELP_AGENT = "- `/agent` shows the agents you can talk to here, and chooses one\n"
+_HELP_LINK = "- `/link` joins this chat with your chats on other channels; `/unlink` undoes that\n"
 VOICE_ON_TEXT = (
     "Voice replies are on: after each answer I send it as a voice message too. "
     "Send `/voice` again to turn them off."
@@ -59,6 +69,7 @@ class SessionCommands:
         can_speak: Callable[[ThreadKey], bool],
         copies: Callable[[ThreadKey], str],
         agents: AgentBook,
+        links: LinkCommands,
     ) -> None:
         """`can_speak`: whether answers can be read aloud in a chat. `copies`: where else the channel keeps
         a chat's words, as a sentence for the person."""
@@ -66,9 +77,14 @@ class SessionCommands:
         self._can_speak = can_speak
         self._copies = copies
         self._choice = AgentChoice(agents)
+        self._links = links
 
     async def run(
-        self, item: SessionCommand | BargeIn | ReminderDue, journal: StoreJournal, *, stopped: int
+        self,
+        item: SessionCommand | BargeIn | ReminderDue | Announcement,
+        journal: StoreJournal,
+        *,
+        stopped: int,
     ) -> None:
         """Run an item that needs no model; `stopped` is how many messages a stop has cancelled. Raises
         StorageError."""
@@ -77,6 +93,8 @@ class SessionCommands:
                 await journal.commit_silently()
             case ReminderDue():
                 await journal.commit_notice(_REMINDER.format(text=item.text))
+            case Announcement():
+                await journal.commit_notice(item.text)
             case SessionCommand():
                 await self._run_command(item, journal, stopped)
 
@@ -88,9 +106,14 @@ class SessionCommands:
             case "help":
                 voice = _HELP_VOICE if self._can_speak(command.thread) else ""
                 agent = _HELP_AGENT if self._choice.is_possible(command) else ""
-                await journal.commit_notice(_HELP_TEXT.format(voice=voice, agent=agent))
+                link = _HELP_LINK if command.private else ""
+                await journal.commit_notice(_HELP_TEXT.format(voice=voice, agent=agent, link=link))
             case "agent":
                 await self._choice.run(command, journal)
+            case "link":
+                await self._links.link(command, journal)
+            case "unlink":
+                await self._links.unlink(command, journal)
             case "stop":
                 await journal.commit_notice(_stop_words(stopped), code="stopped" if stopped else "")
             case "voice":

@@ -10,13 +10,7 @@ from typing import Any
 from gateway.runtime.failpoints import Failpoints
 from gateway.storage.codec import question_of, reply_of
 from gateway.storage.inbox_items import is_voice_note
-from gateway.storage.log_records import (
-    answer_body,
-    error_body,
-    notice_body,
-    partial_body,
-    user_body,
-)
+from gateway.storage.log_records import answer_body, error_body, notice_body, partial_body, user_body
 from gateway.storage.ports import (
     Committed,
     InboxEntry,
@@ -74,6 +68,7 @@ class StoreJournal:
         on_asked: Callable[[], None],
         after: AfterTurn,
         questions: TurnQuestions,
+        person: Callable[[], str],
     ) -> None:
         self._store = store
         self._lease = lease
@@ -87,7 +82,7 @@ class StoreJournal:
         self._on_asked = on_asked
         self._after = after
         self._questions = questions
-        self.kept = KeptStates(store, session, entry, lambda: self.agent)
+        self.kept = KeptStates(store, session, lambda: self.agent, person)
         self._recorded = RecordedTurn(store, lease.thread, entry, off_the_record=session.mode == "otr")
         self._is_resume, self._off_record = self._recorded.is_resume, self._recorded.off_record
         self.agent = ""
@@ -267,10 +262,13 @@ class StoreJournal:
         # The author, the caption and the message it replies to are private too.
         await self.commit_silently("declined", body=bare_body(self._entry))
 
-    async def commit_notice(self, text: str, *, code: str = "") -> int:
-        """End a session command with a line for the user; the entry's id. `code` names it for channels."""
+    async def commit_notice(self, text: str, *, code: str = "", forgotten: bool = False) -> int:
+        """End a session command with a line for the user; the entry's id. `code` names it for channels. A
+        `forgotten` line is erased from the store once it is sent."""
         record = self._record("notice", notice_body(text, code))
-        committed = await self._finish("command", [record], role="notice", text=text, code=code)
+        committed = await self._finish(
+            "command", [record], role="notice", text=text, code=code, forgotten=forgotten
+        )
         self._notify("notice", text, committed.record_ids[-1], code=code)
         return committed.record_ids[-1]
 
@@ -310,6 +308,7 @@ class StoreJournal:
         questions: tuple[Interaction, ...] = (),
         said: int = 0,
         state: StateChange | None = None,
+        forgotten: bool = False,
     ) -> Committed:
         # Raises if a step could not be written: the turn must fail before anything is visible.
         unwritten = await self._log.unwritten()
@@ -331,7 +330,7 @@ class StoreJournal:
             now=now,
             transcript="" if off_record else transcript,
             asks=bool(questions),
-            off_record=off_record,
+            off_record=off_record or forgotten,
             sending=self._sends_at_once(),
         )
         if not self._session.stored and role != "session":

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from gateway.storage.ports import Committed, InboxEntry, Lease, Store, TurnCommit
+from gateway.storage.ports import Committed, Lease, Store, TurnCommit
 from gateway.storage.states import StateChanged, StateWrite
 from gateway.turns.sessions import SessionState
-from pipeline.domain.ids import ThreadKey
 from pipeline.graph.definition.elements import Lifetime
 from pipeline.runtime.kept_state import KeptValues, StateChange, Stored
 
@@ -18,26 +17,24 @@ _TRIES = 5
 class KeptStates:
     """The kept states of one turn: its session's and its author's. Off the record there are none.
 
-    `agent` gives the name of the agent that answers, as two agents may run graphs of the same name."""
+    `agent` gives the name of the agent that answers, as two agents may run graphs of the same name. `person`
+    gives the key of the author as a person, which may change while the turn runs."""
 
     def __init__(
-        self, store: Store, session: SessionState, entry: InboxEntry, agent: Callable[[], str]
+        self, store: Store, session: SessionState, agent: Callable[[], str], person: Callable[[], str]
     ) -> None:
         self._store = store
         self._agent = agent
         self._session = session
-        thread = ThreadKey.decode(entry.thread)
-        self._owners: dict[Lifetime, str] = {
-            "session": f"session:{session.session_id}",
-            "person": f"{thread.channel}:{thread.account}:user:{entry.item.author.id}",
-        }
+        own = f"session:{session.session_id}"
+        self._owners: dict[Lifetime, Callable[[], str]] = {"session": lambda: own, "person": person}
 
     async def read(self, graph: str) -> Stored:
         """The stored state of the graph of that name, by lifetime."""
         if self._session.mode == "otr":
             return {}
         graph = self._key(graph)
-        found = {lives: (await self._read(lives, graph))[0] for lives in self._owners}
+        found = {lives: (await self._read(owner(), graph))[0] for lives, owner in self._owners.items()}
         return {lives: kept for lives, kept in found.items() if kept is not None}
 
     async def commit(self, lease: Lease, commit: TurnCommit, change: StateChange | None) -> Committed:
@@ -58,16 +55,17 @@ class KeptStates:
     async def _with(self, commit: TurnCommit, change: StateChange) -> TurnCommit:
         writes, graph = [], self._key(change.graph.name)
         for lives in change.lifetimes:
-            stored, revision = await self._read(lives, graph)
+            owner = self._owners[lives]()
+            stored, revision = await self._read(owner, graph)
             kept = change.applied(lives, stored)
             body = {"version": kept.version, "values": kept.values, "foreign": kept.foreign}
-            write = StateWrite(owner=self._owners[lives], graph=graph, revision=revision, body=body)
+            write = StateWrite(owner=owner, graph=graph, revision=revision, body=body)
             writes.append(write)
         return replace(commit, states=tuple(writes))
 
-    async def _read(self, lives: Lifetime, graph: str) -> tuple[KeptValues | None, int]:
+    async def _read(self, owner: str, graph: str) -> tuple[KeptValues | None, int]:
         """The stored values and their revision; None and 0 without any."""
-        found = await self._store.states.read(self._owners[lives], graph)
+        found = await self._store.states.read(owner, graph)
         if found is None:
             return None, 0
         body = found.body

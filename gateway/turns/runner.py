@@ -30,7 +30,14 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError, TurnFailed
 from pipeline.domain.events import ErrorEvent
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import ApprovalReply, BargeIn, InboundMessage, ReminderDue, SessionCommand
+from pipeline.domain.messages import (
+    Announcement,
+    ApprovalReply,
+    BargeIn,
+    InboundMessage,
+    ReminderDue,
+    SessionCommand,
+)
 from pipeline.domain.ports import EventSender
 from pipeline.runtime.stopping import StopSignal
 
@@ -62,6 +69,7 @@ class TurnRunner:
         *,
         store: Store,
         agents: AgentBook,
+        commands: SessionCommands,
         hooks: TurnHooks,
         clock: Clock,
         telemetry: Telemetry,
@@ -72,9 +80,7 @@ class TurnRunner:
         self._store = store
         self._agents = agents
         self._hooks = hooks
-        self._commands = SessionCommands(
-            preferences=store.voices, can_speak=hooks.can_speak, copies=hooks.copies, agents=agents
-        )
+        self._commands = commands
         self._clock = clock
         self._telemetry = telemetry
         self._failpoints = failpoints
@@ -149,6 +155,7 @@ class TurnRunner:
             on_asked=self._hooks.on_asked,
             after=self._hooks.after,
             questions=questions,
+            person=partial(self._hooks.person_of, thread, entry.item.author.id),
         )
         structlog.contextvars.bind_contextvars(thread_key=entry.thread, message_id=entry.message_id)
         slot = ConcurrencySlot(
@@ -252,7 +259,7 @@ class TurnRunner:
             _log.error("inbox entry set aside: %s", item.reason)
             await self._set_aside(entry, journal, sender, "unreadable", _UNREADABLE)
             return None
-        if isinstance(item, SessionCommand | BargeIn | ReminderDue):
+        if isinstance(item, SessionCommand | BargeIn | ReminderDue | Announcement):
             await journal.count_attempt()
             await self._commands.run(item, journal, stopped=self._stopped.pop(entry.seq, 0))
             return None

@@ -37,11 +37,9 @@ class TurnHooks:
     """Whether the reply to an entry, if it is committed now, is posted right after."""
     discard_media: Callable[[InboundMessage], Awaitable[None]]
     """Called when a message with media is finished; its bytes are no longer needed."""
-    can_speak: Callable[[ThreadKey], bool]
-    """Whether answers can be read aloud in a chat."""
     on_asked: Callable[[], None]
     """Called when a paused run's question is recorded."""
     after: AfterTurn
     """Adds the jobs that a turn makes due."""
-    copies: Callable[[ThreadKey], str]
-    """Where else the channel keeps a chat's words, as a sentence for the person."""
+    person_of: Callable[[ThreadKey, str], str]
+    """The key of the person that a user of an account is."""

@@ -64,6 +64,17 @@ class ThreadKey:
         return self.encode()
 
 
+def identity_key(channel: str, account: str, user: str) -> str:
+    """The key of the person that one identity is, as long as it is linked with no other: for example
+    `telegram:main:user:1001`."""
+    return f"{channel}:{account}:user:{user}"
+
+
+def own_person(thread: ThreadKey, user: str) -> str:
+    """The key of the person that `user` on the account of `thread` is without any link."""
+    return identity_key(thread.channel, thread.account, user)
+
+
 def new_id(prefix: str) -> str:
     """A new id such as `ses_3f9c…`: 80 random bits, safe in URLs, logs and file names."""
     return f"{prefix}_{secrets.token_hex(10)}"

@@ -1,5 +1,5 @@
-"""The items of the inbox: messages, session commands, answers to approvals, withdrawals, barge-ins and due
-reminders.
+"""The items of the inbox: messages, session commands, answers to approvals, withdrawals, barge-ins, due
+reminders and announcements.
 
 Adapters and the gateway build these; the inbox makes them durable. They contain nothing platform-specific.
 """
@@ -15,9 +15,18 @@ from pipeline.domain.ids import ThreadKey
 
 Mode = Literal["normal", "otr"]
 MediaKind = Literal["voice", "audio", "image", "video", "file"]
-CommandName = Literal["stop", "new", "help", "voice", "otr", "agent"]
-COMMAND_NAMES: tuple[CommandName, ...] = ("stop", "new", "help", "voice", "otr", "agent")
-WITH_ARGUMENT: frozenset[CommandName] = frozenset({"agent"})
+CommandName = Literal["stop", "new", "help", "voice", "otr", "agent", "link", "unlink"]
+COMMAND_NAMES: tuple[CommandName, ...] = (
+    "stop",
+    "new",
+    "help",
+    "voice",
+    "otr",
+    "agent",
+    "link",
+    "unlink",
+)
+WITH_ARGUMENT: frozenset[CommandName] = frozenset({"agent", "link"})
 """The commands that take a word behind them."""
 MAX_ARGUMENT_CHARS = 100
 
@@ -110,7 +119,7 @@ class InboundMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCommand:
-    """/stop, /new, /help, /voice, /otr or /agent, typed or from a button."""
+    """/stop, /new, /help, /voice, /otr, /agent, /link or /unlink, typed or from a button."""
 
     message_id: str
     native_id: str
@@ -145,6 +154,21 @@ class ReminderDue:
     thread: ThreadKey
     author: Author
     """Who asked for the reminder."""
+    received_at: float
+    text: str
+    private: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Announcement:
+    """A line that a person must read in this chat, about what happened in another one. Only the gateway makes
+    it."""
+
+    message_id: str
+    native_id: str
+    thread: ThreadKey
+    author: Author
+    """The person who must read it."""
     received_at: float
     text: str
     private: bool = True

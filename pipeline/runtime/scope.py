@@ -8,7 +8,7 @@ from dataclasses import field
 
 from pipeline.domain.events import PipelineEvent
 from pipeline.domain.frozen import dataclass
-from pipeline.domain.ids import ThreadKey
+from pipeline.domain.ids import ThreadKey, identity_key
 from pipeline.domain.messages import Author, Mode
 from pipeline.runtime.foreign_text import ForeignWords
 
@@ -25,6 +25,9 @@ class TurnScope:
     """The author of that message: only their rights count."""
     send: Callable[[PipelineEvent], Awaitable[None]]
     """Sends an event to the clients."""
+    person: str = ""
+    """The key of the author as a person, the same for all identities that the author has linked. Empty: that
+    of the author's identity alone."""
     private: bool = True
     mode: Mode = "normal"
     agent: str = ""
@@ -42,11 +45,17 @@ class TurnScope:
 
     @property
     def owner(self) -> str:
-        """The owner of notes, reminders and files: the person in a private chat, otherwise the room.
-        Different for two people and for two accounts."""
+        """The owner of notes, files, memory and a time zone: the person in a private chat, on every channel
+        that they have linked; otherwise the room. Different for two people and for two rooms."""
+        return self.person if self.private and self.person else self.chat_owner
+
+    @property
+    def chat_owner(self) -> str:
+        """The owner of what stays in its chats, such as reminders: as `owner`, for the author's identity on
+        this account alone."""
         place = self.thread
         if self.private:
-            return f"{place.channel}:{place.account}:user:{self.author.id}"
+            return identity_key(place.channel, place.account, self.author.id)
         return f"{place.channel}:{place.account}:room:{place.chat}"
 
 

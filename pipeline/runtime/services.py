@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import field
 
 from pipeline.domain.frozen import dataclass
+from pipeline.domain.ids import ThreadKey, own_person
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.null_services import (
@@ -32,5 +34,7 @@ class PipelineServices:
     redactor: Redactor = field(default_factory=Redactor)
     cheaper: LlmClient | None = None
     """The model for people whose budget is nearly spent."""
+    person_of: Callable[[ThreadKey, str], str] = own_person
+    """The key of the person that a user of an account is."""
     inert_links: InertLinks = keep_links
     """Removes links from the answers of conversations with foreign text."""

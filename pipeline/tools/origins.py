@@ -57,6 +57,15 @@ class Origins:
         if _keeps(tool) and tool.name in _REPLACING and (deletes or not foreign):
             self._change(owner, tool.group, _item(arguments), foreign=False)
 
+    def carry_over(self, source: str, target: str) -> None:
+        """Add the marks of the owner `source` to those of `target`. Call before items are copied from one to
+        the other. Raises ToolFailed where that cannot be stored."""
+        with self._lock:
+            known, more = self._read(target), self._read(source)
+            joined = {group: known.get(group, set()) | more.get(group, set()) for group in {*known, *more}}
+            if joined != known:
+                self._write(target, joined)
+
     def _change(self, owner: str, group: str, item: str, *, foreign: bool) -> None:
         with self._lock:
             items = self._read(owner)
@@ -64,10 +73,12 @@ class Origins:
             changed = known | {item} if foreign else known - {item}
             if changed == known:
                 return
-            if len(changed) > _MOST_ITEMS:
-                changed = {_ANY}
-            plain = {name: sorted(kept) for name, kept in {**items, group: changed}.items() if kept}
-            write_private(self._path(owner), json.dumps(plain, ensure_ascii=False))
+            self._write(owner, {**items, group: changed})
+
+    def _write(self, owner: str, items: Mapping[str, set[str]]) -> None:
+        kept = {group: names if len(names) <= _MOST_ITEMS else {_ANY} for group, names in items.items()}
+        plain = {group: sorted(names) for group, names in kept.items() if names}
+        write_private(self._path(owner), json.dumps(plain, ensure_ascii=False))
 
     def _read(self, owner: str) -> dict[str, set[str]]:
         """The foreign items by group; all items if the record cannot be read."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,7 +28,7 @@ from pipeline.runtime.ports import WorkspaceTexts
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.confine import person_place, read_text, write_private
 from pipeline.tools.folders import NO_STAMP, Place, Stamp, followed, stamp_of
-from pipeline.tools.tool import ToolFailed
+from pipeline.tools.tool import Refused, ToolFailed
 
 _log = logging.getLogger(__name__)
 
@@ -102,6 +103,13 @@ class WorkspaceFolder:
         await asyncio.to_thread(write_private, path, f"{name}\n")
         self._shown.pop(scope.owner, None)
 
+    async def carry_over(self, source: str, target: str, settings_of: str) -> bool:
+        """Copy the folder of the owner `source`, unless that is empty, into that of `target`, and then the
+        time zone of `settings_of`. What is there is not replaced. False if not all could be copied."""
+        copied = await asyncio.to_thread(_carry_over, self._root, source, target, settings_of)
+        self._shown.pop(target, None)
+        return copied
+
     def _operators_files(self, known: _Files | None, now: float) -> _Files:
         # The operator may use links.
         paths = {name: self._root / name for name in _OPERATORS}
@@ -149,6 +157,24 @@ def _read(path: Place) -> str:
         )
         return ""
     return text if len(text) <= _MOST_CHARS else text[:_MOST_CHARS] + _CUT
+
+
+def _carry_over(root: Path, source: str, target: str, settings_of: str) -> bool:
+    old = dict(person_place(root, source).files()) if source else {}
+    zone = person_place(root, settings_of) / _TIME_ZONE
+    copied = True
+    for path, place in (*old.items(), *([(_TIME_ZONE, zone)] if zone.is_file() else [])):
+        into = person_place(root, target)
+        for part in path.split("/"):
+            into /= part
+        try:
+            if not into.exists():
+                with os.fdopen(place.open_to_read(), "rb") as file:
+                    into.replace_with(file.read())
+        except (OSError, ToolFailed, Refused) as error:
+            _log.warning("a person's file is not copied", extra={"path": path, "reason": str(error)})
+            copied = False
+    return copied
 
 
 def _add_facts(path: Place, facts: Sequence[str], now: float) -> None:

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.storage.ports import NewEntry, NewOutboxRow, NewRecord, SentPart, Store, StoreCounts, TurnCommit
+from gateway.storage.ports import NewEntry, NewOutboxRow, NewRecord, SentPart, Store, TurnCommit
+from gateway.storage.sizes import StoreCounts
 from pipeline.domain.errors import FenceLost, StorageError
 from tests.contracts.conftest import Reopen
 from tests.contracts.store_values import (

@@ -4,9 +4,9 @@
  * @module commands
  */
 
-const COMMANDS = new Set(['/stop', '/new', '/help', '/voice', '/otr', '/agent']);
+const COMMANDS = new Set(['/stop', '/new', '/help', '/voice', '/otr', '/agent', '/link', '/unlink']);
 /** Those that take words behind them. */
-const WITH_ARGUMENT = new Set(['/agent']);
+const WITH_ARGUMENT = new Set(['/agent', '/link']);
 const MAX_ARGUMENT = 100;
 
 /**

@@ -41,3 +41,9 @@ class MemoryStates:
         """Store checked writes."""
         for write, body in writes:
             self._states[(write.owner, write.graph)] = (write.revision + 1, body)
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy every state of the owner `source` to `target`, which has none."""
+        owned = {graph: kept for (owner, graph), kept in self._states.items() if owner == source}
+        for graph, kept in owned.items():
+            self._states[target, graph] = kept

@@ -15,6 +15,7 @@ from gateway.storage.interaction_rules import judge_answer
 from gateway.storage.json_bodies import FORGOTTEN, encode_body, storable_text
 from gateway.storage.memory.crash_counts import MemoryDeaths
 from gateway.storage.memory.expiries import MemoryExpiries
+from gateway.storage.memory.identities import MemoryIdentities
 from gateway.storage.memory.jobs import MemoryJobs
 from gateway.storage.memory.pairings import MemoryPairings
 from gateway.storage.memory.rows import (
@@ -43,9 +44,9 @@ from gateway.storage.ports import (
     Record,
     RecordKind,
     SentPart,
-    StoreCounts,
     TurnCommit,
 )
+from gateway.storage.sizes import StoreCounts
 from pipeline.domain.errors import AlreadyDone, StorageError
 
 
@@ -68,6 +69,7 @@ class MemoryStore:
         self.states = MemoryStates(self._require_open)
         self.expiries = MemoryExpiries(self._require_open, self._interactions)
         self.usage = MemoryUsage(self._require_open)
+        self.identities = MemoryIdentities(self._require_open, self.states, self.usage)
         self.deaths = MemoryDeaths(self._require_open, self._entries)
 
     # -- life ---------------------------------------------------------------------------------
@@ -244,9 +246,8 @@ class MemoryStore:
     # -- outbox -------------------------------------------------------------------------------
     async def outbox_open(self, thread: str | None = None) -> tuple[OutboxRow, ...]:
         self._require_open()
-        return tuple(
-            row.view() for row in self._outbox.values() if row.is_open and thread in (None, row.thread)
-        )
+        rows = [row for row in self._outbox.values() if row.is_open and thread in (None, row.thread)]
+        return tuple(row.view() for row in rows)
 
     async def mark_sending(self, row_id: int) -> None:
         row = self._open_reply(row_id)
@@ -384,8 +385,7 @@ class MemoryStore:
         return self._last_record_id
 
     def _add_reply(self, thread: str, entry_id: int, new: NewOutboxRow, body: str) -> int:
-        known = self._outbox_ids.get(new.key)
-        if known is not None:
+        if (known := self._outbox_ids.get(new.key)) is not None:
             return known
         row_id = len(self._outbox) + 1
         self._outbox[row_id] = ReplyRow.committed(row_id, thread, entry_id, new, body)

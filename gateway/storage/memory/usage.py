@@ -30,3 +30,7 @@ class MemoryUsage:
         for key in old:
             del self._sums[key]
         return len(old)
+
+    def put(self, day: str, scope: str, spent: Spent) -> None:
+        """Set the day's sum of a scope."""
+        self._sums[day, scope] = spent

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from gateway.storage.ports import StoreCounts
+from gateway.storage.sizes import StoreCounts
 
 _FILLER_BYTES = 8_192
 """More than a page, so that the probe needs new pages and not just a gap in one."""

@@ -223,6 +223,34 @@ _STEP_9 = (
     ) STRICT, WITHOUT ROWID""",
 )
 
+_STEP_10 = (
+    # An identity that has left stays: its last change must be recognised when it is repeated.
+    """CREATE TABLE identities (
+        channel TEXT NOT NULL,
+        account TEXT NOT NULL,
+        user TEXT NOT NULL,
+        thread TEXT NOT NULL,
+        person TEXT NOT NULL,
+        own TEXT NOT NULL,
+        came_from TEXT NOT NULL,
+        changed_by TEXT NOT NULL,
+        PRIMARY KEY (channel, account, user)
+    ) STRICT, WITHOUT ROWID""",
+    "CREATE INDEX identities_person ON identities(person)",
+    """CREATE TABLE link_codes (
+        channel TEXT NOT NULL,
+        account TEXT NOT NULL,
+        user TEXT NOT NULL,
+        thread TEXT NOT NULL,
+        code_hash TEXT NOT NULL,
+        expires_at REAL NOT NULL,
+        PRIMARY KEY (channel, account, user)
+    ) STRICT, WITHOUT ROWID""",
+    "CREATE INDEX link_codes_hash ON link_codes(code_hash)",
+    # Only the wrong codes of the last hour have rows, and their number is bounded.
+    "CREATE TABLE link_tries (id INTEGER PRIMARY KEY, identity TEXT NOT NULL, at REAL NOT NULL) STRICT",
+)
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_1,
     _STEP_2,
@@ -233,6 +261,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_7,
     _STEP_8,
     _STEP_9,
+    _STEP_10,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 

@@ -27,15 +27,16 @@ from gateway.storage.ports import (
     Record,
     RecordKind,
     SentPart,
-    StoreCounts,
     TurnCommit,
 )
+from gateway.storage.sizes import StoreCounts
 from gateway.storage.sqlite import inbox, interactions, jobs, log, maintenance, outbox, states, threads
 from gateway.storage.sqlite.connection import Synchronous
 from gateway.storage.sqlite.crash_counts import SqliteDeaths
 from gateway.storage.sqlite.damage import damage_in
 from gateway.storage.sqlite.expiries import SqliteExpiries
 from gateway.storage.sqlite.group_commit import GroupCommit
+from gateway.storage.sqlite.identities import SqliteIdentities
 from gateway.storage.sqlite.jobs import SqliteJobs
 from gateway.storage.sqlite.pairings import SqlitePairings
 from gateway.storage.sqlite.questions import QuestionThreads
@@ -69,6 +70,7 @@ class SqliteStore:
         self.states = SqliteStates(lambda: self._writer, lambda: self._reader)
         self.expiries = SqliteExpiries(lambda: self._writer, lambda: self._reader)
         self.usage = SqliteUsage(lambda: self._writer, lambda: self._reader)
+        self.identities = SqliteIdentities(lambda: self._writer, lambda: self._reader)
         self.deaths = SqliteDeaths(lambda: self._writer)
 
     # -- life ---------------------------------------------------------------------------------

@@ -59,6 +59,11 @@ def test_the_switch_that_the_guide_turns_on_is_the_only_privileged_one_that_is_a
     assert "*Presence Intent* and *Server Members Intent* stay off" in GUIDE
 
 
+def test_the_commands_that_concern_one_person_are_offered_in_direct_chats_only() -> None:
+    contexts = {str(command["name"]): command["contexts"] for command in SLASH_COMMANDS}
+    assert {name for name, where in contexts.items() if where == [1]} == {"link", "unlink"}
+
+
 def test_the_guide_names_every_slash_command_and_the_limits_of_the_code() -> None:
     assert {command["name"] for command in SLASH_COMMANDS} == set(COMMAND_NAMES)
     assert {f"`/{command['name']}`" for command in SLASH_COMMANDS} <= set(re.findall(r"`/\w+`", GUIDE))

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from gateway.access.pairing import CODE_CHARS, hash_of
 from gateway.access.policy import AccessRule
 from gateway.cli.main import main
 from gateway.cli.pair import pair
+from gateway.people.codes import CODE_CHARS, hash_of
 from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import ManualClock, SystemClock

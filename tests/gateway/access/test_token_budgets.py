@@ -120,6 +120,26 @@ async def test_a_restart_forgets_nothing(tmp_path: Path) -> None:
         await store.close()
 
 
+async def test_what_is_used_while_sums_are_moved_counts_for_the_person_that_there_is_afterwards() -> None:
+    store, person = MemoryStore(), ["before"]
+    await store.open()
+    bounded = DailyBudgets(
+        usage=store.usage,
+        clock=ManualClock(NOON),
+        settings=BudgetSettings(person_tokens=10),
+        person_of=lambda _thread, _user: person[0],
+    )
+    await bounded.spent(scope(), tokens=4, cost=0)
+    async with asyncio.TaskGroup() as group, bounded.moving():
+        group.create_task(bounded.spent(scope(), tokens=5, cost=0))
+        await asyncio.sleep(0)
+        await store.usage.add(bounded.today(), ["after"], Spent(tokens=5))
+        person[0] = "after"
+    assert (await bounded.allowance(scope())).model == "none"
+    sums = await store.usage.of("2023-11-14", ["before", "after"])
+    assert (sums["before"].tokens, sums["after"].tokens) == (4, 10)
+
+
 async def test_calls_at_once_are_all_counted() -> None:
     bounded = await budgets(tokens=100)
     await asyncio.gather(

@@ -6,7 +6,9 @@ import sqlite3
 from pathlib import Path
 
 from pipeline.llm.scripted import ScriptedLlm
+from tests.end_to_end.test_links import counting
 from tests.support.harness import open_gateway
+from tests.support.link_talk import open_link_talk
 from tests.support.posting_channel import MemoryPosts
 
 SCRIPT = Path(__file__).parents[3] / "deploy" / "erase-person.sql"
@@ -48,6 +50,31 @@ async def test_a_person_is_erased_and_the_next_one_is_not_disturbed(tmp_path: Pa
     seen = {request.messages[-1].content: str(request.messages) for request in llm.requests}
     assert "Mortimer" in seen["what is my cat called?"]
     assert "Zinnia" not in seen["hello again"]
+
+
+async def test_the_last_of_a_persons_linked_chats_takes_what_they_share_along(tmp_path: Path) -> None:
+    async with open_link_talk(tmp_path, "budget.person_tokens=9000", graph=counting()) as talk:
+        await talk.say("ann", "hi")
+        await talk.link("ann", "ben")
+        await talk.say("ben", "hi")
+        await talk.code("ann")
+        await talk.say("ann", "/link ACDE3479")
+        people = await talk.harness.store.identities.linked()
+    (person,) = set(people.values())
+    store = sqlite3.connect(tmp_path / "parlour.sqlite3")
+    tables = ("identities", "link_codes", "link_tries")
+    left = []
+    for name in ("ann", "ben"):
+        own = f"'memory' AS channel, 'main' AS account, '{name}' AS user, 'dm-{name}' AS chat"
+        store.executescript(SCRIPT.read_text(encoding="utf-8").replace(VALUES, own))
+        for kept in ("linked", "owners", "gone", "person"):
+            store.execute(f"DROP TABLE temp.{kept}")
+        counts = [store.execute(f"SELECT count(*) FROM {table}").fetchone()[0] for table in tables]
+        owners = {owner for (owner,) in store.execute("SELECT owner FROM states")}
+        left.append((counts, owners))
+        assert f"user:{name}" not in str(store.execute("SELECT * FROM identities").fetchall())
+    store.close()
+    assert left == [([1, 0, 0], {person}), ([0, 0, 0], set())]
 
 
 def _bytes_of(folder: Path) -> bytes:

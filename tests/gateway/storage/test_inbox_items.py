@@ -9,6 +9,7 @@ from gateway.storage.codec import new_entry
 from gateway.storage.inbox_items import EntryKind, Queued, UnreadableItem, item_of
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
+    Announcement,
     ApprovalReply,
     Author,
     BargeIn,
@@ -37,6 +38,7 @@ BODY: Mapping[str, Any] = {"native_id": "n1", "author": "ada", "name": "Ada", "p
         (ApprovalReply(**COMMON, interaction_id="q", choice="yes", asked_in="m0"), "approval"),
         (BargeIn(**COMMON), "barge_in"),
         (ReminderDue(**COMMON, text="tea"), "reminder"),
+        (Announcement(**COMMON, text="A chat was linked."), "announcement"),
     ],
 )
 def test_each_kind_of_item_is_read_back_from_its_entry(item: Queued, kind: EntryKind) -> None:

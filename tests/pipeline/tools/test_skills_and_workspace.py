@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -134,3 +135,43 @@ async def test_facts_that_cannot_be_written_are_an_error_of_the_store(tmp_path: 
     (own / "MEMORY.md").mkdir(parents=True)
     with pytest.raises(StorageError, match="MEMORY"):
         await WorkspaceFolder(tmp_path, ManualClock()).remember(scope(), ["a"])
+
+
+async def test_the_folder_of_an_owner_is_copied_for_another_and_replaces_nothing(tmp_path: Path) -> None:
+    folder = WorkspaceFolder(tmp_path, ManualClock())
+    ann, both, ben = (person_folder(tmp_path, owner) for owner in ("ann", "both", "ben"))
+    for path, text in (
+        (ann / "notes" / "cat.md", "Mortimer"),
+        (ann / "foreign.json", "{}"),
+        (both / "notes" / "dog.md", "theirs"),
+        (ann / "notes" / "dog.md", "Rex"),
+        (ben / "TIME_ZONE", "Asia/Tokyo"),
+        (ben / "notes" / "ben.md", "Ben's own"),
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    (ann / "secret").symlink_to(tmp_path / "outside")
+    (tmp_path / "outside").write_text("of the operator")
+    assert await folder.carry_over("ann", "both", "ben")
+    copied = {str(path.relative_to(both)): path.read_text() for path in both.rglob("*") if path.is_file()}
+    assert copied == {
+        "notes/cat.md": "Mortimer",
+        "notes/dog.md": "theirs",
+        "foreign.json": "{}",
+        "TIME_ZONE": "Asia/Tokyo",
+    }
+    assert folder.texts(replace(scope(), person="both")).time_zone == "Asia/Tokyo"
+    assert [path.stat().st_mode & 0o077 for path in (both / "notes" / "cat.md", both / "TIME_ZONE")] == [0, 0]
+
+
+async def test_a_folder_that_cannot_be_copied_as_a_whole_is_reported(tmp_path: Path) -> None:
+    folder = WorkspaceFolder(tmp_path, ManualClock())
+    ann, both = person_folder(tmp_path, "ann"), person_folder(tmp_path, "both")
+    for name in ("notes", "files"):
+        (ann / name).mkdir(parents=True)
+        (ann / name / "a.md").write_text(name)
+    both.mkdir(parents=True)
+    (both / "files").write_text("in the way of a folder")
+    assert not await folder.carry_over("ann", "both", "ben")
+    assert (both / "notes" / "a.md").read_text() == "notes"
+    assert await folder.carry_over("", "both", "ben"), "nothing to copy"

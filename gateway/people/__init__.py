@@ -1,0 +1,1 @@
+"""Which identities are one person, and how they become one."""
