@@ -52,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--kills", type=int, default=20, metavar="N", help="crash: how many kills")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="crash, channels: the random seed")
     parser.add_argument("--rounds", type=int, default=9, metavar="N", help="graph: how many rounds")
-    parser.add_argument("--against", metavar="COMMIT", help="turn: a commit to measure beside")
+    parser.add_argument("--against", metavar="COMMIT", help="turn, conversation: a commit to measure beside")
     parser.add_argument("--peer", type=Path, default=graph.PEER, metavar="PYTHON", help="graph: LangGraph's")
     parser.add_argument("--plot", type=Path, metavar="FILE", help="graph, voice: the picture of that one")
     return parser
@@ -74,7 +74,7 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
         ),
         "conversation": Bench(
             summary="turns with tools, long histories, and the model backends beside litellm",
-            run=conversation.run,
+            run=lambda: conversation.run(options.against),
         ),
         "store": Bench(summary="the SQLite store alone", run=store.run),
         "voice": Bench(
