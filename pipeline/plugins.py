@@ -8,14 +8,14 @@ from __future__ import annotations
 import importlib.metadata
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, Literal, TypeAlias
 
 from pipeline.domain.frozen import dataclass
 
 _log = logging.getLogger(__name__)
 
-Group: TypeAlias = Literal["parlour.graphs", "parlour.nodes", "parlour.tools"]
+Group: TypeAlias = Literal["parlour.graphs", "parlour.nodes", "parlour.tools", "parlour.channels"]
 IMPORT_S: Final = 10.0
 """Seconds that the import of one object may take."""
 _REASON_CHARS = 300
@@ -34,13 +34,15 @@ class Plugin:
 
 
 def installed(
-    group: Group, check: Callable[[str, Any], Any], *, wait_s: float = IMPORT_S
+    group: Group, check: Callable[[str, Any], Any], *, only: str = "", wait_s: float | None = None
 ) -> tuple[Plugin, ...]:
-    """The plug-ins of a group, by name. `check` gets a name and the imported object, and returns what is to
-    be used; whatever it raises is the problem of that plug-in. Raises nothing."""
+    """The plug-ins of a group, by name, or those of the name `only`. `check` gets a name and the imported
+    object, and returns what is to be used; whatever it raises is the problem of that plug-in. `wait_s` limits
+    the seconds of one (default: IMPORT_S). Raises nothing."""
     found: list[Plugin] = []
-    for entry in sorted(_entry_points(group), key=lambda one: one.name):
-        plugin = _loaded(entry, group, check, wait_s)
+    entries = [entry for entry in _entry_points(group) if only in ("", entry.name)]
+    for entry in sorted(entries, key=lambda one: one.name):
+        plugin = _loaded(entry, group, check, IMPORT_S if wait_s is None else wait_s)
         if any(other.name == entry.name and not other.problem for other in found):
             plugin = _broken(entry, group, "another package offers the same name")
         if plugin.problem:
@@ -48,6 +50,11 @@ def installed(
             _log.error("a plug-in is left out: %s", plugin.problem, extra=broken)
         found.append(plugin)
     return tuple(found)
+
+
+def offered(group: Group) -> Mapping[str, str]:
+    """The package of each name in a group. Imports none of them."""
+    return {entry.name: _package(entry) for entry in _entry_points(group)}
 
 
 def _entry_points(group: Group) -> Iterable[importlib.metadata.EntryPoint]:

@@ -131,6 +131,8 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             turns=base.tasks.turns,
             deliveries=base.tasks.deliveries,
             leases=_leases(base, coordinator),
+            foreign=frozenset(key_of(one.adapter) for one in base.posting if one.foreign),
+            left_out=base.left_out,
         )
     )
     base.telemetry.watch_channels(gateway.channel_statuses)
@@ -362,4 +364,5 @@ def _leases(base: Foundation, coordinator: ProcessingCoordinator) -> dict[Accoun
             channel=one.adapter.name, token=one.token, coordinator=coordinator, folder=folder
         )
         for one in base.posting
+        if one.token is not None
     }

@@ -11,7 +11,7 @@ from gateway.access.policy import AccessRule
 from gateway.agents.routes import Routes
 from gateway.agents.speech_lookup import SpeechLookup
 from gateway.app.llm import ModelClients
-from gateway.app.platforms import BuiltChannel, posting_channels
+from gateway.app.platforms import BuiltChannel, LeftOut, built_channels
 from gateway.app.voice import build_speaker
 from gateway.app.web import Page, make_page, metrics_check, token_check
 from gateway.channels.registry import ChannelRegistry
@@ -101,6 +101,8 @@ class Foundation:
     check_metrics_token: Callable[[str], bool]
     page: Page
     posting: tuple[BuiltChannel, ...]
+    """The channels on which other people write."""
+    left_out: tuple[LeftOut, ...]
     channels: ChannelRegistry
     queues: ChatQueues
     live: LiveReplies
@@ -126,7 +128,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     telemetry = Telemetry(clock)
     wrong = partial(telemetry.wrong_token, "page")
     page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong)
-    posting = tuple(posting_channels(settings, timeline, clock))
+    posting, left_out = built_channels(settings, timeline, clock)
     channels = _channels(page, posting, [make(timeline) for make in extras.channels])
     queues = ChatQueues(clock, tasks.deliveries)
     speaker = extras.speaker or build_speaker(settings)
@@ -152,6 +154,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         check_metrics_token=metrics_check(settings, check),
         page=page,
         posting=posting,
+        left_out=left_out,
         channels=channels,
         queues=queues,
         live=live,

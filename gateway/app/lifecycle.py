@@ -12,6 +12,8 @@ from dataclasses import field
 
 from gateway.app.agents import BuiltAgents
 from gateway.app.llm import ModelClients
+from gateway.app.platforms import LeftOut
+from gateway.app.plugin_channels import only_own
 from gateway.app.tools import SharedTools
 from gateway.app.voice import Voice
 from gateway.channels.registry import ChannelRegistry, key_of
@@ -40,6 +42,7 @@ DRAIN_S = 18.0
 _DELIVERY_S = 3.0
 _STORE_LINE = "store down (takes no writes; messages are refused until it does)"
 
+_LEFT_OUT = "left out, as its plug-in is broken; the log and `parlour doctor` say why"
 _STORE_REMEDY = "stop the gateway and restore a backup, see docs/guides/deploy.md"
 
 
@@ -74,6 +77,10 @@ class Parts:
     deliveries: Supervisor
     leases: Mapping[AccountKey, Lease] = field(default_factory=dict)
     """For channels with a bot token: only one process at a time may receive with a token."""
+    foreign: frozenset[AccountKey] = frozenset()
+    """The accounts of plug-ins' channels."""
+    left_out: tuple[LeftOut, ...] = ()
+    """The configured channels that could not be built."""
 
 
 class Gateway:
@@ -88,6 +95,11 @@ class Gateway:
             ChannelSupervisor(adapter, clock=parts.clock, lease=parts.leases.get(key_of(adapter)))
             for adapter in parts.channels
         ]
+        # Without the reason: a status is public, and the reason is text of a foreign package.
+        self._left_out = tuple(
+            ChannelStatus(channel=one.channel, account=one.account, state="down", words=_LEFT_OUT)
+            for one in parts.left_out
+        )
         self._channels: list[asyncio.Task[None]] = []
 
     @property
@@ -97,7 +109,7 @@ class Gateway:
 
     def channel_statuses(self) -> tuple[ChannelStatus, ...]:
         """The current status of each channel."""
-        return tuple(supervisor.status for supervisor in self._supervisors)
+        return (*(supervisor.status for supervisor in self._supervisors), *self._left_out)
 
     def channel_lines(self) -> tuple[str, ...]:
         """One status line per channel, and one for the store if it takes no writes or is damaged."""
@@ -107,6 +119,11 @@ class Gateway:
         # repair it.
         damaged = (f"store damaged: {health.damage[0]} ({_STORE_REMEDY})",) if health.damage else ()
         return (*full, *damaged, *channel_lines(self.channel_statuses()))
+
+    @property
+    def left_out(self) -> tuple[LeftOut, ...]:
+        """The configured channels that could not be built, each with the reason."""
+        return self._parts.left_out
 
     @property
     def url(self) -> str:
@@ -145,6 +162,9 @@ class Gateway:
             await self._close()
             raise
         self._ready = True
+        for one in parts.left_out:
+            names = {"channel": one.channel, "account": one.account, "reason": one.problem}
+            _log.error("a channel is left out", extra=names)
         if waiting or unsent or orphans:
             left = {"messages": waiting, "replies": unsent, "orphaned_voice_notes": orphans}
             _log.info("taken up again", extra=left)
@@ -206,5 +226,7 @@ class Gateway:
 
     def _start_channel(self, supervisor: ChannelSupervisor) -> None:
         parts, adapter = self._parts, supervisor.adapter
-        task = parts.background.spawn(supervisor.run(parts.inbox.accept), name=f"channel {adapter.name}")
+        accept, key = parts.inbox.accept, key_of(adapter)
+        on_inbound = only_own(key, accept) if key in parts.foreign else accept
+        task = parts.background.spawn(supervisor.run(on_inbound), name=f"channel {adapter.name}")
         self._channels.append(task)

@@ -1,4 +1,5 @@
-"""Build the posting channels that the settings activate. Imports the SDK of an active channel only.
+"""Build the channels on which other people write, as the settings activate them. Imports the SDK of an active
+channel only.
 
 A part of the composition root: only `bootstrap` calls it.
 """
@@ -10,10 +11,12 @@ from dataclasses import replace
 
 from aiohttp import web
 
-from adapters.channel import PostingChannel, RateLimits, Timeline
+from adapters.channel import Channel, RateLimits, Timeline
 from gateway.access.policy import AccessRule
+from gateway.app.plugin_channels import ChannelRefused, build_adapter, identity_of
 from gateway.config import SecretRef, Settings
-from gateway.config.channels import DiscordSettings, PostingSettings, SlackSettings, TelegramSettings
+from gateway.config.channels import ChannelAccount, DiscordSettings, SlackSettings, TelegramSettings
+from gateway.config.posting import PostingSettings
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.frozen import dataclass
@@ -23,17 +26,59 @@ from pipeline.domain.frozen import dataclass
 class BuiltChannel:
     """A channel and what else the gateway must know about it."""
 
-    adapter: PostingChannel
+    adapter: Channel
     rule: AccessRule
     room_messages: int
     """How many of a room's newest messages may be read."""
-    token: Callable[[], str]
-    """Reads the bot's current token. One process at a time may receive with it."""
+    token: Callable[[], str] | None
+    """Reads the bot's current token. One process at a time may receive with it; None: any number may."""
     routes: tuple[web.RouteDef, ...] = ()
+    foreign: bool = False
+    """Whether a plug-in adds it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeftOut:
+    """A channel, or an account of one, that is configured and cannot be built."""
+
+    channel: str
+    account: str
+    """`*` for all accounts: their table could not be read either."""
+    problem: str
+    """For the operator."""
+
+    @property
+    def label(self) -> str:
+        """The channel for people, with the account where it is known."""
+        return self.channel if self.account == "*" else f"{self.channel} ({self.account})"
+
+
+def built_channels(
+    settings: Settings, timeline: Timeline, clock: Clock
+) -> tuple[tuple[BuiltChannel, ...], tuple[LeftOut, ...]]:
+    """Every active account on which other people write, not yet running; and what is left out, because a
+    plug-in is broken. Raises ConfigurationError with a readable message."""
+    built = posting_channels(settings, timeline, clock)
+    left_out = [
+        LeftOut(
+            channel=one.name, account="*", problem=f"the plug-in {one.package} is left out: {one.problem}"
+        )
+        for one in settings.channels.added
+        if one.problem
+    ]
+    for account in settings.channels.accounts():
+        if account.kind is None or not account.settings.active:
+            continue
+        try:
+            built.append(_plugged(account, timeline, clock))
+        except ChannelRefused as error:
+            name = account.settings.account
+            left_out.append(LeftOut(channel=account.channel, account=name, problem=str(error)))
+    return tuple(built), tuple(left_out)
 
 
 def posting_channels(settings: Settings, timeline: Timeline, clock: Clock) -> list[BuiltChannel]:
-    """Every active account of the posting channels, not yet running. Raises ConfigurationError with a
+    """Every active account of the shipped posting channels, not yet running. Raises ConfigurationError with a
     readable message."""
     built = []
     for account in settings.channels.accounts():
@@ -138,6 +183,23 @@ def _discord(settings: DiscordSettings, path: str, timeline: Timeline, clock: Cl
         clock,
     )
     return BuiltChannel(adapter=made, rule=rule, room_messages=settings.room_messages, token=token)
+
+
+def _plugged(account: ChannelAccount, timeline: Timeline, clock: Clock) -> BuiltChannel:
+    """An account of a plug-in's channel. Raises ChannelRefused."""
+    section = account.settings
+
+    def rates(platform: RateLimits) -> RateLimits:
+        return _rates(section, platform) or platform
+
+    adapter = build_adapter(account, timeline, clock, rates)
+    return BuiltChannel(
+        adapter=adapter,
+        rule=access_rule(section),
+        room_messages=section.room_messages,
+        token=identity_of(account),
+        foreign=True,
+    )
 
 
 def _reader(reference: SecretRef | None, path: str) -> Callable[[], str]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Literal, Protocol
 
-from adapters.channel import ChannelAdapter, OnInbound
+from adapters.channel import ChannelAdapter, ChannelHealth, OnInbound
 from adapters.login_errors import LoginRefused
 from gateway.channels.token_lease import TokenInUse
 from pipeline.domain.clock import Clock
@@ -95,14 +95,15 @@ class ChannelSupervisor:
     @property
     def status(self) -> ChannelStatus:
         """The channel's current status."""
-        health = self._adapter.health()
+        health = self._health()
         state: ChannelState = health.state
         words = health.detail
         if self._ended:
             state, words = "ended", "its input has ended"
         elif self._down:
             state, words = "down", self._down
-        ago = None if health.received_at is None else self._clock.monotonic() - health.received_at
+        received_at = health.received_at
+        ago = None if received_at is None else self._clock.monotonic() - received_at
         return ChannelStatus(
             channel=self._adapter.name,
             account=self._adapter.account,
@@ -111,6 +112,16 @@ class ChannelSupervisor:
             received_ago_s=None if ago is None else max(0.0, ago),
             restarts=max(0, self._begun - 1),
         )
+
+    def _health(self) -> ChannelHealth:
+        """The adapter's health; down if it gives none. A plug-in's mistake must not take /healthz with it."""
+        try:
+            health = self._adapter.health()
+        except Exception as error:  # noqa: BLE001 - as above
+            return ChannelHealth(state="down", detail=f"its health cannot be read ({type(error).__name__})")
+        if _is_health(health):
+            return health
+        return ChannelHealth(state="down", detail="its health is not a ChannelHealth")
 
     async def run(self, on_inbound: OnInbound) -> None:
         """Run until the channel ends by itself. After a failure it is started again."""
@@ -179,7 +190,7 @@ class ChannelSupervisor:
             left = None
             if limit > 0:
                 # The last data may be from an earlier run: this run gets the full time for its first.
-                last = max(began, self._adapter.health().received_at or began)
+                last = max(began, self._health().received_at or began)
                 left = last + limit - self._clock.monotonic()
                 if left <= 0:
                     interrupted.ask(f"nothing was received for {limit:g} seconds")
@@ -243,6 +254,18 @@ def any_alive(statuses: Iterable[ChannelStatus]) -> bool:
     """Whether messages can arrive: not every channel is down. True without channels."""
     states = [status.state for status in statuses]
     return not states or any(state != "down" for state in states)
+
+
+def _is_health(health: object) -> bool:
+    """Whether an adapter returned what its type says."""
+    if not isinstance(health, ChannelHealth):
+        return False
+    parts: tuple[object, ...] = (health.detail, health.received_at)
+    return (
+        health.state in ("starting", "up", "down")
+        and isinstance(parts[0], str)
+        and isinstance(parts[1], int | float | None)
+    )
 
 
 class _Interruption:

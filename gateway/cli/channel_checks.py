@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from adapters.channel import CheckableChannel, PostingChannel
+from adapters.channel import Channel, CheckableChannel
 from gateway.access.policy import AccessPolicy, Denied
-from gateway.app.platforms import access_rule, posting_channels
+from gateway.app.platforms import access_rule, built_channels
 from gateway.channels.registry import key_of
 from gateway.channels.timeline import StoreTimeline
 from gateway.config import Settings
@@ -33,18 +33,22 @@ class Finding:
 
 
 async def channel_findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
-    """Yield two findings for each active posting channel: its credentials and its access rule."""
+    """Yield two findings for each active channel on which other people write: its credentials and its access
+    rule; and one for each that is left out."""
     timeline = StoreTimeline(MemoryStore(), clock)
     accounts = settings.channels.accounts()
     active = {account.key: account for account in accounts if account.settings.active}
-    for built in posting_channels(settings, timeline, clock):
+    channels, left_out = built_channels(settings, timeline, clock)
+    for one in left_out:
+        yield Finding(name=one.label, good=False, words=f"is left out: {one.problem}")
+    for built in channels:
         account = active[key_of(built.adapter)]
         label = label_of(account, accounts)
         yield await _credentials(label, built.adapter)
         yield await _stranger(label, account, clock)
 
 
-async def _credentials(label: str, adapter: PostingChannel) -> Finding:
+async def _credentials(label: str, adapter: Channel) -> Finding:
     name = f"{label} credentials"
     if not isinstance(adapter, CheckableChannel):
         return Finding(name=name, good=True, words="not checked: the channel offers no check")

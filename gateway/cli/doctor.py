@@ -12,7 +12,7 @@ from pathlib import Path
 from adapters.channel import Channel
 from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
 from gateway.app.llm import ModelClients
-from gateway.app.platforms import posting_channels
+from gateway.app.platforms import built_channels
 from gateway.app.tools import reference_reader
 from gateway.app.voice import SCRIPTED, build_speaker, build_transcriber
 from gateway.app.web import make_page
@@ -142,7 +142,7 @@ def delivery_guarantees(settings: Settings) -> list[tuple[str, str]]:
     timeline = StoreTimeline(MemoryStore(), clock)
     addresses = Addresses(settings.server.host, settings.server.port, ())
     page = make_page(settings, settings.data.dir, addresses, lambda _: False, timeline, clock)
-    adapters: list[Channel] = [one.adapter for one in posting_channels(settings, timeline, clock)]
+    adapters: list[Channel] = [one.adapter for one in built_channels(settings, timeline, clock)[0]]
     if page.adapter:
         adapters.insert(0, page.adapter)
     if settings.channels.console.enabled:

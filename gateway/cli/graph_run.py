@@ -18,7 +18,6 @@ from pipeline.graph.documents.trace import trace
 from pipeline.graph_book import installed_graphs
 
 _MOST_RUNS = 50
-_PLATFORMS = ("telegram", "slack", "discord")
 
 
 def graph_run(config: Path | None, overrides: Sequence[str], graph: str, message: str | None) -> int:
@@ -31,7 +30,7 @@ def graph_run(config: Path | None, overrides: Sequence[str], graph: str, message
     settings = load(config, environment(), overrides, secrets=False)
     with tempfile.TemporaryDirectory(prefix="parlour-") as folder:
         own = [f"data.dir={json.dumps(folder)}", 'storage.kind="sqlite"', f"agent.graph={json.dumps(graph)}"]
-        own += [f"channels.{name}.enabled=false" for name in _PLATFORMS]
+        own += [f"{account.path}.enabled=false" for account in settings.channels.accounts()]
         # The graph answers here, whatever the routes say of the terminal.
         own += [f"routes.{at}.agent={json.dumps(DEFAULT_AGENT)}" for at in range(1, len(settings.routes) + 1)]
         code = chat(config, [*overrides, *own], None, only=message)

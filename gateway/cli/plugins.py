@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gateway.cli.channel_checks import Finding
 from gateway.cli.graph import write_out
+from gateway.config.channel_plugins import channel_plugins
 from pipeline.graph_book import graph_plugins, kind_plugins
 from pipeline.plugins import Plugin
 from pipeline.tools.plugins import tool_plugins
@@ -31,4 +32,4 @@ def plugin_finding() -> Finding | None:
 
 
 def _all() -> tuple[Plugin, ...]:
-    return (*graph_plugins(), *kind_plugins(), *tool_plugins())
+    return (*graph_plugins(), *kind_plugins(), *tool_plugins(), *channel_plugins())

@@ -15,7 +15,9 @@ from gateway.app.lifecycle import Gateway
 from gateway.cli.missing_models import model_gaps
 from gateway.cli.sign_in_link import access_token, qr_code, reachable_origin, sign_in_link
 from gateway.config import Secrets, Settings, crash_at, environment, load
-from gateway.config.channels import PostingSettings, label_of
+from gateway.config.channels import label_of
+from gateway.config.posting import PostingSettings
+from gateway.config.problems import one_line
 from gateway.runtime.failpoints import LABELS
 from gateway.runtime.logs import configure_logging
 from pipeline.redaction.redactor import Redactor
@@ -80,7 +82,8 @@ def _announce(gateway: Gateway, settings: Settings) -> None:
     gaps = model_gaps(settings)
     _say(f"{settings.bot.name} is {'running, but not complete' if gaps else 'ready'}.")
     accounts = settings.channels.accounts()
-    posting = [account for account in accounts if account.settings.active]
+    left_out = {(one.channel, one.account) for one in gateway.left_out}
+    posting = [one for one in accounts if one.settings.active and one.key not in left_out]
     if settings.channels.web.enabled:
         _say(f"  page   {gateway.url}")
     else:
@@ -90,11 +93,15 @@ def _announce(gateway: Gateway, settings: Settings) -> None:
     if settings.channels.web.enabled:
         _announce_link(gateway.url, settings)
     for account in accounts:
-        given = account.channel in settings.channels.model_fields_set
-        if given and account.settings.enabled and not account.settings.active:
-            _say(f"  {label_of(account, accounts)}  is off: the token is not set")
+        section = account.settings
+        given = account.kind is not None or account.channel in settings.channels.model_fields_set
+        if given and section.enabled and not section.active:
+            what = "the token" if account.kind is None else f"{account.path}.{section.needed()}"
+            _say(f"  {label_of(account, accounts)}  is off: {what} is not set")
     for account in posting:
         _say(f"  {label_of(account, accounts)}  {_access_words(account.settings)}")
+    for one in gateway.left_out:
+        _say(f"  !  {one.label}  is left out: {one_line(one.problem)}")
     for gap in gaps:
         _say(f"  !  {gap}")
     meanwhile = "" if gaps else "The models load in the background; messages are accepted meanwhile. "

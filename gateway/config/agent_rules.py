@@ -80,6 +80,7 @@ def _graph_problems(table: str, graph: str, source_of: SourceOf) -> list[Problem
 
 def _routes(settings: Settings, faulty: Collection[str], source_of: SourceOf) -> Iterator[Problem]:
     known = (DEFAULT_AGENT, *settings.agents)
+    channels = (*CHANNELS, *(one.name for one in settings.channels.added))
     for number, route in enumerate(settings.routes, start=1):
         table = f"routes.{number}"
         for key, names in (("agent", (route.agent,)), ("also", route.also)):
@@ -87,9 +88,9 @@ def _routes(settings: Settings, faulty: Collection[str], source_of: SourceOf) ->
                 if name not in known and name not in faulty:
                     what = f"there is no agent {name!r}{_where(table, source_of, key)}"
                     yield Problem(path=f"{table}.{key}", what=what, fix=_nearest(name, known))
-        if route.channel is not None and route.channel not in CHANNELS:
+        if route.channel is not None and route.channel not in channels:
             what = f"there is no channel {route.channel!r}{_where(table, source_of, 'channel')}"
-            yield Problem(path=f"{table}.channel", what=what, fix=_nearest(route.channel, CHANNELS))
+            yield Problem(path=f"{table}.channel", what=what, fix=_nearest(route.channel, channels))
         earlier = _covering(settings.routes[: number - 1], route)
         if earlier:
             where = _where(table, source_of, *CRITERIA, "agent", "also")

@@ -194,11 +194,25 @@ def _fields_of(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, Field
         yield from _fields_of(section, path)
 
 
+def described(model: type[BaseModel], path: str) -> dict[str, SettingInfo]:
+    """The settings of a table by key, those of the class itself before the inherited ones. Raises TypeError
+    that names the setting whose type or bounds no table can have."""
+    shared = {name for base in model.__bases__ for name in getattr(base, "model_fields", {})}
+    found = {}
+    for key, info in sorted(model.model_fields.items(), key=lambda field: field[0] in shared):
+        try:
+            found[key] = _describe(f"{path}.{key}", info)
+        except (KeyError, TypeError, ValueError) as error:
+            needs = "a type that a table can hold, and a number or text its bounds"
+            raise TypeError(f"{model.__name__}.{key} needs {needs}") from error
+    return found
+
+
 def _repeated(model: type[BaseModel], *, header: str, path: str, name: str, name_fix: str) -> RepeatedTable:
-    described = {key: _describe(f"{path}.{key}", info) for key, info in model.model_fields.items()}
+    settings = {key: _describe(f"{path}.{key}", info) for key, info in model.model_fields.items()}
     title = " ".join((model.__doc__ or "").split())
     return RepeatedTable(
-        header=header, title=title, name=re.compile(name), name_fix=name_fix, settings=described
+        header=header, title=title, name=re.compile(name), name_fix=name_fix, settings=settings
     )
 
 
@@ -265,7 +279,12 @@ def _expected(kind: Kind, choices: tuple[str, ...], info: FieldInfo) -> str:
             return '"env:NAME" or "file:PATH"'
 
 
-_REPEATED_MODELS = ("agents", "routes", *(f"channels.{channel}{MORE}" for channel in POSTING))
+_REPEATED_MODELS = (
+    "agents",
+    "routes",
+    *(f"channels.{channel}{MORE}" for channel in POSTING),
+    "channels.plugged",  # no setting
+)
 _ALL = tuple(_fields_of(Settings, ""))
 
 SETTINGS: Mapping[str, SettingInfo] = MappingProxyType(

@@ -28,7 +28,8 @@ def channel_rules(settings: Settings) -> Iterator[Rule]:
             yield from _telegram_rules(path, section)
         if isinstance(section, SlackSettings):
             yield from _slack_rules(path, section)
-        yield _off_without_credential(account)
+        yield _off_without_needed(account)
+        yield from _own_mistakes(account)
         yield _deny_meets_allow(account)
         earlier = [other for other in accounts[:number] if other.channel == account.channel]
         yield from _between(account, earlier)
@@ -45,7 +46,7 @@ def _between(account: ChannelAccount, earlier: Sequence[ChannelAccount]) -> Iter
         broken=lambda _: section.account in names,
         what=f'is "{section.account}", the name of {names.get(section.account)} too',
         fix="give each account of the channel its own name",
-        caused_by="" if is_given else f"{path}.{section.SECRETS[0]}",
+        caused_by="" if is_given else f"{path}.{section.needed()}",
     )
     if isinstance(section, TelegramSettings) and section.webhook_url is not None:
         own = urlsplit(section.webhook_url).path
@@ -70,18 +71,39 @@ def _deny_meets_allow(account: ChannelAccount) -> Rule:
     )
 
 
-def _off_without_credential(account: ChannelAccount) -> Rule:
-    """A rule against a section that changes settings without the token that the channel needs to run."""
+def _off_without_needed(account: ChannelAccount) -> Rule:
+    """A rule against a section that changes settings without the one that the channel needs to run."""
     path, section = account.path, account.settings
-    key = section.SECRETS[0]
+    key = section.needed()
+    how = " to the bot's token by reference" if key in section.SECRETS else ""
     return Rule(
         path=f"{path}.{key}",
         reads=(f"{path}.enabled", f"{path}.{key}"),
-        broken=lambda _: section.enabled and section.credential is None and section != type(section)(),
+        broken=lambda _: section.enabled and getattr(section, key) is None and section != type(section)(),
         what=f"is not set, but other settings of [{path}] are: the channel could not start",
-        fix=f"set it to the bot's token by reference, or set {path}.enabled to false",
-        caused_by=next((f"{path}.{name}" for name in sorted(section.model_fields_set)), ""),
+        fix=f"set it{how}, or set {path}.enabled to false",
+        caused_by=_first_given(account),
     )
+
+
+def _own_mistakes(account: ChannelAccount) -> Iterator[Rule]:
+    """The rules that the channel states itself, checked when its whole table is valid."""
+    path, section = account.path, account.settings
+    for key, what, fix in section.mistakes():
+        yield Rule(
+            path=f"{path}.{key}",
+            reads=tuple(f"{path}.{name}" for name in type(section).model_fields),
+            broken=lambda _: True,
+            what=what,
+            fix=fix,
+            caused_by="" if key in section.model_fields_set else _first_given(account),
+        )
+
+
+def _first_given(account: ChannelAccount) -> str:
+    """The path of a setting that its table gives; empty if it gives none."""
+    names = sorted(account.settings.model_fields_set)
+    return next((f"{account.path}.{name}" for name in names), "")
 
 
 def _wants_webhook(telegram: TelegramSettings) -> bool:

@@ -6,17 +6,17 @@ Not here: rules across settings (`channel_rules`) and the format of a token (`to
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
+from gateway.config.channel_kinds import ChannelKind
 from gateway.config.platform_ids import DISCORD, SLACK, TELEGRAM
+from gateway.config.posting import PostingSettings, allow_setting, deny_setting
 from gateway.config.secrets import SecretRef
 from gateway.config.section import Section, setting
 from gateway.config.value_checks import (
-    check_account,
     check_gateway_url,
-    check_platform_base,
     check_webhook_url,
 )
 from pipeline.domain.frozen import dataclass
@@ -26,33 +26,6 @@ POSTING = ("telegram", "slack", "discord")
 MORE = "_more"
 """The suffix of the fields that hold their second and further tables."""
 WEB_TOKEN_FILE = "web-token"  # noqa: S105 - a file name, not a token
-
-Access = Literal["pairing", "list", "open"]
-Rooms = Literal["addressed", "all", "never"]
-_LISTED = 1_000
-
-
-def _allow(*example: str) -> Any:
-    return setting(
-        (),
-        "Who may write independently of access: dm:USER in private, room:CHAT everybody in that room, "
-        "room:CHAT/USER one person there; all by the platform's ids.",
-        example=example,
-        expected=f"a list of up to {_LISTED} of dm:USER, room:CHAT and room:CHAT/USER",
-        max_length=_LISTED,
-        strict=False,
-    )
-
-
-def _deny(*example: str) -> Any:
-    return setting(
-        (),
-        "Who may never write, by the platform's ids of the people; overrides every other setting.",
-        example=example,
-        expected=f"a list of up to {_LISTED} ids",
-        max_length=_LISTED,
-        strict=False,
-    )
 
 
 class WebSettings(Section):
@@ -74,92 +47,6 @@ class ConsoleSettings(Section):
     enabled: bool = setting(
         default=False, description="Whether the terminal is a channel; `parlour chat` turns it on."
     )
-
-
-class PostingSettings(Section):
-    """[channels.*]: the common settings of the posting channels."""
-
-    SECRETS: ClassVar[tuple[str, ...]] = ()
-    """The keys of its secrets; the first is the bot's token, without which the channel stays off."""
-
-    enabled: bool = setting(
-        default=True, description="Whether the channel is on. It starts only if the bot's token is set."
-    )
-    account: Annotated[str, AfterValidator(check_account)] = setting(
-        "main",
-        "The name under which the store keeps this bot's conversations. A new name starts without any. Of "
-        "several tables of one channel, each needs its own.",
-        expected="1 to 32 of the characters a-z, 0-9 and -",
-    )
-    agent: str | None = setting(
-        None,
-        "The agent that answers on this account where no route says otherwise: a NAME of [agents.NAME].",
-        example="default",
-        min_length=1,
-        max_length=32,
-    )
-    api_base: Annotated[str | None, AfterValidator(check_platform_base)] = setting(
-        None,
-        "The address of the platform's API, when it is not the platform's own.",
-        example="http://127.0.0.1:8081",
-        expected="an address that starts with http:// or https://",
-    )
-    access: Access = setting(
-        "pairing",
-        "Who may write to the bot: with pairing those in allow and those whom the operator lets in by a "
-        "code; with list those in allow; with open everybody, within open_messages_per_day and open_people.",
-    )
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    open_messages_per_day: int = setting(
-        100, 'With access = "open": how many messages one person may write in a day.', ge=1, le=100_000
-    )
-    open_people: int = setting(
-        200, 'With access = "open": how many different people may write in a day.', ge=1, le=100_000
-    )
-    rooms: Rooms = setting(
-        "addressed",
-        "When the bot answers in rooms with several people: when it is addressed, always, or never.",
-    )
-    hear_rooms: bool = setting(
-        default=False,
-        description='With rooms = "addressed": whether voice notes of people who may write to the bot are '
-        "transcribed, and answered when they say its name.",
-    )
-    room_messages: int = setting(
-        20,
-        "How many of the last messages of a room or thread, other people's included, the model gets when the "
-        "bot is addressed there; 0 for none. They are not stored.",
-        ge=0,
-        le=100,
-    )
-    rate: float | None = setting(
-        None,
-        "The most posts and edits in a second over all chats; 0 sets no limit. When absent: the platform's "
-        "own limit.",
-        example=20,
-        ge=0,
-        le=1_000,
-    )
-    previews: bool = setting(
-        default=True, description="Whether the answer is shown while it is written; else only when finished."
-    )
-    show_work: Literal["quiet", "normal", "detailed"] | None = setting(
-        None,
-        "How much of the work is shown on this channel; when absent: agent.show_work.",
-        example="quiet",
-    )
-
-    @property
-    def credential(self) -> SecretRef | None:
-        """The bot's token; without it the channel stays off."""
-        found: SecretRef | None = getattr(self, self.SECRETS[0])
-        return found
-
-    @property
-    def active(self) -> bool:
-        """Whether the channel is to run."""
-        return self.enabled and self.credential is not None
 
 
 class TelegramSettings(PostingSettings):
@@ -193,10 +80,10 @@ class TelegramSettings(PostingSettings):
         "so that an answer never shows twice; plain edits nothing: an answer may show twice after a crash.",
     )
 
-    allow: tuple[Annotated[str, AfterValidator(TELEGRAM.check_allowed)], ...] = _allow(
+    allow: tuple[Annotated[str, AfterValidator(TELEGRAM.check_allowed)], ...] = allow_setting(
         "dm:1001", "room:-1002003", "room:-1002004/1001"
     )
-    deny: tuple[Annotated[str, AfterValidator(TELEGRAM.check_person)], ...] = _deny("1009")
+    deny: tuple[Annotated[str, AfterValidator(TELEGRAM.check_person)], ...] = deny_setting("1009")
 
 
 class SlackSettings(PostingSettings):
@@ -225,10 +112,10 @@ class SlackSettings(PostingSettings):
         "How messages arrive: socket opens a connection to Slack, http lets Slack call this server.",
     )
 
-    allow: tuple[Annotated[str, AfterValidator(SLACK.check_allowed)], ...] = _allow(
+    allow: tuple[Annotated[str, AfterValidator(SLACK.check_allowed)], ...] = allow_setting(
         "dm:U012AB3CD", "room:C024BE7LR", "room:C024BE7LS/U012AB3CD"
     )
-    deny: tuple[Annotated[str, AfterValidator(SLACK.check_person)], ...] = _deny("U012AB3CE")
+    deny: tuple[Annotated[str, AfterValidator(SLACK.check_person)], ...] = deny_setting("U012AB3CE")
 
 
 class DiscordSettings(PostingSettings):
@@ -248,10 +135,10 @@ class DiscordSettings(PostingSettings):
         expected="an address that starts with ws:// or wss://",
     )
 
-    allow: tuple[Annotated[str, AfterValidator(DISCORD.check_allowed)], ...] = _allow(
+    allow: tuple[Annotated[str, AfterValidator(DISCORD.check_allowed)], ...] = allow_setting(
         "dm:80351110224678912", "room:41771983423143937"
     )
-    deny: tuple[Annotated[str, AfterValidator(DISCORD.check_person)], ...] = _deny("80351110224678913")
+    deny: tuple[Annotated[str, AfterValidator(DISCORD.check_person)], ...] = deny_setting("80351110224678913")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -262,11 +149,27 @@ class ChannelAccount:
     """Of its table: `channels.telegram`, or `channels.telegram.2` for the second one."""
     channel: str
     settings: PostingSettings
+    kind: ChannelKind | None = None
+    """For a channel of a plug-in: how it is built."""
 
     @property
     def key(self) -> tuple[str, str]:
         """As `ThreadKey.account_key` of its threads."""
         return self.channel, self.settings.account
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddedChannel:
+    """A channel that a plug-in adds and that the configuration has a table of."""
+
+    name: str
+    package: str
+    """The distribution with its version, such as `parlour-irc 1.0`."""
+    kind: ChannelKind | None = None
+    """None for one that is left out."""
+    tables: tuple[PostingSettings, ...] = ()
+    problem: str = ""
+    """Why it is left out: its table could not be read either."""
 
 
 class ChannelsSettings(Section):
@@ -281,13 +184,27 @@ class ChannelsSettings(Section):
     """The second and further tables [[channels.telegram]]; the first is `telegram`."""
     slack_more: tuple[SlackSettings, ...] = Field(default=(), strict=False)
     discord_more: tuple[DiscordSettings, ...] = Field(default=(), strict=False)
+    plugged: Any = ()
+    """`AddedChannel`s. No setting, and not checked by pydantic, which would rebuild the foreign settings."""
+
+    @property
+    def added(self) -> tuple[AddedChannel, ...]:
+        """The channels of plug-ins, also those that are left out."""
+        return tuple(self.plugged)
 
     def accounts(self) -> tuple[ChannelAccount, ...]:
-        """Every account of the posting channels, also those that are off."""
+        """Every account on which other people write, also those that are off. Without the channels of
+        plug-ins that are left out."""
         return (
             *_accounts("telegram", self.telegram, self.telegram_more),
             *_accounts("slack", self.slack, self.slack_more),
             *_accounts("discord", self.discord, self.discord_more),
+            *(
+                account
+                for one in self.added
+                if one.tables
+                for account in _accounts(one.name, one.tables[0], one.tables[1:], one.kind)
+            ),
         )
 
     def secret_refs(self) -> dict[str, SecretRef | None]:
@@ -295,9 +212,9 @@ class ChannelsSettings(Section):
         return {
             "channels.web.token": self.web.token,
             **{
-                f"{account.path}.{key}": getattr(account.settings, key)
+                f"{account.path}.{key}": reference
                 for account in self.accounts()
-                for key in account.settings.SECRETS
+                for key, reference in account.settings.secret_refs().items()
             },
         }
 
@@ -308,12 +225,17 @@ def label_of(account: ChannelAccount, accounts: Sequence[ChannelAccount]) -> str
     return f"{account.channel} ({account.settings.account})" if several else account.channel
 
 
-def _accounts(channel: str, first: PostingSettings, more: Sequence[PostingSettings]) -> list[ChannelAccount]:
+def _accounts(
+    channel: str,
+    first: PostingSettings,
+    more: Sequence[PostingSettings],
+    kind: ChannelKind | None = None,
+) -> list[ChannelAccount]:
     path = f"channels.{channel}"
     return [
-        ChannelAccount(path=path, channel=channel, settings=first),
+        ChannelAccount(path=path, channel=channel, settings=first, kind=kind),
         *(
-            ChannelAccount(path=f"{path}.{number}", channel=channel, settings=settings)
+            ChannelAccount(path=f"{path}.{number}", channel=channel, settings=settings, kind=kind)
             for number, settings in enumerate(more, start=2)
         ),
     ]

@@ -13,7 +13,7 @@ from gateway.config.agents import DEFAULT_AGENT, RouteSettings
 from gateway.config.catalog import SECTIONS, SETTINGS, toml_value
 from gateway.config.environment import crash_at
 from gateway.config.limits import model_limits
-from gateway.config.load import load_with_sources
+from gateway.config.load import Loaded, load_with_sources
 from gateway.config.problems import ConfigurationProblems, Problem, Source, one_line
 from gateway.config.secrets import SecretRef, SecretUnavailable
 from gateway.config.section import Section
@@ -56,6 +56,7 @@ def check_config(
         loaded = load_with_sources(path, environ, overrides)
     except ConfigurationProblems as error:
         return _report([*error.problems, *problems], write)
+    problems += _left_out(loaded)
     if problems:
         return _report(problems, write)
     write(f"{explain(loaded.settings, loaded.sources)}\n")
@@ -65,6 +66,20 @@ def check_config(
     read_from = one_line(str(loaded.file)) if loaded.file else "no file"
     write(f"The configuration is valid ({read_from}).\n")
     return VALID
+
+
+def _left_out(loaded: Loaded) -> list[Problem]:
+    """The channels whose tables could not be checked. The gateway starts without them."""
+    return [
+        Problem(
+            path=f"channels.{one.name}",
+            what=f"is left out, and its table was not checked: the plug-in {one.package} cannot be used "
+            f"({one.problem})",
+            fix="repair or remove the plug-in, or remove the table; without it the gateway starts as it is",
+        )
+        for one in loaded.settings.channels.added
+        if one.problem
+    ]
 
 
 def who_answers(settings: Settings) -> str:

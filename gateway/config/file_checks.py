@@ -41,7 +41,7 @@ def secret_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:
     """Problems with references that do not resolve now, with secrets of the wrong format, and with a bot's
     token that two accounts have."""
     problems = []
-    credentials = {f"{one.path}.{one.settings.SECRETS[0]}" for one in settings.channels.accounts()}
+    credentials = {f"{one.path}.{one.settings.needed()}" for one in settings.channels.accounts()}
     users: dict[str, str] = {}
     for path, reference in settings.secret_refs().items():
         try:

@@ -15,14 +15,16 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from gateway.config.agent_rules import agent_problems
-from gateway.config.catalog import REPEATED, SETTINGS, SettingInfo, find_setting, toml_value
-from gateway.config.channels import MORE
+from gateway.config.catalog import REPEATED, SETTINGS, SettingInfo, toml_value
+from gateway.config.channel_plugins import added_channel
+from gateway.config.channels import MORE, AddedChannel
 from gateway.config.environment import config_file
 from gateway.config.file_checks import cross_problems, mcp_problems, secret_problems
+from gateway.config.posting import PostingSettings
 from gateway.config.problems import ConfigurationProblems, Problem, Source
 from gateway.config.secrets import REFERENCE_FIX, SecretContext
 from gateway.config.settings import Settings
-from gateway.config.sources import GivenValue, Layers
+from gateway.config.sources import GivenValue, Layers, find_any_setting
 from pipeline.domain.frozen import dataclass
 
 _LARGEST_SHOWN = 10**15
@@ -62,9 +64,13 @@ def load_with_sources(
     layers.add_overrides(overrides)
     context = SecretContext(folder=file.parent if file else Path(), environ=environ)
     settings, bad, problems = _validate(layers, context)
+    added, bad_added, problems_added = _added(layers, context)
+    channels = settings.channels.model_copy(update={"plugged": added})
+    settings, bad = settings.model_copy(update={"channels": channels}), bad | bad_added
     problems = [
         *layers.problems,
         *problems,
+        *problems_added,
         *cross_problems(settings, bad, layers.source_of),
         *agent_problems(settings, bad, layers.source_of),
         *(secret_problems(settings, layers.source_of) if secrets else ()),
@@ -92,6 +98,64 @@ def _validate(layers: Layers, context: SecretContext) -> tuple[Settings, frozens
     return settings, frozenset(bad), problems
 
 
+def _added(
+    layers: Layers, context: SecretContext
+) -> tuple[tuple[AddedChannel, ...], frozenset[str], list[Problem]]:
+    """As `_validate`, for the channels of plug-ins."""
+    channels: list[AddedChannel] = []
+    bad: set[str] = set()
+    problems: list[Problem] = []
+    for name in layers.added:
+        plugin = added_channel(("channels", name))
+        if plugin is None:  # it was there when its table was read
+            continue
+        if plugin.problem:
+            channels.append(AddedChannel(name=name, package=plugin.package, problem=plugin.problem))
+            continue
+        kind = plugin.value.kind
+        try:
+            tables = [
+                _section(kind.settings, path, values, layers, context, bad, problems)
+                for path, values in layers.added_tables(name).items()
+            ]
+        except Exception as error:  # noqa: BLE001 - a plug-in's own checks may raise anything
+            # Not its text, which may repeat a value.
+            words = f"reading its table failed with {type(error).__name__}"
+            channels.append(AddedChannel(name=name, package=plugin.package, problem=words))
+            continue
+        channels.append(AddedChannel(name=name, package=plugin.package, kind=kind, tables=tuple(tables)))
+    return tuple(channels), frozenset(bad), problems
+
+
+def _section(
+    model: type[PostingSettings],
+    path: str,
+    values: Mapping[str, Any],
+    layers: Layers,
+    context: SecretContext,
+    bad: set[str],
+    problems: list[Problem],
+) -> PostingSettings:
+    """One table of a plug-in's channel, with defaults in place of bad values."""
+    left = dict(values)
+    while True:
+        try:
+            return model.model_validate(left, context=context)
+        except ValidationError as error:
+            details = error.errors(include_url=False)
+        wrong = {str(detail["loc"][0]) for detail in details if detail["loc"]} & left.keys()
+        if not wrong:
+            what = f"is refused by the channel ({layers.added[path.split('.')[1]].phrase()})"
+            problems.append(Problem(path=path, what=what, fix="see the documentation of the channel"))
+            return model()
+        for detail in details:
+            if detail["loc"] and detail["loc"][0] in wrong:
+                setting, label = _locate((*path.split("."), *detail["loc"]), layers)
+                bad.add(setting.path)
+                problems.append(_explain_detail(setting, label, detail, layers.values[setting.path]))
+        left = {key: value for key, value in left.items() if key not in wrong}
+
+
 def _locate(location: tuple[int | str, ...], layers: Layers) -> tuple[SettingInfo, str]:
     """The setting of an error, and its path with the position in a list."""
     first, *rest = location
@@ -102,7 +166,7 @@ def _locate(location: tuple[int | str, ...], layers: Layers) -> tuple[SettingInf
         channel = more.removesuffix(MORE)
         location = (first, channel, layers.account_numbers(channel)[rest[1]], *rest[2:])
     for end in range(1, len(location) + 1):
-        setting = find_setting(tuple(str(part) for part in location[:end]))
+        setting = find_any_setting(tuple(str(part) for part in location[:end]))
         if setting is not None:
             return setting, setting.path + "".join(f"[{part}]" for part in location[end:])
     raise LookupError("the error is about no setting")  # unknown keys and sections end in Layers.place

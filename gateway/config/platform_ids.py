@@ -60,6 +60,14 @@ DISCORD = PlatformIds(
 )
 
 
+ANY = PlatformIds(
+    person=re.compile(r"[^\s/]{1,200}"),
+    room=re.compile(r"[^\s/]{1,200}"),
+    words="as the platform has them, without spaces and slashes",
+)
+"""For a channel of a plug-in that states no format."""
+
+
 def person_of(entry: str) -> str:
     """The person's id in a valid entry of allow; empty for a whole room."""
     kind, _, rest = entry.partition(":")

@@ -15,11 +15,18 @@ from typing import Any
 from gateway.config.catalog import (
     REPEATED,
     REPEATED_DEPTH,
+    SettingInfo,
     dotted,
     find_setting,
     is_account,
     is_section,
     remedy_for_unknown,
+)
+from gateway.config.channel_plugins import (
+    added_channel,
+    find_added_setting,
+    is_added_table,
+    remedy_for_channel,
 )
 from gateway.config.channels import MORE, POSTING
 from gateway.config.problems import Problem, Source
@@ -55,6 +62,8 @@ class Layers:
     problems: list[Problem] = field(default_factory=list)
     lines: Mapping[tuple[str, ...], int] = field(default_factory=dict)
     """The lines of the file's tables and keys."""
+    added: dict[str, Source] = field(default_factory=dict)
+    """The channels of plug-ins that a layer has a table or a setting of, with the first one."""
 
     def add_file(self, path: Path) -> None:
         """Read the TOML file at `path`; its errors become problems."""
@@ -110,12 +119,13 @@ class Layers:
         name = dotted(path)
         if source.kind == "file":
             source = replace(source, line=self.lines.get(path, source.line))
-        if find_setting(path) is not None:
+        if self._is_left_out(path, source):
+            return
+        if find_any_setting(path) is not None:
             self.values[name] = GivenValue(value=value, source=source)
-        elif not is_section(path):
-            what = f"names no setting ({source.phrase()})"
-            self.problems.append(Problem(path=name, what=what, fix=remedy_for_unknown(path)))
-        elif (path in _ARRAYS and isinstance(value, list)) or (path in _CHANNELS and isinstance(value, list)):
+        elif not is_section(path) and not is_added_table(path):
+            self._unknown(path, source)
+        elif (path in _ARRAYS or _is_channel(path)) and isinstance(value, list):
             for number, item in enumerate(value, start=1):
                 self.place((*path, str(number)), item, source)
         elif isinstance(value, dict) and (value or not _is_repeated_table(path)):
@@ -130,12 +140,12 @@ class Layers:
             self.problems.append(Problem(path=name, what=what, fix=f"write the table {table}"))
 
     def nested(self, without: frozenset[str] = frozenset()) -> dict[str, Any]:
-        """The values as nested tables, without the settings in `without`."""
+        """The values as nested tables, without the settings in `without` and the channels of plug-ins."""
         root: dict[str, Any] = {}
         for name, given in self.values.items():
-            if name in without:
-                continue
             *sections, key = name.split(".")
+            if name in without or (sections[:1] == ["channels"] and sections[1] in self.added):
+                continue
             table = root
             for section in sections:
                 table = table.setdefault(section, {})
@@ -149,6 +159,16 @@ class Layers:
             if name in root:
                 root[name] = [table for _, table in sorted(root[name].items(), key=lambda one: int(one[0]))]
         return root
+
+    def added_tables(self, channel: str) -> dict[str, dict[str, Any]]:
+        """The tables of a plug-in's channel by path, the first one also if it is absent or empty."""
+        first = f"channels.{channel}"
+        found: dict[str, dict[str, Any]] = {first: {}}
+        for name, given in self.values.items():
+            path, _, key = name.rpartition(".")
+            if path == first or path.rpartition(".")[0] == first:
+                found.setdefault(path, {})[key] = given.value
+        return dict(sorted(found.items(), key=lambda table: int(table[0].removeprefix(first)[1:] or 1)))
 
     def array_numbers(self, name: str) -> list[str]:
         """The numbers of the tables of the array `name` that have a value, in order."""
@@ -165,23 +185,51 @@ class Layers:
         """The source of the effective value of the setting `name`."""
         return self.values[name].source if name in self.values else Source(kind="default")
 
+    def _is_left_out(self, path: tuple[str, ...], source: Source) -> bool:
+        """Whether `path` is in the table of a plug-in's channel whose settings are unknown, as the plug-in
+        cannot be used: `load` reports that the channel is left out. Notes every channel of a plug-in."""
+        plugin = added_channel(path)
+        if plugin is None:
+            return False
+        self.added.setdefault(path[1], source)
+        return bool(plugin.problem)
+
+    def _unknown(self, path: tuple[str, ...], source: Source) -> None:
+        known = added_channel(path) is not None or is_section(path[:2])
+        in_channels = path[0] == "channels" and len(path) > 1
+        what = f"names no {'channel' if in_channels and not known else 'setting'} ({source.phrase()})"
+        is_shipped = not in_channels or is_section(path[:2])
+        fix = remedy_for_unknown(path) if is_shipped else remedy_for_channel(path)
+        self.problems.append(Problem(path=dotted(path), what=what, fix=fix))
+
     def _file_problem(self, path: Path, what: str, fix: str) -> None:
         self.problems.append(Problem(path=str(path), what=what, fix=fix))
 
 
+def find_any_setting(path: tuple[str, ...]) -> SettingInfo | None:
+    """The setting at `path`, also one of a plug-in's channel."""
+    return find_setting(path) or find_added_setting(path)
+
+
 def _may_be_shown(path: tuple[str, ...]) -> bool:
     """Whether `path` has the form of a setting's path, and not that of a secret without its setting."""
-    form = _REPEATED_NAME if path[0] in REPEATED or path[:2] in _CHANNELS else _NAME
+    form = _REPEATED_NAME if path[0] in REPEATED or _is_channel(path[:2]) else _NAME
     return all(form.fullmatch(part) for part in path)
 
 
 def _is_repeated_table(path: tuple[str, ...]) -> bool:
-    return is_account(path) or (len(path) == REPEATED_DEPTH - 1 and path[0] in REPEATED)
+    is_further = is_account(path) or (is_added_table(path) and not _is_channel(path))
+    return is_further or (len(path) == REPEATED_DEPTH - 1 and path[0] in REPEATED)
+
+
+def _is_channel(path: tuple[str, ...]) -> bool:
+    """Whether `path` is that of a channel whose tables may repeat."""
+    return path in _CHANNELS or (is_added_table(path) and is_added_table((*path, "1")))
 
 
 def _of_account(path: tuple[str, ...]) -> tuple[str, ...]:
     """`path` without the number of a channel's first table, whose settings are those of a single one."""
-    return path[:2] + path[3:] if path[:2] in _CHANNELS and path[2:3] == ("1",) else path
+    return path[:2] + path[3:] if path[2:3] == ("1",) and _is_channel(path[:2]) else path
 
 
 def _parse_value(path: tuple[str, ...], text: str) -> Any:
@@ -197,7 +245,7 @@ def _parse_value(path: tuple[str, ...], text: str) -> Any:
     if document.keys() != {"value"}:
         return text
     value = document["value"]
-    setting = find_setting(path)
+    setting = find_any_setting(path)
     holds_text = setting is not None and setting.kind in _TEXT_KINDS
     return text if holds_text and not isinstance(value, str) else value
 

@@ -289,8 +289,8 @@ BAD_FILES = [
     (
         "[channels.zebra]\nx = 1",
         (
-            "channels.zebra: names no setting (in FILE); known in channels: web, console, telegram, slack, "
-            "discord"
+            "channels.zebra: names no channel (in FILE); the shipped channels are web, console, telegram, "
+            "slack, discord; no installed plug-in adds one"
         ),
     ),
     ('"server.port" = 1', '"server.port": names no setting (in FILE); did you mean server.port?'),
