@@ -4,136 +4,38 @@ its platform's fake. `CASES` lists every channel; a new one adds a line.
 
 from __future__ import annotations
 
-import asyncio
 import socket
-from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from aiohttp.web import Application, AppRunner, RouteDef, SockSite
 
-from adapters.channel import PostingChannel, RateLimits
+from adapters.channel import RateLimits
 from adapters.discord.adapter import DiscordAdapter
 from adapters.discord.settings import DiscordSettings
 from adapters.slack.adapter import SlackAdapter
 from adapters.slack.settings import SlackSettings
 from adapters.telegram.adapter import TelegramAdapter
 from adapters.telegram.settings import TelegramSettings
-from gateway.storage.ports import OutboxRow
+from parlour.testing.channel_case import ContractCase
+from parlour.testing.contract import Factory
+from parlour.testing.posting_case import PostingCase, running
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.events import ApprovalRequired
-from pipeline.domain.messages import InboundMessage
-from pipeline.domain.ports import EventSender
-from pipeline.domain.timeline import EntryRole
 from tests.adapters.fakes import MemoryTimeline
-from tests.contracts.channel_case import ContractCase, WatchedInbox
 from tests.contracts.client_rendered_cases import console, web
-from tests.contracts.delivery_harness import DeliveryHarness
 from tests.support.platforms.discord import FakeDiscord
-from tests.support.platforms.platform import FakePlatform, Fault, Person, Shown
+from tests.support.platforms.platform import Person
 from tests.support.platforms.slack import FakeSlack
 from tests.support.platforms.telegram import FakeTelegram
 from tests.support.platforms.telegram_state import BOT_ID
 from tests.support.posting_channel import MemoryPosts
 from tests.support.posting_platform import MemoryPlatform
 
-PlatformT = TypeVar("PlatformT", bound=FakePlatform)
-Factory = Callable[[Path], AbstractAsyncContextManager[ContractCase]]
 WEBHOOK_SECRET = "a-secret-of-the-webhook-" * 2
-_START_S = 60.0
 NONSENSE: tuple[Any, ...] = (None, [], 7, "", {}, {"id": None}, {"id": {}, "chat": [], "from": 1})
-
-
-class PostingCase(ContractCase, Generic[PlatformT]):
-    """The case of every posting channel: a platform with Ann on it, and the gateway's outbound side."""
-
-    adapter: PostingChannel
-    posts: str
-    """What the platform calls posting a message, in `Fault.method`."""
-
-    def __init__(self, platform: PlatformT, adapter: PostingChannel, tasks: asyncio.TaskGroup) -> None:
-        self.platform = platform
-        self.adapter = adapter
-        self.inbox = WatchedInbox()
-        self.ann = platform.person("Ann")
-        self.robot = platform.person("Robot", bot=True)
-        self.chat = platform.private_chat(self.ann)
-        self.room = platform.room("team", self.ann, self.robot)
-        self.harness = DeliveryHarness(adapter)
-        self._tasks = tasks
-        self._running: asyncio.Task[None] | None = None
-
-    async def start(self) -> None:
-        """Run the adapter, until it says that it is up."""
-        await self.harness.open()
-        self._running = self._tasks.create_task(self.adapter.run(self.inbox))
-        async with asyncio.timeout(_START_S):
-            while self.adapter.health().state != "up":  # noqa: ASYNC110 - health has no event
-                await asyncio.sleep(0.01)
-
-    async def stop(self) -> None:
-        await self.harness.close()
-        if self._running is not None:
-            self._running.cancel()
-            await asyncio.wait([self._running])
-
-    async def write(self, text: str, *, room: bool = False, addressed: bool = True) -> InboundMessage:
-        await self.platform.say(self.room if room else self.chat, self.ann, text, addressed=addressed)
-        return await self.inbox.message(text)
-
-    async def write_twice(self, text: str) -> None:
-        self.platform.faults.duplicate_share = 1.0
-        await self.platform.say(self.chat, self.ann, text)
-        self.platform.faults.duplicate_share = 0.0
-
-    async def speak(self, audio: bytes) -> InboundMessage:
-        before = len(self.inbox.items)
-        await self.platform.speak(self.chat, self.ann, audio, mime="audio/ogg")
-        await self.inbox.until(lambda: len(self.inbox.items) > before)
-        item = self.inbox.items[before]
-        assert isinstance(item, InboundMessage)
-        return item
-
-    async def hear_others(self) -> None:
-        await self.hear_itself()
-        await self.platform.say(self.room, self.robot, "beep")
-
-    @abstractmethod
-    async def hear_itself(self) -> None:
-        """The platform tells the bot about the bot's message in Ann's chat. One is there already."""
-
-    def sender(self, item: InboundMessage) -> EventSender:
-        return self.harness.sender(item)
-
-    async def deliver(self, item: InboundMessage, text: str, role: EntryRole = "assistant") -> None:
-        row = await self.deliver_row(item, text, role)
-        assert row.state == "sent", row.error
-
-    async def deliver_row(self, item: InboundMessage, text: str, role: EntryRole = "assistant") -> OutboxRow:
-        """As `deliver`, with whatever came of it."""
-        return await self.harness.deliver(item, text, role)
-
-    async def pass_time(self, seconds: float) -> None:
-        await self.harness.pass_time(seconds)
-
-    async def answers(self) -> list[str]:
-        return self.platform.bot_texts(self.chat)
-
-    def shown(self) -> tuple[Shown, ...]:
-        """The bot's messages in Ann's chat."""
-        return tuple(shown for shown in self.platform.visible(self.chat) if not shown.author)
-
-    async def press(self, question: ApprovalRequired, option: str) -> str:
-        offered = [shown for shown in self.shown() if option in shown.buttons]
-        if not offered:
-            raise LookupError(f"no message has a button {option!r}")
-        return await self.platform.press(self.chat, self.ann, offered[-1].native_id, option)
-
-    def misbehave(self, kind: Any, *, retry_after_s: float = 1.0) -> None:
-        """Let the next post of a message fail."""
-        self.platform.faults.script.append(Fault(method=self.posts, kind=kind, retry_after_s=retry_after_s))
 
 
 class MemoryCase(PostingCase[MemoryPlatform]):
@@ -238,7 +140,7 @@ async def memory(tmp_path: Path) -> AsyncIterator[ContractCase]:
     posts = MemoryPosts(rates=RateLimits(chat_per_s=1.0, chat_burst=3), typing_s=5.0)
     async with (
         MemoryPlatform(posts) as platform,
-        _running(lambda tasks: MemoryCase(platform, platform.posts, tasks)) as case,
+        running(lambda tasks: MemoryCase(platform, platform.posts, tasks)) as case,
     ):
         yield case
 
@@ -248,7 +150,7 @@ async def telegram(tmp_path: Path) -> AsyncIterator[ContractCase]:
     async with FakeTelegram(lenient=True) as platform:
         settings = TelegramSettings(token=lambda: platform.token, api_base=platform.api_base, poll_s=1)
         adapter = TelegramAdapter(settings, SystemClock())
-        async with _running(lambda tasks: TelegramCase(platform, adapter, tasks)) as case:
+        async with running(lambda tasks: TelegramCase(platform, adapter, tasks)) as case:
             case.secrets = (platform.token,)
             yield case
 
@@ -269,7 +171,7 @@ async def telegram_webhook(tmp_path: Path) -> AsyncIterator[ContractCase]:
         adapter = TelegramAdapter(settings, SystemClock())
         async with (
             _served(adapter.routes(), listener),
-            _running(lambda tasks: TelegramCase(platform, adapter, tasks)) as case,
+            running(lambda tasks: TelegramCase(platform, adapter, tasks)) as case,
         ):
             case.secrets = (platform.token, WEBHOOK_SECRET)
             yield case
@@ -283,7 +185,7 @@ async def discord(tmp_path: Path) -> AsyncIterator[ContractCase]:
             token=lambda: platform.token, api_base=platform.api_base, gateway_url=platform.gateway_url
         )
         adapter = DiscordAdapter(settings, MemoryTimeline(), SystemClock())
-        async with _running(lambda tasks: DiscordCase(platform, adapter, tasks)) as case:
+        async with running(lambda tasks: DiscordCase(platform, adapter, tasks)) as case:
             case.secrets = (platform.token,)
             yield case
 
@@ -298,7 +200,7 @@ async def slack(tmp_path: Path) -> AsyncIterator[ContractCase]:
             api_base=f"{platform.base}/api/",
         )
         adapter = SlackAdapter(settings, SystemClock())
-        async with _running(lambda tasks: SlackCase(platform, adapter, tasks)) as case:
+        async with running(lambda tasks: SlackCase(platform, adapter, tasks)) as case:
             case.secrets = (platform.bot_token, platform.app_token)
             yield case
 
@@ -319,7 +221,7 @@ async def slack_http(tmp_path: Path) -> AsyncIterator[ContractCase]:
         platform.delivery.deliver_to = f"http://127.0.0.1:{listener.getsockname()[1]}{settings.path}"
         async with (
             _served(adapter.routes(), listener),
-            _running(lambda tasks: SlackCase(platform, adapter, tasks)) as case,
+            running(lambda tasks: SlackCase(platform, adapter, tasks)) as case,
         ):
             case.secrets = (platform.bot_token, platform.signing_secret)
             yield case
@@ -337,19 +239,6 @@ async def _served(routes: Iterable[RouteDef], listener: socket.socket) -> AsyncI
         yield
     finally:
         await runner.cleanup()
-
-
-@asynccontextmanager
-async def _running(
-    make: Callable[[asyncio.TaskGroup], PostingCase[Any]],
-) -> AsyncIterator[PostingCase[Any]]:
-    async with asyncio.TaskGroup() as tasks:
-        case = make(tasks)
-        try:
-            await case.start()
-            yield case
-        finally:
-            await case.stop()
 
 
 CASES: tuple[Factory, ...] = (

@@ -11,6 +11,7 @@ from typing import Any
 
 from adapters.channel import OutboundReply, ShowingChannel
 from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
+from parlour.testing.channel_case import ContractCase, WatchedInbox
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.messages import InboundMessage
@@ -18,7 +19,6 @@ from pipeline.domain.ports import EventSender
 from pipeline.domain.timeline import EntryRole
 from tests.adapters.fakes import MemoryTimeline
 from tests.adapters.web.harness import TOKEN, Browser, Frame, Page, WebHarness, serving
-from tests.contracts.channel_case import ContractCase, WatchedInbox
 
 
 class _ClientRenderedCase(ContractCase):

@@ -1,8 +1,7 @@
-"""What is under test: every contract test runs once per store, or once per channel."""
+"""What is under test: every contract test of the store runs once per store."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
@@ -11,8 +10,6 @@ import pytest
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
 from gateway.storage.sqlite import SqliteStore
-from tests.contracts.channel_case import ContractCase
-from tests.contracts.channel_cases import CASES
 
 Reopen = Callable[[], Awaitable[Store]]
 
@@ -40,20 +37,3 @@ async def reopen(store: Store, tmp_path: Path) -> AsyncIterator[Reopen]:
     yield again
     for follower in followers:
         await follower.close()
-
-
-@pytest.fixture(params=CASES, ids=lambda factory: factory.__name__)
-async def case(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[ContractCase]:
-    # A task group has to be entered and left by one task; the fixture's own would be two.
-    ready: asyncio.Future[ContractCase] = asyncio.get_running_loop().create_future()
-    over = asyncio.Event()
-
-    async def hold() -> None:
-        async with request.param(tmp_path) as made:
-            ready.set_result(made)
-            await over.wait()
-
-    async with asyncio.timeout(60), asyncio.TaskGroup() as group:
-        group.create_task(hold())
-        yield await ready
-        over.set()

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gateway.access.policy import AccessRule
-from gateway.app.bootstrap import Extras, build
+from gateway.app.bootstrap import Extras
 from gateway.app.lifecycle import Gateway
 from gateway.cluster.bus import Bus
 from gateway.config import Secrets, load
 from gateway.storage.ports import Record, Store
 from gateway.storage.sqlite import SqliteStore
+from parlour.testing.gateway import started
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.llm.client import LlmClient
@@ -90,9 +91,5 @@ async def open_gateway(
         crash_at=crash_at,
         http=settings.channels.web.enabled,
     )
-    gateway = build(settings, secrets or Secrets(()), extras)
-    await gateway.start()
-    try:
+    async with started(settings, secrets or Secrets(()), extras, drain_s=drain_s) as gateway:
         yield GatewayHarness(gateway=gateway, channel=channel, llm=llm, store=store)
-    finally:
-        await gateway.stop(drain_s)

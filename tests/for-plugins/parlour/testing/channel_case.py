@@ -1,7 +1,7 @@
 """The interface with which the channel contract tests any channel: a ContractCase.
 
 A case has the adapter running, an inbox, and one person, Ann, who writes, speaks, presses buttons and reads.
-The implementations are in `client_rendered_cases` and `channel_cases`.
+A plug-in's author writes one for the channel; `posting_case` does most of it for a posting channel.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 from adapters.channel import Acceptance, Channel
+from parlour.testing.fakes import MemoryInbox
 from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.messages import Inbound, InboundMessage
 from pipeline.domain.ports import EventSender
 from pipeline.domain.timeline import EntryRole
-from tests.adapters.fakes import MemoryInbox
 
 _PATIENCE_S = 60.0
 
@@ -64,6 +64,10 @@ class ContractCase(ABC):
     """Whether several people can be in one chat."""
     redelivers = True
     """Whether an event that was not acknowledged comes again."""
+    buttons = True
+    """Whether a question's options can be pressed; else they are typed."""
+    files = True
+    """Whether an answer of too many messages becomes a file; else it is cut, and says so."""
 
     @abstractmethod
     async def stop(self) -> None:
@@ -108,8 +112,8 @@ class ContractCase(ABC):
 
     @abstractmethod
     async def press(self, question: ApprovalRequired, option: str) -> str:
-        """Ann picks an option of a question that she sees, in the channel's own way; what she is shown.
-        Raises LookupError when it is not offered."""
+        """Ann picks an option of a question that she sees, in the channel's own way: a button, or the typed
+        word. Returns what the channel itself shows her. Raises LookupError when it is not offered."""
 
 
 async def ask(case: ContractCase, item: InboundMessage, interaction_id: str) -> ApprovalRequired:
