@@ -1,7 +1,7 @@
 """What the author of a plug-in needs for its tests. Published with Parlour, for tests alone.
 
-Here are fakes of the gateway's parts, and a gateway around a channel. `parlour.testing.contract` is the contract
-that every channel passes; it needs pytest and pytest-asyncio. docs/guides/add-a-channel.md explains both.
+Fakes of the gateway's parts, and a gateway around a channel. `parlour.testing.contract` has the tests that
+every channel passes; it needs pytest and pytest-asyncio. docs/guides/add-a-channel.md explains both.
 """
 
 from gateway.storage.memory import MemoryStore

@@ -66,6 +66,8 @@ class ContractCase(ABC):
     """Whether an event that was not acknowledged comes again."""
     buttons = True
     """Whether a question's options can be pressed; else they are typed."""
+    asking_s = 1.0
+    """Seconds of the gateway's time until a question is visible as a whole."""
     files = True
     """Whether an answer of too many messages becomes a file; else it is cut, and says so."""
 
@@ -128,5 +130,5 @@ async def ask(case: ContractCase, item: InboundMessage, interaction_id: str) -> 
         timeout_s=60.0,
     )
     await case.sender(item).send_event(question)
-    await case.pass_time(1.0)
+    await case.pass_time(case.asking_s)
     return question

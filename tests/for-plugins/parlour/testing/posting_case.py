@@ -44,10 +44,15 @@ class PostingCase(ContractCase, Generic[PlatformT]):
     async def start(self) -> None:
         """Run the adapter, until it says that it is up."""
         await self.harness.open()
-        self._running = self._tasks.create_task(self.adapter.run(self.inbox))
+        self._running = self._tasks.create_task(self.receive())
         async with asyncio.timeout(_START_S):
             while self.adapter.health().state != "up":  # noqa: ASYNC110 - health has no event
                 await asyncio.sleep(0.01)
+
+    async def receive(self) -> None:
+        """Run the channel until it is cancelled. Override it for one whose run ends with its connection: the
+        gateway starts such a channel again."""
+        await self.adapter.run(self.inbox)
 
     async def stop(self) -> None:
         await self.harness.close()

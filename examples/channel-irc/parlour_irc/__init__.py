@@ -1,0 +1,1 @@
+"""An IRC channel for Parlour, as an installed plug-in."""
