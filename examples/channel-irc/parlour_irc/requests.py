@@ -39,7 +39,8 @@ class ServerRequests:
                     await self._connection.send(*command)
                 await self._connection.send("PING", self._token)
                 async with asyncio.timeout(ANSWER_S):
-                    return await answer
+                    said: list[Line] = await answer
+                    return said
             finally:
                 self._answer = None
 
