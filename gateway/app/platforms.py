@@ -61,7 +61,7 @@ def built_channels(
     built = posting_channels(settings, timeline, clock)
     left_out = [
         LeftOut(
-            channel=one.name, account="*", problem=f"the plug-in {one.package} is left out: {one.problem}"
+            channel=one.name, account="*", problem=f"its plug-in {one.package} is broken: {one.problem}"
         )
         for one in settings.channels.added
         if one.problem
