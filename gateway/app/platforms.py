@@ -60,9 +60,7 @@ def built_channels(
     plug-in is broken. Raises ConfigurationError with a readable message."""
     built = posting_channels(settings, timeline, clock)
     left_out = [
-        LeftOut(
-            channel=one.name, account="*", problem=f"its plug-in {one.package} is broken: {one.problem}"
-        )
+        LeftOut(channel=one.name, account="*", problem=f"its plug-in {one.package} is broken: {one.problem}")
         for one in settings.channels.added
         if one.problem
     ]

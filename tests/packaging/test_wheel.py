@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -10,27 +12,54 @@ from pathlib import Path
 
 import pytest
 
+from fake_irc import FakeIrc
 from gateway import __version__
 from gateway.config import environment
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = ("adapters", "gateway", "pipeline", "voice")
+PACKAGES = ("adapters", "gateway", "parlour", "pipeline", "voice")
+CONFIG = """
+[llm]
+model = "scripted:echo"
+[agent]
+titles = false
+[server]
+port = 0
+[voice]
+enabled = false
+[channels.irc]
+server = "127.0.0.1"
+port = {port}
+tls = false
+channels = ["#team"]
+access = "list"
+allow = ["dm:ann", "room:#team"]
+"""
 DATA_FILES = ("adapters/web/static/index.html", "adapters/web/static/app.js", "voice/data/doctor.wav")
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout, built with the locked build backend and no network."""
-    folder = tmp_path_factory.mktemp("dist")
-    build = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    return build(ROOT, tmp_path_factory.mktemp("dist"))
+
+
+@pytest.fixture(scope="module")
+def plugin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the example of a channel."""
+    return build(ROOT / "examples/channel-irc", tmp_path_factory.mktemp("plug-in"))
+
+
+def build(project: Path, folder: Path) -> Path:
+    command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
+    subprocess.run(command, cwd=project, check=True, capture_output=True)
     (built,) = folder.glob("*.whl")
     return built
 
 
 @pytest.fixture(scope="module")
-def parlour(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The `parlour` command of a new environment: the wheel, beside the dependencies that are here.
+def parlour(wheel: Path, plugin: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The `parlour` command of a new environment: both wheels, beside the dependencies that are here.
 
     The dependencies come by a path file, so nothing is fetched; an editable install of this checkout
     among them is not taken over, as path files of that folder are not read.
@@ -40,17 +69,24 @@ def parlour(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (packages,) = folder.glob("lib/python*/site-packages")
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
     install = [sys.executable, "-m", "pip", "--python", str(folder), "install", "--no-index", "--no-deps"]
-    subprocess.run([*install, "--quiet", "--no-compile", str(wheel)], check=True, capture_output=True)
+    subprocess.run(
+        [*install, "--quiet", "--no-compile", str(wheel), str(plugin)], check=True, capture_output=True
+    )
     return folder / "bin" / "parlour"
 
 
-def run(parlour: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    # Without what would lead the child back to the checkout or to somebody's settings.
-    kept = {
+def clean_environment() -> dict[str, str]:
+    """Without what would lead the child back to the checkout or to somebody's settings."""
+    return {
         name: value for name, value in environment().items() if not name.startswith(("PARLOUR", "PYTHON"))
     }
+
+
+def run(parlour: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     command = [str(parlour), *arguments]
-    return subprocess.run(command, cwd=folder, env=kept, capture_output=True, text=True, check=False)
+    return subprocess.run(
+        command, cwd=folder, env=clean_environment(), capture_output=True, text=True, check=False
+    )
 
 
 def test_the_wheel_has_every_package_typed_and_with_its_data(wheel: Path) -> None:
@@ -62,7 +98,7 @@ def test_the_wheel_has_every_package_typed_and_with_its_data(wheel: Path) -> Non
     assert static - names == set()
 
 
-def test_the_wheel_has_nothing_but_the_four_packages_and_its_papers(wheel: Path) -> None:
+def test_the_wheel_has_nothing_but_its_packages_and_its_papers(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
 
     tops = {name.partition("/")[0] for name in names}
@@ -104,3 +140,47 @@ def test_the_installed_page_is_complete(parlour: Path, tmp_path: Path) -> None:
 
     assert folder.startswith(str(parlour.parents[1]))
     assert "<html" in (Path(folder) / "index.html").read_text(encoding="utf-8")
+
+
+def test_what_plug_ins_are_tested_with_is_installed_and_needs_pytest_for_the_contract_alone(
+    parlour: Path, tmp_path: Path
+) -> None:
+    python = parlour.with_name("python")
+    code = (
+        "import sys, parlour.testing as t; print(t.__file__, 'pytest' in sys.modules, t.ManualClock.__name__)"
+    )
+    file, has_pytest, clock = run(python, tmp_path, "-c", code).stdout.split()
+    assert file.startswith(str(parlour.parents[1]))
+    assert (has_pytest, clock) == ("False", "ManualClock")
+
+    contract = "from parlour.testing.contract import ChannelContract as c; print(len(vars(c.__mro__[1])) > 4)"
+    assert run(python, tmp_path, "-c", contract).stdout == "True\n"
+
+
+def test_an_installed_channel_is_listed(parlour: Path, tmp_path: Path) -> None:
+    shown = run(parlour, tmp_path, "plugins")
+
+    assert (shown.returncode, shown.stdout) == (0, "parlour.channels  irc  (parlour-irc 1.0.0)  in use\n")
+
+
+async def test_an_installed_channel_answers(parlour: Path, tmp_path: Path) -> None:
+    async with FakeIrc() as server:
+        config = tmp_path / "parlour.toml"
+        config.write_text(CONFIG.format(port=server.port), encoding="utf-8")
+        gateway = await asyncio.create_subprocess_exec(
+            str(parlour), "serve", cwd=tmp_path, env=clean_environment(), stdout=asyncio.subprocess.PIPE
+        )
+        try:
+            ann = server.person("Ann")
+            chat, room = server.private_chat(ann), server.room("team", ann)
+            await server.until(lambda: any(bot.rooms for bot in server.bots))
+            await server.say(chat, ann, "hello")
+            await server.until(lambda: server.bot_texts(chat) == ["You said: hello"])
+            await server.say(room, ann, "and here?")
+            await server.until(lambda: server.bot_texts(room) != [])
+            assert server.bot_texts(room) == ["Ann: You said: Ann: and here?"]
+        finally:
+            gateway.send_signal(signal.SIGTERM)
+            printed, _ = await gateway.communicate()
+    assert gateway.returncode == 0
+    assert b"irc  is connecting; for the 2 entries of its allow list" in printed

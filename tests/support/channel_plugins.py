@@ -92,12 +92,12 @@ BROKEN = {
     "shoal": "demo_harbour:untyped",
     "sand": "demo_harbour:BUILT",
 }
-"""By channel, an entry point that cannot be used: its import raises or hangs, or its object has a wrong type."""
+"""By channel, an entry point that cannot be used: its import raises or hangs, or its object is of no use."""
 
 
 @contextmanager
 def channel_plugins(folder: Path, monkeypatch: pytest.MonkeyPatch, **channels: str) -> Iterator[None]:
-    """Install a package in `folder` that offers the channels, each with the object of its entry point."""
+    """Install a package in `folder` that offers the channels, each by its name and entry point."""
     folder.mkdir()
     monkeypatch.syspath_prepend(str(folder))
     modules = {"demo_harbour": HARBOUR, "demo_pier": RAISES, "demo_reef": HANGS}

@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_irc import FakeIrc
-from test_irc_contract import settings_for
 
 from adapters.channel import Outgoing, Part
 from adapters.login_errors import LoginRefused
+from fake_irc import FakeIrc
 from gateway.channels.supervisor import ChannelSupervisor
 from gateway.config import SecretRef
 from parlour.testing import ManualClock, SystemClock, WatchedInbox
@@ -25,6 +24,7 @@ from parlour_irc.outbound import LEFT_OUT, TEXT_BYTES, Refused, render
 from pipeline.domain.errors import ConfigurationError, InvalidInput
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import InboundMessage, SessionCommand
+from test_irc_contract import settings_for
 
 CERTIFICATE = Path(__file__).with_name("localhost.pem")
 PASSWORD = "correct-horse"

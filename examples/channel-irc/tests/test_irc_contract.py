@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_irc import FakeIrc
 
+from fake_irc import FakeIrc
 from parlour.testing import ContractCase, PostingCase, SystemClock, running
 from parlour.testing.contract import ChannelContract, Factory
 from parlour_irc.adapter import IrcAdapter
