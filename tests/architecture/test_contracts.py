@@ -35,6 +35,7 @@ VIOLATIONS = {
     "graph-is-an-engine": ("pipeline/graph/execution/edge_selection.py", "import pipeline.llm.client"),
     "graph-layers": ("pipeline/graph/run/state.py", "import pipeline.graph.execution.executor"),
     "voice-layers": ("voice/workers/frames.py", "import voice.transcription.whisper_engine"),
+    "testing-is-for-tests": ("gateway/turns/slots.py", "import parlour.testing"),
     "no-cycles": ("gateway/storage/ports.py", "import gateway.storage.sqlite"),
     "library-litellm": ("gateway/runtime/logs.py", "import litellm"),
     "library-xllamacpp": ("pipeline/llm/local_process.py", "import xllamacpp"),

@@ -64,8 +64,8 @@ def test_every_test_folder_is_a_package() -> None:
 def test_every_test_can_fail() -> None:
     toothless = [
         f"{relative(path)}: {node.name}"
-        for path in python_files("tests")
-        if path.name.startswith("test_")
+        for path in python_files("tests", "examples")
+        if path.name.startswith("test_") or path.parent.name == "contract"
         for asserting in [_asserting(path)]
         for node in functions(path)
         if node.name.startswith("test_") and not _can_fail(node, asserting)

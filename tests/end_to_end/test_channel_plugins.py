@@ -110,8 +110,8 @@ async def test_a_broken_channel_is_named_and_the_others_answer(
                 assert answer.status == 200
             line = next(line for line in shown.splitlines() if channel in line)
             assert "down (left out, as its plug-in is broken" in line
-    told = [one.getMessage() for one in caplog.records if one.name.startswith("gateway.")]
-    assert told == ["a channel is left out"]
+    logged = [one.getMessage() for one in caplog.records if one.name.startswith("gateway.")]
+    assert logged == ["a channel is left out"]
     assert "sesame" not in caplog.text + shown
 
 

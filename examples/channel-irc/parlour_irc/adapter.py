@@ -130,7 +130,7 @@ class IrcAdapter:
     def _check_identity(self, connection: IrcConnection) -> None:
         if self._settings.identity == "account" and "account-tag" not in connection.caps:
             raise ConfigurationError(
-                "irc: the server does not say who is logged in (account-tag), so nobody can be known by an "
+                "irc: the server does not say who is logged in (account-tag), so no one can be known by an "
                 'account; set identity to "hostmask" if user@host is enough there'
             )
 
@@ -138,7 +138,7 @@ class IrcAdapter:
         """What follows the welcome: the log-in at NickServ, the rooms. Then the channel is up."""
         settings = self._settings
         if settings.login == "nickserv" and settings.password is not None:
-            # The server's own command, and not a message: nobody else can be named NickServ.
+            # The server's own command, and not a message: a person who takes that nick gets nothing.
             name = settings.username or settings.nick
             answers = await requests.ask(("NICKSERV", "IDENTIFY", name, settings.password.resolve()))
             if any(line.command == "421" for line in answers):

@@ -27,7 +27,7 @@ _FANTASY = ("!", ".", "`")
 _SECONDS = re.compile(r"([0-9]{1,4}) ?s")
 _TRY_AGAIN_S = 10.0
 _REFUSALS: dict[str, tuple[FailureKind, str]] = {
-    "401": ("not_found", "nobody has that nick now"),
+    "401": ("not_found", "no one has that nick now"),
     "403": ("not_found", "there is no such room"),
     "404": ("permission", "the room takes no messages of the bot"),
     "407": ("invalid", "the server refuses the target"),
@@ -56,7 +56,7 @@ class Unsent(ConnectionError):
 
 
 def render(outgoing: Outgoing, *, max_lines: int) -> tuple[Part, ...]:
-    """One part for each line. A question is never cut: nobody may agree to what they do not see."""
+    """One part for each line. A question is never cut: a person must not agree to what is not visible."""
     lines = [*_lines(outgoing.text, outgoing.heard)]
     if outgoing.questions or outgoing.attached:
         lines = [*_cut(outgoing.attached.decode("utf-8", "replace")), *lines]

@@ -131,7 +131,7 @@ async def test_a_certificate_that_is_not_trusted_is_refused_before_the_password(
 
 
 # -- who a person is --------------------------------------------------------------------------
-async def test_without_a_login_at_the_services_a_nick_is_nobody_and_is_told_so_once() -> None:
+async def test_without_a_login_at_the_services_a_nick_is_no_person_and_gets_one_notice() -> None:
     async with FakeIrc() as server, bot(server) as (_, inbox):
         server.owners["Ann"] = ""
         for words in ("let me in", "hello?"):
@@ -141,9 +141,9 @@ async def test_without_a_login_at_the_services_a_nick_is_nobody_and_is_told_so_o
         await inbox.message("hello")
         assert [one.author.id for one in inbox.offers] == ["bob"]
         await server.until(lambda: len(server.calls) > 0)
-        told = [str(call.payload["text"]) for call in server.calls]
-        assert len(told) == 1
-        assert "by their account" in told[0]
+        shown = [str(call.payload["text"]) for call in server.calls]
+        assert len(shown) == 1
+        assert "by their account" in shown[0]
 
 
 async def test_a_server_that_does_not_say_who_is_logged_in_is_refused_unless_masks_are_enough() -> None:
@@ -170,7 +170,7 @@ async def test_a_private_answer_is_not_given_to_somebody_who_took_the_nick() -> 
         assert [call.payload["text"] for call in server.calls] == ["your answer"]
 
 
-async def test_a_person_with_the_name_of_a_room_is_nobody() -> None:
+async def test_a_person_with_the_name_of_a_room_is_refused() -> None:
     async with FakeIrc() as server, bot(server) as (_, inbox):
         await server.deliver("Eve", "", "what was said here?", {"account": "#team"})
         ann = server.person("Ann")
@@ -274,7 +274,7 @@ async def test_a_lost_connection_is_made_again_and_a_silent_one_is_tried() -> No
             await server.until(lambda: supervisor.status.up)
             ann = server.person("Ann")
             await server.say(server.private_chat(ann), ann, "still there?")
-            await inbox.message("still there?")
+            assert (await inbox.message("still there?")).author.id == ann.id
         finally:
             run.cancel()
             await asyncio.wait([run])
