@@ -103,9 +103,6 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     )
     inbox = _inbox(base, access, worker, owner_of, delivery, tools, rooms)
     voice = _voice(base, transcriber, inbox)
-    base.page.attach_voice(
-        voice.live if settings.voice.live.enabled else None, base.reader, base.preferences, base.speech_of
-    )
     gateway = Gateway(
         Parts(
             data=data,
@@ -338,6 +335,14 @@ def _inbox(
 
 
 def _voice(base: Foundation, transcriber: Transcriber | None, inbox: Inbox) -> Voice:
+    """The parts for voice, of which the page gets its own."""
+    voice = _speech(base, transcriber, inbox)
+    live = voice.live if base.settings.voice.live.enabled else None
+    base.page.attach_voice(live, base.reader, base.preferences, base.speech_of)
+    return voice
+
+
+def _speech(base: Foundation, transcriber: Transcriber | None, inbox: Inbox) -> Voice:
     if transcriber is None:
         return Voice(transcriber=None, listener=None, live=None, speaker=base.speaker)
     listener = VadClient(voice_settings(base.settings))

@@ -68,7 +68,7 @@ def person_of(line: Line, identity: Identity) -> str:
     else:
         account = (line.tags or {}).get("account", "")
         name = "" if account == "*" else account
-    # Nobody may have the id of a room, whose conversation would be theirs.
+    # A person with the id of a room would have its conversation.
     return "" if name.startswith(_ROOM_SIGNS) else escaped(name)
 
 
