@@ -13,7 +13,7 @@ from aiohttp import web
 
 from adapters.channel import Channel, RateLimits, Timeline
 from gateway.access.policy import AccessRule
-from gateway.app.plugin_channels import ChannelRefused, build_adapter, identity_of
+from gateway.app.plugin_channels import build_adapter, identity_of
 from gateway.config import SecretRef, Settings
 from gateway.config.channels import ChannelAccount, DiscordSettings, SlackSettings, TelegramSettings
 from gateway.config.posting import PostingSettings
@@ -69,7 +69,7 @@ def built_channels(
             continue
         try:
             built.append(_plugged(account, timeline, clock))
-        except ChannelRefused as error:
+        except ConfigurationError as error:
             name = account.settings.account
             left_out.append(LeftOut(channel=account.channel, account=name, problem=str(error)))
     return tuple(built), tuple(left_out)
@@ -184,7 +184,7 @@ def _discord(settings: DiscordSettings, path: str, timeline: Timeline, clock: Cl
 
 
 def _plugged(account: ChannelAccount, timeline: Timeline, clock: Clock) -> BuiltChannel:
-    """An account of a plug-in's channel. Raises ChannelRefused."""
+    """An account of a plug-in's channel. Raises ConfigurationError."""
     section = account.settings
 
     def rates(platform: RateLimits) -> RateLimits:

@@ -46,8 +46,10 @@ SILENCE_S = 180.0
 _PING_EVERY_S = 60.0
 _CONNECTING_S = 15.0
 """How long a post waits for a connection that is being made."""
-_FRESH_S = 10.0
-"""How long the author of a message counts as the owner of the nick."""
+_FRESH_S = 5.0
+"""How long an answer of the server counts for the next lines to the same person."""
+_MOST_HANDLE_BYTES = 30
+"""A longer nick is not put in front of an answer: the line would be too long."""
 _HINT_EVERY_S = 30.0
 _MOST_PEOPLE = 10_000
 _UNKNOWN = (
@@ -91,8 +93,10 @@ class IrcAdapter:
         self._requests: ServerRequests | None = None
         self._rooms: dict[str, str] = {}
         """The rooms that the bot is in, by chat id, as the server writes them."""
-        self._seen = BoundedDict[str, tuple[str, float]](_MOST_PEOPLE)
-        """The nick under which a person wrote last, and when."""
+        self._nicks = BoundedDict[str, str](_MOST_PEOPLE)
+        """The nick under which a person wrote last."""
+        self._confirmed: tuple[str, str, float] = ("", "", 0.0)
+        """Whose nick the server confirmed last, the nick, and when."""
         self._hint_after = 0.0
 
     # -- receiving ----------------------------------------------------------------------------
@@ -118,6 +122,7 @@ class IrcAdapter:
                 self._requests.fail(Closed("the connection was lost"))
             self._connection = self._requests = None
             self._rooms.clear()
+            self._confirmed = ("", "", 0.0)
             self._health.down(reason)
 
     async def check_credentials(self) -> str:
@@ -162,7 +167,7 @@ class IrcAdapter:
             requests.take(line)
             match line.command:
                 case "PING":
-                    await connection.send("PONG", *line.params[-1:])
+                    await connection.send("PONG", *line.params[:1])
                 case "ERROR":
                     raise Closed("the server closes the connection")
                 case "PRIVMSG":
@@ -186,7 +191,7 @@ class IrcAdapter:
             await self._hint(connection, message)
         if item is None:
             return
-        self._seen[message.person] = (message.nick, self._clock.monotonic())
+        self._nicks[message.person] = message.nick
         try:
             await on_inbound(item)
         except Exception as error:  # noqa: BLE001 - the store, or the gateway that stops
@@ -228,7 +233,8 @@ class IrcAdapter:
             target = self._rooms.get(thread.chat, "")
             if not target:
                 raise Refused(Failure(kind="permission", message="the bot is not in the room"))
-            text = f"{reply_handle}: {text}" if reply_handle else harmless(text)
+            fits = 0 < len(reply_handle.encode()) <= _MOST_HANDLE_BYTES
+            text = f"{reply_handle}: {text}" if fits else harmless(text)
         else:
             target = await self._nick_of(thread.chat, reply_handle, requests)
         answers = await requests.ask(("PRIVMSG", target, text))
@@ -249,12 +255,12 @@ class IrcAdapter:
 
     async def _nick_of(self, person: str, handle: str, requests: ServerRequests) -> str:
         """The nick that the person has now. Raises Refused if the server does not confirm one."""
-        nick, at = self._seen.get(person, ("", 0.0))
-        if nick and self._clock.monotonic() - at <= _FRESH_S:
+        whose, nick, at = self._confirmed
+        if whose == person and self._clock.monotonic() - at <= _FRESH_S:
             return nick
-        for candidate in dict.fromkeys((nick, handle)):
+        for candidate in dict.fromkeys((self._nicks.get(person, ""), handle)):
             if candidate and await self._belongs(candidate, person, requests):
-                self._seen[person] = (candidate, self._clock.monotonic())
+                self._confirmed = (person, candidate, self._clock.monotonic())
                 return candidate
         raise Refused(Failure(kind="not_found", message="the person is not there under a nick that is known"))
 

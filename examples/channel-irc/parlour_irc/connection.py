@@ -28,8 +28,9 @@ _REGISTER_S = 60.0
 _SASL_CHUNK = 400
 _MOST_NICKS = 4
 _NICK_TAKEN = frozenset({"432", "433", "436", "437"})
-_REFUSED_LOGIN = frozenset({"464", "465", "902", "904", "905", "908"})
-"""A wrong password, a ban, and what SASL refuses."""
+_REFUSED_LOGIN = frozenset({"464", "902", "904", "905"})
+"""A wrong password, and what SASL refuses."""
+_BANNED = "465"
 
 
 class Closed(ConnectionError):
@@ -118,7 +119,7 @@ class IrcConnection:
                 self.nick = params[0] if params else self.nick
                 return True
             case "PING":
-                await self.send("PONG", *params[-1:])
+                await self.send("PONG", *params[:1])
             case "CAP" if len(params) > 2:
                 await self._negotiate(params)
             case "AUTHENTICATE" if params[:1] == ["+"]:
@@ -132,6 +133,8 @@ class IrcConnection:
             case command if command in _REFUSED_LOGIN:
                 # Networks ban an address that tries a wrong password too often.
                 raise LoginRefused("irc: the server refuses the log-in; correct username and password")
+            case command if command == _BANNED:
+                raise LoginRefused("irc: the server has banned the bot; ask its operators")
         return False
 
     async def _negotiate(self, params: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from typing import Any, Literal
 
 from irctokens.line import Line
@@ -105,15 +106,21 @@ def addressed_words(text: str, own_nick: str) -> tuple[str, bool]:
 
 
 def folded(name: str) -> str:
-    """The name as servers compare it (RFC 1459, 2.2: {}|~ are the small letters of []\\^)."""
-    return name.translate(_CASES).lower()
+    """The nick as servers compare it (RFC 1459, 2.2: {}|~ are the small letters of []\\^)."""
+    return name.translate(_SAME_NICK)
 
 
 def escaped(name: str) -> str:
-    """The name as an id of the gateway: folded, without / and :, which separate ids."""
+    """The name as an id of the gateway: in small letters, without / : and , which separate ids. Empty for one
+    that is too long.
+
+    Only A to Z are made small. What else a server takes for the same differs, and two accounts must never
+    have one id."""
     if len(name) > _LONGEST_ID:
         return ""
-    return folded(name).replace("%", "%25").replace("/", "%2F").replace(":", "%3A").replace(",", "%2C")
+    small = name.translate(_SMALL)
+    return small.replace("%", "%25").replace("/", "%2F").replace(":", "%3A").replace(",", "%2C")
 
 
-_CASES = str.maketrans("[]\\^", "{}|~")
+_SMALL = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+_SAME_NICK = _SMALL | str.maketrans("[]\\^", "{}|~")

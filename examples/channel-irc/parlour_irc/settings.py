@@ -16,7 +16,8 @@ from gateway.config.section import setting
 
 _HOST = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.:-]{0,251}[A-Za-z0-9])?")
 _NICK = re.compile(r"[A-Za-z\[\]\\`_^{|}][A-Za-z0-9\[\]\\`_^{|}-]{0,29}")
-_ROOM = re.compile(r"[#&][^\x00-\x20,\x07\x7f:]{1,49}")
+_ROOM = re.compile(r"[#&][^\x00-\x20,\x7f:]{1,49}")
+_ROOM_BYTES = 50
 
 IDS = PlatformIds(
     person=re.compile(r"[^\s/:,]{1,150}"),
@@ -41,7 +42,7 @@ def _check_nick(value: str) -> str:
 
 
 def _check_room(value: str) -> str:
-    if _ROOM.fullmatch(value) is None:
+    if _ROOM.fullmatch(value) is None or len(value.encode()) > _ROOM_BYTES:
         raise _refused("is not the name of a room", 'write for example ["#team"]')
     return value
 

@@ -170,6 +170,15 @@ async def test_a_private_answer_is_not_given_to_somebody_who_took_the_nick() -> 
         assert [call.payload["text"] for call in server.calls] == ["your answer"]
 
 
+async def test_two_accounts_never_have_one_id() -> None:
+    async with FakeIrc() as server, bot(server) as (_, inbox):
+        accounts = ("ann[", "ann{", "kate", "\u212aate", "Ann[")
+        for number, account in enumerate(accounts):
+            await server.deliver("Ann", "", f"hello {number}", {"account": account})
+        await inbox.message("hello 4")
+        assert [one.author.id for one in inbox.offers] == ["ann[", "ann{", "kate", "\u212aate", "ann["]
+
+
 async def test_a_person_with_the_name_of_a_room_is_refused() -> None:
     async with FakeIrc() as server, bot(server) as (_, inbox):
         await server.deliver("Eve", "", "what was said here?", {"account": "#team"})
