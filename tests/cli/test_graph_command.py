@@ -156,11 +156,12 @@ def test_a_document_is_run_in_the_terminal_whatever_channels_and_routes_there_ar
     config.write_text(
         '[agents.shop]\ndescription = "x"\n[[routes]]\nagent = "shop"\n'
         '[llm]\nmodel = "scripted:echo"\n[voice]\ntranscriber = "scripted:hello"\n'
-        f'[channels.telegram]\ntoken = "file:{tmp_path / "token"}"\n'
+        f'[[channels.telegram]]\ntoken = "file:{tmp_path / "token"}"\n'
+        f'[[channels.telegram]]\naccount = "shop"\ntoken = "file:{tmp_path / "second"}"\n'
     )
-    token = tmp_path / "token"
-    token.write_text("123456:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
-    token.chmod(0o600)
+    for name, number in (("token", "123456"), ("second", "123457")):
+        (tmp_path / name).write_text(f"{number}:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA")
+        (tmp_path / name).chmod(0o600)
     done = parlour(tmp_path, "graph", "run", str(document), "tea", "--config", str(config))
     assert (done.returncode, done.stdout.strip()) == (0, "tea!")
     assert [line.split()[1] for line in done.stderr.splitlines()[2:]] == ["intake", "say"]
