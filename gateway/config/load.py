@@ -118,6 +118,8 @@ def _added(
                 _section(kind.settings, path, values, layers, context, bad, problems)
                 for path, values in layers.added_tables(name).items()
             ]
+            for table in tables:
+                _try_out(table)
         except Exception as error:  # noqa: BLE001 - a plug-in's own checks may raise anything
             # Not its text, which may repeat a value.
             words = f"reading its table failed with {type(error).__name__}"
@@ -125,6 +127,15 @@ def _added(
             continue
         channels.append(AddedChannel(name=name, package=plugin.package, kind=kind, tables=tuple(tables)))
     return tuple(channels), frozenset(bad), problems
+
+
+def _try_out(table: PostingSettings) -> None:
+    """Call what the plug-in's class may have overridden: whatever it raises is raised here, not later."""
+    for mistake in table.mistakes():
+        key, what, fix = mistake
+        if key not in type(table).model_fields or not (what and fix):
+            raise ValueError("mistakes returns a setting of the table, what is wrong, and what to do")
+    _ = (table.active, table.secret_refs())
 
 
 def _section(

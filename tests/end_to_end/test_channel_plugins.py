@@ -22,7 +22,7 @@ from parlour.testing import ScriptedLlm, running_gateway
 from pipeline.domain.clock import SystemClock
 from tests.support.channel_plugins import BROKEN, channel_plugins
 
-_CHANNELS = ("harbour", "showing", "lying", "raising", "misnamed", "objects", "hanging")
+_CHANNELS = ("harbour", "showing", "lying", "raising", "misnamed", "objects", "hanging", "quarrelsome")
 _ENVIRON = {"KEY": "tiger-tiger", "OTHER": "burning-bright"}
 
 
@@ -88,6 +88,7 @@ async def test_a_channel_that_draws_its_own_screen_gets_events_and_replies(tmp_p
         ),
         ("sand", "its plug-in demo-plugins 1.0 is broken: TypeError: expected a ChannelKind, not dict"),
         ("raising", "building it failed with KeyError"),
+        ("quarrelsome", "its plug-in demo-plugins 1.0 is broken: reading its table failed with KeyError"),
         ("misnamed", "it calls itself memory:main, and not misnamed:main"),
         ("objects", "its build returned object, which is not a PostingChannel or a ShowingChannel"),
         ("hanging", "building it took longer than 0.2 s"),

@@ -54,6 +54,11 @@ def build_showing(settings, context):
     return shown
 
 
+class QuarrelsomeSettings(HarbourSettings):
+    def mistakes(self):
+        raise KeyError("the key is sesame")
+
+
 class Lying(MemoryPosts):
     def health(self):
         return "fine"
@@ -81,6 +86,7 @@ raising = ChannelKind(settings=HarbourSettings, build=build_raising)
 misnamed = ChannelKind(settings=HarbourSettings, build=build_misnamed)
 objects = ChannelKind(settings=HarbourSettings, build=lambda settings, context: object())
 hanging = ChannelKind(settings=HarbourSettings, build=lambda settings, context: threading.Event().wait())
+quarrelsome = ChannelKind(settings=QuarrelsomeSettings, build=build)
 untyped = ChannelKind(settings=dict, build=build)
 '''
 RAISES = "raise RuntimeError('no\\nlicence')"
