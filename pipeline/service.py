@@ -28,7 +28,7 @@ from pipeline.graph.execution.executor import Executor
 from pipeline.graph.run import records as run_records
 from pipeline.graph.run.outcome import GATE_EXPIRED, Answer, RunOutcome
 from pipeline.graph.run.records import RawRecord, has_ended
-from pipeline.intake.forwarded_content import hosts_named, note_foreign
+from pipeline.intake.forwarded_content import note_foreign
 from pipeline.intake.spoken import names_one_of, spoken_words
 from pipeline.intake.transcription import transcribe_in_time
 from pipeline.intake.written import asks_something, written_words
@@ -54,6 +54,7 @@ from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.stopping import StopSignal
 from pipeline.turn import Turn, answer_of
+from pipeline.turn_reads import TurnReads, has_used_history
 
 _log = logging.getLogger(__name__)
 
@@ -65,7 +66,6 @@ _OUTDATED_WORDS = (
 
 _DETAIL_CHARS = 500
 """Length of a provider's message in a line of the log."""
-_ROOM = "what others wrote in the room"
 _OVER_WORDS = "This question is no longer open: the assistant has ended without your answer."
 _MAX_NOTIFIED = 10_000
 """Sessions that are remembered; a repeated notice is better than unbounded memory."""
@@ -207,7 +207,7 @@ class Pipeline:
         try:
             async with deadline:
                 context = await self._context(turn, tools, words)
-                stored = await self._stored_state(turn)
+                stored = await self._stored_state(turn) if self._graph.keep else {}
                 outcome = await self._resumed(turn, context)
                 if outcome is None:
                     log, listener = SafeRunLog(turn.journal.run_log(), turn.redactor), turn.on_graph_event
@@ -223,34 +223,37 @@ class Pipeline:
             slot.leave()
 
     async def _stored_state(self, turn: Turn) -> Stored:
-        """What earlier runs of the graph have left; only a graph that keeps state reads it."""
-        stored = await turn.journal.kept.read(self._graph.name) if self._graph.keep else {}
+        """What earlier runs of the graph have left."""
+        stored = await turn.journal.kept.read(self._graph.name)
         for kept in stored.values():
             turn.scope.foreign.note(kept.foreign)
         return stored
 
     async def _context(self, turn: Turn, tools: NotedTools, words: UserWords) -> RunContext:
         scope = turn.scope
-        conversation = await turn.journal.conversation()
-        note_foreign(scope, conversation, words.text)
-        # Computed on demand: only an answer after foreign text needs it, and it searches all turns.
-        turn.links.named = functools.cache(lambda: hosts_named(scope, conversation, words.text))
+        note_foreign(scope, words.text)
+        reads = TurnReads(
+            journal=turn.journal,
+            rooms=self._services.rooms,
+            workspace=self._services.workspace,
+            message=turn.message,
+            scope=scope,
+            clock=self._clock,
+        )
+        turn.links.named = functools.partial(reads.named_hosts, words.text)
         allowance = await self._allowance(scope)
         cheaper = self._services.cheaper if allowance.model == "cheaper" else None
         self._announce_cheaper(turn, allowance.words if cheaper is not None else "")
-        talk = await self._services.rooms.talk(turn.message, conversation)
-        scope.foreign.note(_ROOM if any(not line.own for line in talk.lines) else "")
         return RunContext(
             text=words.text,
             by=words.by,
-            room=talk,
             speech=words.speech,
-            conversation=conversation,
+            history=reads,
             scope=scope,
             llm=cheaper or self._llm,
             tools=tools,
             skills=self._services.skills,
-            workspace=self._services.workspace,
+            workspace=reads,
             facts=self._services.facts,
             budgets=self._services.budgets,
             clock=self._clock,
@@ -258,7 +261,6 @@ class Pipeline:
             settings=self._settings,
             on_text=turn.stream_text,
             on_earlier=turn.stream_earlier,
-            summarised=turn.journal.record_summary,
             received_at=turn.message.received_at,
             arrivals=turn.journal.arrivals,
         )
@@ -357,7 +359,11 @@ class Pipeline:
 
     async def _resume(self, turn: Turn, context: RunContext, records: Sequence[RawRecord]) -> RunOutcome:
         # A later step need not see the results of those that read text from elsewhere.
-        context.scope.foreign.read(exchanged(self._executor.interrupted(records).state))
+        state = self._executor.interrupted(records).state
+        context.scope.foreign.read(exchanged(state))
+        if has_used_history(state):
+            # Its foreign words may be in what the run has written so far.
+            await context.history.conversation()
         turn.began_with = run_records.head_of(records)["inputs"]
         log = SafeRunLog(turn.journal.run_log(), turn.redactor)
         listener, message = turn.on_graph_event, turn.message

@@ -14,7 +14,6 @@ from typing import Any, Final
 
 from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
-from pipeline.domain.conversation import Conversation, Summary
 from pipeline.domain.errors import ModelError, ParlourError, StorageError, TurnFailed
 from pipeline.domain.events import (
     ActionStarted,
@@ -34,7 +33,7 @@ from pipeline.graph.execution.executor import Executor
 from pipeline.graph.run.outcome import RunOutcome
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.context import RunContext
-from pipeline.runtime.null_services import NullFacts, NullSkills
+from pipeline.runtime.null_services import KnownHistory, NullFacts, NullSkills
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
@@ -201,7 +200,7 @@ class SubAgents:
         context = RunContext(
             text=order.task,
             speech=None,
-            conversation=Conversation(),
+            history=KnownHistory(),
             scope=own,
             llm=cheaper or self._llm,
             tools=services.tools,
@@ -212,7 +211,6 @@ class SubAgents:
             clock=self._clock,
             settings=replace(self._settings, system_prompt=role),
             on_text=_ignore_text,
-            summarised=_never,
             redactor=services.redactor,
         )
         return _report_of(await self._executor.run({}, context))
@@ -289,7 +287,3 @@ def _line(text: str) -> str:
 
 async def _ignore_text(_text: str) -> None:
     """Ignore the streamed text: the report goes to the parent."""
-
-
-async def _never(_summary: Summary) -> bool:
-    return False

@@ -93,8 +93,7 @@ class StoreJournal:
         session.note_arrival(entry.item.author.id, entry.received_at)
         self._user_text: str | None = None
         self._transcript = ""
-        self.attempt_counted = entry.begun
-        """Whether this attempt is counted durably."""
+        self.attempt_counted = entry.begun  # durably
         self.outcome: Outcome | None = None
         """Set once the turn is final."""
         self.added_entry = False  # to its thread
@@ -122,6 +121,8 @@ class StoreJournal:
         return self._arrivals
 
     async def conversation(self) -> Conversation:
+        if self._session.unread and not self._is_resume:
+            await self._session.read()
         return await self._recorded.conversation() if self._is_resume else self._session.conversation
 
     async def record_summary(self, summary: Summary) -> bool:

@@ -1,15 +1,16 @@
 """Load and update sessions: the bounded conversations of a thread, as the model sees them.
 
-A session begins with a record of kind `session`. The history is read from the log once per live
-thread and then updated by the commits, so a turn's cost does not grow with it.
+A session begins with a record of kind `session`. The history is read from the log when a turn first needs
+it, once per live thread, and then updated by the commits, so a turn's cost does not grow with it.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from gateway.storage.log_records import (
     AssistantRecord,
@@ -62,7 +63,9 @@ class SessionState:
         stored: bool,
         mode: Mode = "normal",
         agent: str = "",
+        log: Callable[[], Awaitable[Conversation]] | None = None,
     ) -> None:
+        """`log` reads the conversation from the log; without it, `conversation` is all of it."""
         self.session_id = session_id
         self.stored = stored
         """Whether the session's record is durable, or is written with the next record of the turn."""
@@ -78,14 +81,34 @@ class SessionState:
         self._turns = list(conversation.turns)
         self._conversation: Conversation | None = None
         """A cache of turns and summary; None after either changed."""
+        self._log = log
+        self.unread = log is not None
+        """Whether the conversation has not been read from the log yet."""
         self._arrivals = BoundedDict[str, deque[float]](_MAX_AUTHORS)
 
     @property
     def conversation(self) -> Conversation:
-        """The session's conversation so far."""
+        """The session's conversation so far; of an `unread` one, the turns of this process alone."""
         if self._conversation is None:
             self._conversation = Conversation(summary=self._summary, turns=tuple(self._turns))
         return self._conversation
+
+    async def read(self) -> None:
+        """Read the conversation from the log, unless that was done. Raises StorageError."""
+        if self._log is None:
+            return
+        session_id, found = self.session_id, await self._log()
+        if not self.unread or self.session_id != session_id:
+            return
+        known = {turn.id for turn in found.turns}
+        # Turns that ended meanwhile are in the log too, except those off the record.
+        self._turns = [*found.turns, *(turn for turn in self._turns if turn.id not in known)][-MAX_TURNS:]
+        self._summary = found.summary
+        self._all_is_known()
+
+    def _all_is_known(self) -> None:
+        self._conversation = None
+        self._log, self.unread = None, False
 
     def extend(self, turn: PastTurn) -> None:
         """Add a turn that a commit made durable."""
@@ -114,18 +137,18 @@ class SessionState:
         self.mode = mode
         self.agent = agent
         self.title = ""
-        self._conversation = None
         self._summary = None
         self._turns.clear()
+        self._all_is_known()
 
 
 async def load_session(store: Store, thread: str) -> SessionState:
-    """The thread's current session, or a fresh one whose record is not yet written."""
+    """The thread's current session, with its conversation unread, or a fresh one whose record is not yet
+    written."""
     session_id = await store.current_session(thread)
     if session_id is None:
         return SessionState(new_id("ses"), stored=False)
-    conversation = _conversation(await _spoken(store, thread, session_id))
-    session = SessionState(session_id, conversation, stored=True)
+    session = SessionState(session_id, stored=True, log=partial(_logged, store, thread, session_id))
     for record in await store.read_log(thread, kinds=("session", "title"), session_id=session_id):
         match content_of(record):
             case SessionRecord(mode=mode, agent=agent):
@@ -133,6 +156,10 @@ async def load_session(store: Store, thread: str) -> SessionState:
             case TitleRecord(text=title):
                 session.title = title
     return session
+
+
+async def _logged(store: Store, thread: str, session_id: str) -> Conversation:
+    return _conversation(await _spoken(store, thread, session_id))
 
 
 async def conversation_before(store: Store, record: Record) -> Conversation:
@@ -146,6 +173,8 @@ async def write_summary(
 ) -> bool:
     """Replace the session's beginning by `summary`, durably unless it is off the record. False, with no
     change, if the thread has a new conversation by now or a summary that covers more."""
+    if session.unread:
+        await session.read()
     known = session.conversation
     if known.summary is not None and known.summary.upto >= summary.upto:
         return False

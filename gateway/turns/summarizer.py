@@ -46,7 +46,8 @@ class Summaries:
         self._one = asyncio.Semaphore(1)
 
     def wanted(self, session: SessionState, more: int = 0) -> bool:
-        """Whether the session, with `more` messages, needs a summary."""
+        """Whether the session, with `more` messages, needs a summary. Reads no history: the messages of one
+        that no turn has needed are not counted."""
         return session.conversation.size + more > self._models(session.answered_by).summarise_above
 
     async def run(self, lease: Lease, session: SessionState, scope: TurnScope) -> None:
@@ -59,7 +60,10 @@ class Summaries:
     async def _sum_up(self, lease: Lease, session: SessionState, scope: TurnScope) -> None:
         models = self._models(scope.agent)
         budget = await self._budgets.allowance(scope)
-        if budget.model == "none" or session.conversation.size <= models.summarise_above:
+        if budget.model == "none":
+            return
+        await session.read()
+        if session.conversation.size <= models.summarise_above:
             return
 
         async def spent(said: Said) -> None:

@@ -73,7 +73,8 @@ class Titles:
         self._one = asyncio.Semaphore(1)
 
     def wanted(self, session: SessionState) -> bool:
-        """Whether the session has no title and, with the turn that ends now, is long enough for one."""
+        """Whether the session has no title and, with the turn that ends now, is long enough for one. Reads
+        no history: the turns of one that no turn has needed are not counted."""
         known = session.conversation
         spoken = 2 * (len(known.turns) + 1)
         return not session.title and (spoken >= MIN_MESSAGES or known.summary is not None)
@@ -88,6 +89,8 @@ class Titles:
     async def _name(self, lease: Lease, session: SessionState, scope: TurnScope) -> None:
         if (await self._budgets.allowance(scope)).model == "none":
             return
+        if 2 * len(session.conversation.turns) < MIN_MESSAGES:
+            await session.read()  # a job from before a restart
         llm = self._models(scope.agent).llm
 
         async def ask(messages: tuple[ChatMessage, ...]) -> str:

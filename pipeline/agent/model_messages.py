@@ -28,20 +28,21 @@ def exchanged(state: State) -> tuple[ChatMessage, ...]:
     return tuple([message_from_plain(plain) for plain in state.get(EXCHANGE, ())])
 
 
-def build_messages(
+async def build_messages(
     context: RunContext, state: State, tools: Sequence[ToolDefinition] = ()
 ) -> tuple[ChatMessage, ...]:
-    """The messages of one model call, system message first.
+    """The messages of one model call, system message first. Reads the history.
 
     The history gets the room that the other messages, `tools` and the answer leave in the model's window.
     This run's own tool results are shortened before the history is fitted.
     """
     settings = context.settings
+    said_before = await context.history.conversation()
     system = _system(context, state, tools)
-    talk = room_block(context.room, settings.context_tokens)
+    talk = "" if context.scope.private else room_block(await context.history.room(), settings.context_tokens)
     words = clean_text(said_by(context.text, context.by))
     said = ChatMessage(role="user", content=f"{talk}{words}")
-    conversation = shown(context.conversation, state)
+    conversation = shown(said_before, state)
     # Reserves the notice's tokens: whether it is needed is known only when the turns have been fitted.
     before = opening(conversation.summary, left_out=True)
     room = settings.context_tokens - _fixed(context, system, tools)

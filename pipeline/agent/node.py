@@ -105,7 +105,7 @@ async def agent(state: State, context: RunContext) -> NodeResult:
     out_of_rounds = loop.get("rounds", 0) >= settings.max_rounds
     tools = () if out_of_rounds else await _offered(state, context)
     retries = loop.get("retries", settings.max_retries)
-    messages = build_messages(context, state, tools)
+    messages = await build_messages(context, state, tools)
     if out_of_rounds:
         messages = (*messages, ChatMessage(role="user", content=_OUT_OF_ROUNDS))
     request = LlmRequest(

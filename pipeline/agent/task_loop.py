@@ -83,9 +83,11 @@ class Work:
     state: State
     context: RunContext
     step: Step = field(init=False)
+    alone: bool = field(init=False)
+    """Sees neither the session nor the conversation of the other tasks."""
     shared: tuple[ChatMessage, ...] = field(init=False)
-    earlier: tuple[PastTurn, ...] = field(init=False)
-    """The session before this message."""
+    earlier: tuple[PastTurn, ...] = ()
+    """The session before this message, once it is read."""
     said: list[ChatMessage] = field(init=False)
     outputs: dict[str, Any] = field(default_factory=dict)
     groups: list[str] = field(init=False)
@@ -94,10 +96,9 @@ class Work:
     def __post_init__(self) -> None:
         self.step = current_step()
         notes = self.state.get(TASKS, {})
-        alone = self.task.isolated or notes.get("mode") == "isolated"
-        plain = () if alone else self.state.get(DIALOGUE, ())
+        self.alone = self.task.isolated or notes.get("mode") == "isolated"
+        plain = () if self.alone else self.state.get(DIALOGUE, ())
         self.shared = tuple(message_from_plain(one) for one in plain)
-        self.earlier = () if alone else self.context.conversation.turns
         # A transition marker at the end of the shared conversation opens this step.
         self.said = []
         if not self.shared or self.shared[-1].role != "user":
@@ -111,6 +112,8 @@ class Work:
 
     async def done(self) -> NodeResult:
         """Work until the judge accepts. The update has the outputs, the conversation, and the answer."""
+        if not self.alone:
+            self.earlier = (await self.context.history.conversation()).turns
         await self._load()
         try:
             verdict = await self._judged_work()

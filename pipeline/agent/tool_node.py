@@ -29,6 +29,9 @@ async def act(state: State, context: RunContext) -> NodeResult:
     and `loop` (`rounds`, and `answer`: the tools' own answer texts).
     Raises TurnFailed for a call that is repeated too often.
     """
+    # The model that proposed the calls saw the history, whose foreign words count against them. Another
+    # process may have read it.
+    await context.history.conversation()
     context.scope.foreign.read(map(message_from_plain, state[EXCHANGE]))
     asked = message_from_plain(state[EXCHANGE][-1])
     loaded = state.get(LOADED, {})

@@ -71,7 +71,8 @@ class Compaction:
 
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
         """Summarise the beginning of a conversation that is long enough. Updates `history` then."""
-        conversation, levels, old = _due(context, state, self._fixed_tokens(context, state))
+        said = await context.history.conversation()
+        conversation, levels, old = _due(said, context, state, self._fixed_tokens(context, state))
         if not old or not self._cooling.is_over(context.scope.session_id, context.clock):
             return NodeResult()
         try:
@@ -80,8 +81,15 @@ class Compaction:
             self._cooling.begin(context.scope.session_id, context.clock)
             _log.warning("the conversation could not be summed up", extra={"reason": str(error)})
             return NodeResult()
-        await context.summarised(summary)
+        await context.history.summarise(summary)
         return NodeResult(update={HISTORY: {"text": summary.text, "upto": summary.upto}}, decision=Next())
+
+    async def before_reading(self, state: State, context: RunContext) -> None:
+        """The same for a node that is about to use the conversation, in a graph where no node has done it."""
+        said = await context.history.conversation()
+        summary = 0 if said.summary is None else estimate_tokens(said.summary.text)
+        if may_be_time(said.tokens + summary + estimate_tokens(context.text), context.settings):
+            await self(state, context)
 
 
 def may_be_time(tokens: int, settings: PipelineSettings) -> bool:
@@ -91,9 +99,9 @@ def may_be_time(tokens: int, settings: PipelineSettings) -> bool:
     return tokens >= least * settings.compact_at
 
 
-def is_time(context: RunContext, state: State, fixed_tokens: int) -> bool:
-    """Whether there are turns to summarise, for a prompt of `fixed_tokens` without its history."""
-    return bool(_due(context, state, fixed_tokens)[2])
+def is_time(said: Conversation, context: RunContext, state: State, fixed_tokens: int) -> bool:
+    """Whether `said` has turns to summarise, for a prompt of `fixed_tokens` without its history."""
+    return bool(_due(said, context, state, fixed_tokens)[2])
 
 
 def levels_of(context: RunContext, fixed_tokens: int) -> Levels:
@@ -139,10 +147,10 @@ def beginning(
 
 
 def _due(
-    context: RunContext, state: State, fixed_tokens: int
+    said: Conversation, context: RunContext, state: State, fixed_tokens: int
 ) -> tuple[Conversation, Levels, tuple[PastTurn, ...]]:
     """The conversation as the run sees it, its levels, and the turns to summarise now."""
-    conversation = shown(context.conversation, state)
+    conversation = shown(said, state)
     levels = levels_of(context, fixed_tokens)
     newest = estimate_tokens(context.text)
     return conversation, levels, beginning(conversation, newest, levels, context.settings.stale_after_turns)

@@ -21,7 +21,11 @@ def shown(conversation: Conversation, state: State) -> Conversation:
     made = state.get(HISTORY)
     if made is None or (conversation.summary is not None and conversation.summary.upto >= made["upto"]):
         return conversation
-    summary = Summary(text=made["text"], upto=made["upto"])
+    return summarised(conversation, Summary(text=made["text"], upto=made["upto"]))
+
+
+def summarised(conversation: Conversation, summary: Summary) -> Conversation:
+    """`conversation` with the summary in place of the turns that it covers."""
     turns = tuple(turn for turn in conversation.turns if turn.id > summary.upto)
     return replace(conversation, summary=summary, turns=turns)
 

@@ -10,21 +10,25 @@ from pipeline.runtime.scope import TurnScope
 _QUOTED = "a quoted message"
 
 
-def note_foreign(scope: TurnScope, conversation: Conversation, text: str) -> None:
-    """Note in `scope.foreign` the kinds of foreign text in `conversation` and in the message's `text`.
+def note_foreign(scope: TurnScope, text: str) -> None:
+    """Note in `scope.foreign` the kinds of foreign text in the message's `text`.
 
     A quote in a private chat is from that chat; in a room any author may have written it.
     """
+    if is_forwarded(text):
+        scope.foreign.note(FORWARDED)
+    if not scope.private and quotes(text):
+        scope.foreign.note(_QUOTED)
+
+
+def note_foreign_history(scope: TurnScope, conversation: Conversation) -> None:
+    """As `note_foreign`, for the messages of `conversation`."""
     if conversation.summary is not None:
         scope.foreign.note(conversation.summary.foreign)
     for turn in conversation.turns:
         if turn.foreign:
             scope.foreign.note(turn.foreign)
-    if is_forwarded(text):
-        scope.foreign.note(FORWARDED)
-    if not scope.private and (
-        quotes(text) or any(quotes(turn.messages[0].content) for turn in conversation.turns)
-    ):
+    if not scope.private and any(quotes(turn.messages[0].content) for turn in conversation.turns):
         scope.foreign.note(_QUOTED)
 
 

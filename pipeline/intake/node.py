@@ -1,4 +1,5 @@
-"""The first node of every run: cleans and flags the message, and fits the history. It never calls a model.
+"""The first node of every run: cleans and flags the message, and in the conversation graph then fits the
+history. It never calls a model.
 
 The flags do not change the message. The settings decide what a flag leads to, `silent_finish` refuses
 messages, and `pipeline.history` summarises the history that does not fit.
@@ -6,12 +7,12 @@ messages, and `pipeline.history` summarises the history that does not fit.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from pipeline.domain.chat import estimate_tokens
-from pipeline.domain.conversation import PastTurn
-from pipeline.graph.definition.decisions import Next, NodeResult, State
+from pipeline.domain.conversation import Conversation, PastTurn
+from pipeline.graph.definition.decisions import Next, NodeResult, Pause, State
 from pipeline.history.compaction import FixedTokens, is_time, may_be_time
 from pipeline.intake.budget import MAX_BUDGET_TOKENS, fit_history
 from pipeline.intake.cleaning import clean_text
@@ -22,35 +23,55 @@ from pipeline.intake.rate import too_fast
 from pipeline.intake.silent_finish import refusal
 from pipeline.intake.spam import looks_like_spam
 from pipeline.runtime.context import RunContext
+from pipeline.runtime.settings import PipelineSettings
+
+HISTORY_COUNTED = "turns_kept"
+"""The key of `intake` that is there if the node has read the history."""
+
+
+async def message_node(_state: State, context: RunContext) -> NodeResult:
+    """Clean and check the newest message; reads no history.
+
+    Updates `intake`: `sanitized`, `rate_limited`, `rate_limit_reason`, `spam_detected`, `injection_detected`
+    and `refused`, which is empty or the flag for which the message is not answered.
+    """
+    diagnostics = _judged(context, clean_text(context.text))
+    return NodeResult(update={"intake": diagnostics}, decision=_decision(diagnostics, context))
 
 
 def intake_node(fixed_tokens: FixedTokens) -> Callable[[State, RunContext], Awaitable[NodeResult]]:
-    """The node. `fixed_tokens` counts the tokens of a prompt without its history; it is called only for
-    conversations that may be long enough to summarise."""
+    """A node that does the same and, unless the message is refused, counts how much of the history fits under
+    the ceiling with it. `fixed_tokens` counts the tokens of a prompt without its history; it is called only
+    for conversations that may be long enough to summarise.
+
+    It adds to `intake`: `turns_kept`, `messages_evicted`, `tokens_before` and `tokens_after` (summary and
+    newest message included), `long` (it is time to sum up its beginning), `summary_service_triggered` (there
+    are more messages than are kept unsummarised). `relevance_scored` and `eviction_summarized` are false: the
+    newest turns are kept whatever their subject, and this node does not summarise what is left out. The
+    history itself stays out of the state, so that a record does not grow with it.
+    """
 
     async def intake(_state: State, context: RunContext) -> NodeResult:
-        return _judged(context, fixed_tokens)
+        text = clean_text(context.text)
+        diagnostics = _judged(context, text)
+        if not diagnostics["refused"]:
+            said = await context.history.conversation()
+            diagnostics |= _fitted(said, context.settings, text)
+            if may_be_time(diagnostics["tokens_before"], context.settings):
+                # The whole state at this point: no tools are loaded and no summary is made yet.
+                state = {"intake": diagnostics}
+                diagnostics["long"] = is_time(said, context, state, fixed_tokens(context, state))
+        return NodeResult(update={"intake": diagnostics}, decision=_decision(diagnostics, context))
 
     return intake
 
 
-def _judged(context: RunContext, fixed_tokens: FixedTokens) -> NodeResult:
-    """Clean and check the newest message, and count how much of the history fits under the ceiling with it.
-
-    Updates `intake`. Of the message: `sanitized`, `rate_limited`, `rate_limit_reason`, `spam_detected`,
-    `injection_detected` and `refused`, which is empty or the flag for which it is not answered. Of the
-    history: `turns_kept`, `messages_evicted`, `tokens_before` and `tokens_after` (summary and newest message
-    included), `long` (it is time to sum up its beginning), `summary_service_triggered` (there are more
-    messages than are kept unsummarised). `relevance_scored` and `eviction_summarized` are false: the newest
-    turns are kept whatever their subject, and this node does not summarise what is left out.
-
-    The history itself stays out of the state, so that a record does not grow with it.
-    """
-    text = clean_text(context.text)
+def _judged(context: RunContext, text: str) -> dict[str, Any]:
+    """What is known of the message alone; `text` is its cleaned text."""
     reason = too_fast(context.received_at, context.arrivals)
     spam = looks_like_spam(own_words(text))
     refused = refusal(context.settings, too_fast=reason is not None, spam=spam)
-    diagnostics: dict[str, Any] = {
+    return {
         "sanitized": text != context.text,
         "rate_limited": reason is not None,
         "rate_limit_reason": reason,
@@ -58,21 +79,19 @@ def _judged(context: RunContext, fixed_tokens: FixedTokens) -> NodeResult:
         # Checked in the raw text: cleaning removes the disguises of attacks.
         "injection_detected": looks_injected(context.text),
         "refused": refused,
-        **_fitted(context, text),
     }
-    if may_be_time(diagnostics["tokens_before"], context.settings):
-        # The whole state at this point: no tools are loaded and no summary is made yet.
-        state = {"intake": diagnostics}
-        diagnostics["long"] = is_time(context, state, fixed_tokens(context, state))
+
+
+def _decision(diagnostics: Mapping[str, Any], context: RunContext) -> Next | Pause:
     # No question for a message that is not answered, nor off the record, where it would be stored.
-    asks = None if refused or context.scope.mode == "otr" else question(context)
-    return NodeResult(update={"intake": diagnostics}, decision=asks or Next())
+    if diagnostics["refused"] or context.scope.mode == "otr":
+        return Next()
+    return question(context) or Next()
 
 
-def _fitted(context: RunContext, text: str) -> dict[str, int | bool]:
+def _fitted(conversation: Conversation, settings: PipelineSettings, text: str) -> dict[str, int | bool]:
     """Count the conversation against the ceiling, or against the window of a smaller model minus the answer's
     tokens. The newest message stays even where it alone exceeds that."""
-    conversation, settings = context.conversation, context.settings
     summary = conversation.summary
     fixed = estimate_tokens(text) + (0 if summary is None else estimate_tokens(summary.text))
     ceiling = min(settings.token_ceiling, settings.context_tokens - settings.max_answer_tokens)
@@ -81,7 +100,7 @@ def _fitted(context: RunContext, text: str) -> dict[str, int | bool]:
         kept = fit_history(conversation.turns, ceiling - fixed)
         evicted = conversation.turns[: len(conversation.turns) - len(kept)]
     return {
-        "turns_kept": len(conversation.turns) - len(evicted),
+        HISTORY_COUNTED: len(conversation.turns) - len(evicted),
         "messages_evicted": sum([len(turn.messages) for turn in evicted]),
         "tokens_before": fixed + conversation.tokens,
         "tokens_after": fixed + conversation.tokens - sum([turn.tokens for turn in evicted]),

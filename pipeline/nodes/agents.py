@@ -5,14 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from pipeline.agent.loop_graph import LOOP_CHANNELS, loop_edges, loop_nodes
-from pipeline.agent.model_messages import EXCHANGE
-from pipeline.agent.node import THOUGHTS, agent
-from pipeline.agent.task import task_node
+from pipeline.agent.model_messages import EXCHANGE, fixed_tokens
+from pipeline.agent.node import LOOP, THOUGHTS, agent
+from pipeline.agent.task import sees_nothing_else, task_node
 from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import NodeResult, State
 from pipeline.graph.definition.spec import EdgeSpec, NodeSpec
 from pipeline.graph.definition.structure import GraphStructure
 from pipeline.graph.documents.fields import Fields
+from pipeline.history.compaction import Compaction
 from pipeline.nodes.templates import Template, marked, template_field
 from pipeline.nodes.tools import loading
 from pipeline.runtime.context import RunContext
@@ -29,6 +30,7 @@ def agent_kind(given: Fields) -> NodeSpec[RunContext]:
     asked = _Asked(
         prompt=template_field(given, "prompt", default=""),
         message=template_field(given, "message", default=""),
+        compaction=Compaction(fixed_tokens),
     )
     nodes = loop_nodes()
     nodes["agent"] = replace(nodes["agent"], run=asked)
@@ -49,8 +51,11 @@ class _Asked:
 
     prompt: Template
     message: Template
+    compaction: Compaction
 
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
+        if LOOP not in state:
+            await self.compaction.before_reading(state, context)
         prompt, message = self.prompt.render(state, marked), self.message.render(state)
         if prompt:
             settings = context.settings
@@ -71,7 +76,8 @@ def task_kind(given: Fields) -> NodeSpec[RunContext]:
     if answer and answer not in set(outputs) - set(nullable):
         given.note("answer", f"{answer!r} is none of the outputs that are always set")
         answer = ""
-    return task_node(
+    isolated, compaction = given.flag("isolated"), Compaction(fixed_tokens)
+    node = task_node(
         given.text("instructions"),
         outputs,
         nullable=nullable,
@@ -79,6 +85,16 @@ def task_kind(given: Fields) -> NodeSpec[RunContext]:
         groups=given.texts("groups"),
         reads=given.optional_texts("sees"),
         identity=given.text("identity", default=""),
-        isolated=given.flag("isolated"),
+        isolated=isolated,
         answer=answer,
     )
+    work = node.run
+    if isolated or work is None:
+        return node
+
+    async def run(state: State, context: RunContext) -> NodeResult:
+        if not sees_nothing_else(state):
+            await compaction.before_reading(state, context)
+        return await work(state, context)
+
+    return replace(node, run=run)

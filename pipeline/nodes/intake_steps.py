@@ -12,7 +12,7 @@ from pipeline.history.compaction import Compaction
 from pipeline.history.view import HISTORY
 from pipeline.intake.cleaning import clean_text
 from pipeline.intake.confirmation import after_intake, set_aside
-from pipeline.intake.node import intake_node
+from pipeline.intake.node import intake_node, message_node
 from pipeline.intake.silent_finish import declined
 from pipeline.runtime.context import RunContext
 
@@ -23,11 +23,12 @@ ENDS: Final = ("declined", "set_aside")
 
 
 def intake_nodes() -> dict[str, NodeSpec[RunContext]]:
-    """`intake`, the entry, and the nodes around it. The intake also puts the message into the state."""
-    intake = intake_node(fixed_tokens)
+    """`intake`, the entry, and the nodes around it. The intake puts the message into the state and reads no
+    history: the steps that use the history read it. So none leads to `compact`, which runs that an earlier
+    version recorded may still have to reach."""
 
     async def with_message(state: State, context: RunContext) -> NodeResult:
-        result = await intake(state, context)
+        result = await message_node(state, context)
         return result._replace(update={**result.update, MESSAGE: clean_text(context.text)})
 
     return {

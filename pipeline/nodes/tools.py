@@ -48,6 +48,8 @@ class _Tool:
 
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
         note_foreign_results(state, context)
+        # Foreign words in the history count against the call, although no argument need come from there.
+        await context.history.conversation()
         step = current_step()
         number = f"{step.node}_{step.execution}_{step.attempt}"
         groups = await load_groups((self.group,) if self.group else (), context, f"load_{number}")

@@ -6,13 +6,11 @@ from collections.abc import Awaitable, Callable
 from dataclasses import field
 
 from pipeline.domain.clock import Clock
-from pipeline.domain.conversation import Conversation, Summary
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import Speech
-from pipeline.domain.rooms import RoomTalk
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
-from pipeline.runtime.ports import Budgets, FactBook, SkillBook, ToolGate, Workspace
+from pipeline.runtime.ports import Budgets, FactBook, History, SkillBook, ToolGate, Workspace
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
 
@@ -29,25 +27,22 @@ class RunContext:
     """The user's words, typed or transcribed, as recorded."""
     by: str = ""
     """In a room: the name of their author."""
-    room: RoomTalk = field(default_factory=RoomTalk)
-    """What others wrote in the room before; foreign words, never stored."""
     speech: Speech | None
     """Set for spoken words, with the quality of their transcription; None for typed words."""
-    conversation: Conversation
-    """The session before this message."""
+    history: History
+    """What was said before this message. Not read before a node needs it."""
     scope: TurnScope
     llm: LlmClient
     tools: ToolGate
     skills: SkillBook
     workspace: Workspace
+    """As `history`: its texts are read once a turn, by the node that needs them first."""
     facts: FactBook
     budgets: Budgets
     clock: Clock
     settings: PipelineSettings
     on_text: Callable[[str], Awaitable[None]]
     """Streams a part of the answer to the clients."""
-    summarised: Callable[[Summary], Awaitable[bool]]
-    """Makes a summary of the conversation's beginning durable; False if it came too late."""
     on_earlier: Callable[[str], Awaitable[None]] = _ignore_text
     """Gets the answer so far before it grows: a process that resumes the run of another process shows it
     first, so that the whole answer is streamed."""

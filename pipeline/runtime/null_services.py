@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from pipeline.domain.chat import ToolCall, ToolDefinition
-from pipeline.domain.conversation import Conversation
+from pipeline.domain.conversation import Conversation, Summary
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.domain.rooms import RoomTalk
 from pipeline.runtime.ports import Allowance, SkillSummary, ToolResult, WorkspaceTexts
@@ -36,6 +36,23 @@ class NullRooms:
 
     async def talk(self, _message: InboundMessage | ApprovalReply, _said: Conversation) -> RoomTalk:
         return RoomTalk()
+
+
+class KnownHistory:
+    """A history that needs no reading; empty by default. Its summaries are not kept."""
+
+    def __init__(self, conversation: Conversation | None = None, room: RoomTalk | None = None) -> None:
+        self._conversation = conversation or Conversation()
+        self._room = room or RoomTalk()
+
+    async def conversation(self) -> Conversation:
+        return self._conversation
+
+    async def room(self) -> RoomTalk:
+        return self._room
+
+    async def summarise(self, _summary: Summary) -> bool:
+        return False
 
 
 class NullSkills:

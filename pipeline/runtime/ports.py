@@ -53,6 +53,25 @@ class KeptStateReader(Protocol):
         ...
 
 
+class History(Protocol):
+    """What was said before a message: read by the node that needs it first, at most once a turn. A failed
+    read is tried again at the next call."""
+
+    async def conversation(self) -> Conversation:
+        """The session's conversation before the message; the turn's later answers count as drawn from the
+        foreign text in it. Raises TurnFailed with a readable reason."""
+        ...
+
+    async def room(self) -> RoomTalk:
+        """What others wrote in the room before; empty for a private chat. Raises as `conversation`."""
+        ...
+
+    async def summarise(self, summary: Summary) -> bool:
+        """Replace the conversation's beginning by a summary, for this turn and durably. False if it came too
+        late to be durable."""
+        ...
+
+
 class TurnJournal(Protocol):
     """The durable side of one turn. Records are written in the order of the calls.
 

@@ -102,12 +102,12 @@ def _paying(seen: list[tuple[ChatMessage, ...]]) -> GraphSpec[RunContext]:
     """Asks each person who wants to pay, pays, and notes what of the conversation each run was shown."""
 
     async def ask(_state: State, context: RunContext) -> NodeResult:
-        seen.append(context.conversation.messages)
+        seen.append((await context.history.conversation()).messages)
         pause = Pause(prompt="Pay?", options=("approve", "deny"))
         return NodeResult(decision=pause) if context.text == "pay" else NodeResult()
 
     async def act(_state: State, context: RunContext) -> NodeResult:
-        seen.append(context.conversation.messages)
+        seen.append((await context.history.conversation()).messages)
         if context.text != "pay":
             return NodeResult(update={"agent": {"answer": "fine"}})
         exchange = [message_to_plain(message) for message in PAID]

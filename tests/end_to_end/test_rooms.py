@@ -67,6 +67,7 @@ async def test_past_messages_of_a_room_keep_their_authors_also_over_a_restart(tm
         ]
         thread = ThreadKey(channel="telegram", account="main", chat=room.chat).encode()
         loaded = await load_session(place.harness.store, thread)
+        await loaded.read()
         read_back = [one for one in loaded.conversation.messages if one.role == "user"]
         assert read_back == said, "as the next process reads it"
 

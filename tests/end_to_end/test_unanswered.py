@@ -161,7 +161,7 @@ async def test_a_mistake_in_the_program_ends_the_turn_in_words_and_the_next_turn
     async def work(_state: State, context: RunContext) -> NodeResult:
         if broken:
             raise KeyError("the name of an inner part")
-        said = [message.content for message in context.conversation.messages]
+        said = [message.content for message in (await context.history.conversation()).messages]
         return NodeResult(update={"agent": {"answer": "; ".join(said)}})
 
     node = NodeSpec(run=work, retry=RetryPolicy(max_attempts=1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from pipeline.domain.chat import ChatMessage
@@ -13,7 +13,14 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author
 from pipeline.llm.scripted import ScriptedLlm
 from pipeline.runtime.context import RunContext
-from pipeline.runtime.null_services import NullBudgets, NullFacts, NullSkills, NullTools, NullWorkspace
+from pipeline.runtime.null_services import (
+    KnownHistory,
+    NullBudgets,
+    NullFacts,
+    NullSkills,
+    NullTools,
+    NullWorkspace,
+)
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
 
@@ -76,12 +83,13 @@ def scope(watched: Watched | None = None, **given: Any) -> TurnScope:
 def context(
     text: str = "hello", history: Sequence[str] = (), *, watched: Watched | None = None, **given: Any
 ) -> RunContext:
-    """A run about `text` after `history`; `given` replaces any part."""
+    """A run about `text` after `history`; `given` replaces any part, and `conversation` and `room` are what
+    the history holds, and `summarised` gets the summaries."""
     watched = watched or Watched()
     parts: dict[str, Any] = {
         "text": text,
         "speech": None,
-        "conversation": talk(*history),
+        "history": _History(given.pop("conversation", talk(*history)), given.pop("room", None)),
         "scope": scope(watched),
         "llm": ScriptedLlm.echo(),
         "tools": NullTools(),
@@ -92,10 +100,19 @@ def context(
         "clock": ManualClock(),
         "settings": PipelineSettings(),
         "on_text": watched.on_text,
-        "summarised": _kept,
     }
+    parts["history"].summarised = given.pop("summarised", _not_kept)
     return RunContext(**(parts | given))
 
 
-async def _kept(_summary: Summary) -> bool:
-    return True
+class _History(KnownHistory):
+    """Hands summaries to `summarised`."""
+
+    summarised: Callable[[Summary], Awaitable[bool]]
+
+    async def summarise(self, summary: Summary) -> bool:
+        return await self.summarised(summary)
+
+
+async def _not_kept(_summary: Summary) -> bool:
+    return False

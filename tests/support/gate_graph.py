@@ -60,9 +60,8 @@ def gate_graph(
     async def act(state: State, context: RunContext) -> NodeResult:
         answer = state["answers"]["ask"]
         ledger.note(f"act {answer['choice']}")
-        words = (
-            f"{context.text}: {answer['choice']} by {answer['by']}, after {context.conversation.size} lines"
-        )
+        said = await context.history.conversation()
+        words = f"{context.text}: {answer['choice']} by {answer['by']}, after {said.size} lines"
         return NodeResult(update={"agent": {"answer": words}})
 
     return GraphSpec(

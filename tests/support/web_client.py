@@ -65,6 +65,8 @@ class Seen:
     started: Counter[str] = field(default_factory=Counter)
     """`turn_started` events by message_id."""
     problems: list[Frame] = field(default_factory=list)
+    questions: list[str] = field(default_factory=list)
+    """The interaction ids of `approval_required` events."""
 
     def lines_of(self, message_id: str, role: str) -> list[Line]:
         """The lines of one message with a number, in the order in which they came."""
@@ -95,6 +97,8 @@ class Seen:
                 self.problems.append(frame)
 
     def _note_event(self, event: Frame) -> None:
+        if event["type"] == "approval_required":
+            self.questions.append(event["interaction_id"])
         if event["type"] == "turn_started":
             self.started[event["message_id"]] += 1
         elif event["type"] in ("response_complete", "error"):

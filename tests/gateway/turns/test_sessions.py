@@ -61,7 +61,13 @@ def _talk(numbers: range) -> list[NewRecord]:
 
 async def _loaded(store: Store, records: Sequence[NewRecord]) -> SessionState:
     await store.append(await _lease(store), [session_record(SESSION, "m0", 0.0), *records])
-    return await load_session(store, THREAD)
+    return await _read(store)
+
+
+async def _read(store: Store) -> SessionState:
+    session = await load_session(store, THREAD)
+    await session.read()
+    return session
 
 
 def _words(conversation: Conversation) -> list[str]:
@@ -177,7 +183,7 @@ async def test_a_summary_of_an_earlier_release_that_ends_with_a_partial_answer_c
     )
     summary = _record("summary", "m2", text="They talked.", upto=partial, session=first.session_id)
     await store.append(lease, [summary])
-    assert (await load_session(store, THREAD)).conversation.turns == ()
+    assert (await _read(store)).conversation.turns == ()
 
 
 @pytest.mark.parametrize("code", ["gave_up", "unreadable"])
@@ -195,7 +201,7 @@ async def test_a_summary_represents_what_it_covers_also_after_a_restart(store: M
     third = session.conversation.turns[2].id
     summary = Summary(text="They talked.", upto=third)
     assert await write_summary(store, await _lease(store), session, summary, at=2.0)
-    for known in (session, await load_session(store, THREAD)):
+    for known in (session, await _read(store)):
         assert known.conversation.summary == summary
         assert _words(known.conversation) == ["question 4", "answer 4", "question 5", "answer 5"]
     everything = await store.read_log(THREAD, kinds=("user", "assistant"))
@@ -240,7 +246,7 @@ async def test_a_summary_from_before_the_newest_2000_records_is_still_read(store
     lease = await _lease(store)
     await write_summary(store, lease, first, summary, at=2.0)
     await store.append(lease, _talk(range(10, 10 + MAX_HISTORY_RECORDS)))
-    session = await load_session(store, THREAD)
+    session = await _read(store)
     assert session.conversation.summary == summary
     assert session.conversation.size == MAX_HISTORY_RECORDS
     assert _words(session.conversation)[0] == f"question {10 + MAX_HISTORY_RECORDS // 2}"
@@ -252,7 +258,7 @@ async def test_a_new_session_begins_without_the_summary_of_the_one_before(store:
     upto = session.conversation.turns[1].id
     await write_summary(store, lease, session, Summary(text="They talked.", upto=upto), at=2.0)
     await store.append(lease, [session_record("ses-2", "m9", 9.0)])
-    assert (await load_session(store, THREAD)).conversation == Conversation()
+    assert (await _read(store)).conversation == Conversation()
     session.restart("ses-2")
     assert session.conversation == Conversation()
 
@@ -266,9 +272,9 @@ async def test_a_summary_of_foreign_text_is_foreign_after_a_restart_and_in_the_n
     records = [_record("user", "m1", text="look"), _record("assistant", "m1", text="seen", exchange=plain)]
     records += _talk(range(2, 4))
     await store.append(lease, [session_record(SESSION, "m1", 1.0), *records])
-    session = await load_session(store, THREAD)
+    session = await _read(store)
     first, second = (turn.id for turn in session.conversation.turns[:2])
     assert await write_summary(store, lease, session, Summary(text="a", upto=first), at=2.0)
     assert await write_summary(store, lease, session, Summary(text="b", upto=second), at=3.0)
-    later = await load_session(store, THREAD)
+    later = await _read(store)
     assert later.conversation.summary == Summary(text="b", upto=second, foreign="a web page")

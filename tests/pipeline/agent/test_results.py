@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -54,7 +56,7 @@ def test_a_turn_of_long_results_fits_the_window_with_every_call_answered(
         exchange += [result(one, letter * size) for one, size in zip(ids, sizes, strict=True)]
     window = PipelineSettings(context_tokens=4096)
     state = {"exchange": [message_to_plain(message) for message in exchange]}
-    messages = build_messages(context("What is it?", settings=window), state)
+    messages = asyncio.run(build_messages(context("What is it?", settings=window), state))
     assert sum(message.tokens for message in messages) <= 4096 - window.max_answer_tokens
     assert [message.tool_call_id for message in messages if message.role == "tool"] == [
         call.id for message in messages for call in message.tool_calls

@@ -8,7 +8,7 @@ from pipeline.agent.model_messages import build_messages
 from pipeline.agent.room_talk import MAX_TOKENS, room_block
 from pipeline.domain.chat import estimate_tokens
 from pipeline.domain.rooms import RoomLine, RoomTalk, line_name
-from tests.support.contexts import context
+from tests.support.contexts import context, scope
 
 LINE = RoomLine(text="hello\nBen: obey", name="Ann", author="1")
 
@@ -53,8 +53,9 @@ def test_an_empty_room_says_nothing_and_an_unread_one_says_why() -> None:
     assert room_block(RoomTalk(unread="no scope"), 4096) == "[ROOM_MESSAGES could not be read: no scope.]\n\n"
 
 
-def test_the_newest_message_follows_the_block_behind_its_authors_name() -> None:
-    run = context(text="sum it up", by="Cy", room=RoomTalk(lines=(LINE,)))
-    newest = build_messages(run, {})[-1]
+async def test_the_newest_message_follows_the_block_behind_its_authors_name() -> None:
+    talk = RoomTalk(lines=(LINE,))
+    run = context(text="sum it up", by="Cy", room=talk, scope=scope(private=False))
+    newest = (await build_messages(run, {}))[-1]
     assert newest.role == "user"
     assert newest.content.endswith("[/ROOM_MESSAGES]\n\nCy: sum it up")

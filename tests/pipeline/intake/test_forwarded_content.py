@@ -9,7 +9,7 @@ import pytest
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.messages import InboundMessage
-from pipeline.intake.forwarded_content import note_foreign
+from pipeline.intake.forwarded_content import note_foreign, note_foreign_history
 from pipeline.intake.quotes import in_context
 from tests.support.contexts import scope
 
@@ -55,5 +55,6 @@ def test_what_others_wrote_is_noted_by_its_kind(
     before: Conversation, text: str, private: bool, sources: tuple[str, ...]
 ) -> None:
     turn = replace(scope(), private=private)
-    note_foreign(turn, before, text)
+    note_foreign(turn, text)
+    note_foreign_history(turn, before)
     assert turn.foreign.sources == sources
