@@ -179,3 +179,30 @@ async def test_what_a_document_read_before_a_restart_is_foreign_to_its_later_ste
         (asked,) = _asked(harness)
     assert "This conversation holds text from elsewhere: a web page." in asked.reasoning
     assert _notes(tmp_path) == [f"tea\n{PAGE}"]
+
+
+async def test_a_tool_step_of_a_document_asks_in_a_conversation_with_text_from_elsewhere(
+    tmp_path: Path,
+) -> None:
+    note = {"tool": "write_note", "group": "notes", "arguments": {"title": "tea", "text": "{message}"}}
+    document = steps(
+        node("which", "condition", **{"if": "'page' in message", "then": "look", "else": "keep"}),
+        node("look", "tool", tool="look", group="elsewhere", arguments={"text": "x"}, output="page"),
+        node("keep", "tool", **note),
+        node("done", "reply", text="Done."),
+        edges=[edge("look", "done"), edge("keep", "done")],
+    )
+    path = tmp_path / "notes.json"
+    path.write_text(json.dumps(document), "utf-8")
+    agent = f'agent.graph="{path}"'
+    async with open_gateway(tmp_path, agent, tools=(ELSEWHERE,)) as harness:
+        await harness.channel.reply((await harness.channel.say("green")).message_id)
+        assert _asked(harness) == [], "nothing foreign has been read"
+        await harness.channel.reply((await harness.channel.say("read the page")).message_id)
+    # A new process has not read the history before the step needs it.
+    async with open_gateway(tmp_path, agent, tools=(ELSEWHERE,)) as harness:
+        said = await harness.channel.say("black")
+        await allow(harness.channel, harness, 1)
+        await harness.channel.reply(said.message_id)
+        (asked,) = _asked(harness)
+    assert "This conversation holds text from elsewhere: a web page." in asked.reasoning
