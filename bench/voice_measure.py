@@ -6,7 +6,7 @@ import asyncio
 import os
 import time
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -154,16 +154,23 @@ async def ticking(late: Lateness) -> AsyncIterator[None]:
 
 
 def family(pid: int) -> Iterator[int]:
-    """The processes that `pid` started, and theirs. Linux."""
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
-            yield int(child)
-            yield from family(int(child))
+    """The processes that `pid` started, and theirs, without those that end meanwhile. Linux."""
+    children: list[str] = []
+    # Processes and threads may end between the listing and the reading.
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            with suppress(FileNotFoundError, ProcessLookupError):
+                children += (task / "children").read_text().split()
+    for child in children:
+        yield int(child)
+        yield from family(int(child))
 
 
 def rss_mb(pid: int) -> float:
     """Megabytes of memory that a process has in use; 0 for one that has ended. Linux."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    lines: list[str] = []
+    with suppress(FileNotFoundError, ProcessLookupError):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
     # A process that has ended and was not waited for has no such line.
     kilobytes = sum([int(line.split()[1]) for line in lines if line.startswith("VmRSS:")])
     return kilobytes / 1024

@@ -84,6 +84,7 @@ async def test_processes_started_by_processes_belong_to_the_family() -> None:
         assert rss_mb(child.pid) > 1
     finally:
         await child.communicate(b"\n")
+    assert (list(family(child.pid)), rss_mb(child.pid)) == ([], 0.0), "it has ended"
 
 
 def test_the_picture_tells_the_ratios_and_their_targets() -> None:
