@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Sequence
 
 from pipeline.agent.llm_decider import LlmDecider
-from pipeline.agent.model_messages import exchanged
 from pipeline.agent.task import between_tasks
 from pipeline.agent.task_texts import TASKS
 from pipeline.agent.unfinished import NotedTools
@@ -23,16 +21,18 @@ from pipeline.domain.errors import GraphError, ModelError, StorageError, TurnFai
 from pipeline.domain.events import ApprovalResolved, TranscriptReady, TurnStarted
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.domain.ports import EventSender
+from pipeline.gate_check import GateCheck
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.execution.executor import Executor
 from pipeline.graph.run import records as run_records
-from pipeline.graph.run.outcome import GATE_EXPIRED, Answer, RunOutcome
-from pipeline.graph.run.records import RawRecord, has_ended
-from pipeline.intake.forwarded_content import note_foreign
+from pipeline.graph.run.outcome import GATE_EXPIRED
+from pipeline.graph.run.records import has_ended
 from pipeline.intake.spoken import names_one_of, spoken_words
 from pipeline.intake.transcription import transcribe_in_time
 from pipeline.intake.written import asks_something, written_words
 from pipeline.llm.client import LlmClient
+from pipeline.resuming import resumed
+from pipeline.runtime.before_message import BeforeMessage, Shortcut
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.deadline import Slot, TurnDeadline, TurnSuspension, UnlimitedSlot
 from pipeline.runtime.kept_state import Stored, first_state
@@ -54,19 +54,15 @@ from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.stopping import StopSignal
 from pipeline.turn import Turn, answer_of
-from pipeline.turn_reads import TurnReads, has_used_history
+from pipeline.turn_contexts import TurnContexts
+from pipeline.turn_reads import TurnReads
 
 _log = logging.getLogger(__name__)
 
 _INTERNAL_WORDS = "Something went wrong inside the assistant. Please send the message again."
 _TOO_LONG_WORDS = "The answer took longer than {seconds} seconds and was given up. Please try again."
-_OUTDATED_WORDS = (
-    "The assistant has changed since it asked this and cannot continue. Please send your message again."
-)
-
 _DETAIL_CHARS = 500
 """Length of a provider's message in a line of the log."""
-_OVER_WORDS = "This question is no longer open: the assistant has ended without your answer."
 _MAX_NOTIFIED = 10_000
 """Sessions that are remembered; a repeated notice is better than unbounded memory."""
 
@@ -84,8 +80,9 @@ class Pipeline:
         clock: Clock,
         services: PipelineServices | None = None,
         agent: str = "",
+        gate: BeforeMessage | None = None,
     ) -> None:
-        """`agent` is the name of the agent, empty for the default one."""
+        """`agent` is the name of the agent, empty for the default one. `gate` sees every message first."""
         self._executor = Executor(
             graph, clock=clock, decider=LlmDecider(), phase=between_tasks, phase_key=TASKS, details=False
         )
@@ -96,6 +93,11 @@ class Pipeline:
         self._clock = clock
         self._services = services or PipelineServices()
         self._agent = agent
+        self._contexts = TurnContexts(services=self._services, settings=settings, clock=clock)
+        self.gate = (
+            None if gate is None else GateCheck(gate, self._contexts, llm=llm, agent=agent, clock=clock)
+        )
+        """The check that every message passes first; None without one."""
         self._notified: set[str] = set()
         """Sessions that were notified of the cheaper model."""
 
@@ -106,64 +108,65 @@ class Pipeline:
         journal: TurnJournal,
         stop: StopSignal | None = None,
         slot: Slot | None = None,
-    ) -> None:
+        *,
+        shortcut: Shortcut | None = None,
+    ) -> bool:
         """Answer `message`: events go to `sender`, durable data to `journal`. An answer to a question resumes
         the run that asked it. `slot` is entered once the words are known, and left at the end: transcription
-        does not use the model's slots.
+        does not use the model's slots. `shortcut` is what follows in place of a run, unless a gate takes the
+        message over.
 
-        Exactly one terminal event is sent, after its commit. StorageError and cancellation propagate
-        without one: the turn is not over and will be processed again.
+        Returns False if the gate has passed a message whose shortcut has no words: nothing is sent or written
+        then. Else exactly one terminal event is sent, after its commit. StorageError and cancellation
+        propagate without one: the turn is not over and will be processed again.
         """
         if isinstance(message, InboundMessage):
             message = await self._services.rooms.named(message)
         turn = self._turn(message, sender, journal)
         tools = NotedTools(self._services.tools)
         stop = stop or StopSignal()
+        quiet = shortcut is not None and not shortcut.words
         try:
             if not await self._is_for_bot(turn, stop):
                 await journal.decline()
-                return
-            await turn.send(TurnStarted(**turn.ids))
+                return True
+            if not quiet:
+                turn.started = True
+                await turn.send(TurnStarted(**turn.ids))
             turn.written = written_words(message)
-            if turn.written is not None:
+            if turn.written is not None and (self.gate is None or isinstance(message, ApprovalReply)):
                 # Before the guard: the words are recorded even if the turn was stopped while it waited.
                 await turn.record(turn.written)
             with stop.guard():
-                answer = await self._answer(turn, tools, slot or UnlimitedSlot())
+                answer = await self._answer(turn, tools, slot or UnlimitedSlot(), shortcut)
         except StorageError:
             raise
-        except TurnFailed as failed:
-            # A stop was requested, and needs no investigation.
-            level = logging.INFO if failed.reason in ("stopped", GATE_EXPIRED) else logging.WARNING
-            ended = {"code": failed.reason, "reason": str(failed)}
-            _log.log(level, "turn ends without an answer", extra=ended)
-            exchange = await self._exchange(turn, tools)
-            await turn.fail(failed.reason, str(failed), recoverable=failed.recoverable, exchange=exchange)
-        except ModelError as error:
-            provider_said = self._services.redactor.line(error.detail, _DETAIL_CHARS) if error.detail else ""
-            known = {"code": error.code, "reason": str(error), "provider_said": provider_said}
-            _log.warning("the model gave no answer", extra=known)
-            exchange = await self._exchange(turn, tools)
-            await turn.fail(error.code, str(error), recoverable=not error.permanent, exchange=exchange)
-        except Exception:  # noqa: BLE001 - after any error the user is notified and the process continues
-            _log.exception("turn failed", extra={"message_id": message.message_id})
-            exchange = await self._exchange(turn, tools)
-            await turn.fail("internal", _INTERNAL_WORDS, recoverable=True, exchange=exchange)
+        except Exception as error:  # noqa: BLE001 - after any error the user is notified and the process continues
+            await self._fail(turn, tools, error)
         else:
+            if answer is None and quiet:
+                return False
             if answer is not None:
                 await turn.complete(answer)
+        return True
 
-    async def reply(
-        self, message: InboundMessage, words: str, sender: EventSender, journal: TurnJournal
-    ) -> None:
-        """Answer a written `message` with the given `words`: runs no graph and calls no model.
-
-        One terminal event is sent, after its commit. StorageError propagates without one.
-        """
-        turn = self._turn(message, sender, journal)
-        await turn.send(TurnStarted(**turn.ids))
-        await turn.record(UserWords(text=message.text.strip()))
-        await turn.complete(TurnAnswer(text=words))
+    async def _fail(self, turn: Turn, tools: NotedTools, error: Exception) -> None:
+        """End the turn with the words of the error, or with general ones for a mistake of the program."""
+        code, words, recoverable = "internal", _INTERNAL_WORDS, True
+        if isinstance(error, TurnFailed):
+            code, words, recoverable = error.reason, str(error), error.recoverable
+            # A stop was requested, and needs no investigation.
+            level = logging.INFO if code in ("stopped", GATE_EXPIRED) else logging.WARNING
+            _log.log(level, "turn ends without an answer", extra={"code": code, "reason": words})
+        elif isinstance(error, ModelError):
+            code, words, recoverable = error.code, str(error), not error.permanent
+            provider_said = self._services.redactor.line(error.detail, _DETAIL_CHARS) if error.detail else ""
+            known = {"code": code, "reason": words, "provider_said": provider_said}
+            _log.warning("the model gave no answer", extra=known)
+        else:
+            _log.error("turn failed", extra={"message_id": turn.message.message_id}, exc_info=error)
+        exchange = await self._exchange(turn, tools)
+        await turn.fail(code, words, recoverable=recoverable, exchange=exchange)
 
     def _turn(
         self, message: InboundMessage | ApprovalReply, sender: EventSender, journal: TurnJournal
@@ -190,10 +193,12 @@ class Pipeline:
                 _log.warning("a run cannot be read", extra={"code": error.code, "reason": str(error)})
         return tools.exchange(outcome)
 
-    async def _answer(self, turn: Turn, tools: NotedTools, slot: Slot) -> TurnAnswer | None:
-        """What to commit; None if the turn is over without an answer."""
+    async def _answer(
+        self, turn: Turn, tools: NotedTools, slot: Slot, shortcut: Shortcut | None
+    ) -> TurnAnswer | None:
+        """What to commit; None if the turn is over without an answer, or goes on with the caller."""
         words = await self._words(turn)
-        if words is None:
+        if self.gate is None and not turn.recorded and not await self._admitted(turn, words):
             return None
         if isinstance(turn.message, InboundMessage) and (line := left_out_line(turn.message)):
             turn.preface = turn.redactor.text(line)
@@ -206,9 +211,26 @@ class Pipeline:
         turn.waiting, turn.delegating = suspension.waiting, suspension.delegating
         try:
             async with deadline:
-                context = await self._context(turn, tools, words)
+                scope = turn.scope
+                reads = self._contexts.reads(turn.message, turn.journal, scope, words)
+                turn.links.named = functools.partial(reads.named_hosts, words.text)
+                if self.gate is not None or shortcut is not None:
+                    over, answer = await self._before_run(turn, words, reads, shortcut)
+                    if over:
+                        return answer
+                llm = await self._affordable(turn, scope)
+                context = self._contexts.context(
+                    turn.message,
+                    turn.journal,
+                    words,
+                    reads,
+                    llm=llm,
+                    tools=tools,
+                    on_text=turn.stream_text,
+                    on_earlier=turn.stream_earlier,
+                )
                 stored = await self._stored_state(turn) if self._graph.keep else {}
-                outcome = await self._resumed(turn, context)
+                outcome = await resumed(self._executor, turn, context)
                 if outcome is None:
                     log, listener = SafeRunLog(turn.journal.run_log(), turn.redactor), turn.on_graph_event
                     turn.began_with = first_state(self._graph, stored)
@@ -229,41 +251,52 @@ class Pipeline:
             turn.scope.foreign.note(kept.foreign)
         return stored
 
-    async def _context(self, turn: Turn, tools: NotedTools, words: UserWords) -> RunContext:
-        scope = turn.scope
-        note_foreign(scope, words.text)
-        reads = TurnReads(
-            journal=turn.journal,
-            rooms=self._services.rooms,
-            workspace=self._services.workspace,
-            message=turn.message,
-            scope=scope,
-            clock=self._clock,
-        )
-        turn.links.named = functools.partial(reads.named_hosts, words.text)
-        allowance = await self._allowance(scope)
+    async def _before_run(
+        self, turn: Turn, words: UserWords, reads: TurnReads, shortcut: Shortcut | None
+    ) -> tuple[bool, TurnAnswer | None]:
+        """The gate's decision, and what follows it. Whether no run follows, and what to commit then."""
+        if self.gate is not None and isinstance(turn.message, InboundMessage):
+            command = shortcut is not None and not shortcut.words
+            if reply := await self.gate.reply(turn, words, reads, is_command=command):
+                await self._admit(turn, words)
+                return True, TurnAnswer(text=reply)
+            if command or not await self._admitted(turn, words):
+                return True, None
+        if shortcut is None:
+            return False, None
+        if shortcut.code:
+            raise TurnFailed(shortcut.code, shortcut.words, recoverable=True)
+        return True, TurnAnswer(text=shortcut.words)
+
+    async def _admitted(self, turn: Turn, words: UserWords) -> bool:
+        """Show and record the words. False if they answered a question of a paused run instead, which
+        another turn resumes."""
+        message = turn.message
+        if not isinstance(message, InboundMessage):
+            return True
+        if turn.transcription is not None or message.answers:
+            said = message.text if turn.transcription is None else turn.transcription.text
+            if await turn.journal.try_consume_as_answer(said):
+                return False
+        await self._admit(turn, words)
+        return True
+
+    async def _admit(self, turn: Turn, words: UserWords) -> None:
+        await turn.start()
+        if (spoken := turn.transcription) is not None:
+            ready = {"text": spoken.text, "language": spoken.language}
+            await turn.send(TranscriptReady(**turn.ids, **ready, confidence=spoken.confidence))
+        if not turn.recorded:
+            await turn.record(words)
+
+    async def _affordable(self, turn: Turn, scope: TurnScope) -> LlmClient:
+        """The model that the budget allows. Raises TurnFailed if it allows none."""
+        allowance = await self._services.budgets.allowance(scope)
+        if allowance.model == "none":
+            raise _spent(allowance)
         cheaper = self._services.cheaper if allowance.model == "cheaper" else None
         self._announce_cheaper(turn, allowance.words if cheaper is not None else "")
-        return RunContext(
-            text=words.text,
-            by=words.by,
-            speech=words.speech,
-            history=reads,
-            scope=scope,
-            llm=cheaper or self._llm,
-            tools=tools,
-            skills=self._services.skills,
-            workspace=reads,
-            facts=self._services.facts,
-            budgets=self._services.budgets,
-            clock=self._clock,
-            redactor=self._services.redactor,
-            settings=self._settings,
-            on_text=turn.stream_text,
-            on_earlier=turn.stream_earlier,
-            received_at=turn.message.received_at,
-            arrivals=turn.journal.arrivals,
-        )
+        return cheaper or self._llm
 
     def _announce_cheaper(self, turn: Turn, words: str) -> None:
         """State above the answer that a cheaper model wrote it: once, until the full model answers again."""
@@ -276,15 +309,8 @@ class Pipeline:
             self._notified.add(session)
             turn.preface = "\n\n".join(part for part in (turn.preface, words) if part)
 
-    async def _allowance(self, scope: TurnScope) -> Allowance:
-        allowance = await self._services.budgets.allowance(scope)
-        if allowance.model == "none":
-            raise TurnFailed("budget", allowance.words, recoverable=False)
-        return allowance
-
-    async def _words(self, turn: Turn) -> UserWords | None:
-        """The words of the run: typed, transcribed now, or recorded by an earlier attempt or turn. None if
-        the spoken words answered a question, whose run another turn resumes."""
+    async def _words(self, turn: Turn) -> UserWords:
+        """The words of the run: typed, transcribed now, or recorded by an earlier attempt or turn."""
         message = turn.message
         if isinstance(message, InboundMessage) and message.voice is None:
             if turn.written is None:
@@ -298,22 +324,16 @@ class Pipeline:
                 ApprovalResolved(**turn.ids, interaction_id=message.interaction_id, choice=message.choice)
             )
             return recorded
-        words = recorded or await self._transcribed_words(turn, message)
-        if words is not None:
-            await turn.record(words)
-        return words
-
-    async def _transcribed_words(self, turn: Turn, message: InboundMessage) -> UserWords | None:
-        # Transcription takes up to a minute of CPU time, and without a budget the words cannot be answered.
-        await self._allowance(turn.scope)
+        if recorded is not None:
+            return recorded
+        if self.gate is None:
+            # Transcription takes up to a minute of CPU time, and without a budget the words cannot be
+            # answered. A gate sees the words first.
+            allowance = await self._services.budgets.allowance(turn.scope)
+            if allowance.model == "none":
+                raise _spent(allowance)
         spoken = turn.early_transcription or await self._transcribe(message, turn.on_transcription)
-        if await turn.journal.try_consume_as_answer(spoken.text):
-            return None
-        await turn.send(
-            TranscriptReady(
-                **turn.ids, text=spoken.text, language=spoken.language, confidence=spoken.confidence
-            )
-        )
+        turn.transcription = spoken
         return spoken_words(message, spoken)
 
     async def _transcribe(self, message: InboundMessage, on_progress: OnTranscription) -> Transcription:
@@ -341,43 +361,9 @@ class Pipeline:
             return False
         return names_one_of(turn.early_transcription.text, self._settings.called)
 
-    async def _resumed(self, turn: Turn, context: RunContext) -> RunOutcome | None:
-        """The outcome of the recorded run; None if there is none, or none that can be resumed."""
-        records = await turn.journal.recorded_run()
-        answers = isinstance(turn.message, ApprovalReply)
-        if not records and not answers:
-            return None
-        try:
-            return await self._resume(turn, context, records)
-        except (run_records.GraphChanged, run_records.RunUnreadable, run_records.RunEnded) as error:
-            _log.warning("a run cannot be resumed", extra={"code": error.code, "reason": str(error)})
-            if answers:
-                # A new run would repeat what the old one did before it asked.
-                words = _OVER_WORDS if isinstance(error, run_records.RunEnded) else _OUTDATED_WORDS
-                raise TurnFailed(error.code, words) from error
-            return None
 
-    async def _resume(self, turn: Turn, context: RunContext, records: Sequence[RawRecord]) -> RunOutcome:
-        # A later step need not see the results of those that read text from elsewhere.
-        state = self._executor.interrupted(records).state
-        context.scope.foreign.read(exchanged(state))
-        if has_used_history(state):
-            # Its foreign words may be in what the run has written so far.
-            await context.history.conversation()
-        turn.began_with = run_records.head_of(records)["inputs"]
-        log = SafeRunLog(turn.journal.run_log(), turn.redactor)
-        listener, message = turn.on_graph_event, turn.message
-        if isinstance(message, ApprovalReply) and not message.expired:
-            answer = Answer(gate=message.interaction_id, choice=message.choice, by=message.author.id)
-            try:
-                return await self._executor.resume(
-                    records, context, answers=(answer,), listener=listener, log=log
-                )
-            except run_records.GateRefused as refused:
-                if refused.status not in ("already_answered", "expired"):
-                    raise
-                # An earlier attempt recorded the answer, or it expired while it waited.
-        return await self._executor.resume(records, context, listener=listener, log=log)
+def _spent(allowance: Allowance) -> TurnFailed:
+    return TurnFailed("budget", allowance.words, recoverable=False)
 
 
 async def _ignore_progress(_progress: TranscriptionQueued | PartialTranscription) -> None:

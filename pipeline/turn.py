@@ -27,6 +27,7 @@ from pipeline.domain.events import (
     Thought,
     TranscriptPartial,
     TranscriptPending,
+    TurnStarted,
 )
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.domain.ports import EventSender
@@ -82,6 +83,8 @@ class Turn:
     """The user's typed or live words; None for a voice note."""
     early_transcription: Transcription | None = None
     """The transcript of a note that was transcribed early, to find out whether it is for the bot."""
+    transcription: Transcription | None = None
+    """The transcript that this attempt has made, until it is shown or counts as an answer."""
     waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     delegating: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     streamed: list[str] = field(default_factory=list)
@@ -92,6 +95,10 @@ class Turn:
     outcome: RunOutcome | None = None
     """How the run ended, also if it was cut off; None before that."""
     ids: Ids = field(init=False)
+    started: bool = field(init=False, default=False)
+    """Whether its first event has been sent."""
+    recorded: bool = field(init=False, default=False)
+    """Whether the user's words have been recorded by this attempt."""
     ended: bool = field(init=False, default=False)
     """Whether the terminal event has been sent."""
 
@@ -124,8 +131,15 @@ class Turn:
         self.ended = event.is_terminal
         await self.sender.send_event(event if isinstance(event, LlmToken) else self.redactor.event(event))
 
+    async def start(self) -> None:
+        """Send the first event, unless it has been sent."""
+        if not self.started:
+            self.started = True
+            await self.send(TurnStarted(**self.ids))
+
     async def record(self, words: UserWords) -> None:
         """Record the user's words, cleaned and without the operator's secrets."""
+        self.recorded = True
         # Redacted before cleaning too, which cuts long text: the redactor cannot find half of a secret.
         redacted = self.redactor.configured(words.text)
         text = clean_text(redacted)
@@ -199,6 +213,9 @@ class Turn:
     async def fail(
         self, code: str, words: str, *, recoverable: bool, exchange: tuple[ChatMessage, ...] = ()
     ) -> None:
+        await self.start()
+        if self.written is not None and not self.recorded:
+            await self.record(self.written)
         words = self.redactor.text(words)
         partial = self._inert("".join((*self.streamed, self.links.held)).strip())
         entry_id = await self.journal.commit_failure(

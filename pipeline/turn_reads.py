@@ -22,7 +22,7 @@ from pipeline.graph.definition.retry import RetryPolicy
 from pipeline.history.view import HISTORY, summarised
 from pipeline.intake.forwarded_content import hosts_named, note_foreign_history
 from pipeline.intake.node import HISTORY_COUNTED
-from pipeline.runtime.ports import Rooms, TurnJournal, Workspace, WorkspaceTexts
+from pipeline.runtime.ports import Rooms, TurnSession, Workspace, WorkspaceTexts
 from pipeline.runtime.scope import TurnScope
 
 _log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ class TurnReads:
     def __init__(
         self,
         *,
-        journal: TurnJournal,
+        session: TurnSession,
         rooms: Rooms,
         workspace: Workspace,
         message: InboundMessage | ApprovalReply,
@@ -60,11 +60,11 @@ class TurnReads:
         clock: Clock,
     ) -> None:
         self._clock = clock
-        self._journal = journal
+        self._session = session
         self._rooms = rooms
         self._workspace = workspace
         self._message = message
-        self._scope = scope
+        self.scope = scope
         self._conversation: Conversation | None = None
         self._room: RoomTalk | None = _NO_TALK if message.private else None
         self._texts: WorkspaceTexts | None = None
@@ -81,8 +81,11 @@ class TurnReads:
             reading: asyncio.Future[None] = asyncio.Future()
             self._reading = reading
             try:
-                said = await self._tried(self._journal.conversation)
-                note_foreign_history(self._scope, said)
+                try:
+                    said = await self._session.conversation()
+                except Exception as error:  # noqa: BLE001 - raised by `_again`, in words
+                    said = await self._again(self._session.conversation, error)
+                note_foreign_history(self.scope, said)
                 self._conversation = said
             finally:
                 self._reading = None
@@ -99,30 +102,33 @@ class TurnReads:
             reading: asyncio.Future[None] = asyncio.Future()
             self._reading = reading
             try:
-                talk = await self._tried(partial(self._rooms.talk, self._message, said))
-                self._scope.foreign.note(_ROOM if any(not line.own for line in talk.lines) else "")
+                read = partial(self._rooms.talk, self._message, said)
+                try:
+                    talk = await read()
+                except Exception as error:  # noqa: BLE001 - as above
+                    talk = await self._again(read, error)
+                self.scope.foreign.note(_ROOM if any(not line.own for line in talk.lines) else "")
                 self._room = talk
             finally:
                 self._reading = None
                 reading.cancel()
         return self._room
 
-    async def _tried(self, read: Callable[[], Awaitable[_T]]) -> _T:
-        """What `read` returns, tried again while the store fails."""
-        for attempt in range(1, _RETRY.max_attempts + 1):
+    async def _again(self, read: Callable[[], Awaitable[_T]], error: Exception) -> _T:
+        """What `read` returns after it has raised `error`: it is tried again while the store fails."""
+        attempt = 1
+        while isinstance(error, StorageError) and attempt < _RETRY.max_attempts:
+            await self._clock.sleep(_RETRY.delay(attempt, 0.0))
+            attempt += 1
             try:
                 return await read()
-            except StorageError as error:
-                if attempt == _RETRY.max_attempts:
-                    raise _unreadable("history_unreadable", _NO_HISTORY, error) from error
-                await self._clock.sleep(_RETRY.delay(attempt, 0.0))
-            except Exception as error:
-                raise _unreadable("history_unreadable", _NO_HISTORY, error) from error
-        raise AssertionError  # a policy has at least one attempt
+            except Exception as failed:  # noqa: BLE001 - raised below, in words
+                error = failed
+        raise _unreadable("history_unreadable", _NO_HISTORY, error) from error
 
     async def summarise(self, summary: Summary) -> bool:
         """See `History.summarise`."""
-        durable = await self._journal.record_summary(summary)
+        durable = await self._session.record_summary(summary)
         if self._conversation is not None:
             self._conversation = summarised(self._conversation, summary)
         return durable
@@ -140,9 +146,9 @@ class TurnReads:
         """The hosts that the author has named in `text` and, once the history is read, in it: an answer may
         link to them. Computed on demand, as it searches all turns."""
         if self._conversation is None:
-            return hosts_named(self._scope, Conversation(), text)
+            return hosts_named(self.scope, Conversation(), text)
         if self._named is None:
-            self._named = hosts_named(self._scope, self._conversation, text)
+            self._named = hosts_named(self.scope, self._conversation, text)
         return self._named
 
 

@@ -15,6 +15,7 @@ from gateway.ingress.room_history import Rooms
 from pipeline.domain.frozen import dataclass
 from pipeline.graph_book import installed_graphs
 from pipeline.llm.client import LlmClient
+from pipeline.message_gate import MessageGate
 from pipeline.runtime.ports import SpeechToText
 from pipeline.service import Pipeline
 
@@ -73,9 +74,15 @@ def _agent(
         clock=base.clock,
         services=replace(tools.services, rooms=rooms),
         agent="" if is_default else name,
+        gate=_gate(settings, base),
     )
     models = AgentModels(
         llm=llm, cheaper=cheaper, summarise_above=limits.summarise_above, llm_timeout_s=limits.llm_timeout_s
     )
     description = "" if is_default else settings.agents[name].description
     return Agent(name=name, description=description, pipeline=pipeline, models=models), tools
+
+
+def _gate(settings: Settings, base: Foundation) -> MessageGate | None:
+    name = settings.agent.gate
+    return None if not name else MessageGate(installed_graphs().open(name), clock=base.clock)

@@ -101,7 +101,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
         broadcaster=base.broadcaster,
         replies=replies,
     )
-    inbox = _inbox(base, access, worker, owner_of, delivery, tools, rooms)
+    inbox = _inbox(base, access, worker, owner_of, delivery, tools, rooms, agents.book, turns)
     voice = _voice(base, transcriber, inbox)
     gateway = Gateway(
         Parts(
@@ -313,8 +313,11 @@ def _inbox(
     delivery: Delivery,
     tools: SharedTools,
     rooms: Rooms,
+    agents: AgentBook,
+    turns: TurnRunner,
 ) -> Inbox:
     a_minute = base.settings.limits.messages_per_minute
+    gated = agents.gated
     return Inbox(
         store=base.store,
         access=access,
@@ -331,6 +334,8 @@ def _inbox(
         waiting=tools.approvals,
         on_unaddressed=rooms.note_unaddressed,
         redactor=base.redactor,
+        gates=turns if gated else None,
+        beyond=RateLimit(a_minute, base.clock) if a_minute and gated else None,
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator
 
 from gateway.config.section import PathSetting, Section, setting
-from gateway.config.value_checks import check_graph, check_language, check_llm_model, check_voice
+from gateway.config.value_checks import check_gate, check_graph, check_language, check_llm_model, check_voice
 
 ToolGroup = Literal["files", "web", "notes", "schedule", "system", "agents", "mcp", "plugins"]
 TOOL_GROUPS: tuple[ToolGroup, ...] = get_args(ToolGroup)
@@ -33,6 +33,14 @@ class AgentSettings(Section):
         "document, whose path starts at the folder in which the program is started.",
         expected="a graph's name or a file that ends in .json",
         min_length=1,
+        max_length=1_000,
+    )
+    gate: Annotated[str, AfterValidator(check_gate)] = setting(
+        "",
+        "The graph that sees every message first, as a name or a file: where it replies, the message goes no "
+        "further (docs/guides/graphs.md). Empty for none.",
+        example="examples/graphs/gate.json",
+        expected="a graph's name or a file that ends in .json",
         max_length=1_000,
     )
     completion: Literal["auto", "declared", "implicit", "nudged"] = setting(

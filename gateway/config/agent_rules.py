@@ -27,6 +27,8 @@ def agent_problems(settings: Settings, bad: Collection[str], source_of: SourceOf
     found = [*_profiles(settings, faulty, source_of)]
     if "agent.graph" not in bad:
         found += _graph_problems("agent", settings.agent.graph, source_of)
+    if settings.agent.gate and "agent.gate" not in bad:
+        found += _graph_problems("agent", settings.agent.gate, source_of, key="gate")
     if not any(path.startswith("routes.") for path in bad):
         found += _routes(settings, faulty, source_of)
     known = (DEFAULT_AGENT, *settings.agents)
@@ -49,6 +51,8 @@ def _profiles(settings: Settings, faulty: Collection[str], source_of: SourceOf) 
             continue
         if profile.graph is not None:
             yield from _graph_problems(table, profile.graph, source_of)
+        if profile.gate:
+            yield from _graph_problems(table, profile.gate, source_of, key="gate")
         llm = agent_settings(settings, name).llm
         for key in ("api_base", "api_key"):
             if llm.model == "local" and getattr(profile, key) is not None:
@@ -61,21 +65,22 @@ def _profiles(settings: Settings, faulty: Collection[str], source_of: SourceOf) 
             yield Problem(path=f"{table}.api_base", what=what, fix="write the address of the endpoint")
 
 
-def _graph_problems(table: str, graph: str, source_of: SourceOf) -> list[Problem]:
-    """The mistakes of the agent's graph: there is none of that name, or the document cannot run."""
+def _graph_problems(table: str, graph: str, source_of: SourceOf, *, key: str = "graph") -> list[Problem]:
+    """The mistakes of the agent's graph or gate: there is none of that name, or the document cannot run."""
     if graph == DEFAULT_GRAPH:
         return []
     from pipeline.graph_book import installed_graphs  # noqa: PLC0415 - most configurations name no graph
+    from pipeline.message_gate import gate_mistakes  # noqa: PLC0415 - as above
 
     try:
-        installed_graphs().open(graph)
+        found = installed_graphs().open(graph)
+        lines = list(gate_mistakes(found)) if key == "gate" else []
     except ConfigurationError as error:
-        where = _where(table, source_of, "graph")
         lines = str(error).splitlines()
-        shown = [*lines[:_SHOWN_MISTAKES], *(["…"] if len(lines) > _SHOWN_MISTAKES else [])]
-        fix = "see `parlour graph show` and docs/guides/graphs.md"
-        return [Problem(path=f"{table}.graph", what=f"{line}{where}", fix=fix) for line in shown]
-    return []
+    where = _where(table, source_of, key)
+    shown = [*lines[:_SHOWN_MISTAKES], *(["…"] if len(lines) > _SHOWN_MISTAKES else [])]
+    fix = "see `parlour graph show` and docs/guides/graphs.md"
+    return [Problem(path=f"{table}.{key}", what=f"{line}{where}", fix=fix) for line in shown]
 
 
 def _routes(settings: Settings, faulty: Collection[str], source_of: SourceOf) -> Iterator[Problem]:

@@ -13,7 +13,7 @@ from pydantic import AfterValidator
 from gateway.config.agent import TOOL_GROUPS, ToolGroup, check_model
 from gateway.config.secrets import SecretRef
 from gateway.config.section import PathSetting, Section, setting
-from gateway.config.value_checks import check_api_base, check_graph, check_language, check_voice
+from gateway.config.value_checks import check_api_base, check_gate, check_graph, check_language, check_voice
 
 DEFAULT_GRAPH = "conversation"
 """The graph of an agent that names none."""
@@ -71,6 +71,13 @@ class AgentProfile(Section):
         example="examples/graphs/support.json",
         expected="a graph's name or a file that ends in .json",
         min_length=1,
+        max_length=1_000,
+    )
+    gate: Annotated[str | None, AfterValidator(check_gate)] = setting(
+        None,
+        'As agent.gate; "" for none.',
+        example="examples/graphs/gate.json",
+        expected="a graph's name or a file that ends in .json",
         max_length=1_000,
     )
     tools: tuple[ToolGroup, ...] | None = setting(

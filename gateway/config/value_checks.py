@@ -62,6 +62,11 @@ def check_graph(value: str | None) -> str | None:
     return value
 
 
+def check_gate(value: str | None) -> str | None:
+    """As `check_graph`, or empty for no gate."""
+    return value if value == "" else check_graph(value)
+
+
 def check_path(value: object) -> object:
     """A path's text, before it is made a path: not empty, no control characters, no tilde."""
     text = str(value) if isinstance(value, str | Path) else "."

@@ -73,13 +73,23 @@ class WaitingTurns(Protocol):
         ...
 
 
+class Gates(Protocol):
+    """The gates that see messages before anything else decides about them."""
+
+    async def passes_gate(self, message: InboundMessage) -> bool:
+        """Whether a message may count now as the answer that a running turn waits for."""
+        ...
+
+
 class Inbox:
     """Accepts inbound items from every channel.
 
     `posting` names the accounts, as (channel, account), whose refusals `say` posts in the chat. The other
     channels show the acceptance's reason themselves, as every channel does for a pressed button.
     `owner_of` names the process that runs a thread's turns, as the bus addresses it.
-    `on_unaddressed` is called with room messages that were not meant for the bot.
+    `on_unaddressed` is called with room messages that were not meant for the bot. With `gates`, messages that
+    answer a question are queued, so that a gate sees them first, and so are those beyond the `quota`, within
+    the limit `beyond`.
     """
 
     def __init__(
@@ -100,7 +110,11 @@ class Inbox:
         waiting: WaitingTurns | None = None,
         on_unaddressed: Callable[[InboundMessage], None] | None = None,
         redactor: Redactor | None = None,
+        gates: Gates | None = None,
+        beyond: RateLimit | None = None,
     ) -> None:
+        self._gates = gates
+        self._beyond = beyond
         self._redactor = redactor or Redactor()
         self._store = store
         self._access = access
@@ -145,8 +159,9 @@ class Inbox:
             item = replace(item, if_named=verdict.if_named)
         if isinstance(item, InboundMessage) and may_answer(item) and (self._posts(item) or item.speech):
             answered = await self._worded_answer(item)
-            if answered is not None:
+            if isinstance(answered, Acceptance):
                 return answered
+            item = answered
         return await self._enqueue(item)
 
     async def _enqueue(self, item: _Enqueued) -> Acceptance:
@@ -183,10 +198,8 @@ class Inbox:
         self._telemetry.accepted(item.thread.channel, self._clock.now() - item.received_at)
         return Acceptance(status="accepted", message_id=accepted.message_id)
 
-    def _without_secrets(self, item: _Enqueued) -> _Enqueued:
+    def _without_secrets(self, item: InboundMessage) -> InboundMessage:
         """The item without the operator's secrets: a person may have pasted one."""
-        if not isinstance(item, InboundMessage):
-            return item
         text, quoted, passed_on = item.text, item.quoted, item.passed_on
         text = text and self._redactor.configured(text)
         quoted = quoted and self._redactor.configured(quoted)
@@ -196,16 +209,31 @@ class Inbox:
         return replace(item, text=text, quoted=quoted, passed_on=passed_on)
 
     async def _take_in(self, item: _Enqueued, limit: int) -> tuple[Accepted, Reservation]:
-        kept = self._without_secrets(item)
         # A command and an edit first end earlier turns; their own turn is read from the store afterwards.
-        begin = isinstance(item, InboundMessage) and not item.edited
-        if self._quota is None or not isinstance(item, InboundMessage):
+        if not isinstance(item, InboundMessage):
+            return await self._enqueue_item(item, limit, begin=False), Reservation()
+        kept, begin = self._without_secrets(item), not item.edited
+        if self._quota is None or item.answers:
             return await self._enqueue_item(kept, limit, begin=begin), Reservation()
         with self._quota.reserve(item) as reservation:
+            if reservation.wait_s and self._beyond is not None:
+                refused = replace(kept, refusal=self._quota.words(reservation))
+                return await self._take_in_beyond(
+                    refused, self._beyond, max(1, limit // 2), begin=begin
+                ), reservation
             # With a limit of 0 the store accepts nothing new, but still recognises duplicates.
             accepted = await self._enqueue_item(kept, 0 if reservation.wait_s else limit, begin=begin)
             reservation.used = not (accepted.duplicate or accepted.full)
         return accepted, reservation
+
+    async def _take_in_beyond(
+        self, item: InboundMessage, beyond: RateLimit, limit: int, *, begin: bool
+    ) -> Accepted:
+        """Queue a message that is refused unless a gate takes it over; at most as many as are answered."""
+        with beyond.reserve(item) as reservation:
+            accepted = await self._enqueue_item(item, 0 if reservation.wait_s else limit, begin=begin)
+            reservation.used = not (accepted.duplicate or accepted.full)
+        return accepted
 
     async def _enqueue_item(self, item: _Enqueued, limit: int, *, begin: bool) -> Accepted:
         entry = new_entry(item)
@@ -264,8 +292,9 @@ class Inbox:
             return self._refused(item, _ANSWER_REFUSED[status], over=status in _OVER)
         return Acceptance(status="accepted", message_id=item.message_id)
 
-    async def _worded_answer(self, item: InboundMessage) -> Acceptance | None:
-        """Take the message as an answer; None when it is not one. The same step stores it in the inbox under
+    async def _worded_answer(self, item: InboundMessage) -> Acceptance | InboundMessage:
+        """Take the message as an answer, or return it to be queued when it is none, or when a gate decides
+        first. The same step stores it in the inbox under
         its own key, so that a redelivery is recognised after the question has closed. Typed answers are for
         channels without buttons, spoken ones for all channels. Speech does not answer a turn that waits
         during its run, since the transcript may be wrong."""
@@ -275,13 +304,19 @@ class Inbox:
         else:
             answer = match_speech(item, item.text, [one for one in questions if one.kind == GATE])
         if answer is None:
-            return None
+            return item
         asked = next(one for one in questions if one.id == answer.interaction_id)
         gate = asked.kind == GATE
+        if self._gates is not None:
+            if gate:
+                return replace(item, answers=True)
+            # The turn that waits for the answer holds the thread, so the message cannot wait in its queue.
+            if not await self._gates.passes_gate(item):
+                return item
         entry = resume_entry(answer, asked) if gate else new_entry(answer)
         if await self._give(answer, entry, finished=not gate) != "accepted":
             # Another answer came first, or this is a redelivery: the inbox decides which.
-            return None
+            return item
         self._telemetry.accepted(item.thread.channel, self._clock.now() - item.received_at)
         return Acceptance(status="accepted", message_id=item.message_id)
 

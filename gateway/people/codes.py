@@ -15,7 +15,16 @@ def new_code() -> str:
     return "".join(secrets.choice(_ALPHABET) for _ in range(CODE_CHARS))
 
 
+def is_code(words: str) -> bool:
+    """Whether `words` have the form of a code, also of a mistyped one."""
+    return len(_plain(words)) == CODE_CHARS
+
+
 def hash_of(code: str) -> str:
     """The hash that the store keeps of a code. Case, spaces and hyphens do not matter."""
-    plain = "".join(letter for letter in code.upper() if letter.isalnum())
+    plain = _plain(code)
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _plain(words: str) -> str:
+    return "".join(letter for letter in words.upper() if letter.isalnum())

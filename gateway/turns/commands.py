@@ -12,6 +12,7 @@ from typing import assert_never
 
 from gateway.agents.agent_book import AgentBook
 from gateway.interactions.answer_matching import may_answer
+from gateway.people.codes import is_code
 from gateway.speech.speaker_language import speaker_of
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.turns.agent_choice import AgentChoice
@@ -22,6 +23,7 @@ from pipeline.domain.messages import (
     Announcement,
     BargeIn,
     InboundMessage,
+    Mode,
     ReminderDue,
     SessionCommand,
     parse_command,
@@ -145,6 +147,22 @@ class SessionCommands:
             newest = " ".join([*known[1 - _KNOWN_COMMANDS :], command.message_id])
             await self._preferences.want_voice_replies(speaker, wanted=wanted, command=newest)
         return VOICE_ON_TEXT if wanted else VOICE_OFF_TEXT
+
+
+def as_message(command: SessionCommand, mode: Mode) -> InboundMessage:
+    """The command as the words that its author wrote, without a code that gives access."""
+    secret = command.name == "link" and is_code(command.argument)
+    return InboundMessage(
+        message_id=command.message_id,
+        native_id=command.native_id,
+        thread=command.thread,
+        author=command.author,
+        received_at=command.received_at,
+        text=f"/{command.name} {'' if secret else command.argument}".strip(),
+        mode=mode,
+        private=command.private,
+        reply_handle=command.reply_handle,
+    )
 
 
 def refused_command(message: InboundMessage) -> str:

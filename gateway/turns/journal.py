@@ -121,9 +121,7 @@ class StoreJournal:
         return self._arrivals
 
     async def conversation(self) -> Conversation:
-        if self._session.unread and not self._is_resume:
-            await self._session.read()
-        return await self._recorded.conversation() if self._is_resume else self._session.conversation
+        return await self._recorded.conversation() if self._is_resume else await self._session.read()
 
     async def record_summary(self, summary: Summary) -> bool:
         at, own = self._clock.now(), self._entry.message_id
@@ -253,7 +251,7 @@ class StoreJournal:
         return True
 
     async def was_consumed_as_answer(self) -> bool:
-        """Whether an earlier attempt took this voice note as an answer; if so, end the turn now."""
+        """Whether an earlier attempt took this message as an answer; if so, end the turn now."""
         if not await has_answered_question(self._store, self._entry):
             return False
         await self.commit_silently("answered")

@@ -20,9 +20,9 @@ from gateway.storage.crash_counts import Deaths
 from gateway.storage.inbox_items import UnreadableItem, is_voice_note, reply_handle_of
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
-from gateway.turns.commands import SessionCommands, refused_command
+from gateway.turns.commands import SessionCommands, as_message, refused_command
 from gateway.turns.journal import StoreJournal
-from gateway.turns.sessions import SessionState, load_session
+from gateway.turns.sessions import SessionState, SessionView, load_session
 from gateway.turns.slots import ConcurrencySlot, Quarantine
 from gateway.turns.turn_events import TurnEvents
 from gateway.turns.turn_hooks import TurnHooks
@@ -39,6 +39,7 @@ from pipeline.domain.messages import (
     SessionCommand,
 )
 from pipeline.domain.ports import EventSender
+from pipeline.runtime.before_message import Shortcut
 from pipeline.runtime.stopping import StopSignal
 
 _log = logging.getLogger(__name__)
@@ -174,14 +175,15 @@ class TurnRunner:
         started = self._clock.monotonic()
         try:
             item = await self._to_process(entry, journal, sender)
+            if isinstance(item, SessionCommand):
+                await self._run_command(item, session, journal, sender, stop, slot)
+                item = None
             agent = None if item is None else await self._agent_of(item, session, journal)
             if item is not None and agent is None:
                 await self._set_aside(entry, journal, sender, "no_agent", _NO_AGENT)
             elif item is not None and agent is not None:
                 journal.agent = session.answered_by = self._agents.recorded_name(agent)
-                await agent.pipeline.process(item, sender, journal, stop, slot)
-                if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):
-                    await self._hooks.discard_media(item)
+                await self._answer(agent, item, entry, journal, sender, stop, slot)
         except (asyncio.CancelledError, StorageError):
             journal.cut_off()
             await self._discount(lease, entry, journal)
@@ -202,6 +204,27 @@ class TurnRunner:
             _log.info("turn ended", extra=ended)
             structlog.contextvars.unbind_contextvars("thread_key", "message_id")
 
+    async def _answer(
+        self,
+        agent: Agent,
+        item: InboundMessage | ApprovalReply,
+        entry: InboxEntry,
+        journal: StoreJournal,
+        sender: EventSender,
+        stop: StopSignal,
+        slot: ConcurrencySlot,
+    ) -> None:
+        """Pass the item to the agent that answers it."""
+        shortcut = None
+        if isinstance(item, InboundMessage):
+            if agent.pipeline.gate is not None:
+                await journal.count_attempt()
+            if item.refusal or item.text.lstrip().startswith("/"):
+                shortcut = _shortcut(item, entry)
+        await agent.pipeline.process(item, sender, journal, stop, slot, shortcut=shortcut)
+        if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):
+            await self._hooks.discard_media(item)
+
     async def _agent_of(
         self, item: InboundMessage | ApprovalReply, session: SessionState, journal: StoreJournal
     ) -> Agent | None:
@@ -210,6 +233,10 @@ class TurnRunner:
         recorded = await journal.recorded_agent()
         if recorded is not None:
             return self._agents.find(recorded)
+        author, private = item.author.id, item.private
+        return self._agents.answering(item.thread, author, private=private, chosen=session.agent)
+
+    def _answering(self, item: InboundMessage | SessionCommand, session: SessionState) -> Agent:
         author, private = item.author.id, item.private
         return self._agents.answering(item.thread, author, private=private, chosen=session.agent)
 
@@ -243,8 +270,8 @@ class TurnRunner:
 
     async def _to_process(
         self, entry: InboxEntry, journal: StoreJournal, sender: EventSender
-    ) -> InboundMessage | ApprovalReply | None:
-        """The item for the pipeline; None if the turn is over without it."""
+    ) -> InboundMessage | ApprovalReply | SessionCommand | None:
+        """The item for the pipeline, or a command that is to be run; None if the turn is over without it."""
         item, deaths = entry.item, self._quarantine.deaths_alone(entry.seq)
         if_named = isinstance(item, InboundMessage) and item.if_named
         is_withdrawn = entry.seq in self._withdrawn and entry.attempts == 0
@@ -261,6 +288,9 @@ class TurnRunner:
             return None
         if isinstance(item, SessionCommand | BargeIn | ReminderDue | Announcement):
             await journal.count_attempt()
+            # A stop always works.
+            if self._agents.gated and isinstance(item, SessionCommand) and item.name != "stop":
+                return item
             await self._commands.run(item, journal, stopped=self._stopped.pop(entry.seq, 0))
             return None
         if isinstance(item, ApprovalReply):
@@ -268,26 +298,47 @@ class TurnRunner:
                 await journal.count_attempt()
             await self._edits.take_over(entry)
             return item
-        message = await self._message(item, entry, journal, sender)
+        message = await self._message(item, journal)
         if message is not None:
             await self._edits.take_over(entry)
         return message
 
-    async def _message(
-        self, message: InboundMessage, entry: InboxEntry, journal: StoreJournal, sender: EventSender
-    ) -> InboundMessage | None:
-        """The message in the session's mode; None if it answered a question or is a refused command."""
+    async def _message(self, message: InboundMessage, journal: StoreJournal) -> InboundMessage | None:
+        """The message in the session's mode; None if it answered a question."""
         if journal.mode != "normal":
             message = replace(message, mode=journal.mode)
-        if message.voice is not None:
+        if message.voice is not None or message.answers:
             if await journal.was_consumed_as_answer():
-                await self._hooks.discard_media(message)
+                if message.voice is not None:
+                    await self._hooks.discard_media(message)
                 return None
             await journal.count_attempt()
-        if not entry.cancelled and (words := refused_command(message)):
-            await self._agents.default.pipeline.reply(message, words, sender, journal)
-            return None
         return message
+
+    async def _run_command(
+        self,
+        command: SessionCommand,
+        session: SessionState,
+        journal: StoreJournal,
+        sender: EventSender,
+        stop: StopSignal,
+        slot: ConcurrencySlot,
+    ) -> None:
+        """Run a command, unless the gate of the agent that answers there takes it over."""
+        agent = self._answering(command, session)
+        journal.agent = self._agents.recorded_name(agent)
+        over = agent.pipeline.gate is not None and await agent.pipeline.process(
+            as_message(command, journal.mode), sender, journal, stop, slot, shortcut=Shortcut()
+        )
+        if not over:
+            await self._commands.run(command, journal, stopped=0)
+
+    async def passes_gate(self, message: InboundMessage) -> bool:
+        """Whether the gate of the agent that answers there passes a message with the answer to a question for
+        which a running turn waits."""
+        session = await self.open_session(message.thread.encode())
+        gate = self._answering(message, session).pipeline.gate
+        return gate is None or await gate.passes(message, SessionView(session, message))
 
     async def _set_aside(
         self, entry: InboxEntry, journal: StoreJournal, sender: EventSender, code: str, words: str
@@ -303,6 +354,16 @@ class TurnRunner:
                 entry_id=entry_id,
             )
         )
+
+
+def _shortcut(item: InboundMessage, entry: InboxEntry) -> Shortcut | None:
+    """What the message leads to in place of a run."""
+    if entry.cancelled:
+        return None
+    if item.refusal:
+        return Shortcut(words=item.refusal, code="quota")
+    words = refused_command(item)
+    return Shortcut(words=words) if words else None
 
 
 def _live_turn(lease: Lease, thread: ThreadKey, entry: InboxEntry) -> LiveTurn:

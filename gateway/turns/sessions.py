@@ -28,7 +28,7 @@ from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.ids import new_id
-from pipeline.domain.messages import Mode
+from pipeline.domain.messages import InboundMessage, Mode
 from pipeline.domain.rooms import said_by
 from pipeline.history.stale_results import with_brief
 from pipeline.intake.cleaning import clean_text
@@ -41,8 +41,9 @@ MAX_ARRIVALS = 30
 """Arrival times kept for each author."""
 _MAX_AUTHORS = 200
 """Authors of a room whose arrival times are kept."""
-UNSHOWN_FAILURES = ("gave_up", "unreadable")
-"""Codes of failures whose message is hidden from later turns: its words may have crashed the process."""
+UNSHOWN_FAILURES = ("gave_up", "unreadable", "quota")
+"""Codes of failures whose message is hidden from later turns: its words may have crashed the process, or were
+refused before they reached the agent."""
 _SPOKEN_KINDS: tuple[RecordKind, ...] = ("user", "assistant", "error", "summary")
 _ENDED = {
     "stopped": "[Stopped by the user before the answer was complete.]",
@@ -82,33 +83,33 @@ class SessionState:
         self._conversation: Conversation | None = None
         """A cache of turns and summary; None after either changed."""
         self._log = log
-        self.unread = log is not None
-        """Whether the conversation has not been read from the log yet."""
+        """None once the whole conversation is known."""
         self._arrivals = BoundedDict[str, deque[float]](_MAX_AUTHORS)
 
     @property
     def conversation(self) -> Conversation:
-        """The session's conversation so far; of an `unread` one, the turns of this process alone."""
+        """The session's conversation so far; before `read`, the turns of this process alone."""
         if self._conversation is None:
             self._conversation = Conversation(summary=self._summary, turns=tuple(self._turns))
         return self._conversation
 
-    async def read(self) -> None:
-        """Read the conversation from the log, unless that was done. Raises StorageError."""
+    async def read(self) -> Conversation:
+        """The whole conversation so far, read from the log unless that was done. Raises StorageError."""
         if self._log is None:
-            return
+            return self.conversation
         session_id, found = self.session_id, await self._log()
-        if not self.unread or self.session_id != session_id:
-            return
+        if self.session_id != session_id:
+            return self.conversation
         known = {turn.id for turn in found.turns}
         # Turns that ended meanwhile are in the log too, except those off the record.
         self._turns = [*found.turns, *(turn for turn in self._turns if turn.id not in known)][-MAX_TURNS:]
         self._summary = found.summary
         self._all_is_known()
+        return self.conversation
 
     def _all_is_known(self) -> None:
         self._conversation = None
-        self._log, self.unread = None, False
+        self._log = None
 
     def extend(self, turn: PastTurn) -> None:
         """Add a turn that a commit made durable."""
@@ -142,6 +143,32 @@ class SessionState:
         self._all_is_known()
 
 
+class SessionView:
+    """A session as a check needs it that runs beside the session's turn. Writes nothing."""
+
+    def __init__(self, session: SessionState, message: InboundMessage) -> None:
+        self._session = session
+        self._author = message.author.id
+
+    @property
+    def session_id(self) -> str:
+        return self._session.session_id
+
+    @property
+    def mode(self) -> Mode:
+        return self._session.mode
+
+    @property
+    def arrivals(self) -> tuple[float, ...]:
+        return self._session.arrivals(self._author)
+
+    async def conversation(self) -> Conversation:
+        return await self._session.read()
+
+    async def record_summary(self, _summary: Summary) -> bool:
+        return False
+
+
 async def load_session(store: Store, thread: str) -> SessionState:
     """The thread's current session, with its conversation unread, or a fresh one whose record is not yet
     written."""
@@ -173,9 +200,7 @@ async def write_summary(
 ) -> bool:
     """Replace the session's beginning by `summary`, durably unless it is off the record. False, with no
     change, if the thread has a new conversation by now or a summary that covers more."""
-    if session.unread:
-        await session.read()
-    known = session.conversation
+    known = await session.read()
     if known.summary is not None and known.summary.upto >= summary.upto:
         return False
     if not any(turn.id == summary.upto for turn in known.turns):

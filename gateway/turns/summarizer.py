@@ -62,8 +62,8 @@ class Summaries:
         budget = await self._budgets.allowance(scope)
         if budget.model == "none":
             return
-        await session.read()
-        if session.conversation.size <= models.summarise_above:
+        conversation = await session.read()
+        if conversation.size <= models.summarise_above:
             return
 
         async def spent(said: Said) -> None:
@@ -71,7 +71,7 @@ class Summaries:
 
         cheaper = models.cheaper if budget.model == "cheaper" else None
         summary = await sum_up(
-            session.conversation,
+            conversation,
             models.summarise_above,
             llm=cheaper or models.llm,
             clock=self._clock,

@@ -79,10 +79,16 @@ class Charge:
 
 
 async def judged(
-    charge: Charge, outputs: Mapping[str, Any], said: Sequence[ChatMessage], ask: Ask
+    charge: Charge,
+    outputs: Mapping[str, Any],
+    said: Sequence[ChatMessage],
+    ask: Ask,
+    *,
+    fails_closed: bool = False,
 ) -> Verdict:
     """The verdict on a turn after which the node has `outputs`; `said` is its conversation so far. Without a
-    readable answer it accepts with little confidence: a judge must not keep a node busy for ever."""
+    readable answer it accepts with little confidence, as a judge must not keep a node busy for ever; with
+    `fails_closed` it raises AnswerUnreadable."""
     missing = [key for key in charge.outputs if key not in charge.nullable and outputs.get(key) is None]
     if missing:
         return Verdict(action="RETRY", feedback=f"Missing output keys: {', '.join(missing)}. Use set_output.")
@@ -94,6 +100,8 @@ async def judged(
     try:
         answer = await structured(_question(charge, outputs, said), VERDICT, ask)
     except AnswerUnreadable:
+        if fails_closed:
+            raise
         return Verdict(action="ACCEPT", confidence=UNJUDGED_CONFIDENCE)
     action: Action = answer["action"]
     feedback = str(answer.get("feedback", "")).strip()[:_FEEDBACK_CHARS] or _NO_FEEDBACK[action]

@@ -219,7 +219,9 @@ class Work:
             name = f"judge {turn}" if asked == 1 else f"judge {turn} again"
             return str(await self.step.effect(name, lambda: self._asked_judge(messages), repeatable=True))
 
-        return await judged(self.task.charge, self.outputs, (*self.shared, *self.said), ask)
+        said = (*self.shared, *self.said)
+        closed = self.context.fails_closed
+        return await judged(self.task.charge, self.outputs, said, ask, fails_closed=closed)
 
     async def _asked_judge(self, messages: tuple[ChatMessage, ...]) -> str:
         request = LlmRequest(

@@ -92,6 +92,11 @@ class InboundMessage:
     """False for group chatter that is not addressed to the bot."""
     if_named: bool = False
     """It is answered only if its transcribed voice note names the bot. Set by the inbox, never an adapter."""
+    answers: bool = False
+    """Its words matched an open question when it arrived, and a gate decides first whether they count. Set by
+    the inbox, as is `refusal`."""
+    refusal: str = ""
+    """The words with which a limit refuses it, unless a gate takes it over; empty for none."""
     mode: Mode = "normal"
     private: bool = True
     """The chat is between one person and the bot; False in a room."""

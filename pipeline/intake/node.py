@@ -7,12 +7,12 @@ messages, and `pipeline.history` summarises the history that does not fit.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from pipeline.domain.chat import estimate_tokens
 from pipeline.domain.conversation import Conversation, PastTurn
-from pipeline.graph.definition.decisions import Next, NodeResult, Pause, State
+from pipeline.graph.definition.decisions import Next, NodeResult, State
 from pipeline.history.compaction import FixedTokens, is_time, may_be_time
 from pipeline.intake.budget import MAX_BUDGET_TOKENS, fit_history
 from pipeline.intake.cleaning import clean_text
@@ -36,7 +36,9 @@ async def message_node(_state: State, context: RunContext) -> NodeResult:
     and `refused`, which is empty or the flag for which the message is not answered.
     """
     diagnostics = _judged(context, clean_text(context.text))
-    return NodeResult(update={"intake": diagnostics}, decision=_decision(diagnostics, context))
+    # No question for a message that is not answered, nor off the record, where it would be stored.
+    asks = None if diagnostics["refused"] or context.scope.mode == "otr" else question(context)
+    return NodeResult(update={"intake": diagnostics}, decision=asks or Next())
 
 
 def intake_node(fixed_tokens: FixedTokens) -> Callable[[State, RunContext], Awaitable[NodeResult]]:
@@ -61,7 +63,9 @@ def intake_node(fixed_tokens: FixedTokens) -> Callable[[State, RunContext], Awai
                 # The whole state at this point: no tools are loaded and no summary is made yet.
                 state = {"intake": diagnostics}
                 diagnostics["long"] = is_time(said, context, state, fixed_tokens(context, state))
-        return NodeResult(update={"intake": diagnostics}, decision=_decision(diagnostics, context))
+        # As in `message_node`.
+        asks = None if diagnostics["refused"] or context.scope.mode == "otr" else question(context)
+        return NodeResult(update={"intake": diagnostics}, decision=asks or Next())
 
     return intake
 
@@ -80,13 +84,6 @@ def _judged(context: RunContext, text: str) -> dict[str, Any]:
         "injection_detected": looks_injected(context.text),
         "refused": refused,
     }
-
-
-def _decision(diagnostics: Mapping[str, Any], context: RunContext) -> Next | Pause:
-    # No question for a message that is not answered, nor off the record, where it would be stored.
-    if diagnostics["refused"] or context.scope.mode == "otr":
-        return Next()
-    return question(context) or Next()
 
 
 def _fitted(conversation: Conversation, settings: PipelineSettings, text: str) -> dict[str, int | bool]:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import End, Goto, NodeResult, Pause, State
 from pipeline.graph.definition.expressions import Expression, expression_problem
 from pipeline.graph.definition.spec import END, NodeSpec
+from pipeline.graph.definition.structure import GraphStructure
 from pipeline.graph.documents.fields import Fields
 from pipeline.graph.execution.step import current_step
+from pipeline.nodes.failures import StepFailed
 from pipeline.nodes.templates import Template, template_field
 from pipeline.runtime.context import RunContext
 
@@ -36,8 +40,10 @@ class _Condition:
     then: str
     otherwise: str
 
-    async def __call__(self, state: State, _context: RunContext) -> NodeResult:
-        holds = self.holds is not None and self.holds.evaluate({}, state)[0]
+    async def __call__(self, state: State, context: RunContext) -> NodeResult:
+        holds, problem = (False, "") if self.holds is None else self.holds.evaluate({}, state)
+        if problem and context.fails_closed:
+            raise StepFailed(f"The condition could not be checked: {problem}")
         target = self.then if holds else self.otherwise
         return NodeResult(decision=End() if target == END else Goto(target))
 
@@ -67,6 +73,14 @@ class _Question:
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
         prompt = context.redactor.text(self.prompt.render(state))
         return NodeResult(decision=Pause(prompt=prompt, options=self.options, expires_s=self.expires_s))
+
+
+def asks_a_person(graph: GraphStructure[Any]) -> bool:
+    """Whether a node of kind `question` is in the graph or in one of its subgraphs."""
+    return any(
+        isinstance(spec.run, _Question) or (spec.subgraph is not None and asks_a_person(spec.subgraph))
+        for spec in graph.specs.values()
+    )
 
 
 def delay_kind(given: Fields) -> NodeSpec[RunContext]:

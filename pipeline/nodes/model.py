@@ -162,7 +162,7 @@ class _Judge:
             except ModelError:
                 return ""  # The judge accepts with little confidence, as in a task node.
 
-        verdict = await judged(self.charge, outputs, (), ask)
+        verdict = await judged(self.charge, outputs, (), ask, fails_closed=context.fails_closed)
         found = {
             "action": verdict.action,
             "confidence": verdict.confidence,

@@ -15,7 +15,7 @@ from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
 
 
-async def _ignore_text(_text: str) -> None:
+async def ignore_text(_text: str) -> None:
     """Ignore the text, for a host without live output."""
 
 
@@ -43,9 +43,11 @@ class RunContext:
     settings: PipelineSettings
     on_text: Callable[[str], Awaitable[None]]
     """Streams a part of the answer to the clients."""
-    on_earlier: Callable[[str], Awaitable[None]] = _ignore_text
+    on_earlier: Callable[[str], Awaitable[None]] = ignore_text
     """Gets the answer so far before it grows: a process that resumes the run of another process shows it
     first, so that the whole answer is streamed."""
+    fails_closed: bool = False
+    """A check that cannot be made fails its node, where a conversation would go on with a default."""
     redactor: Redactor = field(default_factory=Redactor)
     """Removes secrets from everything that the model writes."""
     received_at: float = 0.0

@@ -72,13 +72,8 @@ class History(Protocol):
         ...
 
 
-class TurnJournal(Protocol):
-    """The durable side of one turn. Records are written in the order of the calls.
-
-    A failed write fails the turn at the next awaited call; nothing visible happens before
-    `commit` returned. A turn that answers a gate resumes the run of an earlier message: its words and its
-    records are those of that message.
-    """
+class TurnSession(Protocol):
+    """The session of a turn."""
 
     @property
     def session_id(self) -> str:
@@ -104,6 +99,15 @@ class TurnJournal(Protocol):
         """Durably replace the conversation's beginning by a summary. False, without a change, if the
         conversation is a different one by now or a summary already covers more."""
         ...
+
+
+class TurnJournal(TurnSession, Protocol):
+    """The durable side of one turn. Records are written in the order of the calls.
+
+    A failed write fails the turn at the next awaited call; nothing visible happens before
+    `commit` returned. A turn that answers a gate resumes the run of an earlier message: its words and its
+    records are those of that message.
+    """
 
     async def recorded_user(self) -> UserWords | None:
         """The words of the run, if an earlier, interrupted attempt or turn recorded them."""

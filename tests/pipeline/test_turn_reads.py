@@ -13,7 +13,7 @@ from pipeline.domain.errors import StorageError
 from pipeline.domain.messages import Author, InboundMessage
 from pipeline.domain.rooms import RoomLine, RoomTalk
 from pipeline.runtime.null_services import NullRooms, NullWorkspace
-from pipeline.runtime.ports import Rooms, TurnJournal
+from pipeline.runtime.ports import Rooms, TurnSession
 from pipeline.runtime.scope import TurnScope
 from pipeline.turn_reads import ReadFailed, TurnReads, has_used_history
 from tests.support.contexts import THREAD, scope, talk
@@ -65,7 +65,7 @@ def _reads(
         private=private,
     )
     return TurnReads(
-        journal=cast("TurnJournal", journal),
+        session=cast("TurnSession", journal),
         rooms=rooms or NullRooms(),
         workspace=NullWorkspace(),
         message=message,

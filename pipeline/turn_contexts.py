@@ -1,0 +1,78 @@
+"""Build what the nodes of a turn's runs get: its reads, and the context around them."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+
+from pipeline.domain.clock import Clock
+from pipeline.domain.messages import ApprovalReply, InboundMessage
+from pipeline.intake.forwarded_content import note_foreign
+from pipeline.llm.client import LlmClient
+from pipeline.runtime.context import RunContext, ignore_text
+from pipeline.runtime.ports import ToolGate, TurnSession, UserWords
+from pipeline.runtime.scope import TurnScope
+from pipeline.runtime.services import PipelineServices
+from pipeline.runtime.settings import PipelineSettings
+from pipeline.turn_reads import TurnReads
+
+
+class TurnContexts:
+    """Builds them for all turns of one agent."""
+
+    def __init__(self, *, services: PipelineServices, settings: PipelineSettings, clock: Clock) -> None:
+        self.services = services
+        self._settings = settings
+        self._clock = clock
+
+    def reads(
+        self,
+        message: InboundMessage | ApprovalReply,
+        session: TurnSession,
+        scope: TurnScope,
+        words: UserWords,
+    ) -> TurnReads:
+        """The reads of the turn of `scope`, in which the foreign words of the message are noted."""
+        note_foreign(scope, words.text)
+        return TurnReads(
+            session=session,
+            rooms=self.services.rooms,
+            workspace=self.services.workspace,
+            message=message,
+            scope=scope,
+            clock=self._clock,
+        )
+
+    def context(
+        self,
+        message: InboundMessage | ApprovalReply,
+        session: TurnSession,
+        words: UserWords,
+        reads: TurnReads,
+        *,
+        llm: LlmClient,
+        tools: ToolGate,
+        on_text: Callable[[str], Awaitable[None]] = ignore_text,
+        on_earlier: Callable[[str], Awaitable[None]] = ignore_text,
+    ) -> RunContext:
+        """The context of one run about `words`. Without `on_text` nothing is shown while it runs."""
+        services = self.services
+        return RunContext(
+            text=words.text,
+            by=words.by,
+            speech=words.speech,
+            history=reads,
+            scope=reads.scope,
+            llm=llm,
+            tools=tools,
+            skills=services.skills,
+            workspace=reads,
+            facts=services.facts,
+            budgets=services.budgets,
+            clock=self._clock,
+            redactor=services.redactor,
+            settings=self._settings,
+            on_text=on_text,
+            on_earlier=on_earlier,
+            received_at=message.received_at,
+            arrivals=session.arrivals,
+        )
