@@ -15,3 +15,9 @@ class StepFailed(TurnFailed):
 
     def __init__(self, message: str) -> None:
         super().__init__(self.code, message)
+
+
+class ConditionFailed(StepFailed):
+    """A condition could not be evaluated; a further attempt would find the same values."""
+
+    permanent: ClassVar[bool] = True

@@ -11,7 +11,7 @@ from pipeline.graph.definition.spec import END, NodeSpec
 from pipeline.graph.definition.structure import GraphStructure
 from pipeline.graph.documents.fields import Fields
 from pipeline.graph.execution.step import current_step
-from pipeline.nodes.failures import StepFailed
+from pipeline.nodes.failures import ConditionFailed
 from pipeline.nodes.templates import Template, template_field
 from pipeline.runtime.context import RunContext
 
@@ -43,7 +43,7 @@ class _Condition:
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
         holds, problem = (False, "") if self.holds is None else self.holds.evaluate({}, state)
         if problem and context.fails_closed:
-            raise StepFailed(f"The condition could not be checked: {problem}")
+            raise ConditionFailed(f"The condition could not be checked: {problem}")
         target = self.then if holds else self.otherwise
         return NodeResult(decision=End() if target == END else Goto(target))
 

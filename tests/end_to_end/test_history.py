@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from pipeline.agent.model_messages import EXCHANGE
 from pipeline.domain.chat import ChatMessage, ToolCall, message_to_plain
@@ -14,6 +18,7 @@ from pipeline.graph.definition.spec import EdgeSpec, GraphSpec, NodeSpec
 from pipeline.history.view import LEFT_OUT
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.runtime.context import RunContext
+from tests.pipeline.nodes.documents import node, steps
 from tests.support.gate_graph import answer_to
 from tests.support.harness import THREAD, GatewayHarness, open_gateway
 
@@ -89,6 +94,30 @@ async def test_a_stop_while_the_conversation_is_summed_up_ends_the_turn(tmp_path
         assert [record.body["code"] for record in await harness.records("error")] == ["stopped"]
         await _say(harness, f"5 {LONG}")
         assert len(await harness.records("summary")) == 1
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [{"run": "agent"}, {"run": "task", "with": {"instructions": "x", "outputs": ["a"], "answer": "a"}}],
+)
+async def test_a_step_of_a_document_sums_up_the_history_when_it_needs_it(
+    tmp_path: Path, kind: dict[str, Any]
+) -> None:
+    check = node("check", "condition", **{"if": "'short' in message", "then": "short", "else": "long"})
+    document = steps(check, node("short", "reply", text="Yes."), {"id": "long", **kind})
+    path = tmp_path / "bot.json"
+    path.write_text(json.dumps(document), encoding="utf-8")
+    llm = ScriptedLlm(_answers(4))
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm) as harness:
+        await _say(harness, *(f"{number} {LONG}" for number in range(4)))
+    done = ScriptedAnswer.calling(ToolCall(id="s", name="set_output", arguments='{"key": "a", "value": "b"}'))
+    llm = ScriptedLlm([ScriptedAnswer.of("They talked."), done if kind["run"] == "task" else _answers(1)[0]])
+    async with open_gateway(tmp_path, *SETTINGS, f'agent.graph="{path}"', llm=llm) as harness:
+        await _say(harness, "short")
+        assert await harness.records("summary") == []
+        await _say(harness, f"5 {LONG}")
+        assert len(await harness.records("summary")) == 1
+    assert len(llm.requests) == 2
 
 
 CALL = ToolCall(id="c1", name="pay", arguments="{}")

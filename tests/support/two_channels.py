@@ -100,8 +100,22 @@ class TelegramChat:
 
     async def ask(self, text: str) -> str:
         known = len(self.lines)
-        await self.telegram.say(self.telegram.private_chat(self.person), self.person, text)
+        await self.send(text)
         return await self._shown(known)
+
+    async def send(self, text: str) -> None:
+        """Send a message and wait for nothing."""
+        await self.telegram.say(self.telegram.private_chat(self.person), self.person, text)
+
+    async def begin(self, text: str) -> None:
+        """Send a message and wait until its turn asks for permission."""
+        place = self.telegram.private_chat(self.person)
+        await self.send(text)
+        await self.telegram.until(lambda: any(shown.buttons for shown in self.telegram.visible(place)))
+
+    async def until_shown(self, words: str) -> None:
+        """Wait until a line with those words is shown."""
+        await self.telegram.until(lambda: words in self.lines)
 
     async def speak(self) -> str:
         known = len(self.lines)
@@ -142,6 +156,7 @@ async def open_two_channels(
     clock: Clock | None = None,
     telegram: FakeTelegram | None = None,
     chat: str | None = None,
+    drain_s: float = 5.0,
 ) -> AsyncIterator[TwoChannels]:
     """Run the gateway. `telegram` and the page's `chat` are those of an earlier gateway, to continue."""
     async with AsyncExitStack() as stack:
@@ -157,7 +172,7 @@ async def open_two_channels(
             *overrides,
         )
         harness = await stack.enter_async_context(
-            open_gateway(data, *settings, llm=llm, transcriber=transcriber, clock=clock)
+            open_gateway(data, *settings, llm=llm, transcriber=transcriber, clock=clock, drain_s=drain_s)
         )
         page = await stack.enter_async_context(WebChat(chat=chat))
         await page.connect(f"http://127.0.0.1:{port}", (data / "web-token").read_text("ascii").strip())
