@@ -39,7 +39,6 @@ class AgentSettings(Section):
         "",
         "The graph that sees every message first, as a name or a file: where it replies, the message goes no "
         "further (docs/guides/graphs.md). Empty for none.",
-        example="examples/graphs/gate.json",
         expected="a graph's name or a file that ends in .json",
         max_length=1_000,
     )

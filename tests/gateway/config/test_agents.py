@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -179,3 +181,55 @@ def test_lines_are_found_beside_texts_that_look_like_tables() -> None:
         ("y",): 9,
         ("y", "z"): 10,
     }
+
+
+_QUESTION = {"id": "ask", "run": "question", "with": {"prompt": "Really?"}}
+_REPLY = {"id": "say", "run": "reply", "with": {"text": "no"}}
+
+
+def _gate_file(folder: Path, *nodes: Mapping[str, object], **given: object) -> Path:
+    path = folder / "gate.json"
+    document = {"name": "gate", "entry": nodes[0]["id"], "nodes": nodes, "edges": [], **given}
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def test_an_agent_has_the_default_ones_gate_unless_its_table_names_one_or_none(tmp_path: Path) -> None:
+    gate = _gate_file(tmp_path, _REPLY)
+    tables = '[agents.same]\ndescription = "x"\n[agents.open]\ngate = ""\n[agents.own]\ngate = "conversation"'
+    text = f'[agent]\ngate = "{gate}"\n{tables}\n'
+    settings = load(write_config(tmp_path, text), {}, [])
+    gates = {name: agent_settings(settings, name).agent.gate for name in ("default", "same", "open", "own")}
+    assert gates == {"default": str(gate), "same": str(gate), "open": "", "own": "conversation"}
+    assert load(write_config(tmp_path, ""), {}, []).agent.gate == ""
+
+
+@pytest.mark.parametrize(
+    ("line", "mistake"),
+    [
+        ('gate = "nowhere"', "agent.gate: there is no graph 'nowhere'"),
+        ('gate = "missing.json"', "agent.gate: missing.json: there is no such file"),
+        ('gate = "two words"', "agent.gate: is neither a name nor a file that ends in .json"),
+    ],
+)
+def test_a_gate_that_is_none_is_a_mistake_at_its_line(tmp_path: Path, line: str, mistake: str) -> None:
+    (found,) = problem_lines(write_config(tmp_path, f"[agent]\n{line}\n"), {})
+    assert found.startswith(mistake)
+    assert "line 2" in found
+
+
+@pytest.mark.parametrize(
+    ("nodes", "given", "mistake"),
+    [
+        ((_QUESTION,), {}, "asks a person, which a gate cannot"),
+        ((_REPLY,), {"pause_nodes": ["say"]}, "asks a person, which a gate cannot"),
+        ((_REPLY,), {"keep": {"seen": {"lives": "person"}}}, "keeps state between runs, which a gate cannot"),
+    ],
+)
+def test_a_graph_that_cannot_be_a_gate_is_a_mistake(
+    tmp_path: Path, nodes: tuple[Mapping[str, object], ...], given: dict[str, object], mistake: str
+) -> None:
+    gate = _gate_file(tmp_path, *nodes, **given)
+    (found,) = problem_lines(write_config(tmp_path, f'[agents.shop]\ngate = "{gate}"\n'), {})
+    assert found.startswith("agents.shop.gate: graph gate: ")
+    assert mistake in found
