@@ -196,7 +196,7 @@ class Pipeline:
     async def _answer(
         self, turn: Turn, tools: NotedTools, slot: Slot, shortcut: Shortcut | None
     ) -> TurnAnswer | None:
-        """What to commit; None if the turn is over without an answer, or goes on with the caller."""
+        """What to commit; None if no answer follows, or the caller does the rest."""
         words = await self._words(turn)
         if self.gate is None and not turn.recorded and not await self._admitted(turn, words):
             return None

@@ -47,7 +47,7 @@ class RunContext:
     """Gets the answer so far before it grows: a process that resumes the run of another process shows it
     first, so that the whole answer is streamed."""
     fails_closed: bool = False
-    """A check that cannot be made fails its node, where a conversation would go on with a default."""
+    """A check that cannot be made fails its node, where a conversation would use a default."""
     redactor: Redactor = field(default_factory=Redactor)
     """Removes secrets from everything that the model writes."""
     received_at: float = 0.0

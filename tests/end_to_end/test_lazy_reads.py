@@ -26,9 +26,10 @@ from tests.support.harness import open_gateway
 from tests.support.platforms.telegram import FakeTelegram
 from tests.support.two_channels import open_two_channels
 
+REFUSE = node("refuse", "reply", text="I do not talk about that.")
 SAFE = steps(
     node("check", "condition", **{"if": "'secret' in message", "then": "refuse", "else": "answer"}),
-    node("refuse", "reply", text="I do not talk about that."),
+    REFUSE,
     node("answer", "agent"),
 )
 
@@ -179,3 +180,19 @@ async def test_a_turn_that_is_stopped_reads_no_more(tmp_path: Path, reads: Reads
         assert error.code == "stopped"
     assert len(llm.requests) == 1
     assert reads.texts == 1
+
+
+async def test_on_each_channel_a_gate_comes_before_every_read(tmp_path: Path, reads: Reads) -> None:
+    check = node("check", "condition", **{"if": "'secret' in message", "then": "refuse"})
+    gate = _agent(tmp_path, steps(check, REFUSE)).replace("agent.graph", "agent.gate")
+    async with FakeTelegram() as telegram:
+        async with open_two_channels(tmp_path, gate, telegram=telegram) as place:
+            for chat in place.chats:
+                assert await chat.ask("hello") == "You said: hello"
+        reads.history = reads.texts = 0
+        page = place.page.page.chat
+        async with open_two_channels(tmp_path, gate, telegram=telegram, chat=page) as place:
+            for chat in place.chats:
+                assert await chat.ask("a secret") == "I do not talk about that."
+                assert await chat.ask("/secret") == "I do not talk about that."
+            assert reads.all == (0, 0)

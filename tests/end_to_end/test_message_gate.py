@@ -265,7 +265,7 @@ async def test_a_stop_ends_the_check_and_the_message_is_not_passed(tmp_path: Pat
 
 
 def _asks_model(**after: Any) -> dict[str, Any]:
-    """A gate that asks a model, and goes on whatever comes of it."""
+    """A gate that asks a model, and continues also when it fails."""
     ask = node("ask", "model", prompt="Is it safe? {message}", outputs={"safe": {"type": "boolean"}})
     check = node("check", "condition", **{"if": "safe == false", "then": "help"})
     return steps(ask, check, node("help", "reply", text=HELP), edges=[edge("ask", "check", **after)])
