@@ -7,7 +7,6 @@ message again, unless the agent's own run has begun.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, Final
@@ -16,22 +15,17 @@ from pipeline.agent.llm_decider import LlmDecider
 from pipeline.agent.task import between_tasks
 from pipeline.agent.task_texts import TASKS
 from pipeline.domain.clock import Clock
-from pipeline.domain.errors import StorageError, TurnFailed
+from pipeline.domain.errors import StorageError
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.execution.executor import Executor
 from pipeline.intake.cleaning import clean_text
 from pipeline.nodes.flow import asks_a_person
 from pipeline.nodes.intake_steps import MESSAGE
-from pipeline.runtime.before_message import MessageKind
+from pipeline.runtime.before_message import MessageKind, not_checked
 from pipeline.runtime.context import RunContext
-
-_log = logging.getLogger(__name__)
 
 KIND: Final = "kind"
 """The state's key for the kind of the message: text, speech or command."""
-GATE_FAILED: Final = "gate_failed"
-"""The code of the error of a message that could not be checked."""
-_FAILED = "I could not check this message, so I have not answered it. Please send it again."
 
 
 class MessageGate:
@@ -57,28 +51,22 @@ class MessageGate:
         except StorageError:
             raise
         except Exception as error:
-            raise failed(error) from error
+            raise not_checked(error) from error
         if (
             outcome.status != "completed"
             or outcome.gates
             or outcome.stop_reason in ("max_loops", "max_steps")
         ):
-            raise failed(RuntimeError(f"the run ended as {outcome.status}, {outcome.stop_reason}"))
+            raise not_checked(RuntimeError(f"the run ended as {outcome.status}, {outcome.stop_reason}"))
         answer = outcome.state.get("agent", {}).get("answer", "")
         if not isinstance(answer, str):
-            raise failed(TypeError("the answer is not a text"))
+            raise not_checked(TypeError("the answer is not a text"))
         # A step that failed, or a condition that could not be evaluated, is no check that was passed.
         unchecked = [str(one.message) for one in outcome.failures]
         unchecked += [problem for node in outcome.nodes.values() for problem in node.edge_errors]
         if unchecked and not answer:
-            raise failed(RuntimeError("; ".join(unchecked)))
+            raise not_checked(RuntimeError("; ".join(unchecked)))
         return answer
-
-
-def failed(error: BaseException) -> TurnFailed:
-    """The visible error of a message that could not be checked because of `error`."""
-    _log.error("a message gate fails, and the message is not passed", exc_info=error)
-    return TurnFailed(GATE_FAILED, _FAILED, recoverable=True)
 
 
 def gate_mistakes(graph: GraphSpec[Any]) -> tuple[str, ...]:

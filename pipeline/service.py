@@ -32,7 +32,7 @@ from pipeline.intake.transcription import transcribe_in_time
 from pipeline.intake.written import asks_something, written_words
 from pipeline.llm.client import LlmClient
 from pipeline.resuming import resumed
-from pipeline.runtime.before_message import BeforeMessage, Shortcut
+from pipeline.runtime.before_message import NOT_CHECKED, BeforeMessage, Shortcut, not_checked
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.deadline import Slot, TurnDeadline, TurnSuspension, UnlimitedSlot
 from pipeline.runtime.kept_state import Stored, first_state
@@ -134,7 +134,8 @@ class Pipeline:
                 turn.started = True
                 await turn.send(TurnStarted(**turn.ids))
             turn.written = written_words(message)
-            if turn.written is not None and (self.gate is None or isinstance(message, ApprovalReply)):
+            turn.checked = self.gate is None or isinstance(message, ApprovalReply)
+            if turn.written is not None and turn.checked:
                 # Before the guard: the words are recorded even if the turn was stopped while it waited.
                 await turn.record(turn.written)
             with stop.guard():
@@ -165,6 +166,9 @@ class Pipeline:
             _log.warning("the model gave no answer", extra=known)
         else:
             _log.error("turn failed", extra={"message_id": turn.message.message_id}, exc_info=error)
+        # Words that no gate has seen stay out of the conversation, in which a later turn would read them.
+        if turn.written is not None and not turn.recorded and (turn.checked or code == NOT_CHECKED):
+            await turn.record(turn.written)
         exchange = await self._exchange(turn, tools)
         await turn.fail(code, words, recoverable=recoverable, exchange=exchange)
 
@@ -200,10 +204,9 @@ class Pipeline:
         words = await self._words(turn)
         if self.gate is None and not turn.recorded and not await self._admitted(turn, words):
             return None
-        if isinstance(turn.message, InboundMessage) and (line := left_out_line(turn.message)):
-            turn.preface = turn.redactor.text(line)
-            if not asks_something(turn.message):
-                return TurnAnswer(text="")  # the preface is the whole answer
+        line = left_out_line(turn.message) if isinstance(turn.message, InboundMessage) else ""
+        if line and await self._is_all(turn, words, line):
+            return TurnAnswer(text="")
         await slot.enter()
         # Not the deadline of the engine: reading history and records counts as well.
         deadline = TurnDeadline(self._clock, self._settings.turn_timeout_s)
@@ -236,13 +239,25 @@ class Pipeline:
                     turn.began_with = first_state(self._graph, stored)
                     outcome = await self._executor.run(turn.began_with, context, listener=listener, log=log)
                 return answer_of(outcome, turn, self._graph)
-        except TimeoutError:
+        except TimeoutError as error:
             if not deadline.expired():
                 raise
+            if not turn.checked:
+                raise not_checked(error) from None
             too_long = _TOO_LONG_WORDS.format(seconds=round(self._settings.turn_timeout_s))
             raise TurnFailed("timeout", too_long) from None
         finally:
             slot.leave()
+
+    async def _is_all(self, turn: Turn, words: UserWords, line: str) -> bool:
+        """Put a line about what is left out of the message above the answer. Whether that line is the whole
+        answer: without words there is nothing to check either."""
+        turn.preface = turn.redactor.text(line)
+        if isinstance(turn.message, InboundMessage) and asks_something(turn.message):
+            return False
+        if not turn.recorded:
+            await self._admit(turn, words)
+        return True
 
     async def _stored_state(self, turn: Turn) -> Stored:
         """What earlier runs of the graph have left."""
@@ -256,11 +271,13 @@ class Pipeline:
     ) -> tuple[bool, TurnAnswer | None]:
         """The gate's decision, and what follows it. Whether no run follows, and what to commit then."""
         if self.gate is not None and isinstance(turn.message, InboundMessage):
-            command = shortcut is not None and not shortcut.words
-            if reply := await self.gate.reply(turn, words, reads, is_command=command):
+            is_command = shortcut is not None and not shortcut.code
+            reply = await self.gate.reply(turn, words, reads, is_command=is_command)
+            turn.checked = True
+            if reply:
                 await self._admit(turn, words)
                 return True, TurnAnswer(text=reply)
-            if command or not await self._admitted(turn, words):
+            if (shortcut is not None and not shortcut.words) or not await self._admitted(turn, words):
                 return True, None
         if shortcut is None:
             return False, None

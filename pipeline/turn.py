@@ -99,6 +99,8 @@ class Turn:
     """Whether its first event has been sent."""
     recorded: bool = field(init=False, default=False)
     """Whether the user's words have been recorded by this attempt."""
+    checked: bool = field(init=False, default=True)
+    """False until a gate has decided about the message."""
     ended: bool = field(init=False, default=False)
     """Whether the terminal event has been sent."""
 
@@ -214,8 +216,6 @@ class Turn:
         self, code: str, words: str, *, recoverable: bool, exchange: tuple[ChatMessage, ...] = ()
     ) -> None:
         await self.start()
-        if self.written is not None and not self.recorded:
-            await self.record(self.written)
         words = self.redactor.text(words)
         partial = self._inert("".join((*self.streamed, self.links.held)).strip())
         entry_id = await self.journal.commit_failure(

@@ -216,7 +216,7 @@ class Inbox:
         if self._quota is None or item.answers:
             return await self._enqueue_item(kept, limit, begin=begin), Reservation()
         with self._quota.reserve(item) as reservation:
-            if reservation.wait_s and self._beyond is not None:
+            if reservation.wait_s and self._beyond is not None and _has_words(kept):
                 refused = replace(kept, refusal=self._quota.words(reservation))
                 return await self._take_in_beyond(
                     refused, self._beyond, max(1, limit // 2), begin=begin
@@ -294,10 +294,9 @@ class Inbox:
 
     async def _worded_answer(self, item: InboundMessage) -> Acceptance | InboundMessage:
         """Take the message as an answer, or return it to be queued when it is none, or when a gate decides
-        first. The same step stores it in the inbox under
-        its own key, so that a redelivery is recognised after the question has closed. Typed answers are for
-        channels without buttons, spoken ones for all channels. Speech does not answer a turn that waits
-        during its run, since the transcript may be wrong."""
+        first. The same step stores it in the inbox under its own key, so that a redelivery is recognised
+        after the question has closed. Typed answers are for channels without buttons, spoken ones for all channels.
+        Speech does not answer a turn that waits during its run, since the transcript may be wrong."""
         questions = await self._questions(item)
         if item.speech is None:
             answer = match_text(item, questions)
@@ -366,6 +365,10 @@ class Inbox:
 
     def _control(self, control: Control) -> None:
         self._bus.control(self._owner_of(control.thread), control)
+
+
+def _has_words(item: InboundMessage) -> bool:
+    return bool(item.text.strip() or item.passed_on.strip() or item.voice is not None)
 
 
 def _begun(entry: NewEntry, item: _Enqueued, accepted: Accepted) -> InboxEntry:

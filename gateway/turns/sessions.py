@@ -32,6 +32,7 @@ from pipeline.domain.messages import InboundMessage, Mode
 from pipeline.domain.rooms import said_by
 from pipeline.history.stale_results import with_brief
 from pipeline.intake.cleaning import clean_text
+from pipeline.runtime.before_message import NOT_CHECKED
 from pipeline.runtime.ports import UserWords
 
 MAX_HISTORY_RECORDS = 2_000
@@ -41,9 +42,9 @@ MAX_ARRIVALS = 30
 """Arrival times kept for each author."""
 _MAX_AUTHORS = 200
 """Authors of a room whose arrival times are kept."""
-UNSHOWN_FAILURES = ("gave_up", "unreadable", "quota")
-"""Codes of failures whose message is hidden from later turns: its words may have crashed the process, or were
-refused before they reached the agent."""
+UNSHOWN_FAILURES = ("gave_up", "unreadable", "quota", NOT_CHECKED)
+"""Codes of failures whose message is hidden from later turns: its words may have crashed the process or have
+never reached the agent."""
 _SPOKEN_KINDS: tuple[RecordKind, ...] = ("user", "assistant", "error", "summary")
 _ENDED = {
     "stopped": "[Stopped by the user before the answer was complete.]",

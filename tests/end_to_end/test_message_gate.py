@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from gateway.turns.sessions import load_session
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.domain.ids import ThreadKey
@@ -329,3 +330,27 @@ async def test_each_agent_has_the_gate_of_its_table(tmp_path: Path) -> None:
         assert await place.page.ask("danger") == HELP
         assert await place.telegram.ask("danger") == "You said: danger"
         assert (await place.telegram.ask("/danger")).startswith("There is no command")
+
+
+async def test_words_that_were_not_checked_do_not_reach_the_model_later(tmp_path: Path) -> None:
+    bad = node(
+        "bad", "condition", **{"if": "'bad' in message and message > 3", "then": "help", "else": "slow"}
+    )
+    slow = node("slow", "condition", **{"if": "'slow' in message", "then": "wait"})
+    wait = node("wait", "delay", seconds=600)
+    gate = _setting(tmp_path, "gate", steps(bad, slow, wait, node("help", "reply", text=HELP)))
+    async with open_two_channels(tmp_path, gate) as place:
+        ann = place.telegram
+        assert await ann.ask("bad words") == NOT_CHECKED
+        await ann.send("slow words")
+        await ann.send("/stop")
+        await ann.until_shown("Stopped.")
+        await ann.until_shown("Stopped 1 message.")
+        assert await ann.ask("hello") == "You said: hello"
+        (request,) = place.harness.llm.requests
+    async with open_two_channels(tmp_path, gate) as place:
+        thread = _thread(place)
+        session = await load_session(place.harness.store, thread)
+        kept = [message.content for message in (await session.read()).messages]
+    assert [message.content for message in request.messages[1:]] == ["hello"]
+    assert kept == ["hello", "You said: hello"]
