@@ -295,8 +295,9 @@ class Inbox:
     async def _worded_answer(self, item: InboundMessage) -> Acceptance | InboundMessage:
         """Take the message as an answer, or return it to be queued when it is none, or when a gate decides
         first. The same step stores it in the inbox under its own key, so that a redelivery is recognised
-        after the question has closed. Typed answers are for channels without buttons, spoken ones for all channels.
-        Speech does not answer a turn that waits during its run, since the transcript may be wrong."""
+        after the question has closed. Typed answers are for channels without buttons, spoken ones for all
+        channels. Speech does not answer a turn that waits during its run, since the transcript may be
+        wrong."""
         questions = await self._questions(item)
         if item.speech is None:
             answer = match_text(item, questions)
