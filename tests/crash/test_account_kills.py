@@ -1,6 +1,7 @@
-"""kill -9 while people talk on two accounts of Telegram, on Slack and on the page, each with its own agent.
+"""kill -9 while people talk on two accounts of Telegram, on Slack and on the page, with three agents. The
+agent on Slack is a document of several steps.
 
-Covers: gateway/config/channels.py, gateway/app/platforms.py.
+Covers: gateway/config/channels.py, gateway/app/platforms.py, gateway/app/agents.py.
 """
 
 from __future__ import annotations
@@ -39,6 +40,16 @@ async def test_no_message_is_lost_or_answered_twice_or_by_another_accounts_agent
         assert verdict.accepted == plan.messages, name
     assert found.page.accepted > plan.kills, line
     assert found.turns_begun_again >= plan.kills / 2, "the kills missed the answers: the run proves nothing"
+    assert {account: set(names) for account, names in found.agents.items()} == {
+        "telegram:main": {"default"},
+        "telegram:shop": {"shop"},
+        "slack:main": {"sales"},
+        "web:local": {"default"},
+    }, line
+    # A short run may miss the quarter of a second between the first step and the last.
+    assert not soak or found.document_runs_resumed > plan.kills / 2, (
+        "the kills missed the document's steps: the run proves nothing"
+    )
     assert (found.exit_code, found.integrity) == (0, "ok")
     for message_id, message in found.stored.items():
         assert message.outcome == "answered", message_id

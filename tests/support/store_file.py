@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -60,22 +62,57 @@ def stored_messages(path: Path) -> dict[str, StoredMessage]:
 
 def open_runs(path: Path) -> list[str]:
     """The recorded runs without an end, and the unfinished inbox entries."""
-    query = "SELECT id, thread, kind, session_id, message_id, body, at FROM log ORDER BY id"
+    runs = [run for records in _threads(path).values() for run in runs_of(records).items()]
+    left = [run_id for run_id, steps in runs if steps[-1] is None or steps[-1]["do"] != "end"]
+    return left + [name for (name,) in _rows(path, "SELECT message_id FROM inbox WHERE outcome IS NULL")]
+
+
+def resumed_runs(path: Path, prefix: str, kills: Sequence[float]) -> int:
+    """How many messages have one run, with a step on record before one of the `kills` (Unix times) and its
+    outcome after it, in threads whose keys begin with `prefix`."""
+    steps: dict[str, list[Record]] = {}
+    ends: dict[str, float] = {}
+    for thread, rows in _threads(path).items():
+        for row in rows if thread.startswith(prefix) else ():
+            if row.kind == "step":
+                steps.setdefault(row.message_id, []).append(row)
+            elif row.kind == "assistant":
+                ends[row.message_id] = row.at
+    return sum(
+        sum("run" in row.body for row in rows) == 1
+        and any(rows[0].at < kill < ends.get(message_id, 0.0) for kill in kills)
+        for message_id, rows in steps.items()
+    )
+
+
+def agents_by_account(path: Path) -> Mapping[str, Mapping[str, int]]:
+    """How many messages each agent answered, by channel and account."""
+    found: dict[str, Counter[str]] = {}
+    for thread, rows in _threads(path).items():
+        account = ":".join(thread.split(":")[:2])
+        names = [row.body.get("agent", "default") for row in rows if row.kind == "user"]
+        found.setdefault(account, Counter()).update(names)
+    return {account: dict(names) for account, names in found.items()}
+
+
+def _threads(path: Path) -> dict[str, list[Record]]:
+    """Every thread's records, oldest first, by the thread's key."""
+    query = """
+        SELECT log.id, threads.key, kind, session_id, message_id, body, at
+        FROM log JOIN threads ON threads.id = log.thread ORDER BY log.id"""
     threads: dict[str, list[Record]] = {}
     for row_id, thread, kind, session_id, message_id, body, at in _rows(path, query):
         record = Record(
             id=row_id,
-            thread=str(thread),
+            thread=thread,
             kind=kind,
             session_id=session_id,
             message_id=message_id,
             body=json.loads(body),
             at=at,
         )
-        threads.setdefault(record.thread, []).append(record)
-    runs = [run for records in threads.values() for run in runs_of(records).items()]
-    left = [run_id for run_id, steps in runs if steps[-1] is None or steps[-1]["do"] != "end"]
-    return left + [name for (name,) in _rows(path, "SELECT message_id FROM inbox WHERE outcome IS NULL")]
+        threads.setdefault(thread, []).append(record)
+    return threads
 
 
 def _rows(path: Path, query: str) -> list[tuple[Any, ...]]:
