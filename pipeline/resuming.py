@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pipeline.agent.model_messages import exchanged
+from pipeline.agent.unfinished import has_acted
 from pipeline.domain.errors import TurnFailed
 from pipeline.domain.messages import ApprovalReply
 from pipeline.graph.execution.executor import Executor
@@ -23,12 +24,17 @@ _log = logging.getLogger(__name__)
 _OUTDATED_WORDS = (
     "The assistant has changed since it asked this and cannot continue. Please send your message again."
 )
+_HALF_DONE_WORDS = (
+    "The assistant has changed since it began to work on this message, and had already begun an action. It"
+    " does not begin again, because the action could be done twice. Please check what was done before you"
+    " send the message again."
+)
 _OVER_WORDS = "This question is no longer open: the assistant has ended without your answer."
 
 
 async def resumed(executor: Executor[Any], turn: Turn, context: RunContext) -> RunOutcome | None:
-    """The outcome of the recorded run of the turn; None if there is none, or none that can be resumed. Raises
-    TurnFailed for an answer to a question whose run cannot continue."""
+    """The outcome of the recorded run of the turn; None if there is none, or one that has to begin again. Raises
+    TurnFailed if it cannot be resumed and must not begin again."""
     records = await turn.journal.recorded_run()
     answers = isinstance(turn.message, ApprovalReply)
     if not records and not answers:
@@ -41,6 +47,8 @@ async def resumed(executor: Executor[Any], turn: Turn, context: RunContext) -> R
             # A new run would repeat what the old one did before it asked.
             words = _OVER_WORDS if isinstance(error, run_records.RunEnded) else _OUTDATED_WORDS
             raise TurnFailed(error.code, words) from error
+        if has_acted(records):
+            raise TurnFailed(error.code, _HALF_DONE_WORDS) from error
         return None
 
 

@@ -14,6 +14,7 @@ from pipeline.agent.model_messages import EXCHANGE
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition, message_from_plain
 from pipeline.domain.marking import marked
 from pipeline.graph.run.outcome import Effect, RunOutcome
+from pipeline.graph.run.records import RawRecord, valid_records
 from pipeline.runtime.ports import EXECUTION, ToolGate, ToolResult
 from pipeline.runtime.scope import TurnScope
 
@@ -78,6 +79,16 @@ class NotedTools:
             )
             said += [_result(made, effects) for made in others]
         return tuple(said)
+
+
+def has_acted(records: Sequence[RawRecord]) -> bool:
+    """Whether the run in `records` has begun to execute a call that may change something."""
+    return any(
+        record is not None
+        and record.get("do") == "effect"
+        and str(record.get("key", "")).startswith(EXECUTION)
+        for record in valid_records(records)
+    )
 
 
 def _result(made: _Made, effects: Mapping[str, Effect]) -> ChatMessage:
