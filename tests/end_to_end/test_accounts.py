@@ -1,6 +1,7 @@
 """Two accounts of Telegram and two of Slack in one gateway: each with its own people, agent and fate.
 
-Covers: gateway/config/channels.py, gateway/app/platforms.py, gateway/channels/registry.py.
+Covers: gateway/config/channels.py, gateway/app/platforms.py, gateway/channels/registry.py,
+gateway/agents/routes.py.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 from pipeline.domain.clock import SystemClock
 from tests.support.account_kills import echo_document
 from tests.support.harness import GatewayHarness, open_gateway
-from tests.support.platforms.platform import FakePlatform
+from tests.support.platforms.platform import FakePlatform, Person, Place
 from tests.support.platforms.slack import FakeSlack
 from tests.support.platforms.telegram import FakeTelegram
 
@@ -100,6 +101,43 @@ async def test_a_route_goes_before_the_agent_of_an_account(tmp_path: Path) -> No
         telegram, slack = place.second
         assert await _say(telegram, "hi") == [f"{_SHOP} hi"]
         assert await _say(slack, "hi") == ["You said: hi"]
+
+
+async def test_each_key_of_a_route_chooses_the_agent_on_every_account(tmp_path: Path) -> None:
+    known = FakeSlack()
+    _, ben_on_slack = (known.person(name).id for name in ("ann", "ben"))
+    lounge = FakeTelegram().room("lounge").chat
+    # Each route has one key; the first that matches counts.
+    keys = {"room": lounge, "kind": "room", "person": ben_on_slack, "account": "shop", "channel": "slack"}
+    settings = []
+    for number, (key, value) in enumerate(keys.items(), 1):
+        graph = echo_document(tmp_path, f"by-{key}", f"By {key}:")
+        settings += [
+            f'agents.by-{key}.graph="{graph}"',
+            f"routes.{number}.agent=by-{key}",
+            f'routes.{number}.{key}="{value}"',
+        ]
+    async with open_accounts(tmp_path, *settings) as place:
+        telegram, slack = place.first
+        shop_telegram, shop_slack = place.second
+        for platform, private, shared in (
+            (telegram, {"ann": "You said:", "ben": "You said:"}, {"lounge": "By room:", "hall": "By kind:"}),
+            (shop_telegram, {"ann": "By account:"}, {"lounge": "By room:", "hall": "By kind:"}),
+            (slack, {"ann": "By channel:", "ben": "By person:"}, {"lounge": "By kind:"}),
+            (shop_slack, {"ann": "By account:", "ben": "By person:"}, {"lounge": "By kind:"}),
+        ):
+            people = {name: platform.person(name) for name in ("ann", "ben")}
+            for name, says in private.items():
+                await _answered(platform, platform.private_chat(people[name]), people[name], says)
+            for name, says in shared.items():
+                await _answered(platform, platform.room(name, *people.values()), people["ann"], says)
+
+
+async def _answered(platform: FakePlatform, chat: Place, person: Person, says: str) -> None:
+    """The person writes, and is answered by the agent whose answers begin with `says`."""
+    await platform.say(chat, person, "hello")
+    await platform.until(lambda: [text for text in platform.bot_texts(chat) if text.endswith("hello")] != [])
+    assert platform.bot_texts(chat) == [f"{says} hello"]
 
 
 async def test_who_may_write_to_one_account_may_not_write_to_the_other(tmp_path: Path) -> None:
