@@ -144,11 +144,16 @@ def pipeline_settings(settings: Settings, llm: LlmClient) -> PipelineSettings:
     )
 
 
-def _language(code: str | None) -> str:
-    """The language's English name, or its code in words where the table has no name."""
-    if code is None:
+def _language(tag: str | None) -> str:
+    """The language's English name, with the whole tag if that says more; the tag in words where the table has
+    no name."""
+    if tag is None:
         return ""
-    return language_name(code) or f'the language with the code "{code}"'
+    code, _, more = tag.partition("-")
+    name = language_name(code)
+    if not name:
+        return f'the language with the code "{tag}"'
+    return f"{name} ({tag})" if more else name
 
 
 def _completion(settings: Settings) -> Literal["declared", "implicit", "nudged"]:

@@ -7,7 +7,13 @@ from typing import Annotated, Literal, get_args
 from pydantic import AfterValidator
 
 from gateway.config.section import PathSetting, Section, setting
-from gateway.config.value_checks import check_gate, check_graph, check_language, check_llm_model, check_voice
+from gateway.config.value_checks import (
+    check_gate,
+    check_graph,
+    check_language_tag,
+    check_llm_model,
+    check_voice,
+)
 
 ToolGroup = Literal["files", "web", "notes", "schedule", "system", "agents", "mcp", "plugins"]
 TOOL_GROUPS: tuple[ToolGroup, ...] = get_args(ToolGroup)
@@ -67,12 +73,13 @@ class AgentSettings(Section):
     titles: bool = setting(
         default=True, description="Whether a conversation gets a title after its third exchange."
     )
-    language: Annotated[str | None, AfterValidator(check_language)] = setting(
+    language: Annotated[str | None, AfterValidator(check_language_tag)] = setting(
         None,
-        "The language that it answers in unless a person writes in another, and in which it expects and "
-        "reads speech of a person who has not spoken yet.",
+        "The language that it answers in unless a person writes in another, in which it expects speech of a "
+        "person who has not spoken yet, and in which its answers are read aloud to that person. A BCP 47 tag "
+        "such as de, pt-BR or zh-Hant.",
         example="de",
-        expected="a two-letter language code",
+        expected="a language tag",
     )
     voice: Annotated[str | None, AfterValidator(check_voice)] = setting(
         None,

@@ -13,7 +13,13 @@ from pydantic import AfterValidator
 from gateway.config.agent import TOOL_GROUPS, ToolGroup, check_model
 from gateway.config.secrets import SecretRef
 from gateway.config.section import PathSetting, Section, setting
-from gateway.config.value_checks import check_api_base, check_gate, check_graph, check_language, check_voice
+from gateway.config.value_checks import (
+    check_api_base,
+    check_gate,
+    check_graph,
+    check_language_tag,
+    check_voice,
+)
 
 DEFAULT_GRAPH = "conversation"
 """The graph of an agent that names none."""
@@ -90,8 +96,8 @@ class AgentProfile(Section):
     )
     max_rounds: int | None = setting(None, "As agent.max_rounds.", example=10, ge=1, le=200)
     summarise_above: int | None = setting(None, "As agent.summarise_above.", example=40, ge=4, le=10_000)
-    language: Annotated[str | None, AfterValidator(check_language)] = setting(
-        None, "As agent.language.", example="de", expected="a two-letter language code"
+    language: Annotated[str | None, AfterValidator(check_language_tag)] = setting(
+        None, "As agent.language.", example="de", expected="a language tag"
     )
     voice: Annotated[str | None, AfterValidator(check_voice)] = setting(
         None, "As agent.voice.", example="en_US-ryan-low", expected="a voice's name", max_length=100

@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _LANGUAGE = re.compile(r"[a-z]{2}")
+_LANGUAGE_TAG = re.compile(r"([a-z]{2,3})(?:-([a-z]{4}))?(?:-([a-z]{2}|[0-9]{3}))?")
 _VOICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 _ACCOUNT = re.compile(r"[a-z0-9-]{1,32}")
 _GRAPH = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
@@ -147,6 +148,17 @@ def check_language(value: str | None) -> str | None:
     if value is not None and _LANGUAGE.fullmatch(value) is None:
         raise _refused("is not a two-letter language code", "write for example en, or remove it")
     return value
+
+
+def check_language_tag(value: str | None) -> str | None:
+    """A BCP 47 tag of a language, a script and a region, in its usual case; the last two may be missing."""
+    if value is None:
+        return None
+    found = _LANGUAGE_TAG.fullmatch(value.lower())
+    if found is None:
+        raise _refused("is not a language tag", "write for example de, pt-BR or zh-Hant-TW, or remove it")
+    language, script, region = found.groups()
+    return "-".join(part for part in (language, script and script.title(), region and region.upper()) if part)
 
 
 def check_voice(value: str | None) -> str | None:

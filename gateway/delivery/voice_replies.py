@@ -95,7 +95,7 @@ class VoiceReplies:
         agent = await known_speech(
             self._speech_of, reply.thread, reply.author, private=reply.private, message_id=reply.message_id
         )
-        language = preferences.language or agent.language
+        language = agent.read_in(preferences.language)
         try:
             async with self._clock.timeout(SPEAK_S):
                 clip = await reader.read(reply.text, language=language, voice=agent.voice)

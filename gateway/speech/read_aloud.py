@@ -64,13 +64,13 @@ class OwnReader:
         agent = await known_speech(
             self._speech_of, thread, self._person.user, private=True, message_id=message_id
         )
-        language = await spoken_last(self._preferences, self._person) or agent.language
+        language = agent.read_in(await spoken_last(self._preferences, self._person))
         return await self._reader.read(text, language=language, voice=agent.voice)
 
 
 def _other_script(text: str, language: str) -> bool:
     """Whether most letters are in a script that an English voice can only spell out."""
-    if language != DEFAULT_LANGUAGE:
+    if language.partition("-")[0] != DEFAULT_LANGUAGE:
         return False
     letters = [char for char in text if char.isalpha()]
     return sum(char > _LAST_LATIN for char in letters) * 2 > len(letters)

@@ -60,7 +60,7 @@ async def likely_language(
 ) -> str:
     """The language that `user` spoke last, else that of the agent that answers; empty if there is none."""
     known = await spoken_last(preferences, speaker_of(thread, user))
-    return known or (await known_speech(speech_of, thread, user, private=private)).language
+    return known or (await known_speech(speech_of, thread, user, private=private)).spoken
 
 
 async def spoke(

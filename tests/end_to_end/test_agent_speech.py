@@ -18,7 +18,7 @@ from voice.synthesis.scripted_synthesizer import ScriptedSpeaker
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 _DEFAULT = ('agent.language="de"', 'agent.voice="de_DE-anna-low"')
-_SHOP = ('agents.shop.language="fr"', 'agents.shop.voice="fr_FR-siwis-low"')
+_SHOP = ('agents.shop.language="fr-ca"', 'agents.shop.voice="fr_FR-siwis-low"')
 _TO_ANN = ('routes.1.agent="shop"', 'routes.1.person="ann"')
 
 
@@ -36,10 +36,13 @@ async def test_on_each_platform_an_agent_has_its_language_and_its_voice(tmp_path
             await platform.until(lambda: any(one.voice and not one.author for one in platform.visible(chat)))  # noqa: B023 - as above
         llm = place.harness.llm
     assert [call.recording.likely_language for call in transcriber.calls] == ["fr"] * 3
-    assert {(call.language, call.voice) for call in speaker.calls} == {("fr", "fr_FR-siwis-low")}
+    assert {(call.language, call.voice) for call in speaker.calls} == {("fr-CA", "fr_FR-siwis-low")}
     assert len(speaker.calls) == 3
     for request in llm.requests:
-        assert "Answer in French, unless the user writes in another language." in request.messages[0].content
+        assert (
+            "Answer in French (fr-CA), unless the user writes in another language."
+            in request.messages[0].content
+        )
 
 
 async def test_on_the_page_an_answer_is_read_in_the_voice_of_the_agent_that_gave_it(tmp_path: Path) -> None:
@@ -62,7 +65,7 @@ async def test_on_the_page_an_answer_is_read_in_the_voice_of_the_agent_that_gave
     assert ["French" in prompt for prompt in prompts] == [False, True]
     assert [(call.language, call.voice) for call in speaker.calls] == [
         ("de", "de_DE-anna-low"),
-        ("fr", "fr_FR-siwis-low"),
+        ("fr-CA", "fr_FR-siwis-low"),
         ("de", "de_DE-anna-low"),
     ]
 

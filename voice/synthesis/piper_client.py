@@ -31,6 +31,7 @@ _DEADLINE_PER_CHARACTER_S = 0.08
 _START_DEADLINE_S = 60.0
 _MAX_OGG_BYTES = 8 * 1024 * 1024
 _VOICE_NAME = re.compile(r"[\w.+-]+")
+_REGION = re.compile(r"[a-z]{2}|[0-9]{3}")
 _SENTENCE_END = re.compile(r"[.!?…](?=\s)")
 
 _NOT_STARTING = "Piper did not start within a minute. Is the machine overloaded?"
@@ -102,11 +103,12 @@ class PiperSpeaker:
         return self._status
 
     def _voice(self, language: str, preferred: str) -> str:
-        every = languages_of(self._voices_dir)
-        if preferred and every.get(preferred) == _family(language):
+        every = _locales_of(self._voices_dir)
+        if preferred in every and _family(every[preferred]) == _family(language):
             return preferred
         voices = _first_by_language(every)
-        voice = voices.get(_family(language))
+        local = (name for name, locale in every.items() if locale == _locale(language))
+        voice = next(local, voices.get(_family(language)))
         if voice is None:
             raise SpeakerUnavailable(
                 f"There is no voice for {language!r} in {self._voices_dir}, only for {', '.join(voices)}."
@@ -181,27 +183,32 @@ class PiperSpeaker:
 
 def voices_in(folder: Path) -> Mapping[str, str]:
     """The installed voices by language code, such as `en`: one name for each language."""
-    return _first_by_language(languages_of(folder))
+    return _first_by_language(_locales_of(folder))
 
 
 def languages_of(folder: Path) -> Mapping[str, str]:
     """The language code, such as `en`, of every installed voice by its name, in the order of the names."""
-    languages: dict[str, str] = {}
+    return {name: _family(locale) for name, locale in _locales_of(folder).items()}
+
+
+def _locales_of(folder: Path) -> Mapping[str, str]:
+    """As `languages_of`, with the region: `en-us`."""
+    locales: dict[str, str] = {}
     for path in sorted(folder.glob("*.onnx")):
         if not _VOICE_NAME.fullmatch(path.stem):
             continue
         try:
             about = json.loads(path.with_name(f"{path.name}.json").read_bytes())
-            languages[path.stem] = _family(str(about["language"]["code"]))
+            locales[path.stem] = _locale(str(about["language"]["code"]))
         except (OSError, ValueError, KeyError, TypeError):
             continue  # a model without its description, or a partial download
-    return languages
+    return locales
 
 
-def _first_by_language(languages: Mapping[str, str]) -> Mapping[str, str]:
+def _first_by_language(locales: Mapping[str, str]) -> Mapping[str, str]:
     voices: dict[str, str] = {}
-    for name, language in languages.items():
-        voices.setdefault(language, name)
+    for name, locale in locales.items():
+        voices.setdefault(_family(locale), name)
     return voices
 
 
@@ -218,7 +225,13 @@ def shortened(text: str) -> str:
 
 def _family(language: str) -> str:
     """`en` of `en_US`, `en-GB` and `EN`."""
-    return re.split(r"[_-]", language.strip().lower(), maxsplit=1)[0]
+    return _locale(language).partition("-")[0]
+
+
+def _locale(language: str) -> str:
+    """Language and region in one spelling: `en-us` of `en_US`, `zh-tw` of `zh-Hant-TW`."""
+    first, *others = re.split(r"[_-]", language.strip().lower())
+    return "-".join([first, *(part for part in others[-1:] if _REGION.fullmatch(part))])
 
 
 def _spoken(answer: Frame) -> SpokenAudio:

@@ -47,7 +47,7 @@ class ScriptedSpeaker:
         self.calls: list[SpokenCall] = []
 
     def speaks(self, language: str) -> bool:
-        return language in self._languages
+        return language.partition("-")[0] in self._languages
 
     async def speak(self, text: str, *, language: str = "en", voice: str = "") -> SpokenAudio:
         self.calls.append(SpokenCall(text=text, language=language, voice=voice))

@@ -22,13 +22,14 @@ class SpeechSynthesizer(Protocol):
     """A speech synthesiser. One serves many callers, one after the other."""
 
     def speaks(self, language: str) -> bool:
-        """Whether there is a voice for the language, a code such as `en`."""
+        """Whether there is a voice for the language, a tag such as `en` or `en-GB`; its region does not
+        count."""
         ...
 
     async def speak(self, text: str, *, language: str = "en", voice: str = "") -> SpokenAudio:
         """Speak `text`, plain words without markup. `voice` is the name of the preferred voice; without it,
-        or where it is missing or speaks another language, the first voice of the language is used. Raises
-        SpeakerUnavailable with a message for the log."""
+        or where it is missing or speaks another language, the first voice of the language is used, of its
+        region if there is one. Raises SpeakerUnavailable with a message for the log."""
         ...
 
     async def warm_up(self) -> None:

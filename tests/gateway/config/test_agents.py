@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.config import Settings, agent_settings, check_config, load
+from gateway.config import Settings, agent_settings, agent_speech, check_config, load
 from gateway.config.toml_lines import key_lines
 from gateway.runtime.failpoints import LABELS
 from tests.gateway.config.support import problem_lines, write_config
@@ -52,6 +52,21 @@ def test_limits_of_one_model_do_not_hold_for_another(tmp_path: Path) -> None:
     assert agent_settings(settings, "small").llm.max_tokens is None
     assert agent_settings(settings, "local").llm.max_tokens == 100
     assert agent_settings(settings, "elsewhere").llm.max_tokens == 2048
+
+
+def test_a_language_is_a_tag_in_its_usual_case(tmp_path: Path) -> None:
+    given = ["agent.language=de", "agents.a.language=PT-br", "agents.b.language=zh-hant-tw"]
+    settings = load(write_config(tmp_path, ""), {}, [*given, "agents.c.language=es-419"])
+
+    found = [agent_speech(settings, name) for name in ("default", "a", "b", "c")]
+
+    assert [(one.language, one.spoken) for one in found] == [
+        ("de", "de"),
+        ("pt-BR", "pt"),
+        ("zh-Hant-TW", "zh"),
+        ("es-419", "es"),
+    ]
+    assert [found[1].read_in(spoken) for spoken in ("", "pt", "en")] == ["pt-BR", "pt-BR", "en"]
 
 
 def test_a_key_is_sent_neither_to_another_provider_nor_to_another_address(tmp_path: Path) -> None:
@@ -106,8 +121,8 @@ BAD = [
     ),
     ("[agents.a]\napi_key = 'env:NONE'", "agents.a.api_key: "),
     (
-        "[agents.a]\nlanguage = 'french'",
-        "agents.a.language: is not a two-letter language code (in FILE, line 2); ",
+        "[agents.a]\nlanguage = 'de_DE'",
+        "agents.a.language: is not a language tag (in FILE, line 2); write for example de, pt-BR or zh-",
     ),
     (
         "[agents.a]\nvoice = '../x'",

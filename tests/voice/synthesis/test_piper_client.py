@@ -185,6 +185,7 @@ def test_voices_are_found_by_language_and_what_is_no_voice_is_passed_over(tmp_pa
     _voice(tmp_path, "odd", {"language": "en"})
     (tmp_path / "half.onnx").write_bytes(b"")
     assert voices_in(tmp_path) == {"de": "de_DE-anna-low", "en": "en_GB-zoe-low"}
+    assert PiperSpeaker(tmp_path).speaks("en-AU")
     assert languages_of(tmp_path) == {"de_DE-anna-low": "de", "en_GB-zoe-low": "en", "en_US-joe-medium": "en"}
 
 
@@ -198,6 +199,9 @@ async def test_the_preferred_voice_is_used_for_its_own_language_alone(tmp_path: 
             ("de", "en_US-joe-medium", "de_DE-anna-low"),
             ("en", "en_US-gone-low", "en_GB-zoe-low"),
             ("en", "", "en_GB-zoe-low"),
+            ("en-US", "", "en_US-joe-medium"),
+            ("en-AU", "", "en_GB-zoe-low"),
+            ("en-US", "en_GB-zoe-low", "en_GB-zoe-low"),
         ):
             # The files are no models, and the refusal names the one that was loaded.
             with pytest.raises(SpeakerUnavailable, match=f"The voice {used} in"):
