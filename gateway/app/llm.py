@@ -130,6 +130,7 @@ def pipeline_settings(settings: Settings, llm: LlmClient) -> PipelineSettings:
         context_tokens=min(one.context_tokens for one in limits),
         confirm_below=settings.voice.confirm_below,
         called=(settings.bot.name, *settings.bot.called),
+        token_ceiling=settings.agent.history_tokens,
         summarise_above=settings.agent.summarise_above,
         max_rounds=settings.agent.max_rounds,
         max_retries=settings.llm.retries,

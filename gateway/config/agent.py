@@ -70,6 +70,13 @@ class AgentSettings(Section):
     summarise_above: int = setting(
         80, "Messages of a conversation above which its beginning is summarised.", ge=4, le=10_000
     )
+    history_tokens: int = setting(
+        96_000,
+        "The most tokens of earlier messages that its model sees, however large the model's window is. At "
+        "70 % of it the beginning is summarised, down to half.",
+        ge=256,
+        le=2_000_000,
+    )
     titles: bool = setting(
         default=True, description="Whether a conversation gets a title after its third exchange."
     )

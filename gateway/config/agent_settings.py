@@ -23,7 +23,16 @@ def agent_settings(settings: Settings, name: str) -> Settings:
             "bot": settings.bot.model_copy(update=_given(profile, "system_prompt")),
             "agent": settings.agent.model_copy(
                 update={
-                    **_given(profile, "graph", "gate", "max_rounds", "summarise_above", "language", "voice"),
+                    **_given(
+                        profile,
+                        "graph",
+                        "gate",
+                        "max_rounds",
+                        "summarise_above",
+                        "history_tokens",
+                        "language",
+                        "voice",
+                    ),
                     "workspace": profile.workspace or settings.agent.workspace,
                 }
             ),

@@ -96,6 +96,9 @@ class AgentProfile(Section):
     )
     max_rounds: int | None = setting(None, "As agent.max_rounds.", example=10, ge=1, le=200)
     summarise_above: int | None = setting(None, "As agent.summarise_above.", example=40, ge=4, le=10_000)
+    history_tokens: int | None = setting(
+        None, "As agent.history_tokens.", example=8_000, ge=256, le=2_000_000
+    )
     language: Annotated[str | None, AfterValidator(check_language_tag)] = setting(
         None, "As agent.language.", example="de", expected="a language tag"
     )
