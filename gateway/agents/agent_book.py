@@ -22,6 +22,8 @@ class AgentModels:
     summarise_above: int
     """Messages of a conversation above which its beginning is summarised."""
     llm_timeout_s: float
+    session_idle_s: float = 0.0
+    """Seconds without a message after which a conversation ends; 0 for never."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,11 +1,12 @@
-"""Build the work after a turn: titles and summaries, as kinds of jobs."""
+"""Build the work after a turn: titles, summaries and the ends of sessions, as kinds of jobs."""
 
 from __future__ import annotations
 
 from gateway.agents.agent_book import AgentBook
 from gateway.app.components import Foundation
 from gateway.scheduling.jobs import JobKind, JobRunner
-from gateway.turns.after_turn import SUMMARY, TITLE, AfterTurn, WhenIdle
+from gateway.turns.after_turn import SUMMARY, TITLE, AfterTurn
+from gateway.turns.session_ends import SESSION_END, SessionEnds, WhenIdle
 from gateway.turns.summarizer import RETRY_AFTER_S, Summaries
 from gateway.turns.titler import Titles
 from pipeline.runtime.ports import Budgets
@@ -31,13 +32,22 @@ def build_after_turn(
     summaries = Summaries(
         store=base.store, models=agents.models, budgets=budgets, clock=base.clock, redactor=base.redactor
     )
+    ends = SessionEnds(
+        store=base.store,
+        clock=base.clock,
+        models=agents.models,
+        when_idle=when_idle,
+        on_ended=base.page.show_recorded,
+    )
     after = AfterTurn(
         titles=titles,
         summaries=summaries,
+        ends=ends,
         when_idle=when_idle,
         person_of=base.people.person_of,
         added=jobs.note_added,
     )
     jobs.handle(JobKind(name=TITLE, run=after.title, at_once=_AT_ONCE))
     jobs.handle(JobKind(name=SUMMARY, run=after.summarise, at_once=_AT_ONCE, retry_after_s=RETRY_AFTER_S))
+    jobs.handle(JobKind(name=SESSION_END, run=ends.run, at_once=_AT_ONCE))
     return after

@@ -77,7 +77,11 @@ def _agent(
         gate=_gate(settings, base),
     )
     models = AgentModels(
-        llm=llm, cheaper=cheaper, summarise_above=limits.summarise_above, llm_timeout_s=limits.llm_timeout_s
+        llm=llm,
+        cheaper=cheaper,
+        summarise_above=limits.summarise_above,
+        llm_timeout_s=limits.llm_timeout_s,
+        session_idle_s=settings.agent.session_idle_s,
     )
     description = "" if is_default else settings.agents[name].description
     return Agent(name=name, description=description, pipeline=pipeline, models=models), tools

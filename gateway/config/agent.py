@@ -77,6 +77,13 @@ class AgentSettings(Section):
         ge=256,
         le=2_000_000,
     )
+    session_idle_s: float = setting(
+        0.0,
+        "Seconds without a message after which a conversation ends: the next message begins a new one, as "
+        "after /new. 0: never.",
+        ge=0,
+        le=31_536_000,
+    )
     titles: bool = setting(
         default=True, description="Whether a conversation gets a title after its third exchange."
     )

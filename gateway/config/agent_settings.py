@@ -30,6 +30,7 @@ def agent_settings(settings: Settings, name: str) -> Settings:
                         "max_rounds",
                         "summarise_above",
                         "history_tokens",
+                        "session_idle_s",
                         "language",
                         "voice",
                     ),

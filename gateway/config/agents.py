@@ -99,6 +99,9 @@ class AgentProfile(Section):
     history_tokens: int | None = setting(
         None, "As agent.history_tokens.", example=8_000, ge=256, le=2_000_000
     )
+    session_idle_s: float | None = setting(
+        None, "As agent.session_idle_s.", example=43_200, ge=0, le=31_536_000
+    )
     language: Annotated[str | None, AfterValidator(check_language_tag)] = setting(
         None, "As agent.language.", example="de", expected="a language tag"
     )

@@ -1,6 +1,7 @@
-"""Titles and summaries as jobs: added by the commit of the turn that makes them due, done between turns.
+"""Titles, summaries and the ends of sessions as jobs: added by the commit of the turn that makes them due,
+done between turns.
 
-So a process that dies after an answer loses neither. A conversation off the record gets none.
+So a process that dies after an answer loses none. A conversation off the record gets no title and no summary.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from functools import partial
 
 from gateway.storage.jobs import Job, NewJob
 from gateway.storage.ports import InboxEntry, Lease
+from gateway.turns.session_ends import SESSION_END, SessionEnds, WhenIdle
 from gateway.turns.sessions import SessionState
 from gateway.turns.summarizer import Summaries
 from gateway.turns.titler import Titles
@@ -20,9 +22,6 @@ from pipeline.runtime.scope import TurnScope, ignore_event
 
 TITLE, SUMMARY = "title", "summary"
 """The kinds of the jobs. A job's key is the session's id."""
-
-WhenIdle = Callable[[str, Callable[[Lease, SessionState], Awaitable[None]]], Awaitable[bool]]
-"""As `Worker.when_idle`."""
 
 
 class AfterTurn:
@@ -34,25 +33,38 @@ class AfterTurn:
         *,
         titles: Titles | None,
         summaries: Summaries,
+        ends: SessionEnds,
         when_idle: WhenIdle,
         person_of: Callable[[ThreadKey, str], str],
         added: Callable[[tuple[NewJob, ...]], None],
     ) -> None:
         self._titles = titles
         self._summaries = summaries
+        self._ends = ends
         self._when_idle = when_idle
         self._person_of = person_of
-        self.added = added
+        self._added = added
 
     def jobs(self, session: SessionState, entry: InboxEntry, said: int, at: float) -> tuple[NewJob, ...]:
         """The jobs to add with the commit of the turn of `entry`, which adds `said` messages to `session`."""
-        if session.mode == "otr" or not said:
+        if not said:
             return ()
+        end = self._ends.job(session, entry.thread, at)
+        ends = () if end is None else (end,)
+        if session.mode == "otr":
+            return ends
         titled = self._titles is not None and self._titles.wanted(session)
         wanted = [TITLE] if titled else []
         if self._summaries.wanted(session, said):
             wanted.append(SUMMARY)
-        return tuple(_job(kind, session, entry, at) for kind in wanted)
+        return (*ends, *(_job(kind, session, entry, at) for kind in wanted))
+
+    def added(self, session: SessionState, jobs: tuple[NewJob, ...], at: float) -> None:
+        """Note that a turn of `session` ended at the Unix time `at`, and that its `jobs` are durable."""
+        session.used_at = at
+        if jobs:
+            session.end_is_due = session.end_is_due or any(job.kind == SESSION_END for job in jobs)
+            self._added(jobs)
 
     async def title(self, job: Job) -> float | None:
         """Give the job's session a title. Returns 0 if a message came first, None when it is done. Raises

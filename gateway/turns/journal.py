@@ -350,7 +350,7 @@ class StoreJournal:
         committed = await self.kept.commit(self._lease, commit, state)
         self._failpoints.reach("turn-commit-after")
         self._log.committed(committed.record_ids)
-        self._after.added(commit.jobs)
+        self._after.added(self._session, commit.jobs, now)
         if questions:
             self._on_asked()
         self._session.stored = True

@@ -78,6 +78,10 @@ class SessionState:
         """The agent of its last turn in this process; empty for the default one."""
         self.title = ""
         """The title, a few words; empty until one was made."""
+        self.used_at = 0.0
+        """When its last turn of this process ended, as Unix time; 0 without one."""
+        self.end_is_due = False
+        """Whether this process has added the job that ends it."""
         conversation = conversation or Conversation()
         self._summary = conversation.summary
         self._turns = list(conversation.turns)
@@ -139,6 +143,7 @@ class SessionState:
         self.mode = mode
         self.agent = agent
         self.title = ""
+        self.end_is_due = False
         self._summary = None
         self._turns.clear()
         self._all_is_known()
