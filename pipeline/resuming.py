@@ -33,7 +33,7 @@ _OVER_WORDS = "This question is no longer open: the assistant has ended without 
 
 
 async def resumed(executor: Executor[Any], turn: Turn, context: RunContext) -> RunOutcome | None:
-    """The outcome of the recorded run of the turn; None if there is none, or one that has to begin again. Raises
+    """The outcome of the turn's recorded run; None if there is none, or one that has to begin again. Raises
     TurnFailed if it cannot be resumed and must not begin again."""
     records = await turn.journal.recorded_run()
     answers = isinstance(turn.message, ApprovalReply)
