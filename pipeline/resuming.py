@@ -67,9 +67,11 @@ async def _resume(
     if isinstance(message, ApprovalReply) and not message.expired:
         answer = Answer(gate=message.interaction_id, choice=message.choice, by=message.author.id)
         try:
-            return await executor.resume(records, context, answers=(answer,), listener=listener, log=log)
+            return await executor.resume(
+                records, context, answers=(answer,), listener=listener, log=log, control=turn.control
+            )
         except run_records.GateRefused as refused:
             if refused.status not in ("already_answered", "expired"):
                 raise
             # An earlier attempt recorded the answer, or it expired while it waited.
-    return await executor.resume(records, context, listener=listener, log=log)
+    return await executor.resume(records, context, listener=listener, log=log, control=turn.control)

@@ -52,7 +52,7 @@ from pipeline.runtime.safe_log import SafeRunLog
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
-from pipeline.runtime.stopping import StopSignal
+from pipeline.runtime.stopping import StopSignal, TurnHalted
 from pipeline.turn import Turn, answer_of
 from pipeline.turn_contexts import TurnContexts
 from pipeline.turn_reads import TurnReads
@@ -117,14 +117,16 @@ class Pipeline:
         message over.
 
         Returns False if the gate has passed a message whose shortcut has no words: nothing is sent or written
-        then. Else exactly one terminal event is sent, after its commit. StorageError and cancellation
-        propagate without one: the turn is not over and will be processed again.
+        then. Else exactly one terminal event is sent, after its commit. StorageError, TurnHalted and
+        cancellation propagate without one: the turn is not over and will be processed again.
         """
         if isinstance(message, InboundMessage):
             message = await self._services.rooms.named(message)
         turn = self._turn(message, sender, journal)
         tools = NotedTools(self._services.tools)
         stop = stop or StopSignal()
+        # Off the record no step is written, so a resumed run would repeat what it had done.
+        turn.control = stop.control if journal.mode == "normal" else None
         quiet = shortcut is not None and not shortcut.words
         try:
             if not await self._is_for_bot(turn, stop):
@@ -140,7 +142,7 @@ class Pipeline:
                 await turn.record(turn.written)
             with stop.guard():
                 answer = await self._answer(turn, tools, slot or UnlimitedSlot(), shortcut)
-        except StorageError:
+        except (StorageError, TurnHalted):
             raise
         except Exception as error:  # noqa: BLE001 - after any error the user is notified and the process continues
             await self._fail(turn, tools, error)
@@ -237,7 +239,9 @@ class Pipeline:
                 if outcome is None:
                     log, listener = SafeRunLog(turn.journal.run_log(), turn.redactor), turn.on_graph_event
                     turn.began_with = first_state(self._graph, stored)
-                    outcome = await self._executor.run(turn.began_with, context, listener=listener, log=log)
+                    outcome = await self._executor.run(
+                        turn.began_with, context, listener=listener, log=log, control=turn.control
+                    )
                 return answer_of(outcome, turn, self._graph)
         except TimeoutError as error:
             if not deadline.expired():

@@ -32,6 +32,7 @@ from pipeline.domain.events import (
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.domain.ports import EventSender
 from pipeline.graph.definition.spec import GraphSpec
+from pipeline.graph.execution.control import RunControl
 from pipeline.graph.run import events as graph_events
 from pipeline.graph.run.outcome import GATE_EXPIRED, RunOutcome
 from pipeline.intake.cleaning import clean_text
@@ -49,6 +50,7 @@ from pipeline.runtime.ports import (
 )
 from pipeline.runtime.questions import choices, expired_words, question_words
 from pipeline.runtime.scope import TurnScope
+from pipeline.runtime.stopping import TurnHalted
 
 _log = logging.getLogger(__name__)
 
@@ -94,6 +96,8 @@ class Turn:
     """The kept state with which the run began."""
     outcome: RunOutcome | None = None
     """How the run ended, also if it was cut off; None before that."""
+    control: RunControl | None = None
+    """The control of its run, if another than the run's own."""
     ids: Ids = field(init=False)
     started: bool = field(init=False, default=False)
     """Whether its first event has been sent."""
@@ -233,7 +237,9 @@ class Turn:
 
 def answer_of(outcome: RunOutcome, turn: Turn, graph: GraphSpec[Any]) -> TurnAnswer:
     """The answer of a run of `graph`, with what it changed in the state that outlives it. Raises the cause of
-    a failed run."""
+    a failed run, and TurnHalted for one that halted on request."""
+    if outcome.stop_reason == "pause_requested":
+        raise TurnHalted
     if outcome.stop_reason in ("max_loops", "max_steps"):
         raise TurnFailed(outcome.stop_reason, _LOOP_WORDS)
     if outcome.status == "failed" and outcome.error is not None and outcome.error.code == GATE_EXPIRED:

@@ -39,6 +39,8 @@ _log = logging.getLogger(__name__)
 
 DRAIN_S = 18.0
 """Seconds for running turns; with the later steps within the 30 s that service managers commonly grant."""
+HALT_AFTER_S = 9.0
+"""Half of them: a model call that begins later would often be cut off, and made again at the next start."""
 _DELIVERY_S = 3.0
 _STORE_LINE = "store down (takes no writes; messages are refused until it does)"
 
@@ -175,8 +177,10 @@ class Gateway:
         parts.background.spawn(parts.health.watch(), name="store check")
         parts.background.spawn(parts.health.watch_for_damage(), name="store damage check")
 
-    async def stop(self, drain_s: float = DRAIN_S) -> bool:
+    async def stop(self, drain_s: float = DRAIN_S, *, halt_after_s: float | None = HALT_AFTER_S) -> bool:
         """Refuse new messages, let running turns finish within `drain_s`, then close everything.
+
+        After `halt_after_s`, turns that still run halt before their next node, whose predecessor is recorded.
 
         The channels stay connected to send running answers. The inbox refuses new messages, so the platforms
         keep them. False when turns were cut off; the next start resumes them.
@@ -187,7 +191,9 @@ class Gateway:
         await self._parts.voice.stop_listening()
         self._parts.inbox.close()
         left_s = max(0.0, drain_s - (clock.monotonic() - began))
-        finished = await self._parts.worker.drain(left_s, self._parts.tools.approvals.unanswered)
+        finished = await self._parts.worker.drain(
+            left_s, self._parts.tools.approvals.unanswered, halt_after_s=halt_after_s
+        )
         try:
             async with asyncio.timeout(min(drain_s, _DELIVERY_S)):
                 await self._parts.deliveries.wait_idle()

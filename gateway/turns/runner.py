@@ -40,7 +40,7 @@ from pipeline.domain.messages import (
 )
 from pipeline.domain.ports import EventSender
 from pipeline.runtime.before_message import Shortcut
-from pipeline.runtime.stopping import StopSignal
+from pipeline.runtime.stopping import StopSignal, TurnHalted
 
 _log = logging.getLogger(__name__)
 
@@ -134,8 +134,8 @@ class TurnRunner:
         return self._quarantine.is_empty and not (note_slots or self._slots).locked()
 
     async def run(self, lease: Lease, entry: InboxEntry, session: SessionState, stop: StopSignal) -> bool:
-        """Finish `entry` with an answer or an error. It stays open on FenceLost and StorageError. Returns
-        whether the turn has added an entry to its thread."""
+        """Finish `entry` with an answer or an error. It stays open on FenceLost, StorageError and TurnHalted.
+        Returns whether the turn has added an entry to its thread."""
         thread = ThreadKey.decode(entry.thread)
         questions = TurnQuestions()
         sender = TurnEvents(
@@ -184,7 +184,7 @@ class TurnRunner:
             elif item is not None and agent is not None:
                 journal.agent = session.answered_by = self._agents.recorded_name(agent)
                 await self._answer(agent, item, entry, journal, sender, stop, slot)
-        except (asyncio.CancelledError, StorageError):
+        except (asyncio.CancelledError, StorageError, TurnHalted):
             journal.cut_off()
             await self._discount(lease, entry, journal)
             raise

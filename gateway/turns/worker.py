@@ -21,7 +21,7 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.errors import FenceLost, StorageError
 from pipeline.domain.messages import SessionCommand
 from pipeline.graph.execution.control import asked_to_stop
-from pipeline.runtime.stopping import StopSignal
+from pipeline.runtime.stopping import StopSignal, TurnHalted
 
 _log = logging.getLogger(__name__)
 
@@ -115,6 +115,8 @@ class Worker:
         self._linger_s = linger_s
         self._threads: dict[str, _Thread] = {}
         self._draining = False
+        self._has_halted = False
+        """Whether a turn was halted before a shutdown, and waits for the next start."""
 
     async def recover(self) -> int:
         """Start the entries that an earlier process left unfinished; return how many."""
@@ -197,11 +199,17 @@ class Worker:
             live.work.set()
         return await idle.completed
 
-    async def drain(self, timeout_s: float, unanswered: Callable[[], Collection[str]] = tuple) -> bool:
+    async def drain(
+        self,
+        timeout_s: float,
+        unanswered: Callable[[], Collection[str]] = tuple,
+        *,
+        halt_after_s: float | None = None,
+    ) -> bool:
         """Start nothing new and let running turns finish; False if some did not within `timeout_s` seconds.
 
-        Turns of the threads `unanswered` wait for a person, whose answer the closed inbox refuses: they are
-        cut off, and the next start resumes them.
+        After `halt_after_s` seconds they halt before their next node. Turns of the threads `unanswered` wait
+        for a person, whose answer the closed inbox refuses: they are cut off. The next start resumes all.
         """
         self._draining = True
         for live in self._threads.values():
@@ -210,16 +218,20 @@ class Worker:
         cut_off: set[str] = set()
         unfinished: set[asyncio.Task[object]] = set(running.values())
         loop = asyncio.get_running_loop()
-        ends = loop.time() + timeout_s
+        began = loop.time()
         left = timeout_s
         while unfinished and left >= 0:
+            if halt_after_s is not None and loop.time() - began >= halt_after_s:
+                for live in self._threads.values():
+                    if live.stop is not None:
+                        live.stop.halt()
             for thread in running.keys() & set(unanswered()) - cut_off:
                 running[thread].cancel()
                 cut_off.add(thread)
             # Another turn may begin to wait for a person meanwhile.
             _, unfinished = await asyncio.wait(unfinished, timeout=min(left, _POLL_S))
-            left = ends - loop.time()
-        return not unfinished and not cut_off
+            left = began + timeout_s - loop.time()
+        return not unfinished and not cut_off and not self._has_halted
 
     def _start(self, thread: str, begun: InboxEntry | None = None) -> None:
         # Without a runner, no entry of the thread is unfinished but the one that begins.
@@ -238,6 +250,9 @@ class Worker:
                     continue
                 except FenceLost:
                     _log.warning("thread taken over", extra={"thread_key": thread})
+                except TurnHalted:
+                    self._has_halted = True
+                    return
                 except StorageError:
                     _log.exception("thread waits for the store", extra={"thread_key": thread})
                 except asyncio.CancelledError:

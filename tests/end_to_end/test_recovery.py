@@ -70,6 +70,45 @@ async def test_a_drain_lets_the_running_turn_finish_and_refuses_new_ones(tmp_pat
         assert [reply.message_id for reply in harness.channel.sent] == [accepted.message_id]
 
 
+async def test_a_turn_that_still_runs_halts_before_its_next_node_and_goes_from_there_after_the_restart(
+    tmp_path: Path,
+) -> None:
+    gate, load = asyncio.Event(), ToolCall(id="c1", name="load_tools", arguments='{"groups": ["notes"]}')
+    llm = ScriptedLlm([ScriptedAnswer(calls=(load,), gate=gate), ScriptedAnswer.of("too soon")])
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        accepted = await harness.channel.say("hi")
+        await harness.channel.until(lambda: llm.requests)
+        async with asyncio.TaskGroup() as group:
+            stopping = group.create_task(harness.gateway.stop(60, halt_after_s=0))
+            await asyncio.sleep(0)
+            with pytest.raises(StorageError, match="shutting down"):
+                await harness.channel.say("too late")
+            gate.set()
+        assert stopping.result() is False, "it waits for the next start"
+        assert harness.channel.sent == []
+    assert len(llm.requests) == 1, "the call in progress was finished, and none began"
+    llm = ScriptedLlm([ScriptedAnswer.of("done")])
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        assert (await harness.channel.reply(accepted.message_id)).text == "done"
+        roles = [message.role for message in llm.requests[0].messages]
+        assert roles[-2:] == ["assistant", "tool"], "the first call is not made again"
+
+
+async def test_a_turn_off_the_record_does_not_halt_as_its_steps_are_not_recorded(tmp_path: Path) -> None:
+    gate, load = asyncio.Event(), ToolCall(id="c1", name="load_tools", arguments='{"groups": ["system"]}')
+    llm = ScriptedLlm([ScriptedAnswer(calls=(load,), gate=gate), ScriptedAnswer.of("done")])
+    async with open_gateway(tmp_path, llm=llm) as harness:
+        await harness.channel.reply((await harness.channel.say("/otr")).message_id)
+        accepted = await harness.channel.say("hi")
+        await harness.channel.until(lambda: llm.requests)
+        async with asyncio.TaskGroup() as group:
+            stopping = group.create_task(harness.gateway.stop(60, halt_after_s=0))
+            await asyncio.sleep(0)
+            gate.set()
+        assert stopping.result() is True
+        assert (await harness.channel.reply(accepted.message_id)).text == "done"
+
+
 async def _cut_off_by_a_crash(harness: GatewayHarness) -> None:
     """Leave the attempt open in the store, as a process that dies does."""
     entry = await harness.store.next_entry(THREAD)
