@@ -183,7 +183,10 @@ class TurnRunner:
                 await self._set_aside(entry, journal, sender, "no_agent", _NO_AGENT)
             elif item is not None and agent is not None:
                 journal.agent = session.answered_by = self._agents.recorded_name(agent)
-                await self._answer(agent, item, entry, journal, sender, stop, slot)
+                shortcut = await self._shortcut(agent, item, entry, journal)
+                await agent.pipeline.process(item, sender, journal, stop, slot, shortcut=shortcut)
+                if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):
+                    await self._hooks.discard_media(item)
         except (asyncio.CancelledError, StorageError, TurnHalted):
             journal.cut_off()
             await self._discount(lease, entry, journal)
@@ -204,26 +207,16 @@ class TurnRunner:
             _log.info("turn ended", extra=ended)
             structlog.contextvars.unbind_contextvars("thread_key", "message_id")
 
-    async def _answer(
-        self,
-        agent: Agent,
-        item: InboundMessage | ApprovalReply,
-        entry: InboxEntry,
-        journal: StoreJournal,
-        sender: EventSender,
-        stop: StopSignal,
-        slot: ConcurrencySlot,
-    ) -> None:
-        """Pass the item to the agent that answers it."""
-        shortcut = None
-        if isinstance(item, InboundMessage):
-            if agent.pipeline.gate is not None:
-                await journal.count_attempt()
-            if item.refusal or item.text.lstrip().startswith("/"):
-                shortcut = _shortcut(item, entry)
-        await agent.pipeline.process(item, sender, journal, stop, slot, shortcut=shortcut)
-        if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):
-            await self._hooks.discard_media(item)
+    async def _shortcut(
+        self, agent: Agent, item: InboundMessage | ApprovalReply, entry: InboxEntry, journal: StoreJournal
+    ) -> Shortcut | None:
+        """What the item leads to in place of a run, once a gate has passed it. Counts the attempt before a
+        gate works on it."""
+        if not isinstance(item, InboundMessage):
+            return None
+        if agent.pipeline.gate is not None:
+            await journal.count_attempt()
+        return _shortcut(item, entry) if item.refusal or item.text.lstrip().startswith("/") else None
 
     async def _agent_of(
         self, item: InboundMessage | ApprovalReply, session: SessionState, journal: StoreJournal

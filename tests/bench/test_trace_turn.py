@@ -1,4 +1,5 @@
-"""The trace of a turn runs, and its figures are of a whole turn. How large they are is not judged here."""
+"""The trace of a turn runs, and its figures are of a whole turn. Judged are the depth and
+the wrappers, which are the same in each run; how large the other figures are is not."""
 
 from __future__ import annotations
 
@@ -36,6 +37,8 @@ async def test_three_traces_are_counted_and_listed(tmp_path: Path) -> None:
         assert min(figures[key] for key in (*_TURN, *_PASSES)) > 0
         assert figures["modules"] < figures["functions"] < figures["frames"]
         assert figures["commits"] <= figures["store_calls"]
+        assert figures["depth_worker_to_model"] <= 10
+        assert figures["event_wrappers"] <= 3
     chunk = traces["live_chunk"]
     assert 0 < chunk["modules"] < chunk["frames"] < 200
     assert [chunk[key] for key in (*_PASSES, "store_calls", "platform_calls")] == [0, 0, 0, 0]
