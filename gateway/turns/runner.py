@@ -200,12 +200,14 @@ class TurnRunner:
             slot.leave()
             if held and note_slots is not None:
                 note_slots.release()
-            outcome = journal.outcome or "interrupted"
-            self._telemetry.turn_ended(outcome)
-            seconds = round(self._clock.monotonic() - started, 3)
-            ended = {"outcome": outcome, "run_id": journal.run_id, "seconds": seconds}
-            _log.info("turn ended", extra=ended)
+            self._note_end(journal, self._clock.monotonic() - started)
             structlog.contextvars.unbind_contextvars("thread_key", "message_id")
+
+    def _note_end(self, journal: StoreJournal, seconds: float) -> None:
+        outcome = journal.outcome or "interrupted"
+        self._telemetry.turn_ended(outcome)
+        ended = {"outcome": outcome, "run_id": journal.run_id, "seconds": round(seconds, 3)}
+        _log.info("turn ended", extra=ended)
 
     async def _shortcut(
         self, agent: Agent, item: InboundMessage | ApprovalReply, entry: InboxEntry, journal: StoreJournal
