@@ -57,7 +57,7 @@ class AgentBook:
 
     def models(self, name: str) -> AgentModels:
         """The models of the agent, or the default one's if there is none of that name any more."""
-        return (self.find(name) or self.default).models
+        return self._agents.get(name or DEFAULT_AGENT, self.default).models
 
     def choices(self, thread: ThreadKey, author: str, *, private: bool) -> tuple[Agent, ...]:
         """The agents that the author may talk to in that chat; the one that answers unasked is first."""
@@ -67,5 +67,7 @@ class AgentBook:
     def answering(self, thread: ThreadKey, author: str, *, private: bool, chosen: str) -> Agent:
         """The agent that answers the author's next message. `chosen` is the one that was chosen in the
         chat, empty for none: it counts as long as this author may choose it."""
+        if len(self._agents) == 1:
+            return self.default
         choices = self.choices(thread, author, private=private)
         return next((agent for agent in choices if agent.name == chosen), choices[0])

@@ -5,9 +5,11 @@ Redaction works on the finished line, so that it covers exceptions, libraries an
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
-from typing import Literal, TextIO
+from collections.abc import Mapping
+from typing import Any, Literal, TextIO
 
 import structlog
 
@@ -21,6 +23,15 @@ _NO_DESCRIPTORS = (
     "no connection can be accepted: the file descriptors are used up; it is tried again every second. Raise "
     "the limit (LimitNOFILE under systemd) if this returns"
 )
+
+
+_ENCODER = json.JSONEncoder(default=repr)
+"""Made once: `json.dumps` with a `default` would make one for each line."""
+
+
+def _to_json(event: Mapping[str, Any], **_options: object) -> str:
+    """One line of JSON; what JSON cannot express is in the words of `repr`."""
+    return _ENCODER.encode(event)
 
 
 class _RedactingFormatter(structlog.stdlib.ProcessorFormatter):
@@ -71,7 +82,7 @@ def configure_logging(
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer()
+        structlog.processors.JSONRenderer(_to_json)
         if as_json
         # Plain: the pretty tracebacks print local variables, which hold users' words and keys.
         else structlog.dev.ConsoleRenderer(
