@@ -65,9 +65,7 @@ class AgentBook:
         return tuple(self._agents[name] for name in names)
 
     def answering(self, thread: ThreadKey, author: str, *, private: bool, chosen: str) -> Agent:
-        """The agent that answers the author's next message. `chosen` is the one that was chosen in the
-        chat, empty for none: it counts as long as this author may choose it."""
+        """The agent that answers the author's next message, see `Routes.answering`."""
         if len(self._agents) == 1:
             return self.default
-        choices = self.choices(thread, author, private=private)
-        return next((agent for agent in choices if agent.name == chosen), choices[0])
+        return self._agents[self._routes.answering(thread, author, private=private, chosen=chosen)]

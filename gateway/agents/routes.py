@@ -24,6 +24,12 @@ class Routes:
         route = next((one for one in self._routes if _matches(one, thread, author, private)), _DEFAULT)
         return tuple(dict.fromkeys((route.agent, *route.also)))
 
+    def answering(self, thread: ThreadKey, author: str, *, private: bool, chosen: str) -> str:
+        """The name of the agent that answers the author's next message. `chosen` is the one that was chosen in
+        the chat, empty for none: it counts as long as this author may choose it."""
+        names = self.names(thread, author, private=private)
+        return chosen if chosen in names else names[0]
+
 
 def _matches(route: RouteSettings, thread: ThreadKey, author: str, private: bool) -> bool:  # noqa: FBT001 - one call
     return (

@@ -46,9 +46,8 @@ class SpeechLookup:
             return self._agents[DEFAULT_AGENT]
         name = await self._recorded(thread, message_id) if message_id else None
         if name is None:
-            choices = self._routes.names(thread, author, private=private)
             chosen = await self._chosen(thread)
-            name = chosen if chosen in choices else choices[0]
+            name = self._routes.answering(thread, author, private=private, chosen=chosen)
         # An agent that is no longer configured may have given the answer.
         return self._agents.get(name, self._agents[DEFAULT_AGENT])
 

@@ -29,7 +29,9 @@ class AgentChoice:
     async def run(self, command: SessionCommand, journal: StoreJournal) -> None:
         """Show the agents, or begin a conversation with the named one. Raises StorageError."""
         choices = self._choices(command)
-        current = next((agent for agent in choices if agent.name == journal.chosen_agent), choices[0])
+        current = self._agents.answering(
+            command.thread, command.author.id, private=command.private, chosen=journal.chosen_agent
+        )
         wanted = command.argument.casefold()
         found = next((agent for agent in choices if agent.name == wanted), None)
         if not wanted:

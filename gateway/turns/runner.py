@@ -228,10 +228,11 @@ class TurnRunner:
         recorded = await journal.recorded_agent()
         if recorded is not None:
             return self._agents.find(recorded)
-        author, private = item.author.id, item.private
-        return self._agents.answering(item.thread, author, private=private, chosen=session.agent)
+        return self._answering(item, session)
 
-    def _answering(self, item: InboundMessage | SessionCommand, session: SessionState) -> Agent:
+    def _answering(
+        self, item: InboundMessage | ApprovalReply | SessionCommand, session: SessionState
+    ) -> Agent:
         author, private = item.author.id, item.private
         return self._agents.answering(item.thread, author, private=private, chosen=session.agent)
 
