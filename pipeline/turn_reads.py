@@ -69,62 +69,41 @@ class TurnReads:
         self._room: RoomTalk | None = _NO_TALK if message.private else None
         self._texts: WorkspaceTexts | None = None
         self._named: frozenset[str] | None = None
-        self._reading: asyncio.Future[None] | None = None
-        """Pending while a node reads; other branches of the run wait for it."""
+        self._reading = asyncio.Lock()
+        """Held while a node reads; other branches of the run wait for it."""
 
     async def conversation(self) -> Conversation:
         """See `History.conversation`."""
-        while self._conversation is None:
-            if self._reading is not None:
-                await asyncio.wait((self._reading,))
-                continue
-            reading: asyncio.Future[None] = asyncio.Future()
-            self._reading = reading
-            try:
-                try:
-                    said = await self._session.conversation()
-                except Exception as error:  # noqa: BLE001 - raised by `_again`, in words
-                    said = await self._again(self._session.conversation, error)
-                note_foreign_history(self.scope, said)
-                self._conversation = said
-            finally:
-                self._reading = None
-                reading.cancel()
+        if self._conversation is None:
+            async with self._reading:
+                if self._conversation is None:
+                    said = await self._tried(self._session.conversation)
+                    note_foreign_history(self.scope, said)
+                    self._conversation = said
         return self._conversation
 
     async def room(self) -> RoomTalk:
         """See `History.room`."""
         said = await self.conversation()
-        while self._room is None:
-            if self._reading is not None:
-                await asyncio.wait((self._reading,))
-                continue
-            reading: asyncio.Future[None] = asyncio.Future()
-            self._reading = reading
-            try:
-                read = partial(self._rooms.talk, self._message, said)
-                try:
-                    talk = await read()
-                except Exception as error:  # noqa: BLE001 - as above
-                    talk = await self._again(read, error)
-                self.scope.foreign.note(_ROOM if any(not line.own for line in talk.lines) else "")
-                self._room = talk
-            finally:
-                self._reading = None
-                reading.cancel()
+        if self._room is None:
+            async with self._reading:
+                if self._room is None:
+                    talk = await self._tried(partial(self._rooms.talk, self._message, said))
+                    self.scope.foreign.note(_ROOM if any(not line.own for line in talk.lines) else "")
+                    self._room = talk
         return self._room
 
-    async def _again(self, read: Callable[[], Awaitable[_T]], error: Exception) -> _T:
-        """What `read` returns after it has raised `error`: it is tried again while the store fails."""
+    async def _tried(self, read: Callable[[], Awaitable[_T]]) -> _T:
+        """What `read` returns. It is tried again while the store fails."""
         attempt = 1
-        while isinstance(error, StorageError) and attempt < _RETRY.max_attempts:
-            await self._clock.sleep(_RETRY.delay(attempt, 0.0))
-            attempt += 1
+        while True:
             try:
                 return await read()
-            except Exception as failed:  # noqa: BLE001 - raised below, in words
-                error = failed
-        raise _unreadable("history_unreadable", _NO_HISTORY, error) from error
+            except Exception as error:
+                if not isinstance(error, StorageError) or attempt == _RETRY.max_attempts:
+                    raise _unreadable("history_unreadable", _NO_HISTORY, error) from error
+            await self._clock.sleep(_RETRY.delay(attempt, 0.0))
+            attempt += 1
 
     async def summarise(self, summary: Summary) -> bool:
         """See `History.summarise`."""

@@ -25,8 +25,8 @@ class Routes:
         return tuple(dict.fromkeys((route.agent, *route.also)))
 
     def answering(self, thread: ThreadKey, author: str, *, private: bool, chosen: str) -> str:
-        """The name of the agent that answers the author's next message. `chosen` is the one that was chosen in
-        the chat, empty for none: it counts as long as this author may choose it."""
+        """The name of the agent that answers the author's next message. `chosen` is the one that was chosen
+        in the chat, empty for none: it counts as long as this author may choose it."""
         names = self.names(thread, author, private=private)
         return chosen if chosen in names else names[0]
 

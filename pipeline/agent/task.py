@@ -65,11 +65,6 @@ def task_node(
     )
 
 
-def sees_nothing_else(state: State) -> bool:
-    """Whether a task of this run sees no conversation but its own, as the graph says."""
-    return bool(state.get(TASKS, {}).get("mode") == "isolated")
-
-
 def between_tasks(transition: PhaseTransition, state: State, _context: RunContext) -> Mapping[str, Any]:
     """The executor's phase hook: notes which nodes are done, and marks the transition in the conversation.
 

@@ -75,6 +75,11 @@ class _TaskFailed(Exception):
     """The node has failed; the message says why."""
 
 
+def sees_nothing_else(state: State) -> bool:
+    """Whether a task of this run sees no conversation but its own, as the graph says."""
+    return bool(state.get(TASKS, {}).get("mode") == "isolated")
+
+
 @dataclass(slots=True)
 class Work:
     """One execution. The model, its tools and the judge append to `said`; `set_output` fills `outputs`."""
@@ -96,7 +101,7 @@ class Work:
     def __post_init__(self) -> None:
         self.step = current_step()
         notes = self.state.get(TASKS, {})
-        self.alone = self.task.isolated or notes.get("mode") == "isolated"
+        self.alone = self.task.isolated or sees_nothing_else(self.state)
         plain = () if self.alone else self.state.get(DIALOGUE, ())
         self.shared = tuple(message_from_plain(one) for one in plain)
         # A transition marker at the end of the shared conversation opens this step.

@@ -18,9 +18,10 @@ _RETRY_WORDS = "Please say it again, a little slower and closer to the microphon
 
 
 def question(context: RunContext) -> Pause | None:
-    """The question to the speaker; None for typed text and for a transcript of enough confidence."""
+    """The question to the speaker; None for typed text, for a transcript of enough confidence, and off the
+    record, where it would be stored."""
     speech, least = context.speech, context.settings.confirm_below
-    if speech is None or speech.confidence >= least:
+    if speech is None or speech.confidence >= least or context.scope.mode == "otr":
         return None
     words = context.text.strip()
     asked = _ASKED_WHOLE if "\n" in words else _ASKED

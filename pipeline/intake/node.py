@@ -36,8 +36,8 @@ async def message_node(_state: State, context: RunContext) -> NodeResult:
     and `refused`, which is empty or the flag for which the message is not answered.
     """
     diagnostics = _judged(context, clean_text(context.text))
-    # No question for a message that is not answered, nor off the record, where it would be stored.
-    asks = None if diagnostics["refused"] or context.scope.mode == "otr" else question(context)
+    # No question for a message that is not answered.
+    asks = None if diagnostics["refused"] else question(context)
     return NodeResult(update={"intake": diagnostics}, decision=asks or Next())
 
 
@@ -56,16 +56,15 @@ def intake_node(fixed_tokens: FixedTokens) -> Callable[[State, RunContext], Awai
     async def intake(_state: State, context: RunContext) -> NodeResult:
         text = clean_text(context.text)
         diagnostics = _judged(context, text)
-        if not diagnostics["refused"]:
-            said = await context.history.conversation()
-            diagnostics |= _fitted(said, context.settings, text)
-            if may_be_time(diagnostics["tokens_before"], context.settings):
-                # The whole state at this point: no tools are loaded and no summary is made yet.
-                state = {"intake": diagnostics}
-                diagnostics["long"] = is_time(said, context, state, fixed_tokens(context, state))
-        # As in `message_node`.
-        asks = None if diagnostics["refused"] or context.scope.mode == "otr" else question(context)
-        return NodeResult(update={"intake": diagnostics}, decision=asks or Next())
+        if diagnostics["refused"]:
+            return NodeResult(update={"intake": diagnostics})
+        said = await context.history.conversation()
+        diagnostics |= _fitted(said, context.settings, text)
+        if may_be_time(diagnostics["tokens_before"], context.settings):
+            # The whole state at this point: no tools are loaded and no summary is made yet.
+            state = {"intake": diagnostics}
+            diagnostics["long"] = is_time(said, context, state, fixed_tokens(context, state))
+        return NodeResult(update={"intake": diagnostics}, decision=question(context) or Next())
 
     return intake
 

@@ -7,7 +7,8 @@ from dataclasses import replace
 from pipeline.agent.loop_graph import LOOP_CHANNELS, loop_edges, loop_nodes
 from pipeline.agent.model_messages import EXCHANGE, fixed_tokens
 from pipeline.agent.node import LOOP, THOUGHTS, agent
-from pipeline.agent.task import sees_nothing_else, task_node
+from pipeline.agent.task import task_node
+from pipeline.agent.task_loop import sees_nothing_else
 from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import NodeResult, State
 from pipeline.graph.definition.spec import EdgeSpec, NodeSpec
