@@ -9,11 +9,13 @@ import importlib.metadata
 import logging
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypeVar
 
 from pipeline.domain.frozen import dataclass
 
 _log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 Group: TypeAlias = Literal["parlour.graphs", "parlour.nodes", "parlour.tools", "parlour.channels"]
 IMPORT_S: Final = 10.0
@@ -64,20 +66,44 @@ def _entry_points(group: Group) -> Iterable[importlib.metadata.EntryPoint]:
 def _loaded(
     entry: importlib.metadata.EntryPoint, group: Group, check: Callable[[str, Any], Any], wait_s: float
 ) -> Plugin:
-    """Import and check in a thread: an import that hangs holds up nothing but itself."""
-    outcome: list[Plugin] = []
+    """Import and check it in time."""
+    try:
+        value = in_time(lambda: check(entry.name, entry.load()), wait_s, name=f"plug-in {entry.name}")
+    except TimeoutError:
+        return _broken(entry, group, f"its import took longer than {wait_s:g} s")
+    except ForeignCodeFailed as failed:
+        return _broken(entry, group, f"{type(failed.error).__name__}: {failed.error}")
+    return Plugin(group=group, name=entry.name, package=_package(entry), value=value)
 
-    def load() -> None:
+
+class ForeignCodeFailed(Exception):
+    """Code of a plug-in raised `error`: anything, SystemExit too."""
+
+    def __init__(self, error: BaseException) -> None:
+        super().__init__(type(error).__name__)
+        self.error = error
+
+
+def in_time(call: Callable[[], _T], wait_s: float, *, name: str) -> _T:
+    """What `call`, code of a plug-in, returns within `wait_s` seconds. It runs in a thread, so that one that
+    hangs holds up nothing but itself. Raises ForeignCodeFailed, and TimeoutError."""
+    returned: list[_T] = []
+    raised: list[BaseException] = []
+
+    def run() -> None:
         try:
-            value = check(entry.name, entry.load())
-            outcome.append(Plugin(group=group, name=entry.name, package=_package(entry), value=value))
-        except BaseException as error:  # noqa: BLE001 - a foreign module may raise anything, SystemExit too
-            outcome.append(_broken(entry, group, f"{type(error).__name__}: {error}"))
+            returned.append(call())
+        except BaseException as error:  # noqa: BLE001 - foreign code may raise anything, SystemExit too
+            raised.append(error)
 
-    thread = threading.Thread(target=load, name=f"plug-in {entry.name}", daemon=True)
+    thread = threading.Thread(target=run, name=name, daemon=True)
     thread.start()
     thread.join(wait_s)
-    return outcome[0] if outcome else _broken(entry, group, f"its import took longer than {wait_s:g} s")
+    if raised:
+        raise ForeignCodeFailed(raised[0]) from raised[0]
+    if not returned:
+        raise TimeoutError
+    return returned[0]
 
 
 def _broken(entry: importlib.metadata.EntryPoint, group: Group, problem: str) -> Plugin:

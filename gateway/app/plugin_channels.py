@@ -6,7 +6,6 @@ A part of the composition root: only `platforms` calls it.
 from __future__ import annotations
 
 import logging
-import threading
 from collections.abc import Callable
 from typing import Final
 
@@ -27,6 +26,7 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError, InvalidInput
 from pipeline.domain.ids import AccountKey
 from pipeline.domain.messages import Inbound
+from pipeline.plugins import ForeignCodeFailed, in_time
 
 _log = logging.getLogger(__name__)
 
@@ -47,26 +47,20 @@ def build_adapter(
     """The adapter of the account, not yet running. Raises ChannelRefused."""
     kind = _kind(account)
     context = ChannelContext(name=account.channel, clock=clock, timeline=timeline, rates=rates)
-    outcome: list[Channel | ChannelRefused] = []
-
-    def build() -> None:
-        try:
-            outcome.append(_checked(kind.build(account.settings, context), account))
-        except ConfigurationError as error:
-            outcome.append(ChannelRefused(str(error)))
-        except BaseException as error:  # noqa: BLE001 - foreign code may raise anything, SystemExit too
-            # Not its text, which may repeat a secret that it has read.
-            outcome.append(ChannelRefused(f"building it failed with {type(error).__name__}"))
-            _log.debug("a channel could not be built", exc_info=error)
-
-    # In a thread, so that one that hangs holds up nothing but itself.
-    thread = threading.Thread(target=build, name=f"channel {account.channel}", daemon=True)
-    thread.start()
-    thread.join(BUILD_S)
-    built = outcome[0] if outcome else ChannelRefused(f"building it took longer than {BUILD_S:g} s")
-    if isinstance(built, ChannelRefused):
-        raise built
-    return built
+    try:
+        return in_time(
+            lambda: _checked(kind.build(account.settings, context), account),
+            BUILD_S,
+            name=f"channel {account.channel}",
+        )
+    except TimeoutError:
+        raise ChannelRefused(f"building it took longer than {BUILD_S:g} s") from None
+    except ForeignCodeFailed as failed:
+        if isinstance(failed.error, ConfigurationError):
+            raise ChannelRefused(str(failed.error)) from None
+        # Not its text, which may repeat a secret that it has read.
+        _log.debug("a channel could not be built", exc_info=failed.error)
+        raise ChannelRefused(f"building it failed with {type(failed.error).__name__}") from None
 
 
 def identity_of(account: ChannelAccount) -> Callable[[], str] | None:
