@@ -216,23 +216,21 @@ class Inbox:
         if self._quota is None or item.answers:
             return await self._enqueue_item(kept, limit, begin=begin), Reservation()
         with self._quota.reserve(item) as reservation:
-            if reservation.wait_s and self._beyond is not None and _has_words(kept):
-                refused = replace(kept, refusal=self._quota.words(reservation))
-                return await self._take_in_beyond(
-                    refused, self._beyond, max(1, limit // 2), begin=begin
-                ), reservation
-            # With a limit of 0 the store accepts nothing new, but still recognises duplicates.
-            accepted = await self._enqueue_item(kept, 0 if reservation.wait_s else limit, begin=begin)
-            reservation.used = not (accepted.duplicate or accepted.full)
+            if not (reservation.wait_s and self._beyond is not None and _has_words(kept)):
+                return await self._enqueue_within(reservation, kept, limit, begin=begin), reservation
+            # Refused unless a gate takes it over; at most as many as are answered.
+            refused = replace(kept, refusal=self._quota.words(reservation))
+            with self._beyond.reserve(refused) as further:
+                accepted = await self._enqueue_within(further, refused, max(1, limit // 2), begin=begin)
         return accepted, reservation
 
-    async def _take_in_beyond(
-        self, item: InboundMessage, beyond: RateLimit, limit: int, *, begin: bool
+    async def _enqueue_within(
+        self, reservation: Reservation, item: InboundMessage, limit: int, *, begin: bool
     ) -> Accepted:
-        """Queue a message that is refused unless a gate takes it over; at most as many as are answered."""
-        with beyond.reserve(item) as reservation:
-            accepted = await self._enqueue_item(item, 0 if reservation.wait_s else limit, begin=begin)
-            reservation.used = not (accepted.duplicate or accepted.full)
+        """Queue a message if its author need not wait, and count it if it was accepted."""
+        # With a limit of 0 the store accepts nothing new, but still recognises duplicates.
+        accepted = await self._enqueue_item(item, 0 if reservation.wait_s else limit, begin=begin)
+        reservation.used = not (accepted.duplicate or accepted.full)
         return accepted
 
     async def _enqueue_item(self, item: _Enqueued, limit: int, *, begin: bool) -> Accepted:
