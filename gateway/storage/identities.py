@@ -147,6 +147,23 @@ class IdentityBook(Protocol):
         ...
 
 
+def judge_join(
+    identity: Identity, owner: Identity, *, person: str, owners: str, is_linked: bool, members: int, most: int
+) -> JoinStatus:
+    """Whether `identity`, of the person `person`, may join the owner of a valid code, whose person's key is
+    `owners`: by the same rule in every store. `is_linked`: `identity` is linked with others. `members` is the
+    number of identities of the owner's person."""
+    if owner == identity:
+        return "own"
+    if owners == person:
+        return "linked"
+    if is_linked:
+        return "elsewhere"
+    if owners.startswith(GROUP_PREFIX) and members >= most:
+        return "full"
+    return "joined"
+
+
 def counted_twice(one: str, other: str) -> str:
     """The scope, in the use of a day, of what counts in the sums of both people."""
     return BOTH_PREFIX + "|".join(sorted((one, other)))

@@ -16,6 +16,7 @@ from gateway.storage.identities import (
     TryLimits,
     added_up,
     counted_twice,
+    judge_join,
 )
 from gateway.storage.memory.states import MemoryStates
 from gateway.storage.memory.usage import MemoryUsage
@@ -74,17 +75,17 @@ class MemoryIdentities:
         if code is None:
             self._tries.append((identity.key, request.at))
             return Joined(status="wrong")
-        if code.identity == identity:
-            return Joined(status="own")
         asked = self._row(code.identity)
-        if asked.person == row.person:
-            return Joined(status="linked")
-        if self._others(row.person, identity):
-            return Joined(status="elsewhere")
-        exists = asked.person.startswith(GROUP_PREFIX)
-        if exists and len(self._others(asked.person, identity)) >= request.most:
-            return Joined(status="full")
-        return await self._link(request, code, asked, row)
+        status = judge_join(
+            identity,
+            code.identity,
+            person=row.person,
+            owners=asked.person,
+            is_linked=bool(self._others(row.person, identity)),
+            members=len(self._others(asked.person, identity)),
+            most=request.most,
+        )
+        return await self._link(request, code, asked, row) if status == "joined" else Joined(status=status)
 
     async def _link(self, request: JoinRequest, code: LinkCode, asked: _Row, row: _Row) -> Joined:
         is_new = not asked.person.startswith(GROUP_PREFIX)

@@ -16,6 +16,7 @@ from gateway.storage.identities import (
     TryLimits,
     added_up,
     counted_twice,
+    judge_join,
 )
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 from gateway.storage.usage import Spent
@@ -112,16 +113,19 @@ def _join(db: sqlite3.Connection, request: JoinRequest, limits: TryLimits) -> Jo
         db.execute(_TRY, (identity.key, request.at))
         return Joined(status="wrong")
     owner = _member(*found)
-    if owner.identity == identity:
-        return Joined(status="own")
     asked = _row(db, owner.identity)
-    if asked.person == row.person:
-        return Joined(status="linked")
-    if _others(db, row.person, identity):
-        return Joined(status="elsewhere")
+    status = judge_join(
+        identity,
+        owner.identity,
+        person=row.person,
+        owners=asked.person,
+        is_linked=bool(_others(db, row.person, identity)),
+        members=len(_others(db, asked.person, identity)),
+        most=request.most,
+    )
+    if status != "joined":
+        return Joined(status=status)
     exists = asked.person.startswith(GROUP_PREFIX)
-    if exists and len(_others(db, asked.person, identity)) >= request.most:
-        return Joined(status="full")
     person, source = (asked.person, "") if exists else (request.new_person, asked.person)
     sums = [_used(db, request.day, one) for one in (asked.person, row.person)]
     both = _used(db, request.day, counted_twice(asked.person, row.person))
