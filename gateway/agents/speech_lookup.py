@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -9,7 +10,10 @@ from gateway.agents.routes import Routes
 from gateway.config import DEFAULT_AGENT, AgentSpeech
 from gateway.storage.log_records import SessionRecord, UserRecord, content_of
 from gateway.storage.ports import Record, RecordKind
+from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey
+
+_log = logging.getLogger(__name__)
 
 
 class Log(Protocol):
@@ -41,13 +45,18 @@ class SpeechLookup:
         self, thread: ThreadKey, author: str, *, private: bool, message_id: str = ""
     ) -> AgentSpeech:
         """The settings of the agent that answers the author's message `message_id`; without one, or before
-        its words are recorded, of the agent that answers the author's next message. Raises StorageError."""
+        its words are recorded, of the agent that answers the author's next message. A failure of the store is
+        logged, and the built-in settings count."""
         if not self._differ:
             return self._agents[DEFAULT_AGENT]
-        name = await self._recorded(thread, message_id) if message_id else None
-        if name is None:
-            chosen = await self._chosen(thread)
-            name = self._routes.answering(thread, author, private=private, chosen=chosen)
+        try:
+            name = await self._recorded(thread, message_id) if message_id else None
+            if name is None:
+                chosen = await self._chosen(thread)
+                name = self._routes.answering(thread, author, private=private, chosen=chosen)
+        except StorageError as error:
+            _log.warning("the speech settings of a chat's agent are not known", extra={"reason": str(error)})
+            return AgentSpeech()
         # An agent that is no longer configured may have given the answer.
         return self._agents.get(name, self._agents[DEFAULT_AGENT])
 

@@ -28,7 +28,7 @@ from gateway.delivery.platform_calls import BLOCKED_S, MOST_ATTEMPTS
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.tasks import Supervisor
 from gateway.speech.read_aloud import AnswerReader
-from gateway.speech.speaker_language import AgentSpeechOf, known_speech, speaker_of
+from gateway.speech.speaker_language import AgentSpeechOf, speaker_of
 from gateway.storage.speech import SpeakerPreferences, SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable, StorageError
@@ -92,8 +92,8 @@ class VoiceReplies:
         preferences = await self._preferences_of(reply)
         if not preferences.voice_replies:
             return
-        agent = await known_speech(
-            self._speech_of, reply.thread, reply.author, private=reply.private, message_id=reply.message_id
+        agent = await self._speech_of(
+            reply.thread, reply.author, private=reply.private, message_id=reply.message_id
         )
         language = agent.read_in(preferences.language)
         try:

@@ -6,7 +6,7 @@ import logging
 
 from adapters.channel import VoiceClip
 from adapters.formatting.spoken import spoken_text
-from gateway.speech.speaker_language import AgentSpeechOf, known_speech, spoken_last
+from gateway.speech.speaker_language import AgentSpeechOf, spoken_last
 from gateway.storage.speech import SpeakerKey, SpeakerPreferenceStore
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.ids import ThreadKey
@@ -61,9 +61,7 @@ class OwnReader:
         self._speech_of = speech_of
 
     async def read(self, text: str, *, thread: ThreadKey, message_id: str) -> VoiceClip:
-        agent = await known_speech(
-            self._speech_of, thread, self._person.user, private=True, message_id=message_id
-        )
+        agent = await self._speech_of(thread, self._person.user, private=True, message_id=message_id)
         language = agent.read_in(await spoken_last(self._preferences, self._person))
         return await self._reader.read(text, language=language, voice=agent.voice)
 

@@ -20,8 +20,8 @@ class AgentSpeechOf(Protocol):
     async def __call__(
         self, thread: ThreadKey, author: str, *, private: bool, message_id: str = ""
     ) -> AgentSpeech:
-        """Those of the agent that answers the author's message `message_id`, or the next one without it.
-        Raises StorageError."""
+        """Those of the agent that answers the author's message `message_id`, or the next one without it. A
+        failure of the store is logged, and the built-in settings count."""
         ...
 
 
@@ -39,17 +39,6 @@ async def spoken_last(preferences: SpeakerPreferenceStore, speaker: SpeakerKey) 
         return ""
 
 
-async def known_speech(
-    speech_of: AgentSpeechOf, thread: ThreadKey, author: str, *, private: bool, message_id: str = ""
-) -> AgentSpeech:
-    """The agent's speech settings; the built-in ones if the store fails."""
-    try:
-        return await speech_of(thread, author, private=private, message_id=message_id)
-    except StorageError as error:
-        _log.warning("the speech settings of a chat's agent are not known", extra={"reason": str(error)})
-        return AgentSpeech()
-
-
 async def likely_language(
     preferences: SpeakerPreferenceStore,
     speech_of: AgentSpeechOf,
@@ -60,7 +49,7 @@ async def likely_language(
 ) -> str:
     """The language that `user` spoke last, else that of the agent that answers; empty if there is none."""
     known = await spoken_last(preferences, speaker_of(thread, user))
-    return known or (await known_speech(speech_of, thread, user, private=private)).spoken
+    return known or (await speech_of(thread, user, private=private)).spoken
 
 
 async def spoke(

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from adapters.channel import ReadAloud
-from gateway.config import AgentSpeech
+from gateway.agents.routes import Routes
+from gateway.agents.speech_lookup import SpeechLookup
+from gateway.config import DEFAULT_AGENT, AgentSpeech
 from gateway.speech.read_aloud import AnswerReader, OwnReader
 from gateway.storage.memory import MemoryStore
 from gateway.storage.speech import SpeakerKey
@@ -89,13 +91,12 @@ async def test_the_page_reads_in_the_language_that_its_owner_spoke_last_else_in_
 
 async def test_the_page_reads_although_the_store_does_not_answer() -> None:
     store = MemoryStore()
-    await store.open()
-    speaker = ScriptedSpeaker()
-
-    async def speech_of(
-        thread: ThreadKey, author: str, *, private: bool, message_id: str = ""
-    ) -> AgentSpeech:
-        raise StorageError(f"no words of {message_id} for {author} in {thread.encode()} ({private=})")
+    speaker = ScriptedSpeaker(languages=("en", "de"))
+    # A store that is not open fails at each call.
+    agents = {DEFAULT_AGENT: AgentSpeech(language="de"), "shop": AgentSpeech()}
+    speech_of = SpeechLookup(agents, Routes(), store)
+    with pytest.raises(StorageError):
+        await store.current_session(THREAD.encode())
 
     await OwnReader(AnswerReader(speaker), store.voices, OWNER, speech_of).read(
         "Good day.", thread=THREAD, message_id="m_1"
