@@ -6,13 +6,13 @@ agent of the one before it, so that no one is on the record again without having
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
+from functools import partial
 
 from gateway.agents.agent_book import AgentModels
 from gateway.storage.jobs import Job, NewJob
 from gateway.storage.ports import Lease, NewRecord, RecordKind, Store
-from gateway.turns.sessions import SessionState, session_record
+from gateway.turns.sessions import SessionState, session_record, write_between_turns
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import ThreadKey, new_id
 from pipeline.domain.timeline import TimelineEntry
@@ -84,13 +84,8 @@ class SessionEnds:
         mode, agent, session_id = session.mode, session.agent, new_id("ses")
         words = _TEXT.format(mode=", off the record" if mode == "otr" else "", time=_shown(idle_s))
         record = session_record(session_id, new_id("m"), now, text=words, mode=mode, agent=agent)
-        try:
-            (entry_id,) = await asyncio.shield(self._store.append(lease, [record]))
-        except asyncio.CancelledError:
-            # A message came: the write continues, and the message belongs to the new session.
-            session.restart(session_id, mode=mode, agent=agent)
-            raise
-        session.restart(session_id, mode=mode, agent=agent)
+        restart = partial(session.restart, session_id, mode=mode, agent=agent)
+        entry_id = await write_between_turns(self._store, lease, record, restart)
         self._show(lease.thread, record, entry_id)
         return 0.0
 

@@ -215,7 +215,9 @@ async def write_summary(
     if known.summary is not None:
         sources.append(known.summary.foreign)
     summary = replace(summary, foreign=next(filter(None, sources), ""))
-    if session.mode != "otr":
+    if session.mode == "otr":
+        session.summarise(summary)
+    else:
         record = NewRecord(
             kind="summary",
             session_id=session.session_id,
@@ -223,13 +225,25 @@ async def write_summary(
             body=summary_body(summary),
             at=at,
         )
-        try:
-            await asyncio.shield(store.append(lease, [record]))
-        except asyncio.CancelledError:
-            session.summarise(summary)  # the write continues after the cancel: prevent a second summary
-            raise
-    session.summarise(summary)
+        await write_between_turns(store, lease, record, partial(session.summarise, summary))
     return True
+
+
+async def write_between_turns(
+    store: Store, lease: Lease, record: NewRecord, apply: Callable[[], None]
+) -> int:
+    """Write the record, then `apply` it to the session in memory; returns the record's id.
+
+    Cancelled, because a message came, it applies the record too: the write continues, and must not be made a
+    second time. Raises FenceLost and StorageError.
+    """
+    try:
+        (record_id,) = await asyncio.shield(store.append(lease, [record]))
+    except asyncio.CancelledError:
+        apply()
+        raise
+    apply()
+    return record_id
 
 
 def session_record(

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from gateway.agents.agent_book import AgentModels
 from gateway.storage.log_records import title_body
 from gateway.storage.ports import Lease, NewRecord, Store
-from gateway.turns.sessions import SessionState
+from gateway.turns.sessions import SessionState, write_between_turns
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import ThreadKey
@@ -124,13 +124,11 @@ class Titles:
             body=title_body(title),
             at=at,
         )
-        writing = self._store.append(lease, [record])
-        try:
-            (entry_id,) = await asyncio.shield(writing)
-        except asyncio.CancelledError:
-            session.title = title  # the write continues after the cancel: prevent a second title
-            raise
-        session.title = title
+
+        def name() -> None:
+            session.title = title
+
+        entry_id = await write_between_turns(self._store, lease, record, name)
         shown = TimelineEntry(entry_id=entry_id, message_id=scope.message_id, role="title", text=title, at=at)
         self._on_titled(scope.thread, shown)
 

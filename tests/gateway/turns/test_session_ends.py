@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 
 from gateway.agents.agent_book import AgentModels
 from gateway.storage.jobs import Job
 from gateway.storage.memory import MemoryStore
-from gateway.storage.ports import Lease, NewRecord
+from gateway.storage.ports import Lease
 from gateway.turns.session_ends import SESSION_END, SessionEnds
 from gateway.turns.sessions import SessionState, load_session, session_record
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.timeline import TimelineEntry
 from pipeline.llm.scripted import ScriptedLlm
+from tests.support.held_store import HeldStore
 
 THREAD = "console:local:c1"
 _JOB = Job(
@@ -32,21 +33,6 @@ _JOB = Job(
     claimed=True,
     error="",
 )
-
-
-class _Slow(MemoryStore):
-    """Writes at once and never says so, once it has `held`."""
-
-    held: asyncio.Event | None = None
-
-    def append(
-        self, lease: Lease, records: Sequence[NewRecord], *, attempt: int | None = None
-    ) -> asyncio.Future[tuple[int, ...]]:
-        written = super().append(lease, records, attempt=attempt)
-        if self.held is None:
-            return written
-        self.held.set()
-        return asyncio.get_running_loop().create_future()
 
 
 class EndsHarness:
@@ -110,7 +96,7 @@ async def test_a_session_does_not_end_once_the_setting_is_removed() -> None:
 
 
 async def test_a_message_that_comes_during_the_write_belongs_to_the_session_that_is_written() -> None:
-    store = _Slow()
+    store = HeldStore()
     harness = EndsHarness(store=store)
     await harness.open()
     harness.clock.step_wall(60)

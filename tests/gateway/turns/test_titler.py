@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 
 import pytest
 
 from gateway.agents.agent_book import AgentModels
 from gateway.storage.memory import MemoryStore
-from gateway.storage.ports import Lease, NewRecord
+from gateway.storage.ports import Lease
 from gateway.turns.sessions import SessionState, load_session, past_turn, session_record, write_summary
 from gateway.turns.titler import MAX_CHARS, Titles, title_of
 from pipeline.domain.clock import ManualClock
@@ -22,25 +22,11 @@ from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.null_services import NullBudgets
 from pipeline.runtime.scope import TurnScope
 from tests.support.contexts import scope
+from tests.support.held_store import HeldStore
 
 THREAD = "console:local:c1"
 _LONG = "Donaudampfschifffahrtsgesellschaft"
 KEY = "ghp_" + "a1B2c3D4" * 5
-
-
-class _Slow(MemoryStore):
-    """Writes at once and says so never, once it has `held`."""
-
-    held: asyncio.Event | None = None
-
-    def append(
-        self, lease: Lease, records: Sequence[NewRecord], *, attempt: int | None = None
-    ) -> asyncio.Future[tuple[int, ...]]:
-        written = super().append(lease, records, attempt=attempt)
-        if self.held is None:
-            return written
-        self.held.set()
-        return asyncio.get_running_loop().create_future()
 
 
 class TitlerHarness:
@@ -152,7 +138,7 @@ def test_of_an_answer_only_a_short_line_is_a_title(said: str, title: str) -> Non
 
 
 async def test_a_message_that_comes_while_a_title_is_written_makes_no_second_one() -> None:
-    slow = _Slow()
+    slow = HeldStore()
     harness = TitlerHarness(says("Great Tour"), slow)
     lease, turn = await harness.open()
     talk = session(3)
@@ -167,7 +153,7 @@ async def test_a_message_that_comes_while_a_title_is_written_makes_no_second_one
 
 
 async def test_a_message_that_comes_while_a_summary_is_written_makes_no_second_one() -> None:
-    slow = _Slow()
+    slow = HeldStore()
     harness = TitlerHarness(ScriptedLlm.echo(), slow)
     lease, _turn = await harness.open()
     talk = session(3)
