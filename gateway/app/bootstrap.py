@@ -107,6 +107,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
         Parts(
             data=data,
             store=base.store,
+            files=base.files,
             bus=base.bus,
             people=base.people,
             health=inbox.health,

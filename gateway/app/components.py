@@ -24,6 +24,7 @@ from gateway.delivery.event_router import EventBroadcaster
 from gateway.delivery.preview import LiveReplies
 from gateway.delivery.progress import Verbosity
 from gateway.delivery.voice_replies import VoiceReplies
+from gateway.files.folder_store import FolderFileStore
 from gateway.people.directory import PersonDirectory
 from gateway.people.preferences import SharedPreferences
 from gateway.runtime.data_dir import DataDir
@@ -93,6 +94,7 @@ class Foundation:
     telemetry: Telemetry
     failpoints: Failpoints
     store: Store
+    files: FolderFileStore
     bus: Bus
     people: PersonDirectory
     preferences: SharedPreferences
@@ -146,6 +148,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         telemetry=telemetry,
         failpoints=failpoints,
         store=store,
+        files=_files(settings, data, clock),
         bus=extras.bus or InProcessBus(),
         people=people,
         preferences=preferences,
@@ -197,6 +200,13 @@ def _channels(page: Page, posting: Iterable[BuiltChannel], others: Iterable[Chan
     """Every channel."""
     adapters: list[Channel] = [*([page.adapter] if page.adapter else []), *(one.adapter for one in posting)]
     return ChannelRegistry((*adapters, *others))
+
+
+def _files(settings: Settings, data: DataDir, clock: Clock) -> FolderFileStore:
+    wanted = settings.files
+    return FolderFileStore(
+        data.files_path, keep_days=wanted.keep_days, thread_bytes=wanted.chat_mb * 1_000_000, clock=clock
+    )
 
 
 def _store(settings: Settings, data: DataDir) -> Store:

@@ -20,6 +20,7 @@ from gateway.channels.registry import ChannelRegistry, key_of
 from gateway.channels.supervisor import ChannelStatus, ChannelSupervisor, Lease, any_alive, channel_lines
 from gateway.cluster.bus import Bus
 from gateway.delivery.outbox import Delivery
+from gateway.files.folder_store import FolderFileStore
 from gateway.ingress.inbox import Inbox
 from gateway.interactions.question_expiry import QuestionExpiry
 from gateway.people.directory import PersonDirectory
@@ -54,6 +55,7 @@ class Parts:
 
     data: DataDir
     store: Store
+    files: FolderFileStore
     bus: Bus
     people: PersonDirectory
     health: StoreHealth
@@ -174,6 +176,7 @@ class Gateway:
         parts.background.spawn(parts.expiries.run(), name="expiring questions")
         parts.background.spawn(parts.agents.warm_up(), name="model warm-up")
         parts.background.spawn(parts.voice.warm_up(), name="voice warm-up")
+        parts.background.spawn(parts.files.remove_old(), name="old files")
         parts.background.spawn(parts.health.watch(), name="store check")
         parts.background.spawn(parts.health.watch_for_damage(), name="store damage check")
 

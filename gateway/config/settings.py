@@ -73,6 +73,23 @@ class DataSettings(Section):
     )
 
 
+class FilesSettings(Section):
+    """[files]: the files of conversations."""
+
+    keep_days: int = setting(
+        30,
+        "For how many days the files of a conversation are stored; older ones can no longer be opened.",
+        ge=1,
+        le=3_650,
+    )
+    chat_mb: int = setting(
+        200,
+        "How many megabytes of files one chat may have; its oldest ones are removed for new ones.",
+        ge=1,
+        le=100_000,
+    )
+
+
 class ModelsSettings(Section):
     """[models]: the folder of the model files."""
 
@@ -230,6 +247,7 @@ class Settings(Section):
 
     bot: BotSettings = BotSettings()
     data: DataSettings = DataSettings()
+    files: FilesSettings = FilesSettings()
     models: ModelsSettings = ModelsSettings()
     server: ServerSettings = ServerSettings()
     llm: LlmSettings = LlmSettings()

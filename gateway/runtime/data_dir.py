@@ -14,6 +14,7 @@ _LOCK_FILE = "gateway.lock"
 _LOCK_CHARS = 400
 STORE_FILE = "parlour.sqlite3"
 MEDIA_DIR = "media"
+FILES_DIR = "files"
 
 
 class DataDirBusy(ConfigurationError):
@@ -76,6 +77,11 @@ class DataDir:
     def media_path(self) -> Path:
         """The folder of voice notes that wait for their turn."""
         return self.path / MEDIA_DIR
+
+    @property
+    def files_path(self) -> Path:
+        """The folder of the files of conversations."""
+        return self.path / FILES_DIR
 
     def release(self) -> None:
         """Unlock the folder. Safe to call twice."""

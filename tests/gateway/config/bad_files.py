@@ -281,7 +281,7 @@ BAD_FILES = [
     (
         "[zebra]\nx = 1",
         (
-            "zebra: names no setting (in FILE); known sections: bot, data, models, server, llm, "
+            "zebra: names no setting (in FILE); known sections: bot, data, files, models, server, llm, "
             "voice, channels, "
             "turn, agent, tools, limits, budget, storage, log, agents, routes"
         ),

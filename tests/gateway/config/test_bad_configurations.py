@@ -35,7 +35,7 @@ BAD_OVERLAYS = [
         [],
         (
             '"": names no setting (in the environment variable PARLOUR__); known sections: bot, '
-            "data, models, "
+            "data, files, models, "
             "server, llm, voice, channels, turn, agent, tools, limits, budget, storage, log, agents, routes"
         ),
     ),

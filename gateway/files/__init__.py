@@ -1,0 +1,1 @@
+"""Store the files of conversations."""
