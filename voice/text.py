@@ -1,10 +1,25 @@
-"""Join texts as their script requires: with spaces, or without."""
+"""Join texts as their script requires, with spaces or without; shorten a text after a sentence."""
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 
 _NO_SPACE_BEFORE = frozenset(".,;:!?…)]}»”’%。、，．！？；：）］」』】〉》؟،؛।॥։፧።")  # noqa: RUF001 - the signs of many scripts, as they are written
+
+
+_SENTENCE_END = re.compile(r"[.!?…](?=\s)")
+
+
+def shortened(text: str, characters: int) -> str:
+    """`text` with at most so many characters, cut after a sentence where possible."""
+    text = text.strip()
+    if len(text) <= characters:
+        return text
+    kept = text[: characters - 2]
+    ends = [match.end() for match in _SENTENCE_END.finditer(kept)]
+    cut = ends[-1] if ends else kept.rfind(" ")
+    return f"{kept[:cut] if cut > 0 else kept} …"
 
 
 def joined(texts: list[str]) -> str:

@@ -28,10 +28,10 @@ from gateway.delivery.platform_calls import BLOCKED_S, MOST_ATTEMPTS
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.tasks import Supervisor
 from gateway.speech.read_aloud import AnswerReader
-from gateway.speech.speaker_language import AgentSpeechOf, speaker_of
-from gateway.storage.speech import SpeakerPreferences, SpeakerPreferenceStore
+from gateway.speech.speaker_language import AgentSpeechOf, preferences_or_none, speaker_of
+from gateway.storage.speech import SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
-from pipeline.domain.errors import MediaUnavailable, StorageError
+from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.ids import ThreadKey
 
 _log = logging.getLogger(__name__)
@@ -89,8 +89,10 @@ class VoiceReplies:
     async def _read(
         self, reader: AnswerReader, adapter: SpeakingChannel, queue: ChatQueue, reply: OutboundReply
     ) -> None:
-        preferences = await self._preferences_of(reply)
-        if not preferences.voice_replies:
+        speaker = speaker_of(reply.thread, reply.author)
+        preferences = await preferences_or_none(self._preferences, speaker)
+        wishes = preferences.reading
+        if wishes.mode == "off" or (wishes.mode == "auto" and not reply.heard):
             return
         agent = await self._speech_of(
             reply.thread, reply.author, private=reply.private, message_id=reply.message_id
@@ -98,19 +100,12 @@ class VoiceReplies:
         language = agent.read_in(preferences.language)
         try:
             async with self._clock.timeout(SPEAK_S):
-                clip = await reader.read(reply.text, language=language, voice=agent.voice)
+                clip = await reader.read(reply.text, language=language, voice=agent.voice, wishes=wishes)
         except (MediaUnavailable, TimeoutError) as error:
             why = str(error) or "it took too long"
             _log.warning("an answer was not read aloud", extra={"reason": why})
             return
         queue.submit(lambda: self._post(adapter, queue, reply, clip))
-
-    async def _preferences_of(self, reply: OutboundReply) -> SpeakerPreferences:
-        try:
-            return await self._preferences.preferences_of(speaker_of(reply.thread, reply.author))
-        except StorageError as error:
-            _log.warning("an answer was not read aloud", extra={"reason": str(error)})
-            return SpeakerPreferences()
 
     async def _post(
         self,

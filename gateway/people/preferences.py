@@ -7,7 +7,12 @@ from typing import Any
 
 from gateway.people.directory import PersonDirectory
 from gateway.storage.identities import GROUP_PREFIX, Identity, Joined
-from gateway.storage.speech import SpeakerKey, SpeakerPreferences, SpeakerPreferenceStore
+from gateway.storage.speech import (
+    ReadAloudWishes,
+    SpeakerKey,
+    SpeakerPreferences,
+    SpeakerPreferenceStore,
+)
 
 
 class SharedPreferences:
@@ -26,8 +31,8 @@ class SharedPreferences:
     async def remember_language(self, speaker: SpeakerKey, language: str) -> None:
         await self._store.remember_language(self._shared(speaker), language)
 
-    async def want_voice_replies(self, speaker: SpeakerKey, *, wanted: bool, command: str) -> None:
-        await self._store.want_voice_replies(self._shared(speaker), wanted=wanted, command=command)
+    async def want_reading(self, speaker: SpeakerKey, wanted: ReadAloudWishes, *, command: str) -> None:
+        await self._store.want_reading(self._shared(speaker), wanted, command=command)
 
     async def carry_over(self, joined: Joined, identity: Identity) -> None:
         """Fill in what the person of `joined` has not set: from the owner of the code, if the person is new,
@@ -40,9 +45,7 @@ class SharedPreferences:
             if more.language and not own.language:
                 await self._store.remember_language(person, more.language)
             if more.voice_command and not own.voice_command:
-                await self._store.want_voice_replies(
-                    person, wanted=more.voice_replies, command=more.voice_command
-                )
+                await self._store.want_reading(person, more.reading, command=more.voice_command)
 
     async def keep_buffer(self, key: str, body: Mapping[str, Any], *, at: float) -> None:
         await self._store.keep_buffer(key, body, at=at)

@@ -24,9 +24,9 @@ from gateway.speech.retracted_speech import RetractedSpeech
 from gateway.speech.speaker_language import (
     AgentSpeechOf,
     likely_language,
+    preferences_or_none,
     speaker_of,
     spoke,
-    spoken_last,
 )
 from gateway.storage.speech import SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
@@ -239,7 +239,7 @@ class LiveSpeechService:
         if message.speech is None or not message.speech.language:
             return
         speaker = speaker_of(message.thread, message.author.id)
-        before = await spoken_last(self._voices, speaker)
+        before = (await preferences_or_none(self._voices, speaker)).language
         await spoke(self._voices, speaker, message.speech.language, before=before)
 
     def _forget(self, key: str) -> None:

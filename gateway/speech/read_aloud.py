@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 from adapters.channel import VoiceClip
 from adapters.formatting.spoken import spoken_text
-from gateway.speech.speaker_language import AgentSpeechOf, spoken_last
-from gateway.storage.speech import SpeakerKey, SpeakerPreferenceStore
+from gateway.speech.speaker_language import AgentSpeechOf, preferences_or_none
+from gateway.storage.speech import ReadAloudWishes, SpeakerKey, SpeakerPreferenceStore
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.ids import ThreadKey
 from voice.errors import VoiceError
 from voice.synthesis.synthesizer import SpeechSynthesizer
+from voice.text import shortened
 
 _log = logging.getLogger(__name__)
 
 
 DEFAULT_LANGUAGE = "en"
+BRIEF_CHARACTERS = 300
+"""About 20 seconds."""
 _LAST_LATIN = "\u024f"
 
 
@@ -26,17 +30,26 @@ class AnswerReader:
     def __init__(self, speaker: SpeechSynthesizer) -> None:
         self._speaker = speaker
 
-    async def read(self, text: str, *, language: str = "", voice: str = "") -> VoiceClip:
+    async def read(
+        self,
+        text: str,
+        *,
+        language: str = "",
+        voice: str = "",
+        wishes: ReadAloudWishes = ReadAloudWishes(),  # noqa: B008 - it is immutable
+    ) -> VoiceClip:
         """`text` (Markdown) as audio, in English without a given language. `voice` is the preferred voice.
-        Raises MediaUnavailable with text."""
+        The `mode` of the wishes does not count. Raises MediaUnavailable with text."""
         said = spoken_text(text)
+        if wishes.brief:
+            said = shortened(said, BRIEF_CHARACTERS)
         if not said:
             raise MediaUnavailable("There is nothing in this answer that can be read aloud.")
         language = language or DEFAULT_LANGUAGE
         if not self._speaker.speaks(language) or _other_script(said, language):
             raise MediaUnavailable("There is no voice here for the language of this answer.")
         try:
-            spoken = await self._speaker.speak(said, language=language, voice=voice)
+            spoken = await self._speaker.speak(said, language=language, voice=voice, speed=wishes.speed)
         except VoiceError as error:
             # The error's text is for the operator: it names folders and quotes libraries.
             _log.warning("an answer was not read aloud", extra={"reason": str(error)})
@@ -62,8 +75,11 @@ class OwnReader:
 
     async def read(self, text: str, *, thread: ThreadKey, message_id: str) -> VoiceClip:
         agent = await self._speech_of(thread, self._person.user, private=True, message_id=message_id)
-        language = agent.read_in(await spoken_last(self._preferences, self._person))
-        return await self._reader.read(text, language=language, voice=agent.voice)
+        own = await preferences_or_none(self._preferences, self._person)
+        language = agent.read_in(own.language)
+        # The page reads an answer in parts, so only the speed counts here.
+        wishes = replace(own.reading, brief=False)
+        return await self._reader.read(text, language=language, voice=agent.voice, wishes=wishes)
 
 
 def _other_script(text: str, language: str) -> bool:

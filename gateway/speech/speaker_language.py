@@ -1,5 +1,5 @@
-"""Read and store the language that a person spoke last, as a hint for the next recording; without one, the
-agent's language is the hint. Store failures are logged and ignored."""
+"""Read a person's speech preferences, and store the language that they spoke last: a hint for the next
+recording, in place of the agent's language. Store failures are logged and ignored."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from typing import Protocol
 
 from gateway.config import AgentSpeech
-from gateway.storage.speech import SpeakerKey, SpeakerPreferenceStore
+from gateway.storage.speech import SpeakerKey, SpeakerPreferences, SpeakerPreferenceStore
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey
 
@@ -30,13 +30,13 @@ def speaker_of(thread: ThreadKey, user: str) -> SpeakerKey:
     return SpeakerKey(channel=thread.channel, account=thread.account, user=user)
 
 
-async def spoken_last(preferences: SpeakerPreferenceStore, speaker: SpeakerKey) -> str:
-    """The language's code; empty if it is unknown or the store fails."""
+async def preferences_or_none(preferences: SpeakerPreferenceStore, speaker: SpeakerKey) -> SpeakerPreferences:
+    """The speaker's preferences; those of an unknown speaker if the store fails."""
     try:
-        return (await preferences.preferences_of(speaker)).language
+        return await preferences.preferences_of(speaker)
     except StorageError as error:
-        _log.warning("a speaker's language is not known", extra={"reason": str(error)})
-        return ""
+        _log.warning("a speaker's preferences are not known", extra={"reason": str(error)})
+        return SpeakerPreferences()
 
 
 async def likely_language(
@@ -48,8 +48,8 @@ async def likely_language(
     private: bool,
 ) -> str:
     """The language that `user` spoke last, else that of the agent that answers; empty if there is none."""
-    known = await spoken_last(preferences, speaker_of(thread, user))
-    return known or (await speech_of(thread, user, private=private)).spoken
+    known = await preferences_or_none(preferences, speaker_of(thread, user))
+    return known.language or (await speech_of(thread, user, private=private)).spoken
 
 
 async def spoke(

@@ -6,7 +6,7 @@ Bodies are plain JSON data; times are Unix seconds. Every method raises StorageE
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from pipeline.domain.frozen import dataclass
 
@@ -20,14 +20,28 @@ class SpeakerKey:
     user: str
 
 
+ReadAloudMode = Literal["off", "on", "auto"]
+"""Which answers are read aloud: none, all, or those to spoken messages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadAloudWishes:
+    """How a person wants answers read aloud."""
+
+    mode: ReadAloudMode = "off"
+    speed: float = 1.0
+    """A factor: 1.25 is a quarter faster."""
+    brief: bool = False
+    """Whether only the beginning of a long answer is read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeakerPreferences:
     """A person's stored speech settings."""
 
     language: str = ""
     """The language that they spoke last; empty before that."""
-    voice_replies: bool = False
-    """Whether they want answers read aloud."""
+    reading: ReadAloudWishes = ReadAloudWishes()
     voice_command: str = ""
     """The message ids of the commands that last changed that, newest last, with a space between them."""
 
@@ -53,7 +67,7 @@ class SpeakerPreferenceStore(Protocol):
 
     async def remember_language(self, speaker: SpeakerKey, language: str) -> None: ...
 
-    async def want_voice_replies(self, speaker: SpeakerKey, *, wanted: bool, command: str) -> None:
+    async def want_reading(self, speaker: SpeakerKey, wanted: ReadAloudWishes, *, command: str) -> None:
         """Store what the command with the message id `command` asked for, and that id."""
         ...
 

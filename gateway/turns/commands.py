@@ -13,11 +13,11 @@ from typing import assert_never
 from gateway.agents.agent_book import AgentBook
 from gateway.interactions.answer_matching import may_answer
 from gateway.people.codes import is_code
-from gateway.speech.speaker_language import speaker_of
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.turns.agent_choice import AgentChoice
 from gateway.turns.journal import StoreJournal
 from gateway.turns.link_commands import LinkCommands
+from gateway.turns.voice_command import VoiceCommand
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
     Announcement,
@@ -38,15 +38,11 @@ _HELP_TEXT = (
     "{voice}{agent}{link}"
     "- `/help` shows this"
 )
-_HELP_VOICE = "- `/voice` makes me read my answers aloud as well, or stops that\n"
+_HELP_VOICE = (
+    "- `/voice` makes me read my answers aloud as well, or stops that; `/voice auto`: after voice notes\n"
+)
 _HELP_AGENT = "- `/agent` shows the agents you can talk to here, and chooses one\n"
 _HELP_LINK = "- `/link` joins this chat with your chats on other channels; `/unlink` undoes that\n"
-VOICE_ON_TEXT = (
-    "Voice replies are on: after each answer I send it as a voice message too. "
-    "Send `/voice` again to turn them off."
-)
-VOICE_OFF_TEXT = "Voice replies are off."
-NO_VOICE_TEXT = "I cannot send voice messages here."
 OTR_ON_TEXT = (
     "New conversation, off the record: I keep nothing of what we say from now on, and forget it when the "
     "gateway restarts. `/otr` or `/new` ends it."
@@ -56,8 +52,6 @@ OTR_OFF_TEXT = "New conversation, on the record again"
 _NO_SUCH_COMMAND = "There is no command `{word}` here. `/help` shows those that there are."
 _TRAILING_WORDS = "`{word}` takes no words behind it. Send it alone, and the rest as another message."
 _REMINDER = "Reminder: {text}"
-_KNOWN_COMMANDS = 8
-"""The newest `/voice` commands of one person, over all their chats, that are recognised when repeated."""
 _LIKE_A_COMMAND = re.compile(r"(/[a-z][a-z0-9_]{0,31})(?:@[a-z0-9_]+)?(?=\s|$)", re.ASCII | re.IGNORECASE)
 
 
@@ -75,8 +69,8 @@ class SessionCommands:
     ) -> None:
         """`can_speak`: whether answers can be read aloud in a chat. `copies`: where else the channel keeps
         a chat's words, as a sentence for the person."""
-        self._preferences = preferences
         self._can_speak = can_speak
+        self._voice = VoiceCommand(preferences, can_speak)
         self._copies = copies
         self._choice = AgentChoice(agents)
         self._links = links
@@ -119,7 +113,7 @@ class SessionCommands:
             case "stop":
                 await journal.commit_notice(_stop_words(stopped), code="stopped" if stopped else "")
             case "voice":
-                await journal.commit_notice(await self._toggle_voice(command))
+                await journal.commit_notice(await self._voice.run(command))
             case "otr" if journal.mode == "otr":
                 await journal.commit_new_session(OTR_OFF_TEXT)
             case "otr":
@@ -127,26 +121,6 @@ class SessionCommands:
                 await journal.commit_new_session(words, mode="otr")
             case _:
                 assert_never(command.name)
-
-    async def _toggle_voice(self, command: SessionCommand) -> str:
-        """Turn the author's voice replies on or off; return the line to show. Turning off works everywhere.
-
-        The preference is stored with the command's id before the line is shown. A command that is repeated
-        after a crash between the two changes nothing and shows the same line.
-        """
-        thread = command.thread
-        speaker = speaker_of(thread, command.author.id)
-        preferences = await self._preferences.preferences_of(speaker)
-        # Another chat's command may have come between the writing and the crash.
-        known = preferences.voice_command.split()
-        done = command.message_id in known
-        wanted = preferences.voice_replies if done else not preferences.voice_replies
-        if wanted and not done and not self._can_speak(thread):
-            return NO_VOICE_TEXT
-        if not done:
-            newest = " ".join([*known[1 - _KNOWN_COMMANDS :], command.message_id])
-            await self._preferences.want_voice_replies(speaker, wanted=wanted, command=newest)
-        return VOICE_ON_TEXT if wanted else VOICE_OFF_TEXT
 
 
 def as_message(command: SessionCommand, mode: Mode) -> InboundMessage:

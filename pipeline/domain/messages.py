@@ -26,8 +26,8 @@ COMMAND_NAMES: tuple[CommandName, ...] = (
     "link",
     "unlink",
 )
-WITH_ARGUMENT: frozenset[CommandName] = frozenset({"agent", "link"})
-"""The commands that take a word behind them."""
+WITH_ARGUMENT: frozenset[CommandName] = frozenset({"agent", "link", "voice"})
+"""The commands that take words behind them."""
 MAX_ARGUMENT_CHARS = 100
 
 

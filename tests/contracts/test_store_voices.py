@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.storage.ports import Store
-from gateway.storage.speech import SpeakerKey, SpeakerPreferences
+from gateway.storage.speech import ReadAloudWishes, SpeakerKey, SpeakerPreferences
 from pipeline.domain.errors import StorageError
 from tests.contracts.conftest import Reopen
 from tests.contracts.store_values import NOW
@@ -77,18 +77,21 @@ async def test_text_that_utf8_cannot_hold_comes_back_as_it_was(store: Store) -> 
 
 
 async def test_anyone_who_is_unknown_has_the_habits_of_everybody(store: Store) -> None:
-    assert await store.voices.preferences_of(ANN) == SpeakerPreferences(language="", voice_replies=False)
+    assert await store.voices.preferences_of(ANN) == SpeakerPreferences(
+        language="", reading=ReadAloudWishes(mode="off")
+    )
 
 
 async def test_one_habit_does_not_change_the_other(store: Store) -> None:
     await store.voices.remember_language(ANN, "de")
-    await store.voices.want_voice_replies(ANN, wanted=True, command="m_1")
-    on = SpeakerPreferences(language="de", voice_replies=True, voice_command="m_1")
+    auto = ReadAloudWishes(mode="auto", speed=1.25, brief=True)
+    await store.voices.want_reading(ANN, auto, command="m_1")
+    on = SpeakerPreferences(language="de", reading=auto, voice_command="m_1")
     assert await store.voices.preferences_of(ANN) == on
     await store.voices.remember_language(ANN, "fr")
     assert await store.voices.preferences_of(ANN) == replace(on, language="fr")
-    await store.voices.want_voice_replies(ANN, wanted=False, command="m_2")
-    off = SpeakerPreferences(language="fr", voice_replies=False, voice_command="m_2")
+    await store.voices.want_reading(ANN, ReadAloudWishes(), command="m_2")
+    off = SpeakerPreferences(language="fr", voice_command="m_2")
     assert await store.voices.preferences_of(ANN) == off
 
 
@@ -97,7 +100,7 @@ async def test_one_habit_does_not_change_the_other(store: Store) -> None:
 )
 async def test_habits_are_one_persons_on_one_account(store: Store, other: SpeakerKey) -> None:
     await store.voices.remember_language(ANN, "de")
-    await store.voices.want_voice_replies(ANN, wanted=True, command="m_1")
+    await store.voices.want_reading(ANN, ReadAloudWishes(mode="on"), command="m_1")
     assert await store.voices.preferences_of(other) == SpeakerPreferences()
 
 

@@ -69,6 +69,24 @@ async def test_in_a_room_only_the_one_who_asked_for_it_is_answered_by_voice(tmp_
         assert (voiced.reply_handle, voiced.key) == ("to-2", f"{posts.messages[-1].key[:-2]}:v")
 
 
+async def test_voice_auto_answers_a_voice_note_by_voice_and_a_text_in_writing(
+    tmp_path: Path,
+) -> None:
+    speaker = ScriptedSpeaker()
+    async with open_all_platforms(tmp_path, speaker=speaker) as place:
+        for platform, chat in place.private():
+            ann = platform.person("ann")
+            await platform.say(chat, ann, "/voice auto fast")
+            await platform.until(lambda: any("are automatic" in t for t in platform.bot_texts(chat)))  # noqa: B023 - used before the next turn
+            await platform.say(chat, ann, "typed")
+            await platform.until(lambda: "You said: typed" in platform.bot_texts(chat))  # noqa: B023 - as above
+            await platform.speak(chat, ann, b"OggS" + platform.name.encode(), mime="audio/ogg")
+            await platform.until(lambda: len(voices(platform, chat)) == 1)  # noqa: B023 - as above
+    assert len(speaker.calls) == 3
+    assert {call.speed for call in speaker.calls} == {1.25}
+    assert not any("typed" in call.text for call in speaker.calls)
+
+
 async def test_where_no_one_can_speak_the_command_says_so(tmp_path: Path) -> None:
     posts = MemoryPosts()
     async with open_gateway(tmp_path, "voice.replies.enabled=false", posts=posts):
@@ -141,8 +159,10 @@ async def test_a_speaker_that_never_ends_holds_up_neither_the_chat_nor_the_shutd
 class Endless(ScriptedSpeaker):
     """Begins to speak and never ends."""
 
-    async def speak(self, text: str, *, language: str = "en", voice: str = "") -> SpokenAudio:
-        await super().speak(text, language=language, voice=voice)
+    async def speak(
+        self, text: str, *, language: str = "en", voice: str = "", speed: float = 1.0
+    ) -> SpokenAudio:
+        await super().speak(text, language=language, voice=voice, speed=speed)
         await asyncio.Event().wait()
         raise AssertionError("no one sets it")
 
@@ -202,4 +222,4 @@ async def test_a_command_that_is_done_again_after_one_in_another_chat_changes_no
         await clock.advance(5)
         await posts.until(lambda: posts.texts("c1") == ["Voice replies are off."])
         preferences = await harness.store.voices.preferences_of(speaker_of(posts.thread(), "ann"))
-        assert not preferences.voice_replies
+        assert preferences.reading.mode == "off"

@@ -16,6 +16,7 @@ from pathlib import Path
 from voice.errors import SpeakerUnavailable, VoiceError
 from voice.synthesis.protocol import spoken_from_wire
 from voice.synthesis.synthesizer import SpokenAudio
+from voice.text import shortened
 from voice.workers.child import Child, Dying, command
 from voice.workers.frames import BrokenFrame, Frame
 
@@ -32,7 +33,6 @@ _START_DEADLINE_S = 60.0
 _MAX_OGG_BYTES = 8 * 1024 * 1024
 _VOICE_NAME = re.compile(r"[\w.+-]+")
 _REGION = re.compile(r"[a-z]{2}|[0-9]{3}")
-_SENTENCE_END = re.compile(r"[.!?…](?=\s)")
 
 _NOT_STARTING = "Piper did not start within a minute. Is the machine overloaded?"
 _TOO_SLOW = "Reading an answer aloud took too long and was given up. Is the machine overloaded?"
@@ -62,9 +62,11 @@ class PiperSpeaker:
     def speaks(self, language: str) -> bool:
         return _family(language) in voices_in(self._voices_dir)
 
-    async def speak(self, text: str, *, language: str = "en", voice: str = "") -> SpokenAudio:
+    async def speak(
+        self, text: str, *, language: str = "en", voice: str = "", speed: float = 1.0
+    ) -> SpokenAudio:
         voice = self._voice(language, voice)
-        text = shortened(text)
+        text = shortened(text, MAX_CHARACTERS)
         if not text:
             raise SpeakerUnavailable("There is nothing to say.")
         if self._admitted >= QUEUE_LIMIT:
@@ -72,7 +74,7 @@ class PiperSpeaker:
         self._admitted += 1
         try:
             async with self._turn:
-                request = Frame(header={"kind": "speak", "voice": voice}, body=text.encode())
+                request = Frame(header={"kind": "speak", "voice": voice, "speed": speed}, body=text.encode())
                 deadline_s = max(self._deadline_floor_s, _DEADLINE_PER_CHARACTER_S * len(text))
                 return _spoken(await self._ask(request, deadline_s=deadline_s))
         finally:
@@ -210,17 +212,6 @@ def _first_by_language(locales: Mapping[str, str]) -> Mapping[str, str]:
     for name, locale in locales.items():
         voices.setdefault(_family(locale), name)
     return voices
-
-
-def shortened(text: str) -> str:
-    """The part of `text` to read aloud: at most 1,500 characters, cut after a sentence where possible."""
-    text = text.strip()
-    if len(text) <= MAX_CHARACTERS:
-        return text
-    kept = text[: MAX_CHARACTERS - 2]
-    ends = [match.end() for match in _SENTENCE_END.finditer(kept)]
-    cut = ends[-1] if ends else kept.rfind(" ")
-    return f"{kept[:cut] if cut > 0 else kept} …"
 
 
 def _family(language: str) -> str:

@@ -107,7 +107,7 @@ def _answer(voice: Any, request: Frame) -> tuple[dict[str, Any], bytes]:
     if request.header["kind"] == "warm_up":
         _samples(voice, "Hello.")
         return {"kind": "warm"}, b""
-    samples = _samples(voice, request.body.decode())
+    samples = _samples(voice, request.body.decode(), speed=float(request.header["speed"]))
     if not samples.size:
         raise SpeakerUnavailable(_NO_WORDS)
     spoken = encode(samples, rate=int(voice.config.sample_rate))
@@ -115,15 +115,24 @@ def _answer(voice: Any, request: Frame) -> tuple[dict[str, Any], bytes]:
     return header, spoken.data
 
 
-def _samples(voice: Any, text: str) -> NDArray[np.int16]:
+def _samples(voice: Any, text: str, speed: float = 1.0) -> NDArray[np.int16]:
     """Mono, at the voice's sample rate, shape [n]; n is 0 where nothing can be spoken."""
     pause = np.zeros(int(voice.config.sample_rate * _PAUSE_S), dtype=np.int16)
     said: list[NDArray[np.int16]] = []
     # Piper would take double brackets for phonemes.
     for part in parts_of(_PHONEMES.sub(" ", text)):
-        for chunk in voice.synthesize(part):
+        for chunk in voice.synthesize(part, _paced(voice, speed)):
             said += [pause, chunk.audio_int16_array] if said else [chunk.audio_int16_array]
     return np.concatenate(said) if said else np.zeros(0, dtype=np.int16)
+
+
+def _paced(voice: Any, speed: float) -> Any:
+    """Piper's settings for a speed, a factor; None for those of the voice."""
+    if speed == 1.0:
+        return None
+    from piper import SynthesisConfig  # noqa: PLC0415 - optional, as in `main`
+
+    return SynthesisConfig(length_scale=voice.config.length_scale / speed)
 
 
 def _packed(clauses: Sequence[str]) -> Iterator[str]:

@@ -33,6 +33,7 @@ class SpokenCall:
     text: str
     language: str
     voice: str = ""
+    speed: float = 1.0
 
 
 class ScriptedSpeaker:
@@ -49,8 +50,10 @@ class ScriptedSpeaker:
     def speaks(self, language: str) -> bool:
         return language.partition("-")[0] in self._languages
 
-    async def speak(self, text: str, *, language: str = "en", voice: str = "") -> SpokenAudio:
-        self.calls.append(SpokenCall(text=text, language=language, voice=voice))
+    async def speak(
+        self, text: str, *, language: str = "en", voice: str = "", speed: float = 1.0
+    ) -> SpokenAudio:
+        self.calls.append(SpokenCall(text=text, language=language, voice=voice, speed=speed))
         await self.warm_up()
         failure = self._failures.popleft() if self._failures else None
         if failure is not None:
@@ -59,7 +62,7 @@ class ScriptedSpeaker:
             raise SpeakerUnavailable(f"The scripted speaker has no voice for {language!r}.")
         if not text.strip():
             raise SpeakerUnavailable("There is nothing to say.")
-        seconds = round(_SECONDS_PER_WORD * len(text.split()), 1)
+        seconds = round(_SECONDS_PER_WORD * len(text.split()) / speed, 1)
         points = min(256, int(seconds * 10))
         waveform = bytes(40 + 37 * place % 200 for place in range(points))
         return SpokenAudio(data=silence(seconds), seconds=seconds, waveform=waveform)

@@ -26,10 +26,13 @@ class SpeechSynthesizer(Protocol):
         count."""
         ...
 
-    async def speak(self, text: str, *, language: str = "en", voice: str = "") -> SpokenAudio:
+    async def speak(
+        self, text: str, *, language: str = "en", voice: str = "", speed: float = 1.0
+    ) -> SpokenAudio:
         """Speak `text`, plain words without markup. `voice` is the name of the preferred voice; without it,
         or where it is missing or speaks another language, the first voice of the language is used, of its
-        region if there is one. Raises SpeakerUnavailable with a message for the log."""
+        region if there is one. `speed` is a factor from 0.5 to 2. Raises SpeakerUnavailable with a message
+        for the log."""
         ...
 
     async def warm_up(self) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from gateway.storage.json_bodies import decode_body, encode_body, storable_text
-from gateway.storage.speech import SpeakerKey, SpeakerPreferences
+from gateway.storage.speech import ReadAloudWishes, SpeakerKey, SpeakerPreferences
 
 
 class MemoryVoices:
@@ -41,9 +41,9 @@ class MemoryVoices:
             await self.preferences_of(speaker), language=storable_text(language)
         )
 
-    async def want_voice_replies(self, speaker: SpeakerKey, *, wanted: bool, command: str) -> None:
+    async def want_reading(self, speaker: SpeakerKey, wanted: ReadAloudWishes, *, command: str) -> None:
         self._preferences[speaker] = replace(
-            await self.preferences_of(speaker), voice_replies=wanted, voice_command=storable_text(command)
+            await self.preferences_of(speaker), reading=wanted, voice_command=storable_text(command)
         )
 
     async def transcript(self, key: str, *, newer_than: float) -> Mapping[str, Any] | None:

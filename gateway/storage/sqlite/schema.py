@@ -251,6 +251,12 @@ _STEP_10 = (
     "CREATE TABLE link_tries (id INTEGER PRIMARY KEY, identity TEXT NOT NULL, at REAL NOT NULL) STRICT",
 )
 
+_STEP_11 = (
+    # voice_replies holds more than two values from here on: 0 off, 1 on, 2 automatic.
+    "ALTER TABLE speakers ADD COLUMN voice_speed REAL NOT NULL DEFAULT 1.0",
+    "ALTER TABLE speakers ADD COLUMN voice_brief INTEGER NOT NULL DEFAULT 0",
+)
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_1,
     _STEP_2,
@@ -262,6 +268,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_8,
     _STEP_9,
     _STEP_10,
+    _STEP_11,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 

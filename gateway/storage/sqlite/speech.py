@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final, get_args
 
 from gateway.storage.json_bodies import decode_body, encode_body, storable_text
-from gateway.storage.speech import SpeakerKey, SpeakerPreferences
+from gateway.storage.speech import ReadAloudMode, ReadAloudWishes, SpeakerKey, SpeakerPreferences
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 
 _KEEP_BUFFER = "INSERT OR REPLACE INTO speech_buffers (key, body, at) VALUES (?, ?, ?)"
 _DROP_BUFFER = "DELETE FROM speech_buffers WHERE key = ?"
 _BUFFERS = "SELECT key, body FROM speech_buffers ORDER BY at, key"
 _PREFERENCES = """
-    SELECT language, voice_replies, voice_command FROM speakers
+    SELECT language, voice_replies, voice_speed, voice_brief, voice_command FROM speakers
     WHERE channel = ? AND account = ? AND user = ?"""
 _LANGUAGE = """
     INSERT INTO speakers (channel, account, user, language) VALUES (?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET language = excluded.language"""
-_VOICE_REPLIES = """
-    INSERT INTO speakers (channel, account, user, voice_replies, voice_command) VALUES (?, ?, ?, ?, ?)
+_READING = """
+    INSERT INTO speakers (channel, account, user, voice_replies, voice_speed, voice_brief, voice_command)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT DO UPDATE
-        SET voice_replies = excluded.voice_replies, voice_command = excluded.voice_command"""
+        SET voice_replies = excluded.voice_replies, voice_speed = excluded.voice_speed,
+            voice_brief = excluded.voice_brief, voice_command = excluded.voice_command"""
+_MODES: Final[tuple[ReadAloudMode, ...]] = get_args(ReadAloudMode)
+"""The column voice_replies holds the place of the mode in this list."""
 _TRANSCRIPT = "SELECT body FROM transcripts WHERE key = ? AND at > ?"
 _KEEP_TRANSCRIPT = "INSERT OR REPLACE INTO transcripts (key, body, at) VALUES (?, ?, ?)"
 _FORGET_TRANSCRIPTS = """
@@ -54,13 +58,17 @@ class SqliteVoices:
         row = await self._reader().submit(lambda db: db.execute(_PREFERENCES, values).fetchone())
         if row is None:
             return SpeakerPreferences()
-        return SpeakerPreferences(language=row[0], voice_replies=bool(row[1]), voice_command=row[2])
+        language, mode, speed, brief, command = row
+        reading = ReadAloudWishes(mode=_MODES[mode], speed=speed, brief=bool(brief))
+        return SpeakerPreferences(language=language, reading=reading, voice_command=command)
 
     async def remember_language(self, speaker: SpeakerKey, language: str) -> None:
         await self._write(_LANGUAGE, (*_values(speaker), storable_text(language)))
 
-    async def want_voice_replies(self, speaker: SpeakerKey, *, wanted: bool, command: str) -> None:
-        await self._write(_VOICE_REPLIES, (*_values(speaker), int(wanted), storable_text(command)))
+    async def want_reading(self, speaker: SpeakerKey, wanted: ReadAloudWishes, *, command: str) -> None:
+        mode = _MODES.index(wanted.mode)
+        row = (*_values(speaker), mode, wanted.speed, int(wanted.brief), storable_text(command))
+        await self._write(_READING, row)
 
     async def transcript(self, key: str, *, newer_than: float) -> Mapping[str, Any] | None:
         row = await self._reader().submit(lambda db: db.execute(_TRANSCRIPT, (key, newer_than)).fetchone())

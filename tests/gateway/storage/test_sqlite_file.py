@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.storage.speech import SpeakerKey, SpeakerPreferences
+from gateway.storage.speech import ReadAloudWishes, SpeakerKey, SpeakerPreferences
 from gateway.storage.sqlite import SqliteStore
 from gateway.storage.sqlite.connection import open_writer
 from gateway.storage.sqlite.schema import APPLICATION_ID, MIGRATIONS, migrate
@@ -67,9 +67,11 @@ async def test_a_file_of_the_schema_before_keeps_what_people_chose(tmp_path: Pat
     store = SqliteStore(path)
     await store.open()
     ann = SpeakerKey(channel="web", account="local", user="ann")
-    assert await store.voices.preferences_of(ann) == SpeakerPreferences(language="de", voice_replies=True)
-    await store.voices.want_voice_replies(ann, wanted=False, command="m_1")
-    off = SpeakerPreferences(language="de", voice_replies=False, voice_command="m_1")
+    assert await store.voices.preferences_of(ann) == SpeakerPreferences(
+        language="de", reading=ReadAloudWishes(mode="on")
+    )
+    await store.voices.want_reading(ann, ReadAloudWishes(), command="m_1")
+    off = SpeakerPreferences(language="de", voice_command="m_1")
     assert await store.voices.preferences_of(ann) == off
     (job,) = await store.jobs.of("reminder", "web:local:user:ann")
     assert (job.key, job.thread, job.due, job.ready) == ("rem_1", "web:local:c1", reminder[3], reminder[3])

@@ -17,11 +17,9 @@ from tests.voice.voices import voices_dir
 from voice.errors import SpeakerUnavailable
 from voice.settings import VoiceSettings
 from voice.synthesis.piper_client import (
-    MAX_CHARACTERS,
     QUEUE_LIMIT,
     PiperSpeaker,
     languages_of,
-    shortened,
     voices_in,
 )
 from voice.synthesis.piper_main import PART_CHARACTERS, parts_of
@@ -208,14 +206,6 @@ async def test_the_preferred_voice_is_used_for_its_own_language_alone(tmp_path: 
                 await speaker.speak("Hello.", language=language, voice=preferred)
     finally:
         await speaker.close()
-
-
-def test_a_long_text_is_cut_after_a_sentence() -> None:
-    assert shortened("  Short. ") == "Short."
-    cut = shortened(LONG * 3)
-    assert len(cut) <= MAX_CHARACTERS
-    assert cut.endswith("the other. …")
-    assert len(shortened("x" * 5_000)) == MAX_CHARACTERS
 
 
 @pytest.mark.parametrize("text", [LONG, "word and " * 200, "x" * 1_000, "One.\nTwo, " * 90, "", " . "])
