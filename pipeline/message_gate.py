@@ -40,7 +40,9 @@ class MessageGate:
         """See `BeforeMessage.reply`. Raises TurnFailed and StorageError."""
         # The message is judged here, not answered: nothing is refused or confirmed by the intake, and
         # nothing is shown before the gate has decided.
-        settings = replace(context.settings, spam="answer", too_fast="answer", confirm_below=0.0)
+        settings = replace(
+            context.settings, spam="answer", too_fast="answer", confirm_below=0.0, choose_from_s=0.0
+        )
         context = replace(
             context, settings=settings, on_text=_show_nothing, on_earlier=_show_nothing, fails_closed=True
         )

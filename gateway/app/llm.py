@@ -129,6 +129,7 @@ def pipeline_settings(settings: Settings, llm: LlmClient) -> PipelineSettings:
         turn_timeout_s=settings.turn.timeout_s,
         context_tokens=min(one.context_tokens for one in limits),
         confirm_below=settings.voice.confirm_below,
+        choose_from_s=settings.voice.choose_from_s,
         called=(settings.bot.name, *settings.bot.called),
         token_ceiling=settings.agent.history_tokens,
         summarise_above=settings.agent.summarise_above,

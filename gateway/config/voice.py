@@ -113,6 +113,13 @@ class VoiceSettings(Section):
         ge=0,
         le=1,
     )
+    choose_from_s: float = setting(
+        120.0,
+        "A voice note of at least this many seconds, and every forwarded one, is shown to its sender, who "
+        "chooses: an answer, only the transcript, or a summary. 0 never asks.",
+        ge=0,
+        le=7_200,
+    )
     cache: bool = setting(
         default=True,
         description="Whether a recording that the same person sends again within a week is transcribed once.",

@@ -79,6 +79,7 @@ class VoiceNoteTranscriber:
             text=utterance.text,
             language=utterance.language,
             confidence=utterance.confidence,
+            seconds=utterance.audio_seconds,
             cut_after_s=utterance.audio_seconds if utterance.truncated else None,
         )
 

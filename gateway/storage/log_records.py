@@ -185,7 +185,12 @@ def words_of(record: Record) -> UserWords:
     """The words of a person's record. Older records hold no confidence for spoken words."""
     body, speech = record.body, None
     if body.get("spoken"):
-        speech = Speech(language=str(body.get("language", "")), confidence=float(body.get("confidence", 1.0)))
+        speech = Speech(
+            language=str(body.get("language", "")),
+            confidence=float(body.get("confidence", 1.0)),
+            seconds=float(body.get("seconds", 0.0)),
+            forwarded=bool(body.get("forwarded")),
+        )
     return UserWords(text=text_of(record), speech=speech, by=str(body.get("by", "")))
 
 
@@ -201,7 +206,10 @@ def user_body(words: UserWords, agent: str = "") -> dict[str, Any]:
     if words.by:
         body["by"] = words.by
     if words.speech is not None:
-        body |= {"spoken": True, "language": words.speech.language, "confidence": words.speech.confidence}
+        speech = words.speech
+        body |= {"spoken": True, "language": speech.language, "confidence": speech.confidence}
+        body |= {"seconds": speech.seconds} if speech.seconds else {}
+        body |= {"forwarded": True} if speech.forwarded else {}
     return body
 
 

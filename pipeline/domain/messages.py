@@ -66,6 +66,10 @@ class Speech:
     """A code such as `de`; empty if unknown."""
     confidence: float = 1.0
     """0 to 1, from the recogniser; a hint, not a probability of being right."""
+    seconds: float = 0.0
+    """Of a voice note: its length; 0 for live speech, and where it is not known."""
+    forwarded: bool = False
+    """Whether they are the words of a voice note that another person sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -64,7 +64,7 @@ def intake_node(fixed_tokens: FixedTokens) -> Callable[[State, RunContext], Awai
             # The whole state at this point: no tools are loaded and no summary is made yet.
             state = {"intake": diagnostics}
             diagnostics["long"] = is_time(said, context, state, fixed_tokens(context, state))
-        return NodeResult(update={"intake": diagnostics}, decision=question(context) or Next())
+        return NodeResult(update={"intake": diagnostics}, decision=question(context, sums_up=True) or Next())
 
     return intake
 

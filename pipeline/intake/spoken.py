@@ -26,7 +26,12 @@ def spoken_words(message: InboundMessage, transcription: Transcription) -> UserW
     said = f"{caption}\n\n{transcription.text}" if caption else transcription.text
     if transcription.cut_after_s is not None:
         said = f"{said}\n\n{_CUT.format(minutes=_minutes(transcription.cut_after_s))}"
-    speech = Speech(language=transcription.language, confidence=transcription.confidence)
+    speech = Speech(
+        language=transcription.language,
+        confidence=transcription.confidence,
+        seconds=transcription.seconds,
+        forwarded=message.forwarded,
+    )
     return UserWords(text=in_context(message, said), speech=speech, by=room_name(message))
 
 

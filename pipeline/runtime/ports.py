@@ -169,6 +169,8 @@ class Transcription:
     text: str
     language: str
     confidence: float
+    seconds: float = 0.0
+    """The length of what was transcribed."""
     cut_after_s: float | None = None
     """Set if the note was longer than allowed: the number of seconds that were transcribed."""
 

@@ -27,6 +27,7 @@ class PipelineSettings:
     context_tokens: int = 4096
     """The model's window: system prompt, history, message and answer together."""
     confirm_below: float = 0.5
+    choose_from_s: float = 120.0
     """Spoken words transcribed with less confidence are first shown to their speaker for confirmation; 0
     never asks."""
     called: tuple[str, ...] = ()

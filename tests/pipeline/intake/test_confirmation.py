@@ -8,7 +8,7 @@ from pipeline.domain.messages import Speech
 from pipeline.graph.definition.decisions import Next, Pause
 from pipeline.graph.definition.spec import END
 from pipeline.intake.confirmation import after_intake, set_aside
-from pipeline.intake.node import intake_node
+from pipeline.intake.node import intake_node, message_node
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.settings import PipelineSettings
 from tests.support.contexts import context as any_context
@@ -47,7 +47,56 @@ async def test_what_a_note_replies_to_is_shown_as_a_quotation_and_not_as_heard()
 
 
 @pytest.mark.parametrize(
-    ("choice", "target"), [(None, "agent"), ("Send", "agent"), ("Edit", "set_aside"), ("Retry", "set_aside")]
+    ("speech", "choose_from_s", "asks"),
+    [
+        (Speech(seconds=119.9), 120.0, False),
+        (Speech(seconds=120.0), 120.0, True),
+        (Speech(seconds=3.0, forwarded=True), 120.0, True),
+        (Speech(seconds=500.0, forwarded=True), 0.0, False),
+        (None, 120.0, False),
+    ],
+)
+async def test_the_sender_of_a_long_or_forwarded_note_chooses_what_is_done_with_it(
+    speech: Speech | None, choose_from_s: float, *, asks: bool
+) -> None:
+    settings = PipelineSettings(choose_from_s=choose_from_s)
+    result = await intake({}, any_context("buy milk", speech=speech, settings=settings))
+    assert isinstance(result.decision, Pause if asks else Next)
+    if isinstance(result.decision, Pause):
+        assert result.decision.prompt == "The voice note says:\n\nbuy milk\n\nWhat shall I do with it?"
+        assert result.decision.options == ("Answer it", "Only the transcript", "Sum it up")
+
+
+async def test_a_summary_is_offered_only_where_the_graph_can_write_one() -> None:
+    result = await message_node({}, any_context("buy milk", speech=Speech(forwarded=True)))
+    assert isinstance(result.decision, Pause)
+    assert result.decision.options == ("Answer it", "Only the transcript")
+
+
+async def test_words_that_were_hardly_understood_are_confirmed_whatever_their_length() -> None:
+    unclear = Speech(confidence=0.1, seconds=500.0, forwarded=True)
+    result = await intake({}, context("buy milk", unclear))
+    assert isinstance(result.decision, Pause)
+    assert result.decision.options == ("Send", "Edit", "Retry")
+
+
+async def test_only_the_transcript_means_that_nothing_else_is_done() -> None:
+    state = {"answers": {"intake": {"choice": "Only the transcript"}}}
+    result = await set_aside(state, context("buy milk", Speech(forwarded=True)))
+    assert result.update["agent"]["answer"] == "The transcript is above. I did nothing else with it."
+
+
+@pytest.mark.parametrize(
+    ("choice", "target"),
+    [
+        (None, "agent"),
+        ("Send", "agent"),
+        ("Answer it", "agent"),
+        ("Sum it up", "agent"),
+        ("Edit", "set_aside"),
+        ("Retry", "set_aside"),
+        ("Only the transcript", "set_aside"),
+    ],
 )
 def test_only_what_was_confirmed_reaches_the_agent(choice: str | None, target: str) -> None:
     state = {} if choice is None else {"answers": {"intake": {"choice": choice}}}
