@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gateway.access.policy import AccessPolicy
 from gateway.agents.agent_book import AgentBook
 from gateway.app.components import Foundation
 from gateway.app.tools import SharedTools
 from gateway.people.announcements import Announcer
 from gateway.people.linking import Linking
+from gateway.speech.voice_download import VoiceDownload
+from gateway.storage.identities import Identity, Member
 from gateway.turns.commands import SessionCommands
 from gateway.turns.link_commands import LinkCommands
+from pipeline.domain.messages import SessionCommand
 
 
 def build_commands(
@@ -36,4 +41,22 @@ def build_commands(
         copies=base.broadcaster.copies,
         agents=agents,
         links=LinkCommands(linking, announcer),
+        fetch_voice=partial(_fetch_voice, base.voice_download, announcer),
     )
+
+
+def _fetch_voice(download: VoiceDownload | None, announcer: Announcer, command: SessionCommand) -> str:
+    """Begin to fetch a missing voice for the author of a `/voice`, who reads in a private chat when it is
+    there; a line about it, or empty."""
+    if download is None:
+        return ""
+    if not command.private:
+        return download.request()
+    thread, user = command.thread, command.author.id
+    identity = Identity(channel=thread.channel, account=thread.account, user=user)
+    member = Member(identity=identity, thread=thread.encode())
+
+    async def announce(words: str) -> None:
+        await announcer.announce(member, words, cause=f"{command.message_id}_voice")
+
+    return download.request(identity.key, announce)

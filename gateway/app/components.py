@@ -12,7 +12,7 @@ from gateway.agents.routes import Routes
 from gateway.agents.speech_lookup import SpeechLookup
 from gateway.app.llm import ModelClients
 from gateway.app.platforms import BuiltChannel, LeftOut, built_channels
-from gateway.app.voice import build_speaker
+from gateway.app.voice import build_speaker, build_voice_download
 from gateway.app.web import Page, make_page, metrics_check, token_check
 from gateway.channels.registry import ChannelRegistry
 from gateway.channels.timeline import StoreTimeline
@@ -33,6 +33,7 @@ from gateway.runtime.http_server import Addresses
 from gateway.runtime.metrics import Telemetry
 from gateway.runtime.tasks import Supervisor
 from gateway.speech.read_aloud import AnswerReader
+from gateway.speech.voice_download import VoiceDownload
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
 from gateway.storage.sqlite import SqliteStore
@@ -111,6 +112,7 @@ class Foundation:
     broadcaster: EventBroadcaster
     speaker: SpeechSynthesizer | None
     reader: AnswerReader | None
+    voice_download: VoiceDownload | None
     speech_of: SpeechLookup
     replies: VoiceReplies
     models: ModelClients
@@ -134,7 +136,8 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     channels = _channels(page, posting, [make(timeline) for make in extras.channels])
     queues = ChatQueues(clock, tasks.deliveries)
     speaker = extras.speaker or build_speaker(settings)
-    reader = None if speaker is None else AnswerReader(speaker)
+    download = None if extras.speaker else build_voice_download(settings, tasks.background)
+    reader = None if speaker is None else AnswerReader(speaker, download)
     speech_of = _speech_of(settings, store)
     live = LiveReplies(
         store=store, queues=queues, clock=clock, supervisor=tasks.background, show_work=_show_work(settings)
@@ -164,6 +167,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         broadcaster=EventBroadcaster(channels, live),
         speaker=speaker,
         reader=reader,
+        voice_download=download,
         speech_of=speech_of,
         replies=VoiceReplies(
             reader=reader,

@@ -12,7 +12,9 @@ from typing import Protocol
 
 from gateway import __version__
 from gateway.config import SecretRef, SecretUnavailable, Settings
+from gateway.runtime.tasks import Supervisor
 from gateway.speech.live_sessions import LiveSettings, LiveSpeechService
+from gateway.speech.voice_download import VoiceDownload
 from gateway.storage.speech import SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
 from pipeline.domain.frozen import dataclass
@@ -21,7 +23,7 @@ from voice.endpointing.flush_policy import FlushSettings
 from voice.errors import TranscriberUnavailable, VoiceError
 from voice.settings import VoiceSettings
 from voice.streaming.vad_client import VadClient
-from voice.synthesis.piper_client import PiperSpeaker
+from voice.synthesis.piper_client import PiperSpeaker, voices_in
 from voice.synthesis.synthesizer import SpeechSynthesizer
 from voice.transcriber import Transcriber
 from voice.transcription.cached_transcriber import CachedTranscriber
@@ -140,14 +142,27 @@ def with_memory(
 
 
 def build_speaker(settings: Settings) -> SpeechSynthesizer | None:
-    """The speech synthesizer; None if reading aloud is switched off or its parts are not installed."""
+    """The speech synthesizer; None if reading aloud is switched off, or its parts are not installed and may
+    not be fetched."""
     if not settings.voice.replies.enabled:
         return None
     folder = settings.voices_path
-    if find_spec("piper") is None or not any(folder.glob("*.onnx")):
+    if find_spec("piper") is None or not (any(folder.glob("*.onnx")) or fetches_voice(settings)):
         _log.info("answers are not read aloud: parlour[speech] or a voice is not installed")
         return None
     return PiperSpeaker(folder)
+
+
+def fetches_voice(settings: Settings) -> bool:
+    """Whether a missing voice is fetched when a person first asks for it."""
+    return settings.voice.replies.fetch and settings.voice.replies.voices_path is None
+
+
+def build_voice_download(settings: Settings, supervisor: Supervisor) -> VoiceDownload | None:
+    """What fetches a missing voice; None where it may not be fetched."""
+    if not fetches_voice(settings):
+        return None
+    return VoiceDownload(settings.models.dir, lambda: bool(voices_in(settings.voices_path)), supervisor)
 
 
 def voice_settings(settings: Settings) -> VoiceSettings:

@@ -47,6 +47,10 @@ _NO_VOICE = (
     "not set up, and nothing else needs it; to have it, `pip install 'parlour[speech]'` and "
     "`parlour models get voice-en`"
 )
+_LATER = (
+    "no voice yet: one is fetched (63 MB) when a person first asks for it, "
+    "or now by `parlour models get voice-en`"
+)
 _WORDS_CHARS = 2_000
 _GREEN, _RED, _PLAIN = "\033[32m", "\033[31m", "\033[0m"
 
@@ -224,6 +228,9 @@ async def _reading_aloud(settings: Settings, clock: Clock) -> Finding:
         words = "switched off (voice.replies.enabled)" if not settings.voice.replies.enabled else _NO_VOICE
         return Finding(name=name, good=True, words=words)
     voices = voices_in(settings.voices_path)
+    if not voices:
+        await speaker.close()
+        return Finding(name=name, good=True, words=_LATER)
     started = clock.monotonic()
     try:
         # Loading the voice has a separate limit of one minute, longer than the one for the few words.

@@ -38,6 +38,11 @@ class VoiceRepliesSettings(Section):
         description="Whether people may turn on voice replies, which need the extra parlour[speech] and a "
         "voice.",
     )
+    fetch: bool = setting(
+        default=True,
+        description="Whether the English voice is fetched (63 MB) when a person first asks for an answer to "
+        "be read aloud and there is no voice. Only into models.dir, not into voices_path.",
+    )
     voices_path: PathSetting | None = setting(
         None,
         "The folder of the voices, one .onnx and .onnx.json each. "

@@ -8,6 +8,7 @@ from dataclasses import replace
 from adapters.channel import VoiceClip
 from adapters.formatting.spoken import spoken_text
 from gateway.speech.speaker_language import AgentSpeechOf, preferences_or_none
+from gateway.speech.voice_download import VoiceDownload
 from gateway.storage.speech import ReadAloudWishes, SpeakerKey, SpeakerPreferenceStore
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.ids import ThreadKey
@@ -27,8 +28,10 @@ _LAST_LATIN = "\u024f"
 class AnswerReader:
     """Turns an answer into audio with a `SpeechSynthesizer`."""
 
-    def __init__(self, speaker: SpeechSynthesizer) -> None:
+    def __init__(self, speaker: SpeechSynthesizer, download: VoiceDownload | None = None) -> None:
+        """`download` fetches a voice where there is none."""
         self._speaker = speaker
+        self._download = download
 
     async def read(
         self,
@@ -45,6 +48,8 @@ class AnswerReader:
             said = shortened(said, BRIEF_CHARACTERS)
         if not said:
             raise MediaUnavailable("There is nothing in this answer that can be read aloud.")
+        if self._download is not None and (words := self._download.request()):
+            raise MediaUnavailable(words)
         language = language or DEFAULT_LANGUAGE
         if not self._speaker.speaks(language) or _other_script(said, language):
             raise MediaUnavailable("There is no voice here for the language of this answer.")

@@ -17,7 +17,7 @@ from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.turns.agent_choice import AgentChoice
 from gateway.turns.journal import StoreJournal
 from gateway.turns.link_commands import LinkCommands
-from gateway.turns.voice_command import VoiceCommand
+from gateway.turns.voice_command import FetchVoice, VoiceCommand, no_voice_to_fetch
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
     Announcement,
@@ -66,11 +66,12 @@ class SessionCommands:
         copies: Callable[[ThreadKey], str],
         agents: AgentBook,
         links: LinkCommands,
+        fetch_voice: FetchVoice = no_voice_to_fetch,
     ) -> None:
         """`can_speak`: whether answers can be read aloud in a chat. `copies`: where else the channel keeps
         a chat's words, as a sentence for the person."""
         self._can_speak = can_speak
-        self._voice = VoiceCommand(preferences, can_speak)
+        self._voice = VoiceCommand(preferences, can_speak, fetch_voice)
         self._copies = copies
         self._choice = AgentChoice(agents)
         self._links = links

@@ -33,12 +33,28 @@ _KNOWN_COMMANDS = 8
 """The newest `/voice` commands of one person, over all their chats, that are recognised when repeated."""
 
 
+FetchVoice = Callable[[SessionCommand], str]
+"""Begins to fetch a missing voice; returns a line about it for the author, empty if a voice is there."""
+
+
+def no_voice_to_fetch(_command: SessionCommand) -> str:
+    """For a gateway that fetches no voice."""
+    return ""
+
+
 class VoiceCommand:
     """Changes and shows what a person wants read aloud. Keeps no state between two commands."""
 
-    def __init__(self, preferences: SpeakerPreferenceStore, can_speak: Callable[[ThreadKey], bool]) -> None:
+    def __init__(
+        self,
+        preferences: SpeakerPreferenceStore,
+        can_speak: Callable[[ThreadKey], bool],
+        fetch_voice: FetchVoice = no_voice_to_fetch,
+    ) -> None:
+        """`fetch_voice` begins to fetch a missing voice and says so."""
         self._preferences = preferences
         self._can_speak = can_speak
+        self._fetch_voice = fetch_voice
 
     async def run(self, command: SessionCommand) -> str:
         """Change the author's wishes; return the line to show. Turning off works everywhere. Raises
@@ -56,13 +72,17 @@ class VoiceCommand:
         # Another chat's command may have come between the writing and the crash.
         known = preferences.voice_command.split()
         if command.message_id in known:
-            return wishes_text(preferences.reading)
+            return self._said(preferences.reading, command)
         wanted = wished(preferences.reading, words)
         if wanted.mode != "off" and not self._can_speak(command.thread):
             return NO_VOICE_TEXT
         newest = " ".join([*known[1 - _KNOWN_COMMANDS :], command.message_id])
         await self._preferences.want_reading(speaker, wanted, command=newest)
-        return wishes_text(wanted)
+        return self._said(wanted, command)
+
+    def _said(self, wishes: ReadAloudWishes, command: SessionCommand) -> str:
+        fetching = "" if wishes.mode == "off" else self._fetch_voice(command)
+        return f"{wishes_text(wishes)}\n\n{fetching}".strip()
 
 
 def wished(before: ReadAloudWishes, words: list[str]) -> ReadAloudWishes:

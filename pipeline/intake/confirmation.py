@@ -12,7 +12,7 @@ from pipeline.runtime.context import RunContext
 
 SEND, EDIT, RETRY = "Send", "Edit", "Retry"
 ANSWER, TRANSCRIPT, SUMMARY = "Answer it", "Only the transcript", "Sum it up"
-_GO_ON = frozenset({SEND, ANSWER, SUMMARY})
+_CONTINUES = frozenset({SEND, ANSWER, SUMMARY})
 _ASKED = "I heard: “{words}”"
 _ASKED_WHOLE = "I heard:\n\n{words}"
 """For a note with a quote, a caption or a mark, which quotation marks must not enclose."""
@@ -57,7 +57,7 @@ def after_intake(state: State) -> str:
     if found.get("refused"):
         return "declined"
     answer = state.get("answers", {}).get("intake")
-    if answer is not None and answer["choice"] not in _GO_ON:
+    if answer is not None and answer["choice"] not in _CONTINUES:
         return "set_aside"
     return "compact" if found.get("long") else "agent"
 

@@ -25,7 +25,7 @@ async def test_the_user_sees_what_was_heard_and_then_the_answer(tmp_path: Path) 
         assert reply.text == "You said: what is the time"
         user = await harness.records("user")
         assert [record.body for record in user] == [
-            {"text": "what is the time", "spoken": True, "language": "en", "confidence": 0.9}
+            {"text": "what is the time", "spoken": True, "language": "en", "confidence": 0.9, "seconds": 1.6}
         ]
         assert "(Voice input in en, confidence 90%:" in harness.llm.requests[0].messages[0].content
 
