@@ -44,6 +44,7 @@ eval: models ## test the bot on our own prompts, judged by code: make eval NAME=
 	@$(BIN)/python -m evals $(NAME) $(ARGS)
 
 models: setup
+	@mkdir -p models
 	@$(BIN)/parlour models get
 
 setup: $(STAMP)

@@ -1,4 +1,4 @@
-"""`python -m evals [NAME …] [--set tuning|held_out|all]`: run the named evals, or all of them."""
+"""`python -m evals [NAME …] [--set tuning|held_out|all] [--model 0.5b|1.5b]`: run the named evals, or all of them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from bench.report import BenchUnavailable
 from evals import embedded
+from gateway.app.embedded_model import MODELS
 
 EVALS = {"embedded": embedded.run}
 SETS = ("all", "tuning", "held_out")
@@ -19,6 +20,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m evals", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(EVALS)}; all when absent")
     parser.add_argument("--set", choices=SETS, default="all", help="which prompts")
+    parser.add_argument(
+        "--model", choices=tuple(MODELS), default="0.5b", help="which embedded model (default: 0.5b)"
+    )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in EVALS]
     if unknown:
@@ -26,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     for name in options.names or EVALS:
         try:
-            print(asyncio.run(EVALS[name](options.set)))
+            print(asyncio.run(EVALS[name](options.set, options.model)))
         except BenchUnavailable as reason:
             print(f"evals: {name}: {reason}", file=sys.stderr)
             return 1

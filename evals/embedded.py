@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.report import ROOT, BenchUnavailable, scratch_folder, table
 from evals.judging import FILE, FILE_TEXT, NOTE_TEXT, NOTE_TITLE, NOW, REMINDER, ZONE, Outcome, Stored
 from evals.prompts import Prompt, prompts
-from gateway.config.settings import LOCAL_MODEL_FILE
+from gateway.app.embedded_model import MODELS
 from gateway.scheduling.reminders import REMINDER as REMINDER_KIND
 from gateway.storage.ports import Store
 from pipeline.domain.clock import ManualClock, SystemClock
@@ -41,13 +41,17 @@ _SETTINGS = (
 )
 
 
-async def run(which: str = "all") -> str:
-    """A table, and the figures as one line of JSON. Raises BenchUnavailable without the model's file."""
-    file = ROOT / "models" / LOCAL_MODEL_FILE
+async def run(which: str = "all", model: str = "0.5b") -> str:
+    """A table, and the figures as one line of JSON, for the embedded model that llm.local.model calls `model`.
+    Raises BenchUnavailable without the model's file."""
+    chosen = MODELS[model]
+    file = chosen.path(ROOT / "models")
     if not file.is_file():
-        raise BenchUnavailable(f"{file} is missing: run `make models`")
+        raise BenchUnavailable(f"{file} is missing: run `parlour models get {chosen.id}`")
+    clock = SystemClock()
+    started = clock.monotonic()
     outcomes = await outcomes_of(prompts(which), file)
-    return report(outcomes)
+    return report(outcomes, model, clock.monotonic() - started)
 
 
 async def outcomes_of(asked: Sequence[Prompt], file: Path) -> list[Outcome]:
@@ -138,8 +142,9 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def report(outcomes: Sequence[Outcome]) -> str:
-    """The table of the prompts that went wrong and of the shares, and last the line of JSON."""
+def report(outcomes: Sequence[Outcome], model: str, seconds: float) -> str:
+    """The table of the prompts that went wrong and of the shares, and last the line of JSON. `seconds` is how
+    long `model` took for all."""
     rows = [_row(name, chosen) for name, chosen in _by_language(outcomes)]
     wrong = [one for one in outcomes if not (one.right_tool and one.right_argument and one.true_words)]
     lines = [*table(("", "prompts", "right tool", "right argument", "true words"), rows), ""]
@@ -149,9 +154,8 @@ def report(outcomes: Sequence[Outcome]) -> str:
             f"* {one.prompt.id} {one.prompt.words!r}: not {', '.join(marks)}; ran {one.ran} {one.summary!r}"
         )
         lines.append(f"    {' '.join(one.answer.split())[:200]!r}")
-    return "\n".join(
-        [*lines, json.dumps({"eval": "embedded", "prompts": len(outcomes), **_shares(outcomes)})]
-    )
+    figures = {"eval": "embedded", "model": model, "prompts": len(outcomes), "seconds": round(seconds)}
+    return "\n".join([*lines, json.dumps({**figures, **_shares(outcomes)})])
 
 
 def _by_language(outcomes: Sequence[Outcome]) -> list[tuple[str, Sequence[Outcome]]]:

@@ -46,7 +46,7 @@ from gateway.turns.runner import TurnRunner
 from gateway.turns.turn_hooks import TurnHooks
 from gateway.turns.worker import IdleWork, Worker
 from pipeline.domain.ids import AccountKey
-from pipeline.llm.local_process import ChildSettings
+from pipeline.llm.local_process import SLOTS
 from voice.streaming.vad_client import VadClient
 from voice.transcriber import Transcriber
 from voice.transcription.voice_note import VoiceIntake
@@ -303,7 +303,7 @@ def _turns(
 def _model_slots(settings: Settings) -> int:
     """The number of concurrent turns: the embedded model's parallel slots, or 64 with a hosted model."""
     models = {agent_settings(settings, name).llm.model for name in (DEFAULT_AGENT, *settings.agents)}
-    return ChildSettings(model_path=settings.local_model_path).slots if models == {"local"} else 64
+    return SLOTS if models == {"local"} else 64
 
 
 def _inbox(

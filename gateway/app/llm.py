@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Sequence
 from typing import Literal
 
+from gateway.app.embedded_model import embedded_model
 from gateway.config import SecretRef, Settings, machine_zone, model_limits
 from pipeline.domain.chat import ChatMessage, ToolDefinition
 from pipeline.domain.clock import Clock
@@ -78,7 +79,7 @@ def _client(settings: Settings, model: str, clock: Clock) -> LlmClient:
             return ScriptedLlm.from_spec(backend.model, clock=clock)
         case "local":
             child = ChildSettings(
-                model_path=settings.local_model_path,
+                model_path=embedded_model(settings).path,
                 context_tokens=model_limits(settings).context_tokens,
                 threads=llm.local.threads,
             )

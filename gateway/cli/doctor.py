@@ -11,6 +11,7 @@ from pathlib import Path
 
 from adapters.channel import Channel
 from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
+from gateway.app.embedded_model import embedded_model
 from gateway.app.llm import ModelClients
 from gateway.app.platforms import built_channels
 from gateway.app.tools import reference_reader
@@ -96,9 +97,9 @@ async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
             data.release()
     if settings.channels.web.enabled:
         yield _port(settings.server.host, settings.server.port, busy=busy)
-    missing = [words for words in models_present(settings.models.dir) if words]
+    missing = [words for words in models_present(settings.models_path) if words]
     if settings.llm.model == "local" or settings.voice.transcriber == "whisper":
-        words = "; ".join(missing) if missing else f"complete in {settings.models.dir}"
+        words = "; ".join(missing) if missing else f"complete in {settings.models_path}"
         yield Finding(name="model files", good=not missing, words=words)
     async for finding in channel_findings(settings, clock):
         yield finding
@@ -291,7 +292,10 @@ async def _model(name: str, model: str, client: LlmClient, settings: Settings, c
     finally:
         await client.close()
     answer = " ".join("".join(parts).split())
-    served = resolve_backend(model, settings.llm.api_base).words()
+    backend = resolve_backend(model, settings.llm.api_base)
+    served = backend.words()
+    if backend.kind == "local":
+        served += f" {embedded_model(settings).words()}"
     words = f'{served}; said "{answer}" after {clock.monotonic() - started:.1f} s'
     words += f"; {model_limits(settings, model).words()}"
     return Finding(name=name, good=bool(answer), words=words)

@@ -94,7 +94,7 @@ def _parser() -> argparse.ArgumentParser:
                 "ids",
                 nargs="*",
                 metavar="MODEL",
-                help="only these (default: all but voice-en, which reads answers aloud)",
+                help="only these (default: all but the optional ones, which `parlour models list` marks)",
             )
         action.set_defaults(run=_models, action=name)
 
@@ -209,7 +209,7 @@ def _models(options: argparse.Namespace) -> int:
     from gateway.cli.models import models_get, models_list, models_verify
     from gateway.config import environment, load
 
-    models_dir = load(options.config, environment(), options.overrides, secrets=False).models.dir
+    models_dir = load(options.config, environment(), options.overrides, secrets=False).models_path
     if options.action == "get":
         return models_get(models_dir, tuple(options.ids))
     return models_list(models_dir) if options.action == "list" else models_verify(models_dir)

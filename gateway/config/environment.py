@@ -17,6 +17,7 @@ from gateway.config.problems import ConfigurationProblems, Problem
 CONFIG_VARIABLE = "PARLOUR_CONFIG"
 CRASH_VARIABLE = "PARLOUR_CRASH_AT"
 DEFAULT_FILE = Path("parlour.toml")
+_MODELS = Path("models")
 
 _COUNT = re.compile(r"[1-9][0-9]{0,8}")
 
@@ -37,6 +38,21 @@ def machine_zone() -> str:
         except (KeyError, ValueError, OSError):
             continue
     return "UTC"
+
+
+def models_folder(environ: Mapping[str, str] | None = None) -> Path:
+    """The default folder of the model files: `models` in this folder if it exists, else the user's own,
+    parlour/models in XDG_DATA_HOME. `environ` replaces the process's environment."""
+    if _MODELS.is_dir():
+        return _MODELS
+    given = environment() if environ is None else environ
+    data_home = Path(given.get("XDG_DATA_HOME") or "~/.local/share")
+    # The specification of XDG says that a relative path is to be ignored.
+    base = data_home if data_home.is_absolute() else Path("~/.local/share")
+    try:
+        return base.expanduser() / "parlour" / "models"
+    except RuntimeError:  # no home folder is known
+        return _MODELS
 
 
 def config_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:

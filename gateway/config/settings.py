@@ -15,6 +15,7 @@ from pydantic import AfterValidator, Field
 from gateway.config.agent import AgentSettings, BudgetSettings, LimitsSettings, ToolsSettings
 from gateway.config.agents import AgentProfile, RouteSettings
 from gateway.config.channels import WEB_TOKEN_FILE, ChannelsSettings
+from gateway.config.environment import models_folder
 from gateway.config.secrets import SecretRef
 from gateway.config.section import PathSetting, Section, setting
 from gateway.config.value_checks import (
@@ -26,9 +27,6 @@ from gateway.config.value_checks import (
     check_time_zone,
 )
 from gateway.config.voice import VOICES_FOLDER, WHISPER_FOLDER, VoiceSettings
-
-LOCAL_MODEL_FILE = "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"
-
 
 Origin = Annotated[str, AfterValidator(check_origin)]
 
@@ -93,10 +91,12 @@ class FilesSettings(Section):
 class ModelsSettings(Section):
     """[models]: the folder of the model files."""
 
-    dir: PathSetting = setting(
-        Path("models"),
+    dir: PathSetting | None = setting(
+        None,
         "The folder into which `parlour models get` puts the model files. A relative path starts at the "
-        "folder in which the program is started.",
+        "folder in which the program is started. When absent: the folder models there if it exists, as in a "
+        "checkout; else parlour/models in $XDG_DATA_HOME, which is ~/.local/share if it is not set.",
+        example="/srv/models",
     )
 
 
@@ -128,10 +128,16 @@ class ServerSettings(Section):
 class LocalModelSettings(Section):
     """[llm.local]: the embedded model."""
 
+    model: Literal["auto", "0.5b", "1.5b"] = setting(
+        "auto",
+        "Which embedded model answers. 0.5b is the one that `parlour models get` fetches; 1.5b answers "
+        "better and slower, and `parlour models get qwen2.5-coder-1.5b` fetches it. auto takes 1.5b if it is "
+        "fetched and this machine has at least 3 GB of free memory and 4 processor cores, else 0.5b.",
+    )
     model_path: PathSetting | None = setting(
         None,
-        f"The GGUF file of the embedded model. When absent: {LOCAL_MODEL_FILE} in models.dir.",
-        example=f"models/{LOCAL_MODEL_FILE}",
+        "Another GGUF file for the embedded model, in place of both.",
+        example="models/other-model.gguf",
     )
     threads: int = setting(
         0, "Processor threads of the embedded model; 0 chooses by the machine.", ge=0, le=256
@@ -280,19 +286,19 @@ class Settings(Section):
         )
 
     @property
-    def local_model_path(self) -> Path:
-        """The GGUF file of the embedded model."""
-        return self.llm.local.model_path or self.models.dir / LOCAL_MODEL_FILE
+    def models_path(self) -> Path:
+        """The folder of the model files. Looks for a folder, if models.dir is absent."""
+        return self.models.dir or models_folder()
 
     @property
     def voice_model_path(self) -> Path:
         """The folder of the Whisper model."""
-        return self.voice.model_path or self.models.dir / WHISPER_FOLDER
+        return self.voice.model_path or self.models_path / WHISPER_FOLDER
 
     @property
     def voices_path(self) -> Path:
         """The folder of the voices that read answers aloud."""
-        return self.voice.replies.voices_path or self.models.dir / VOICES_FOLDER
+        return self.voice.replies.voices_path or self.models_path / VOICES_FOLDER
 
     @property
     def workspace_path(self) -> Path:

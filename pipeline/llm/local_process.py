@@ -17,6 +17,9 @@ from typing import Self
 import pipeline
 from pipeline.domain.frozen import dataclass
 
+SLOTS = 2
+"""Answers that the embedded model generates at the same time."""
+
 _STOP_S = 3.0
 _LINE_BYTES = 1 << 20
 _IMPORT_ROOT = Path(pipeline.__file__).parent.parent
@@ -30,7 +33,7 @@ class ChildSettings:
     model_path: Path
     context_tokens: int = 4096
     """Prompt and answer together, for each of the slots."""
-    slots: int = 2
+    slots: int = SLOTS
     """Answers generated at the same time."""
     threads: int = 0
     """Compute threads; 0 chooses for this machine."""

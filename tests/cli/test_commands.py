@@ -25,7 +25,8 @@ def parlour(
     folder: Path, *arguments: str, typed: str = "", limit_s: float = 270
 ) -> subprocess.CompletedProcess[str]:
     """Run one command in `folder`."""
-    env = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"}
+    # Without the models of the person who runs the tests.
+    env = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "XDG_DATA_HOME": str(folder)}
     return run_forked(arguments, folder=folder, env=env, typed=typed, limit_s=limit_s)
 
 

@@ -133,7 +133,7 @@ BAD_FILES = [
     ('[data]\ndir = ""', "data.dir: is empty or holds a control character (in FILE); write a path"),
     (
         "[models]\ndir = 3",
-        'models.dir: expected a path, but a number was given (in FILE); write for example "models"',
+        'models.dir: expected a path, but a number was given (in FILE); write for example "/srv/models"',
     ),
     ('[llm]\nmodel = "my model"', "llm.model: is not the name of a model (in FILE); " + MODEL_FIX),
     (

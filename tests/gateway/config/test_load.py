@@ -119,11 +119,11 @@ def test_settings_cannot_be_changed() -> None:
 def test_paths_that_are_absent_come_from_the_folders() -> None:
     settings = load(Path("/dev/null"), {}, ["models.dir=/srv/models", "data.dir=/srv/data"])
 
-    assert settings.local_model_path == Path("/srv/models/qwen2.5-coder-0.5b-instruct-q4_k_m.gguf")
+    assert settings.models_path == Path("/srv/models")
     assert settings.voice_model_path == Path("/srv/models/whisper-base")
     assert settings.web_token_path == Path("/srv/data/web-token")
-    given = load(Path("/dev/null"), {}, ["llm.local.model_path=/m.gguf", "voice.model_path=/w"])
-    assert (given.local_model_path, given.voice_model_path) == (Path("/m.gguf"), Path("/w"))
+    given = load(Path("/dev/null"), {}, ["voice.model_path=/w"])
+    assert given.voice_model_path == Path("/w")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.8.0.1", "::1", "localhost"])
