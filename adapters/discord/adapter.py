@@ -30,12 +30,14 @@ from adapters.discord.interactions import SLASH_COMMANDS, Interaction
 from adapters.discord.listed_chats import ListedChats
 from adapters.discord.outbound import TEXT_CHARS, as_plain, nonce_of, render, shows
 from adapters.discord.payload import leading_snowflake, snowflake, snowflake_at
+from adapters.discord.permissions import permission_gaps
 from adapters.discord.rest import Rest
 from adapters.discord.room_history import lines_of
 from adapters.discord.sdk import discord
 from adapters.discord.settings import CHANNEL, DEFAULT_RATES, DiscordSettings
 from adapters.discord.view import EditView
 from adapters.json_fields import mapping
+from adapters.permissions import ChannelUse, PermissionGap
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Inbound, MediaRef, SessionCommand
@@ -152,6 +154,10 @@ class DiscordAdapter:
 
     async def check_credentials(self) -> str:
         return await self._gateway.check_login()
+
+    async def permission_gaps(self, use: ChannelUse) -> tuple[PermissionGap, ...]:
+        async with self._gateway.login() as client:
+            return await permission_gaps(client, use)
 
     async def _connect(self) -> None:
         try:

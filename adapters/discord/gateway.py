@@ -7,9 +7,10 @@ Not here: what the events mean (`inbound`), and catching up after a lost session
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any
 
 import aiohttp
@@ -118,6 +119,16 @@ class GatewayClient:
     async def check_login(self) -> str:
         """The bot's name, after a login without a gateway connection. Raises ConfigurationError for a
         token that Discord rejects or a bot that may not read messages, else ConnectionError or OSError."""
+        async with self.login() as client:
+            about, user = client.application, client.user
+        flags = discord.ApplicationFlags() if about is None else about.flags
+        if not (flags.gateway_message_content or flags.gateway_message_content_limited):
+            raise ConfigurationError(_INTENT_REFUSED)
+        return str(user)
+
+    @contextlib.asynccontextmanager
+    async def login(self) -> AsyncIterator[discord.Client]:
+        """A client that is logged in and not connected. Raises as `check_login`, but for the intent."""
         quiet()
         point_at(api_base=self._settings.api_base, gateway_url=self._settings.gateway_url)
         async with discord.Client(intents=INTENTS, http_trace=one_attempt()) as client:
@@ -126,11 +137,7 @@ class GatewayClient:
                     await client.login(self._settings.token())
             except (discord.DiscordException, aiohttp.ClientError) as error:
                 raise _meaning(error) from None
-            about, user = client.application, client.user
-        flags = discord.ApplicationFlags() if about is None else about.flags
-        if not (flags.gateway_message_content or flags.gateway_message_content_limited):
-            raise ConfigurationError(_INTENT_REFUSED)
-        return str(user)
+            yield client
 
     def logged_in(self) -> None:
         """Calls are possible from now on."""

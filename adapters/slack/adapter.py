@@ -27,6 +27,7 @@ from adapters.channel import (
 from adapters.formatting.slack import PART_CHARS
 from adapters.health import HealthTracker
 from adapters.json_fields import mapping
+from adapters.permissions import ChannelUse, PermissionGap
 from adapters.slack.calls import Calls
 from adapters.slack.dispatch import Dispatcher
 from adapters.slack.failures import CallFailed, failed
@@ -35,6 +36,7 @@ from adapters.slack.inbound import Bot
 from adapters.slack.media import download
 from adapters.slack.outbound import pressed_label, render
 from adapters.slack.people import People
+from adapters.slack.permissions import permission_gaps
 from adapters.slack.plain_text import escaped
 from adapters.slack.posts import Posts
 from adapters.slack.reactions import AtWork
@@ -152,6 +154,9 @@ class SlackAdapter:
         if self._settings.mode == "socket":
             await socket_url(self._calls, self._settings)
         return bot.name or bot.user
+
+    async def permission_gaps(self, use: ChannelUse) -> tuple[PermissionGap, ...]:
+        return await permission_gaps(self._calls, use, http=self._settings.mode == "http")
 
     async def _serve_http(self, bot: Bot, dispatcher: Dispatcher) -> None:
         async with asyncio.TaskGroup() as tasks:

@@ -69,17 +69,28 @@ class Calls:
         self, method: str, ask: Callable[[AsyncWebClient], Awaitable[AsyncSlackResponse]]
     ) -> Mapping[str, Any]:
         """One call with the bot's token. Raises CallFailed; cancellation passes."""
+        return mapping((await self._run(method, ask)).data)
+
+    async def scopes(self) -> frozenset[str] | None:
+        """The scopes of the bot's token; None where Slack does not say. Raises as `run`."""
+        response = await self._run("auth.test", lambda client: client.auth_test())
+        headers = {name.lower(): str(value) for name, value in response.headers.items()}
+        listed = headers.get("x-oauth-scopes")
+        return None if listed is None else frozenset(filter(None, map(str.strip, listed.split(","))))
+
+    async def _run(
+        self, method: str, ask: Callable[[AsyncWebClient], Awaitable[AsyncSlackResponse]]
+    ) -> AsyncSlackResponse:
         try:
             self._client.token = self._settings.bot_token().strip()
         except ConfigurationError as error:
             raise CallFailed(Failure(kind="auth", message=str(error))) from None
         try:
             async with self._clock.timeout(_CALL_S):
-                response = await ask(self._client)
+                return await ask(self._client)
         except CALL_ERRORS as error:
             # Without the cause: the SDK's exception contains the request with its token.
             raise failed(method, error) from None
-        return mapping(response.data)
 
     async def respond(self, url: str, text: str) -> None:
         """Send text that only the user who pressed sees. Raises CallFailed."""

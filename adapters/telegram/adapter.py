@@ -22,8 +22,10 @@ from adapters.channel import (
 )
 from adapters.health import HealthTracker
 from adapters.json_fields import integer, mapping, text
+from adapters.permissions import ChannelUse, PermissionGap
 from adapters.telegram import failures, media, orphans, outbound
 from adapters.telegram.api import TelegramApi
+from adapters.telegram.permissions import permission_gaps
 from adapters.telegram.polling import REFUSED, Poller
 from adapters.telegram.receiving import Receiver
 from adapters.telegram.sending import Sender
@@ -194,6 +196,9 @@ class TelegramAdapter:
         self._settings.checked_token()
         _, username = await self._who_am_i()
         return f"@{username}"
+
+    async def permission_gaps(self, use: ChannelUse) -> tuple[PermissionGap, ...]:
+        return await permission_gaps(self._api, self._settings, use)
 
     async def _who_am_i(self) -> tuple[int, str]:
         """The bot's id and name."""

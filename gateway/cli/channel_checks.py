@@ -1,7 +1,7 @@
-"""Check the posting channels for `parlour doctor`: their credentials, and that strangers are refused.
+"""Check the posting channels for `parlour doctor` and `parlour init`: their credentials, what the platform
+lets the bot do, and that strangers are refused.
 
-Each check makes at most two calls to the platform and receives no messages, so it does not disturb a running
-gateway.
+Each check makes a few calls to the platform and receives no messages, so it does not disturb a running gateway.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 
 from adapters.channel import Channel, CheckableChannel
+from adapters.permissions import ChannelUse, PermissionCheckingChannel
 from gateway.access.policy import AccessPolicy, Denied
 from gateway.app.platforms import access_rule, built_channels
 from gateway.channels.registry import key_of
@@ -33,8 +34,8 @@ class Finding:
 
 
 async def channel_findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
-    """Yield two findings for each active channel on which other people write: its credentials and its access
-    rule; and one for each that is left out."""
+    """Yield the findings for each active channel on which other people write: its credentials, what the bot
+    may not do, and its access rule; and one for each that is left out."""
     timeline = StoreTimeline(MemoryStore(), clock)
     accounts = settings.channels.accounts()
     active = {account.key: account for account in accounts if account.settings.active}
@@ -44,7 +45,11 @@ async def channel_findings(settings: Settings, clock: Clock) -> AsyncIterator[Fi
     for built in channels:
         account = active[key_of(built.adapter)]
         label = label_of(account, accounts)
-        yield await _credentials(label, built.adapter)
+        credentials = await _credentials(label, built.adapter)
+        yield credentials
+        if credentials.good:
+            for finding in await _permissions(label, built.adapter, account):
+                yield finding
         yield await _stranger(label, account, clock)
 
 
@@ -61,6 +66,25 @@ async def _credentials(label: str, adapter: Channel) -> Finding:
         words = f"the platform gave no usable answer ({failure.message})"
         return Finding(name=name, good=False, words=f"{words}; check the network and try again")
     return Finding(name=name, good=True, words=f"accepted; the bot is {bot}")
+
+
+async def _permissions(label: str, adapter: Channel, account: ChannelAccount) -> list[Finding]:
+    """One finding for each thing that the bot may not do, or one that says that nothing is missing."""
+    name = f"{label} permissions"
+    if not isinstance(adapter, PermissionCheckingChannel):
+        return []
+    section = account.settings
+    use = ChannelUse(rooms=section.rooms, hear_rooms=section.hear_rooms, room_messages=section.room_messages)
+    try:
+        gaps = await adapter.permission_gaps(use)
+    except ConfigurationError as error:
+        return [Finding(name=name, good=False, words=str(error))]
+    except Exception as error:  # noqa: BLE001 - as above
+        words = f"the platform did not say what the bot may do ({adapter.classify(error).message}); try again"
+        return [Finding(name=name, good=False, words=words)]
+    if not gaps:
+        return [Finding(name=name, good=True, words="all that the bot needs")]
+    return [Finding(name=name, good=not gap.needed, words=gap.words()) for gap in gaps]
 
 
 async def _stranger(name: str, account: ChannelAccount, clock: Clock) -> Finding:

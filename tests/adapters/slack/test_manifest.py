@@ -12,7 +12,11 @@ import yaml  # type: ignore[import-untyped]  # PyYAML ships no type information
 
 from adapters.slack.inbound import parse_event
 from adapters.slack.settings import SlackSettings
+from gateway.cli.channel_checks import channel_findings
+from gateway.config import load
+from pipeline.domain.clock import SystemClock
 from tests.adapters.slack.harness import ME
+from tests.support.platforms.slack import FakeSlack
 
 ROOT = Path(__file__).parents[3]
 HISTORIES = ("channels:history", "groups:history", "im:history", "mpim:history")
@@ -70,6 +74,19 @@ def test_the_scopes_are_those_of_the_methods_and_events_that_are_used(manifest: 
     needed = {scope for method in methods for scope in SCOPES[method]}
     needed |= {scope for scope, *_ in EVENTS.values()} | {"commands"}
     assert set(manifest["oauth_config"]["scopes"]["bot"]) == needed
+
+
+async def test_the_doctor_asks_for_exactly_the_scopes_of_the_manifest(
+    tmp_path: Path, manifest: dict[str, Any]
+) -> None:
+    async with FakeSlack() as slack:
+        slack.web.scopes = set()
+        overrides = slack.overrides(tmp_path)
+        settings = load(Path("/dev/null"), {}, overrides)
+        found = [one async for one in channel_findings(settings, SystemClock())]
+
+    asked = {words.words.split()[2] for words in found if words.name == "slack permissions"}
+    assert asked == set(manifest["oauth_config"]["scopes"]["bot"])
 
 
 def test_the_events_are_those_that_the_parser_takes(manifest: dict[str, Any]) -> None:

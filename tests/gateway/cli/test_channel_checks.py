@@ -99,8 +99,10 @@ async def test_of_several_accounts_each_is_asked_and_named(tmp_path: Path) -> No
 
     assert list(findings) == [
         "telegram (main) credentials",
+        "telegram (main) permissions",
         "telegram (main)",
         "telegram (shop) credentials",
+        "telegram (shop) permissions",
         "telegram (shop)",
     ]
     assert findings["telegram (main)"].words.startswith("open to everybody")

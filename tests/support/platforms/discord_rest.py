@@ -57,6 +57,9 @@ class Rest:
         """Messages of the bot that let the platform fetch their links."""
         self.application_flags: Callable[[], int] = lambda: 0
         """The application's current `flags`, including its privileged intents."""
+        self.interactions_endpoint: str | None = None
+        self.servers = {"Parlour": 274_878_008_320}
+        """The servers that the bot is in, with its permissions there."""
         self.cdn_redirect = ""
         self.cdn_extra = b""
         """Sent after a file's bytes, beyond the announced size."""
@@ -73,6 +76,7 @@ class Rest:
         table: list[tuple[str, str, str, Handler]] = [
             ("GET", "/gateway/bot", "gateway_bot", self._gateway_bot),
             ("GET", "/users/@me", "me", self._me),
+            ("GET", "/users/@me/guilds", "guilds", self._guilds),
             ("POST", "/users/@me/channels", "open_dm", self._open_dm),
             ("GET", "/oauth2/applications/@me", "application", self._application),
             ("GET", "/applications/@me", "application", self._application),
@@ -208,6 +212,12 @@ class Rest:
     async def _me(self, *_: Any) -> Answer:
         return 200, {**self._world.bot.wire(), "verified": True, "mfa_enabled": False, "flags": 0}
 
+    async def _guilds(self, *_: Any) -> Answer:
+        return 200, [
+            {"id": self._world.guild_id, "name": name, "permissions": str(bits)}
+            for name, bits in self.servers.items()
+        ]
+
     async def _application(self, *_: Any) -> Answer:
         bot = self._world.bot
         return 200, {
@@ -220,6 +230,7 @@ class Rest:
             "owner": bot.wire(),
             "verify_key": "00",
             "flags": self.application_flags(),
+            "interactions_endpoint_url": self.interactions_endpoint,
         }
 
     async def _put_commands(self, _: web.Request, payload: dict[str, Any], __: Any) -> Answer:

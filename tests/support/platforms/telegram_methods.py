@@ -61,7 +61,7 @@ class BotApi:
             self._state.changed()
 
     async def _get_me(self, _: Params) -> Any:
-        return {**self._state.bot, "can_join_groups": True, "can_read_all_group_messages": False}
+        return {**self._state.bot, **self._state.abilities}
 
     async def _get_updates(self, params: Params) -> Any:
         updates = self._state.updates
@@ -114,7 +114,9 @@ class BotApi:
         return {
             "url": updates.webhook.get("url", ""),
             "has_custom_certificate": False,
-            "pending_update_count": len(updates.pending),
+            # Messages wait where they cannot be delivered.
+            "pending_update_count": max(len(updates.pending), bool(updates.webhook_error)),
+            **({"last_error_message": updates.webhook_error} if updates.webhook_error else {}),
         }
 
     async def _send_message(self, params: Params) -> Any:

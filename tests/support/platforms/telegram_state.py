@@ -60,6 +60,7 @@ class Updates:
     allowed: tuple[str, ...] | None = None
     """As last asked for; None: everything but a few kinds."""
     webhook: dict[str, Any] = field(default_factory=dict)
+    webhook_error: str = ""
     polling: bool = False
     _ids: Iterator[int] = field(default_factory=lambda: itertools.count(_FIRST_UPDATE))
 
@@ -84,6 +85,8 @@ class TelegramState:
     def __init__(self, token: str) -> None:
         self.token = token
         self.updates = Updates()
+        self.abilities = {"can_join_groups": True, "can_read_all_group_messages": False}
+        """What @BotFather lets the bot do, as getMe says it."""
         self._messages: dict[tuple[int, object], Stored] = {}
         self._places: dict[tuple[int, int | None], list[Stored]] = {}
         self.drafts: dict[tuple[int, int], Draft] = {}
