@@ -11,11 +11,10 @@ from types import MappingProxyType
 from typing import Any
 
 from adapters.discord.sdk import discord
+from adapters.discord.settings import invite_link
 from adapters.json_fields import mappings, text
 from adapters.permissions import ChannelUse, PermissionGap
 
-INVITE_PERMISSIONS = 274_878_008_320
-"""The sum of the permissions that the invitation in docs/guides/discord.md asks for."""
 _ADMINISTRATOR = 1 << 3
 _NEEDED: Mapping[int, tuple[str, str]] = MappingProxyType(
     {
@@ -30,14 +29,6 @@ _SERVERS = 200
 """As many as Discord lists in one call."""
 _SHOWN = 5
 _NAME_CHARS = 100
-
-
-def invite_link(application_id: str) -> str:
-    """The address that adds the bot to a server with all its permissions."""
-    return (
-        f"https://discord.com/oauth2/authorize?client_id={application_id}"
-        f"&scope=bot%20applications.commands&permissions={INVITE_PERMISSIONS}"
-    )
 
 
 async def permission_gaps(client: discord.Client, use: ChannelUse) -> tuple[PermissionGap, ...]:

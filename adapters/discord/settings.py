@@ -12,6 +12,17 @@ DEFAULT_RATES = RateLimits(chat_per_s=0.9, chat_burst=2, account_per_s=40.0, edi
 """Discord's documentation: 50 calls a second per bot. A chat's limits are only in response headers; posts and
 edits count separately, about five in five seconds each. discord.py delays calls beyond them."""
 
+_INVITED_WITH = 274_878_008_320
+"""The sum of the permissions that the bot needs: docs/guides/discord.md lists them."""
+
+
+def invite_link(application_id: str) -> str:
+    """The address that adds the bot to a server with every permission that it needs."""
+    return (
+        f"https://discord.com/oauth2/authorize?client_id={application_id}"
+        f"&scope=bot%20applications.commands&permissions={_INVITED_WITH}"
+    )
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscordSettings:

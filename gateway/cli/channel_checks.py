@@ -1,7 +1,7 @@
 """Check the posting channels for `parlour doctor` and `parlour init`: their credentials, what the platform
 lets the bot do, and that strangers are refused.
 
-Each check makes a few calls to the platform and receives no messages, so it does not disturb a running gateway.
+Each check makes a few calls to the platform and receives no messages: a running gateway is not disturbed.
 """
 
 from __future__ import annotations

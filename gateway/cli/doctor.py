@@ -11,7 +11,6 @@ from pathlib import Path
 
 from adapters.channel import Channel
 from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
-from gateway.app.embedded_model import embedded_model
 from gateway.app.llm import ModelClients
 from gateway.app.platforms import built_channels
 from gateway.app.tools import reference_reader
@@ -20,19 +19,18 @@ from gateway.app.web import make_page
 from gateway.channels.timeline import StoreTimeline
 from gateway.cli.channel_checks import Finding, channel_findings
 from gateway.cli.jobs import jobs_finding
+from gateway.cli.model_check import model_finding
 from gateway.cli.models import models_present
 from gateway.cli.plugins import plugin_finding
 from gateway.cli.serve import open_logs
-from gateway.config import DEFAULT_AGENT, Settings, agent_settings, environment, load, model_limits
+from gateway.config import DEFAULT_AGENT, Settings, agent_settings, environment, load
 from gateway.runtime.data_dir import STORE_FILE, DataDir, DataDirBusy
 from gateway.runtime.http_server import Addresses
 from gateway.storage.memory import MemoryStore
 from gateway.storage.sqlite import SqliteStore
-from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock, SystemClock
-from pipeline.domain.errors import ModelError, ParlourError
-from pipeline.llm.backends import resolve_backend
-from pipeline.llm.client import LlmClient, LlmRequest, TextDelta
+from pipeline.domain.errors import ParlourError
+from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
 from pipeline.tools.mcp_config import read_mcp_file
 from pipeline.tools.skills import SkillFolder
@@ -43,7 +41,6 @@ from voice.transcriber import Recording
 from voice.wer import word_error_rate
 
 _MAX_WER = 0.2
-_MODEL_TIMEOUT_S = 120.0
 _NO_VOICE = (
     "not set up, and nothing else needs it; to have it, `pip install 'parlour[speech]'` and "
     "`parlour models get voice-en`"
@@ -272,33 +269,7 @@ async def _models(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
         ):
             if client is not None and client not in tried:
                 tried.append(client)
-                yield await _model(f"{kind}{of}", model, client, own, clock)
-
-
-async def _model(name: str, model: str, client: LlmClient, settings: Settings, clock: Clock) -> Finding:
-    request = LlmRequest(
-        messages=(ChatMessage(role="user", content="Say hello in one short sentence."),),
-        max_tokens=32,
-        timeout_s=_MODEL_TIMEOUT_S,
-    )
-    started = clock.monotonic()
-    try:
-        parts = [item.text async for item in client.stream(request) if isinstance(item, TextDelta)]
-    except ModelError as error:
-        said = f" (the provider says: {error.detail})" if error.detail else ""
-        return Finding(name=name, good=False, words=str(error) + said)
-    except ParlourError as error:
-        return Finding(name=name, good=False, words=str(error))
-    finally:
-        await client.close()
-    answer = " ".join("".join(parts).split())
-    backend = resolve_backend(model, settings.llm.api_base)
-    served = backend.words()
-    if backend.kind == "local":
-        served += f" {embedded_model(settings).words()}"
-    words = f'{served}; said "{answer}" after {clock.monotonic() - started:.1f} s'
-    words += f"; {model_limits(settings, model).words()}"
-    return Finding(name=name, good=bool(answer), words=words)
+                yield await model_finding(f"{kind}{of}", model, client, own, clock)
 
 
 def _print(finding: Finding) -> None:

@@ -49,6 +49,10 @@ def _parser() -> argparse.ArgumentParser:
     chat.add_argument("--voice", metavar="FILE", type=Path, help="send this recording first")
     chat.set_defaults(run=_chat)
 
+    _add_init(
+        commands.add_parser("init", help="set Parlour up: channels, tokens and the model, by questions")
+    )
+
     link = commands.add_parser(
         "link", parents=[common], help="a link that signs a browser in to the page, also as a QR code"
     )
@@ -105,6 +109,34 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_init(init: argparse.ArgumentParser) -> None:
+    init.add_argument(
+        "--config", metavar="FILE", type=Path, default=Path("parlour.toml"), help="the file to write"
+    )
+    init.add_argument(
+        "--channel",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="a channel, such as web; may be repeated",
+    )
+    init.add_argument(
+        "--token",
+        metavar="[CHANNEL[.KEY]=]REFERENCE",
+        action="append",
+        default=[],
+        help="where a channel's token is, as env:NAME or file:PATH; may be repeated",
+    )
+    init.add_argument("--model", metavar="NAME", help="the language model: local, or its LiteLLM name")
+    init.add_argument("--api-key", metavar="REFERENCE", help="where its key is, as env:NAME or file:PATH")
+    init.add_argument("--api-base", metavar="URL", help="the address of its API")
+    init.add_argument("--unchecked", action="store_true", help="do not test the tokens and the model")
+    init.add_argument("--replace", action="store_true", help="replace a file that exists; a copy is kept")
+    init.add_argument("--no-input", action="store_true", help="ask nothing, as without a terminal")
+    init.add_argument("--slack-manifest", action="store_true", help="print the manifest of the Slack app")
+    init.set_defaults(run=_init)
+
+
 def _add_graph(graph: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
     actions = graph.add_subparsers(title="actions", required=True, metavar="ACTION")
     show = actions.add_parser("show", help="a graph as a mermaid picture; without a name, which there are")
@@ -151,6 +183,32 @@ def _chat(options: argparse.Namespace) -> int:
     from gateway.cli.chat import chat
 
     return chat(options.config, options.overrides, options.voice)
+
+
+def _init(options: argparse.Namespace) -> int:
+    from gateway.cli.init.command import Choices, init
+    from gateway.cli.init.given import Given
+    from gateway.cli.init.platforms import slack_manifest
+    from gateway.cli.init.terminal import RealTerminal
+    from gateway.config import environment
+
+    if options.slack_manifest:
+        sys.stdout.write(slack_manifest())
+        return OK
+    given = Given.of(
+        channels=options.channel,
+        tokens=options.token,
+        model=options.model,
+        api_key=options.api_key,
+        api_base=options.api_base,
+    )
+    choices = Choices(
+        file=options.config,
+        interactive=sys.stdin.isatty() and not options.no_input,
+        tested=not options.unchecked,
+        replace=options.replace,
+    )
+    return init(choices, given, RealTerminal(), environment())
 
 
 def _link(options: argparse.Namespace) -> int:

@@ -51,7 +51,7 @@ EVENTS = {
 
 @pytest.fixture(scope="module")
 def manifest() -> dict[str, Any]:
-    found = yaml.safe_load((ROOT / "deploy/slack-manifest.yaml").read_text())
+    found = yaml.safe_load((ROOT / "adapters/slack/manifest.yaml").read_text())
     assert isinstance(found, dict)
     return found
 
@@ -111,6 +111,6 @@ def test_the_guide_and_the_manifest_name_the_route_and_every_scope_and_event(
     guide = (ROOT / "docs/guides/slack.md").read_text()
     path = SlackSettings(bot_token=lambda: "", mode="http").path
     assert f"https://bot.example.org{path}" in guide
-    assert (ROOT / "deploy/slack-manifest.yaml").read_text().count(f"https://bot.example.org{path}") == 3
+    assert (ROOT / "adapters/slack/manifest.yaml").read_text().count(f"https://bot.example.org{path}") == 3
     for name in (*manifest["oauth_config"]["scopes"]["bot"], *EVENTS, "connections:write"):
         assert f"`{name}`" in guide, name

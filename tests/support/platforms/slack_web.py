@@ -27,7 +27,7 @@ SCOPES = (
     *("app_mentions:read", "channels:history", "chat:write", "commands", "files:read", "files:write"),
     *("groups:history", "im:history", "mpim:history", "reactions:write", "users:read"),
 )
-"""Those of deploy/slack-manifest.yaml."""
+"""Those of adapters/slack/manifest.yaml."""
 Answer = dict[str, Any]
 
 
