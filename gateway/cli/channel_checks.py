@@ -84,7 +84,12 @@ async def _permissions(label: str, adapter: Channel, account: ChannelAccount) ->
         return [Finding(name=name, good=False, words=words)]
     if not gaps:
         return [Finding(name=name, good=True, words="all that the bot needs")]
-    return [Finding(name=name, good=not gap.needed, words=gap.words()) for gap in gaps]
+    return [
+        Finding(
+            name=name, good=not gap.needed, words=gap.words() if gap.needed else f"optional: {gap.words()}"
+        )
+        for gap in gaps
+    ]
 
 
 async def _stranger(name: str, account: ChannelAccount, clock: Clock) -> Finding:

@@ -190,6 +190,8 @@ def _next(plan: Plan, environ: Mapping[str, str]) -> Iterator[str]:
     for channel in plan.channels:
         for step in next_steps(channel):
             yield f"{channel.name.capitalize()}: {step}"
+    if plan.channels:
+        yield f"parlour pair CODE{option}   in another terminal, admits you: then the bot answers you."
     yield f"parlour doctor{option}   tests everything, and says what to do where something is wrong."
 
 

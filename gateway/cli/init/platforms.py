@@ -100,23 +100,20 @@ def next_steps(channel: ChannelPlan) -> tuple[str, ...]:
         case "telegram":
             return (
                 f"Open the chat with {bot} in Telegram and press Start: it shows you a code.",
-                "In another terminal, in this folder: parlour pair CODE. From then on it answers you.",
                 f'In a group: add {bot}, admit it with allow = ["room:ID"], and mention the bot there.',
                 'For rooms = "all" turn privacy mode off first: /setprivacy at @BotFather.',
             )
         case "slack":
             return (
                 f"In Slack, open Apps, {bot}, and write to it in Messages: it shows you a code.",
-                "In another terminal, in this folder: parlour pair CODE. From then on it answers you.",
                 f"In a channel: /invite @{channel.bot or 'Parlour'}, and mention it there.",
             )
         case "discord":
             return (
                 f"Invite it to a server: {_invitation(channel)}",
                 "Write to it in private (click its name in the server): it shows you a code.",
-                "In another terminal, in this folder: parlour pair CODE. From then on it answers you.",
             )
-    return ("Write to the bot in private. It shows you a code; parlour pair CODE admits you.",)
+    return ("Write to the bot in private: it shows you a code.",)
 
 
 def slack_manifest() -> str:
