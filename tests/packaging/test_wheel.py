@@ -35,7 +35,10 @@ channels = ["#team"]
 access = "list"
 allow = ["dm:ann", "room:#team"]
 """
-DATA_FILES = ("adapters/web/static/index.html", "adapters/web/static/app.js", "voice/data/doctor.wav")
+DATA_FILES = (
+    *("adapters/web/static/index.html", "adapters/web/static/app.js"),
+    *("adapters/slack/manifest.yaml", "voice/data/doctor.wav"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -82,10 +85,16 @@ def clean_environment() -> dict[str, str]:
     }
 
 
-def run(parlour: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [str(parlour), *arguments]
+def run(parlour: Path, folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """The command's result; `more` are variables of its environment."""
     return subprocess.run(
-        command, cwd=folder, env=clean_environment(), capture_output=True, text=True, check=False
+        [str(parlour), *arguments],
+        cwd=folder,
+        env={**clean_environment(), **more},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -132,6 +141,25 @@ def test_the_installed_program_needs_no_file_of_the_checkout(parlour: Path, tmp_
     found = run(python, tmp_path, "-c", where).stdout.split()
     assert found[0].startswith(str(parlour.parents[1]))
     assert found[1] == "True"
+
+
+def test_an_installed_parlour_is_set_up_in_any_folder_and_keeps_its_models_in_the_users_own(
+    parlour: Path, tmp_path: Path
+) -> None:
+    home, folder = tmp_path / "home", tmp_path / "anywhere"
+    folder.mkdir()
+    at_home = {"HOME": str(home), "XDG_DATA_HOME": str(home / "share")}
+    made = run(parlour, folder, "init", "--channel", "web", "--model", "local", **at_home)
+    assert made.returncode == 0, made.stderr
+    assert "1. parlour models get " in made.stdout
+
+    assert run(parlour, folder, "check-config", **at_home).returncode == 0
+    listed = run(parlour, folder, "models", "list", **at_home).stdout
+    assert listed.startswith(f"models in {home}/share/parlour/models:\n")
+    assert "display_information:" in run(parlour, folder, "init", "--slack-manifest").stdout
+
+    (folder / "models").mkdir()
+    assert run(parlour, folder, "models", "list", **at_home).stdout.startswith("models in models:\n")
 
 
 def test_the_installed_page_is_complete(parlour: Path, tmp_path: Path) -> None:
