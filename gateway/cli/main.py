@@ -226,10 +226,18 @@ def _doctor(options: argparse.Namespace) -> int:
 
 
 def _check_config(options: argparse.Namespace) -> int:
+    from gateway.app.embedded_model import embedded_model
     from gateway.config import check_config, environment
     from gateway.runtime.failpoints import LABELS
 
-    return check_config(options.config, environment(), options.overrides, sys.stdout.write, labels=LABELS)
+    return check_config(
+        options.config,
+        environment(),
+        options.overrides,
+        sys.stdout.write,
+        labels=LABELS,
+        embedded=lambda settings: embedded_model(settings).words(),
+    )
 
 
 def _pair(options: argparse.Namespace) -> int:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from gateway.config.agent_rules import CRITERIA
+from gateway.config.agent_settings import agent_settings
 from gateway.config.agents import DEFAULT_AGENT, RouteSettings
 from gateway.config.catalog import SECTIONS, SETTINGS, toml_value
 from gateway.config.environment import crash_at
@@ -42,10 +43,11 @@ def check_config(
     write: Callable[[str], object],
     *,
     labels: Sequence[str],
+    embedded: Callable[[Settings], str] = lambda _: "of this machine",
 ) -> int:
     """Run the whole command: `write` gets the report line by line. Returns the exit code, 0 or 2.
 
-    `labels` are the failpoints that PARLOUR_CRASH_AT may name.
+    `labels` are the failpoints that PARLOUR_CRASH_AT may name; `embedded` says which embedded model is used.
     """
     problems: list[Problem] = []
     try:
@@ -60,7 +62,8 @@ def check_config(
     if problems:
         return _report(problems, write)
     write(f"{explain(loaded.settings, loaded.sources)}\n")
-    write(f"The model's limits: {model_limits(loaded.settings).words()}.\n")
+    for line in models_of(loaded.settings, embedded):
+        write(f"{one_line(line)}\n")
     if loaded.settings.agents or loaded.settings.every_route:
         write(f"{who_answers(loaded.settings)}\n")
     read_from = one_line(str(loaded.file)) if loaded.file else "no file"
@@ -80,6 +83,25 @@ def _left_out(loaded: Loaded) -> list[Problem]:
         for one in loaded.settings.channels.added
         if one.problem
     ]
+
+
+def models_of(settings: Settings, embedded: Callable[[Settings], str]) -> list[str]:
+    """One line for the limits of each model, and one for the embedded model where an agent uses it."""
+    usual = model_limits(settings)
+    lines = [f"The model's limits: {usual.words()}."]
+    models = {settings.llm.model, settings.budget.cheaper_model}
+    for name in settings.agents:
+        own = agent_settings(settings, name)
+        models.add(own.llm.model)
+        limits = model_limits(own)
+        if own.llm.model != settings.llm.model or limits != usual:
+            lines.append(f"The limits of the agent {name} ({own.llm.model}): {limits.words()}.")
+    if settings.budget.cheaper_model is not None:
+        limits = model_limits(settings, settings.budget.cheaper_model)
+        lines.append(f"The limits of the cheaper model ({settings.budget.cheaper_model}): {limits.words()}.")
+    if "local" in models:
+        lines.append(f"The embedded model: {embedded(settings)}.")
+    return lines
 
 
 def who_answers(settings: Settings) -> str:

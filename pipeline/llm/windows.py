@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 from pipeline.domain.frozen import dataclass
@@ -22,16 +23,28 @@ class Window:
 
 
 def window_of(model: str) -> Window | None:
-    """The table's limits for litellm's `provider/name`; None without an entry. Reads a file of 3 MB."""
+    """The table's limits for litellm's `provider/name`; None without an entry. Reads a file of 3 MB.
+
+    A name without an entry is looked up without its providers, one after the other: a model such as
+    `openrouter/openai/gpt-5` is in the table under its plain name.
+    """
     table = model_table()
-    for name in (model, model.partition("/")[2]):
-        entry = table.get(name) if name else None
+    for name in _names(model):
+        entry = table.get(name)
         if isinstance(entry, dict):
             context = _count(entry, "max_input_tokens") or _count(entry, "max_tokens")
             answer = _count(entry, "max_output_tokens") or _count(entry, "max_tokens")
             if context and answer:
                 return Window(context=context, answer=max(1, min(answer, context // _ANSWER_SHARE)))
     return None
+
+
+def _names(model: str) -> Iterator[str]:
+    # Both providers of litellm reach the same models; the table has those of one.
+    name = model.replace("ollama_chat/", "ollama/", 1)
+    while name:
+        yield name
+        name = name.partition("/")[2]
 
 
 def _count(entry: dict[str, Any], name: str) -> int:

@@ -1,7 +1,7 @@
 """Nothing that only Linux has is needed to import a module: elsewhere a feature may be missing, no more.
 
-Every module is imported with the name of the system changed, and without the parts of the standard library that
-macOS lacks. Nothing is run there.
+Every module is imported with the name of the system changed, and without the parts of the standard library
+that macOS lacks. Nothing is run there.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def test_the_images_settings_load() -> None:
 
     assert len(environ) == 4
     assert (settings.server.host, settings.server.port) == ("0.0.0.0", 8765)
-    assert settings.models.dir.is_relative_to("/var/lib/parlour")
+    assert settings.models_path.is_relative_to("/var/lib/parlour")
     assert settings.data.dir.is_relative_to("/var/lib/parlour")
     assert "http://127.0.0.1:8765" in settings.server.public_origins
 

@@ -63,3 +63,53 @@ def test_looking_the_limits_up_loads_no_model_library() -> None:
         "model_limits(load(None, {}, ['llm.model=openai/gpt-4o'])); sys.exit('litellm' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("model", "as_one"),
+    [
+        ("ollama_chat/llama3", "ollama/llama3"),
+        ("openrouter/openai/gpt-4o", "gpt-4o"),
+        ("litellm/openai/gpt-4o", "gpt-4o"),
+    ],
+)
+def test_a_model_that_several_providers_have_is_found_by_the_name_that_the_table_has(
+    model: str, as_one: str
+) -> None:
+    assert window_of(model) == window_of(as_one) is not None
+    assert window_of("hosted_vllm/no-such-model") is None
+
+
+def test_check_config_says_the_limits_of_each_agents_model_and_of_the_cheaper_one() -> None:
+    said: list[str] = []
+    overrides = [
+        *("llm.model=openai/gpt-4o", "budget.cheaper_model=openai/gpt-4", "budget.person_tokens=1000"),
+        *(
+            "agents.same.temperature=1",
+            "agents.wide.model=openai/gpt-4.1",
+            "agents.narrow.context_tokens=2000",
+        ),
+    ]
+    assert check_config(None, {}, overrides, said.append, labels=LABELS) == 0
+
+    limits = [line for line in said if line.startswith("The limits of ")]
+    assert [line.partition(": window ")[0] for line in limits] == [
+        "The limits of the agent wide (openai/gpt-4.1)",
+        "The limits of the agent narrow (openai/gpt-4o)",
+        "The limits of the cheaper model (openai/gpt-4)",
+    ]
+    assert "window 2000 tokens (llm.context_tokens)" in limits[1]
+
+
+def test_check_config_names_the_embedded_model_where_an_agent_uses_it() -> None:
+    for overrides, shown in (
+        (["llm.model=openai/gpt-4o"], 0),
+        (["llm.model=openai/gpt-4o", "agents.own.model=local"], 1),
+        ([], 1),
+    ):
+        said: list[str] = []
+        assert (
+            check_config(None, {}, overrides, said.append, labels=LABELS, embedded=lambda _: "the small one")
+            == 0
+        )
+        assert said.count("The embedded model: the small one.\n") == shown
