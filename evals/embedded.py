@@ -10,10 +10,12 @@ import asyncio
 import json
 import shutil
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
 from bench.report import ROOT, BenchUnavailable, scratch_folder, table
+from evals.facts import Facts, facts_of
 from evals.judging import FILE, FILE_TEXT, NOTE_TEXT, NOTE_TITLE, NOW, REMINDER, ZONE, Outcome, Stored
 from evals.prompts import Prompt, prompts
 from gateway.app.embedded_model import MODELS
@@ -51,7 +53,7 @@ async def run(which: str = "all", model: str = "0.5b") -> str:
     clock = SystemClock()
     started = clock.monotonic()
     outcomes = await outcomes_of(prompts(which), file)
-    return report(outcomes, model, clock.monotonic() - started)
+    return report(outcomes, model, clock.monotonic() - started, await facts_of(file))
 
 
 async def outcomes_of(asked: Sequence[Prompt], file: Path) -> list[Outcome]:
@@ -142,9 +144,9 @@ def _write(path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def report(outcomes: Sequence[Outcome], model: str, seconds: float) -> str:
-    """The table of the prompts that went wrong and of the shares, and last the line of JSON. `seconds` is how
-    long `model` took for all."""
+def report(outcomes: Sequence[Outcome], model: str, seconds: float, facts: Facts) -> str:
+    """The tables of the shares, of the prompts that went wrong and of `facts`, and last the line of JSON.
+    `seconds` is how long `model` took for all prompts."""
     rows = [_row(name, chosen) for name, chosen in _by_language(outcomes)]
     wrong = [one for one in outcomes if not (one.right_tool and one.right_argument and one.true_words)]
     lines = [*table(("", "prompts", "right tool", "right argument", "true words"), rows), ""]
@@ -155,7 +157,8 @@ def report(outcomes: Sequence[Outcome], model: str, seconds: float) -> str:
         )
         lines.append(f"    {' '.join(one.answer.split())[:200]!r}")
     figures = {"eval": "embedded", "model": model, "prompts": len(outcomes), "seconds": round(seconds)}
-    return "\n".join([*lines, json.dumps({**figures, **_shares(outcomes)})])
+    measured = {key: value for key, value in asdict(facts).items() if key != "wrong"}
+    return "\n".join([*lines, "", facts.text(), "", json.dumps({**figures, **_shares(outcomes), **measured})])
 
 
 def _by_language(outcomes: Sequence[Outcome]) -> list[tuple[str, Sequence[Outcome]]]:

@@ -91,6 +91,9 @@ class Outcome:
             return wanted["text"] in self.stored.files.get(wanted["path"], "").splitlines()
         if tool == "delete_file":
             return wanted["path"] not in self.stored.files
+        if tool == "current_time":
+            # The summary for people does not name the zone; the answer shows it.
+            return self._says_what_was_done()
         return all(value.replace(" ", "") in self.summary.replace(" ", "") for value in wanted.values())
 
     def _says_what_was_done(self) -> bool:

@@ -85,22 +85,7 @@ def _parser() -> argparse.ArgumentParser:
     jobs.add_argument("id", nargs="?", type=int, metavar="ID", help="the job, as the list shows it")
     jobs.set_defaults(run=_jobs)
 
-    models = commands.add_parser("models", help="the bundled models' files")
-    actions = models.add_subparsers(title="actions", required=True, metavar="ACTION")
-    for name, words in (
-        ("list", "which models there are, and which are here"),
-        ("get", "fetch the missing ones"),
-        ("verify", "check every file against its SHA-256"),
-    ):
-        action = actions.add_parser(name, parents=[common], help=words)
-        if name == "get":
-            action.add_argument(
-                "ids",
-                nargs="*",
-                metavar="MODEL",
-                help="only these (default: all but the optional ones, which `parlour models list` marks)",
-            )
-        action.set_defaults(run=_models, action=name)
+    _add_models(commands.add_parser("models", help="the bundled models' files"), common)
 
     plugins = commands.add_parser("plugins", help="the installed plug-ins, and why one is left out")
     plugins.set_defaults(run=_plugins)
@@ -135,6 +120,24 @@ def _add_init(init: argparse.ArgumentParser) -> None:
     init.add_argument("--no-input", action="store_true", help="ask nothing, as without a terminal")
     init.add_argument("--slack-manifest", action="store_true", help="print the manifest of the Slack app")
     init.set_defaults(run=_init)
+
+
+def _add_models(models: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    actions = models.add_subparsers(title="actions", required=True, metavar="ACTION")
+    for name, words in (
+        ("list", "which models there are, and which are here"),
+        ("get", "fetch the missing ones"),
+        ("verify", "check every file against its SHA-256"),
+    ):
+        action = actions.add_parser(name, parents=[common], help=words)
+        if name == "get":
+            action.add_argument(
+                "ids",
+                nargs="*",
+                metavar="MODEL",
+                help="only these (default: all but the optional ones, which `parlour models list` marks)",
+            )
+        action.set_defaults(run=_models, action=name)
 
 
 def _add_graph(graph: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:

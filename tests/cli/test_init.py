@@ -19,7 +19,7 @@ _CTRL_C = b"\x03"
 
 @contextmanager
 def started(folder: Path, *arguments: str) -> Iterator[Terminal]:
-    """`parlour init` in a terminal of its own: Ctrl-C and hidden input need a controlling one."""
+    """`parlour init` in its controlling terminal, which Ctrl-C and hidden input need."""
     env = {"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "TERM": "xterm", "XDG_DATA_HOME": str(folder)}
     master, slave = pty.openpty()
     process = subprocess.Popen(

@@ -80,7 +80,7 @@ async def test_the_doctor_asks_for_exactly_the_scopes_of_the_manifest(
     tmp_path: Path, manifest: dict[str, Any]
 ) -> None:
     async with FakeSlack() as slack:
-        slack.web.scopes = set()
+        slack.workspace.scopes = set()
         overrides = slack.overrides(tmp_path)
         settings = load(Path("/dev/null"), {}, overrides)
         found = [one async for one in channel_findings(settings, SystemClock())]

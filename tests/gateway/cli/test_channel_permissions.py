@@ -91,7 +91,7 @@ async def test_a_webhook_that_telegram_cannot_reach_is_a_fault_with_telegrams_re
 
 async def test_each_missing_scope_of_slack_names_what_suffers_and_where_to_add_it(tmp_path: Path) -> None:
     async with FakeSlack() as slack:
-        slack.web.scopes -= {"files:read", "channels:history", "reactions:write"}
+        slack.workspace.scopes -= {"files:read", "channels:history", "reactions:write"}
         found = await permissions(*slack.overrides(tmp_path))
         private = await permissions(*slack.overrides(tmp_path), "channels.slack.rooms=never")
 

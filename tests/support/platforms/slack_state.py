@@ -20,6 +20,11 @@ TEAM = "T0PARLOUR"
 APP = "A0PARLOUR"
 BOT_USER = "U0PARLOURBOT"
 BOT = "B0PARLOUR"
+SCOPES = (
+    *("app_mentions:read", "channels:history", "chat:write", "commands", "files:read", "files:write"),
+    *("groups:history", "im:history", "mpim:history", "reactions:write", "users:read"),
+)
+"""Those of adapters/slack/manifest.yaml."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,6 +126,8 @@ class HeldEdits:
 class Workspace:
     """One team with one bot in it."""
 
+    scopes: set[str] = field(default_factory=lambda: set(SCOPES))
+    """The scopes of the bot's token."""
     people: dict[str, Person] = field(default_factory=dict)
     conversations: dict[str, Conversation] = field(default_factory=dict)
     messages: list[Posted] = field(default_factory=list)

@@ -23,11 +23,6 @@ SHOWS = frozenset(
 LOGIN_PAGE = (
     "<!DOCTYPE html><html><head><title>Slack</title></head><body>Sign in to your workspace</body></html>"
 )
-SCOPES = (
-    *("app_mentions:read", "channels:history", "chat:write", "commands", "files:read", "files:write"),
-    *("groups:history", "im:history", "mpim:history", "reactions:write", "users:read"),
-)
-"""Those of adapters/slack/manifest.yaml."""
 Answer = dict[str, Any]
 
 
@@ -62,8 +57,6 @@ class WebApi(ReactionMethods):
         """Whether the reader stopped the open streams."""
         self.pressed: dict[str, tuple[str, str, Posted | None]] = {}
         """By response url: the channel, the only person who sees its text, the message."""
-        self.scopes = set(SCOPES)
-        """The scopes of the bot's token."""
         self.tickets: set[str] = set()
         """Socket Mode URLs that were handed out; each opens one socket."""
         self._faults = faults
@@ -141,7 +134,7 @@ class WebApi(ReactionMethods):
 
     def _answer(self, method: str, payload: Answer, answer: Answer) -> web.Response:
         self._record(method, payload, 200)
-        return web.json_response(answer, headers={"x-oauth-scopes": ",".join(sorted(self.scopes))})
+        return web.json_response(answer, headers={"x-oauth-scopes": ",".join(sorted(self.workspace.scopes))})
 
     def _record(self, method: str, payload: Answer, status: int) -> None:
         self.calls.append(Call(method=method, payload=dict(payload), status=status, at=_now()))
