@@ -16,7 +16,7 @@ from gateway.app.llm import ModelClients
 from gateway.cli.channel_checks import Finding, channel_findings
 from gateway.cli.init.plan import LOCAL, ChannelPlan, GivenSecret, ModelPlan
 from gateway.cli.model_check import model_finding
-from gateway.config import ConfigurationProblems, Settings, load
+from gateway.config import ConfigurationProblems, Secrets, Settings, load
 from gateway.config.sources import PREFIX
 from pipeline.domain.clock import Clock
 from pipeline.redaction.redactor import Redactor
@@ -50,7 +50,7 @@ class Checks:
         except ConfigurationProblems as error:
             return _as_findings(channel.name, error)
         found = [one async for one in channel_findings(settings, self._clock) if _is_about(one, channel.name)]
-        return tuple(_safe(found, channel.secrets))
+        return tuple(_safe(found, settings))
 
     async def _model(self, model: ModelPlan) -> tuple[Finding, ...]:
         given = [f"llm.model={json.dumps(model.model)}"]
@@ -65,7 +65,7 @@ class Checks:
         found = await model_finding(
             "model", model.model, client, settings, self._clock, timeout_s=_MODEL_TIMEOUT_S
         )
-        return tuple(_safe([found], secrets))
+        return tuple(_safe([found], settings))
 
     def _settings(self, section: str, secrets: Iterable[GivenSecret], overrides: Iterable[str]) -> Settings:
         """The defaults, the environment's settings of `section`, and what was given: a mistake in another
@@ -105,8 +105,7 @@ def _as_findings(name: str, error: ConfigurationProblems) -> tuple[Finding, ...]
     return tuple(Finding(name=name, good=False, words=str(problem)) for problem in error.problems)
 
 
-def _safe(findings: Iterable[Finding], secrets: Iterable[GivenSecret]) -> Iterator[Finding]:
+def _safe(findings: Iterable[Finding], settings: Settings) -> Iterator[Finding]:
     """The findings without the secrets: a provider's answer may repeat its key."""
-    values = [secret.value for secret in secrets if secret.value]
-    redactor = Redactor(lambda: values)
+    redactor = Redactor(Secrets(settings.secret_refs().values()).known_values)
     return (replace(one, words=redactor.line(one.words, _WORDS_CHARS)) for one in findings)

@@ -6,7 +6,8 @@ Nothing is written before the last question is answered, and then everything or 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -54,48 +55,54 @@ def init(
     Raises ConfigurationError for options that do not say enough without questions.
     """
     try:
-        return _init(choices, given, terminal, environ, clock or SystemClock())
+        plan = _plan(choices, given, terminal, Checks(choices.file.parent, environ, clock or SystemClock()))
+        if plan is None:
+            return NOTHING_WRITTEN
+        copies = _written(plan)
     except (KeyboardInterrupt, EOFError):
         terminal.say("\nInterrupted. Nothing is written.")
         return INTERRUPTED
+    _report(plan, copies, terminal, environ)
+    return DONE
+
+
+def _plan(choices: Choices, given: Given, terminal: Terminal, checks: Checks) -> Plan | None:
+    """What to write, by the person's answers or the options; None if nothing is to be written."""
+    file, tests = choices.file, checks if choices.tested else None
+    if os.path.lexists(file) and not _may_replace(choices, terminal):
+        return None
+    if not choices.interactive:
+        return _checked(_planned(file, given), tests, terminal)
+    terminal.say(
+        f"This writes {file} and the folder secrets/ beside it. Ctrl-C leaves everything as it is.\n"
+    )
+    return _asked(file, Questions(terminal, given, tests, file.parent))
+
+
+def _written(plan: Plan) -> tuple[Path, ...]:
+    """Write the plan; the copies of the files that were replaced. Raises ConfigurationError."""
+    try:
+        return write_all(list(_files(plan)))
     except OSError as error:
         raise ConfigurationError(
-            f"{error.filename or choices.file}: cannot be written ({error.strerror}); nothing is changed"
+            f"{error.filename or plan.file}: cannot be written ({error.strerror}); nothing is changed"
         ) from error
 
 
-def _init(
-    choices: Choices, given: Given, terminal: Terminal, environ: Mapping[str, str], clock: Clock
-) -> int:
-    file = choices.file
-    if file.exists() and not _may_replace(choices, terminal):
-        return NOTHING_WRITTEN
-    checks = Checks(file.parent, environ, clock) if choices.tested else None
-    if choices.interactive:
-        terminal.say(
-            f"This writes {file} and the folder secrets/ beside it. Ctrl-C leaves everything as it is.\n"
-        )
-        plan = _asked(file, Questions(terminal, given, checks, file.parent))
-    else:
-        planned = _checked(_planned(file, given), checks, terminal)
-        if planned is None:
-            return NOTHING_WRITTEN
-        plan = planned
-    copies = write_all(list(_files(plan)))
-    terminal.say(f"\nWritten: {file}")
+def _report(plan: Plan, copies: Iterable[Path], terminal: Terminal, environ: Mapping[str, str]) -> None:
+    """What was written, and what to do next."""
+    terminal.say(f"\nWritten: {plan.file}")
     for secret in plan.secrets():
         terminal.say(f"  {secret.path} is in {secret.reference.removeprefix('file:')}")
     for copy in copies:
         terminal.say(f"  the earlier file is kept as {copy}")
     if plan.channels:
         terminal.say(f"\n{_WHO_MAY_SPEAK}")
-    problems = _problems(file, environ)
-    for problem in problems:
+    for problem in _problems(plan.file, environ):
         terminal.say(f"BAD  {problem}")
     terminal.say("\nNext:")
     for number, step in enumerate(_next(plan, environ), start=1):
         terminal.say(f"  {number}. {step}")
-    return DONE
 
 
 def _may_replace(choices: Choices, terminal: Terminal) -> bool:

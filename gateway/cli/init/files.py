@@ -61,7 +61,6 @@ def _stage(file: NewFile, undo: list[Callable[[], object]]) -> Path:
     undo.append(lambda: temporary.unlink(missing_ok=True))
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, file.mode)
     with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-        os.fchmod(descriptor, file.mode)  # the umask must not take anything away
         out.write(file.text)
         out.flush()
         os.fsync(descriptor)
@@ -71,20 +70,26 @@ def _stage(file: NewFile, undo: list[Callable[[], object]]) -> Path:
 def _put(file: NewFile, temporary: Path, undo: list[Callable[[], object]]) -> Path | None:
     """Give the staged file its name; the copy of the one that had it."""
     copy = copy_name(file.path) if _is(file.path) else None
-    if copy is None:
-        undo.append(lambda: file.path.unlink(missing_ok=True))
-    else:
-        undo.append(lambda: copy.replace(file.path))
+    undo.append(lambda: _take_back(file.path, temporary, copy))
+    if copy is not None:
         _copy(file.path, copy)
     temporary.replace(file.path)
     return copy
+
+
+def _take_back(path: Path, temporary: Path, copy: Path | None) -> None:
+    """Undo `_put`, however far it came: the temporary file is there until it got the name `path`."""
+    if not _is(temporary):
+        path.unlink() if copy is None else copy.replace(path)
+    elif copy is not None:
+        copy.unlink(missing_ok=True)
 
 
 def _copy(path: Path, copy: Path) -> None:
     try:
         # A second name for the same file: `path` exists at every moment.
         os.link(path, copy, follow_symlinks=False)
-    except OSError:  # a file system without links
+    except (OSError, NotImplementedError):  # a file system without links
         shutil.copy2(path, copy, follow_symlinks=False)
 
 

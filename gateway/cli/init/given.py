@@ -78,7 +78,9 @@ def _secret(number: int, text: str, chosen: Sequence[str]) -> GivenSecret:
     channel = found[1] or (posting[0] if len(posting) == 1 else "")
     if not channel:
         raise ConfigurationError(f"{option} does not say which channel it is for; {_TOKEN_FIX}")
-    keys = [] if checked_name(channel) == WEB else list(asked_secrets(channel))
+    if checked_name(channel) not in chosen:
+        raise ConfigurationError(f"{option} is for {channel}, which is not chosen: add --channel {channel}")
+    keys = [] if channel == WEB else list(asked_secrets(channel))
     key = found[2] or (keys[0] if len(keys) == 1 else "")
     if key not in keys:
         names = " or ".join(f"{channel}.{one}=" for one in keys) or "no token"

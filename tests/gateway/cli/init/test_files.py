@@ -44,7 +44,7 @@ def test_what_was_there_is_kept_under_a_new_name_each_time(tmp_path: Path) -> No
     assert copy_name(tmp_path / "parlour.toml") == tmp_path / "parlour.toml.bak3"
 
 
-@pytest.mark.parametrize("at", range(1, 5))
+@pytest.mark.parametrize("at", range(1, 7))
 def test_an_interruption_at_any_step_takes_everything_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int
 ) -> None:
@@ -63,13 +63,30 @@ def test_an_interruption_at_any_step_takes_everything_back(
 
         monkeypatch.setattr(files, name, step)
 
-    for name in ("_stage", "_put"):
+    for name in ("_stage", "_copy", "_put"):
         interrupting(name)
+    again = NewFile(path=tmp_path / "other", text="another\n", mode=0o644)
     with pytest.raises(KeyboardInterrupt):
-        write_all(wanted(tmp_path))
+        write_all([*wanted(tmp_path), again])
 
     assert tree(tmp_path) == before
     assert not (tmp_path / "secrets").exists()
+
+
+def test_a_copy_that_is_cut_short_never_replaces_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "parlour.toml").write_text("old\n")
+
+    def cut(path: Path, copy: Path) -> None:
+        copy.write_text(path.read_text()[:1])
+        raise OSError("no space")
+
+    monkeypatch.setattr(files, "_copy", cut)
+    with pytest.raises(OSError, match="no space"):
+        write_all(wanted(tmp_path))
+
+    assert tree(tmp_path) == {"parlour.toml": "old\n"}
 
 
 def test_a_folder_that_cannot_be_written_changes_nothing(tmp_path: Path) -> None:

@@ -302,6 +302,11 @@ async def test_without_a_terminal_an_existing_file_needs_an_option(tmp_path: Pat
             "--token number 1 does not name an environment variable",
         ),
         (("web",), ("web=env:A",), "--token number 1: web takes no token"),
+        (
+            (),
+            ("telegram=env:A",),
+            "--token number 1 is for telegram, which is not chosen: add --channel telegram",
+        ),
     ],
 )
 async def test_options_that_do_not_say_enough_are_named_without_the_token(
