@@ -1,6 +1,7 @@
 """Read how much memory is free on this machine and how many processor cores this process may use.
 
-On Linux the limits of a container or a service count too. Not here: what is done with it (`gateway.app.embedded_model`).
+On Linux the limits of a container or a service count too. Not here: what is done with it
+(`gateway.app.embedded_model`).
 """
 
 from __future__ import annotations
