@@ -162,7 +162,7 @@ def build_voice_download(settings: Settings, supervisor: Supervisor) -> VoiceDow
     """What fetches a missing voice; None where it may not be fetched."""
     if not fetches_voice(settings):
         return None
-    return VoiceDownload(settings.models.dir, lambda: bool(voices_in(settings.voices_path)), supervisor)
+    return VoiceDownload(settings.models_path, lambda: bool(voices_in(settings.voices_path)), supervisor)
 
 
 def voice_settings(settings: Settings) -> VoiceSettings:
