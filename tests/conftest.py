@@ -33,6 +33,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_models_of_the_developer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Where a test names no folder for models and has none, an empty one is used: nothing is fetched into the
+    home folder of the person who runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data-home")))
+        yield
+
+
 @pytest.fixture
 def soak(request: pytest.FixtureRequest) -> bool:
     """Whether the kill runs are long; in `make test` they are as short as they can be and prove something."""
