@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from pipeline.redaction.redactor import Redactor
 
 _MODEL_TIMEOUT_S = 30.0
 _WORDS_CHARS = 1_000
+_OPTION = re.compile(r" \((?:referred to )?in the option --set\)")
 _BOT_IS = "accepted; the bot is "
 
 
@@ -102,7 +104,9 @@ def _is_about(finding: Finding, channel: str) -> bool:
 
 
 def _as_findings(name: str, error: ConfigurationProblems) -> tuple[Finding, ...]:
-    return tuple(Finding(name=name, good=False, words=str(problem)) for problem in error.problems)
+    # The options that the settings see are not the person's.
+    words = (_OPTION.sub("", str(problem)) for problem in error.problems)
+    return tuple(Finding(name=name, good=False, words=text) for text in words)
 
 
 def _safe(findings: Iterable[Finding], settings: Settings) -> Iterator[Finding]:

@@ -134,11 +134,13 @@ class Questions:
         file = self._folder / secret_file(path)
         there = file.is_file()
         hint = f"; Enter takes the one in {secret_file(path)}" if there else ""
+        if there and not required:
+            hint += ", - takes none"
         while True:
             typed = self._terminal.ask_hidden(f"  {words} ({_HIDDEN}{hint}): ")
             if not typed and there:
                 return referenced(path, f"file:{secret_file(path)}", path)
-            if not typed and not required:
+            if typed in ("", "-") and not required:
                 return None
             if typed.startswith(("env:", "file:")):
                 try:

@@ -147,7 +147,7 @@ async def test_a_token_of_the_wrong_kind_is_refused_without_a_call(tmp_path: Pat
         assert await asked(tmp_path, typist, api_of(telegram)) == 0
         assert telegram.calls == []
 
-    assert "is a Slack token" in typist.text
+    assert "channels.telegram.token: is a Slack token; take the token that @BotFather shows" in typist.text
     assert files_in(tmp_path) == ["parlour.toml"]
     assert tomllib.loads((tmp_path / "parlour.toml").read_text())["channels"] == {"web": {"enabled": False}}
 
@@ -212,6 +212,17 @@ async def test_a_secret_that_is_there_is_taken_by_enter_and_replaced_only_after_
     assert await asked(tmp_path, Typist("telegram", WRONG, "y", ""), {}, tested=False) == 0
     assert secret.read_text() == f"{WRONG}\n"
     assert (tmp_path / "secrets/telegram-token.bak").read_text() == "old\n"
+
+
+async def test_a_key_that_is_there_is_not_taken_where_the_model_needs_none(tmp_path: Path) -> None:
+    (tmp_path / "secrets").mkdir()
+    (tmp_path / "secrets/llm-api-key").touch(mode=0o600)
+    (tmp_path / "secrets/llm-api-key").write_text("sk-of-another-provider\n")
+    typist = Typist("web", "ollama_chat/tiny", "-", "")
+    assert await asked(tmp_path, typist, {}, tested=False) == 0
+
+    assert "Enter takes the one in secrets/llm-api-key, - takes none" in typist.text
+    assert tomllib.loads((tmp_path / "parlour.toml").read_text())["llm"] == {"model": "ollama_chat/tiny"}
 
 
 async def test_a_hosted_model_is_asked_and_its_key_stored_as_a_secret(tmp_path: Path) -> None:
