@@ -43,7 +43,7 @@ async def model_finding(
     backend = resolve_backend(model, settings.llm.api_base)
     served = backend.words()
     if backend.kind == "local":
-        served += f" {embedded_model(settings).words()}"
+        served += f": {embedded_model(settings).words()}"
     words = f'{served}; said "{answer}" after {clock.monotonic() - started:.1f} s'
     words += f"; {model_limits(settings, model).words()}"
     return Finding(name=name, good=bool(answer), words=words)
