@@ -80,7 +80,7 @@ async def run() -> Report:
 
 
 async def _one_start(folder: Path) -> _Start:
-    overrides = (f"models.dir={ROOT / 'models'}",)
+    overrides = (f"models.dir={ROOT / 'models'}", "llm.local.model=0.5b")
     async with (
         GatewayProcess(folder, overrides=overrides, port=free_port(), executed=True) as gateway,
         WebChat() as chat,

@@ -259,7 +259,8 @@ def test_models_list_and_verify_name_what_is_missing(tmp_path: Path) -> None:
 
 def _real(folder: Path) -> tuple[str, ...]:
     models = json.dumps(str(require_models()))
-    return ("--set", f"models.dir={models}", "--set", "llm.max_tokens=40")
+    small = ("--set", "llm.local.model=0.5b")  # also where the larger one is fetched
+    return ("--set", f"models.dir={models}", *small, "--set", "llm.max_tokens=40")
 
 
 @pytest.mark.models

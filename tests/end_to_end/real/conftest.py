@@ -39,6 +39,7 @@ async def gateway(tmp_path: Path) -> AsyncIterator[GatewayProcess]:
     models = require_models()
     overrides = (
         f"models.dir={json.dumps(str(models))}",
+        "llm.local.model=0.5b",  # also where the larger one is fetched
         "llm.max_tokens=60",
         "llm.timeout_s=200",
         "turn.timeout_s=300",

@@ -39,7 +39,7 @@ _SETTINGS = (
 async def test_each_document_answers(tmp_path: Path) -> None:
     models = f"models.dir={json.dumps(str(require_models()))}"
     async with FakeTelegram(lenient=True) as telegram:
-        overrides = (models, *_SETTINGS, *telegram.overrides(tmp_path))
+        overrides = (models, "llm.local.model=0.5b", *_SETTINGS, *telegram.overrides(tmp_path))
         async with (
             GatewayProcess(tmp_path, overrides=overrides, port=free_port(), executed=True) as gateway,
             WebChat() as chat,

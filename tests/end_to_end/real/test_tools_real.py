@@ -36,7 +36,7 @@ async def served(tmp_path: Path) -> AsyncIterator[tuple[GatewayProcess, FakeTele
     """A gateway with the real model, on the web and on a fake Telegram."""
     models = f"models.dir={json.dumps(str(require_models()))}"
     async with FakeTelegram(lenient=True) as telegram:
-        overrides = (models, *_SETTINGS, *telegram.overrides(tmp_path))
+        overrides = (models, "llm.local.model=0.5b", *_SETTINGS, *telegram.overrides(tmp_path))
         async with GatewayProcess(tmp_path, overrides=overrides, port=free_port(), executed=True) as gateway:
             await gateway.start()
             await up(gateway, "telegram")
