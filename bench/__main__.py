@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import channels, conversation, crash, graph, startup, store, turn, voice
+from bench import channels, conversation, crash, graph, page, startup, store, turn, voice
 from bench.report import BenchUnavailable, Report
 
 
@@ -76,6 +76,7 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
             summary="turns with tools, long histories, and the model backends beside litellm",
             run=lambda: conversation.run(options.against),
         ),
+        "page": Bench(summary="the page's first paint and its weight, in Chromium", run=page.run),
         "store": Bench(summary="the SQLite store alone", run=store.run),
         "voice": Bench(
             summary="transcription, beside faster-whisper with its defaults",

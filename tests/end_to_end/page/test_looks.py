@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Page, expect
 
+from tests.end_to_end.page.accessibility import serious_violations
 from tests.end_to_end.page.acts import ask, entries, ready
 from tests.end_to_end.page.fake_gateway import FakeGateway
 from tests.end_to_end.page.probes import NAMELESS, POOR_CONTRAST
@@ -71,6 +72,25 @@ async def test_text_has_enough_contrast(room: Page, gateway: FakeGateway, scheme
     await room.get_by_role("button", name="Sign out").click()
     await expect(room.get_by_test_id("token-input")).to_be_visible()
     assert await room.evaluate(POOR_CONTRAST) == []
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [360, 1280])
+async def test_axe_finds_no_serious_violation(
+    room: Page, gateway: FakeGateway, scheme: str, width: int
+) -> None:
+    await room.set_viewport_size({"width": width, "height": 800})
+    await room.evaluate("scheme => localStorage.setItem('parlour.theme', scheme)", scheme)
+    await furnish(room, gateway)
+    assert await serious_violations(room) == []
+    await room.get_by_role("button", name="Sign out").click()
+    await expect(room.get_by_test_id("token-input")).to_be_visible()
+    assert await serious_violations(room) == []
+
+
+async def test_axe_finds_what_is_wrong(room: Page) -> None:
+    await room.evaluate("document.body.insertAdjacentHTML('beforeend', '<button></button>')")
+    assert any(found.startswith("button-name: ") for found in await serious_violations(room))
 
 
 async def test_the_theme_follows_the_system_and_then_the_reader(room: Page) -> None:
