@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from adapters.web.security import security_headers
 from pipeline.domain.frozen import dataclass
 
 INDEX = "index.html"
+_WORTH_PACKING = 0.9
 _CONTENT_TYPES = {
     ".css": "text/css; charset=utf-8",
     ".html": "text/html; charset=utf-8",
@@ -30,6 +32,8 @@ class PageFile:
     """One file of the page."""
 
     content: bytes
+    packed: bytes
+    """The same compressed by gzip; empty where that is not much shorter."""
     content_type: str
     etag: str
 
@@ -48,7 +52,7 @@ class PageFiles:
             content = path.read_bytes()
             digest = hashlib.sha256(content).hexdigest()[:32]
             self._files[path.relative_to(directory).as_posix()] = PageFile(
-                content=content, content_type=content_type, etag=f'"{digest}"'
+                content=content, packed=_packed(content), content_type=content_type, etag=f'"{digest}"'
             )
 
     def names(self) -> tuple[str, ...]:
@@ -65,10 +69,15 @@ class PageFiles:
         if file is None:
             return self._missing(name)
         headers = security_headers() | {"ETag": file.etag, "Cache-Control": "no-cache"}
+        if file.packed:
+            headers["Vary"] = "Accept-Encoding"
         presented = request.headers.get("If-None-Match", "")
         if file.etag in (tag.strip().removeprefix("W/") for tag in presented.split(",")):
             return web.Response(status=304, headers=headers)
-        return web.Response(body=file.content, headers=headers | {"Content-Type": file.content_type})
+        headers["Content-Type"] = file.content_type
+        if file.packed and _takes_gzip(request):
+            return web.Response(body=file.packed, headers=headers | {"Content-Encoding": "gzip"})
+        return web.Response(body=file.content, headers=headers)
 
     def _missing(self, name: str) -> web.Response:
         if name == INDEX:
@@ -78,3 +87,13 @@ class PageFiles:
                 headers=security_headers(),
             )
         return web.Response(status=404, text="There is no such file.\n", headers=security_headers())
+
+
+def _packed(content: bytes) -> bytes:
+    packed = gzip.compress(content, mtime=0)
+    return packed if len(packed) < _WORTH_PACKING * len(content) else b""
+
+
+def _takes_gzip(request: web.Request) -> bool:
+    accepted = request.headers.get("Accept-Encoding", "").lower().split(",")
+    return any(one.strip() == "gzip" for one in accepted)

@@ -36,6 +36,8 @@ export class SignIn {
     this.tell = tell;
     this.card = byId('signin');
     this.app = byId('app');
+    // From here on this class decides which of the two is shown (theme.js).
+    delete document.documentElement.dataset.first;
     /** @type {HTMLInputElement} */
     this.input = byId('token');
     this.message = byId('signin-message');

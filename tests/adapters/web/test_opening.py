@@ -213,6 +213,29 @@ async def test_the_page_and_its_files_have_types_tags_and_headers(tmp_path: Path
                 assert await again.read() == b""
 
 
+@pytest.mark.parametrize(
+    ("content", "accepted", "packed"),
+    [
+        ("a long script " * 100, "gzip, deflate, br", True),
+        ("a long script " * 100, "identity", False),
+        ("short", "gzip", False),
+    ],
+)
+async def test_a_file_is_compressed_where_the_browser_takes_it_and_it_saves_much(
+    tmp_path: Path, content: str, accepted: str, packed: bool
+) -> None:
+    harness = WebHarness(tmp_path)
+    (harness.static / "app.js").write_text(content)
+    harness = WebHarness(tmp_path)
+    async with (
+        serving(harness) as browser,
+        browser.client.get("/static/app.js", headers={"Accept-Encoding": accepted}) as response,
+    ):
+        assert response.headers.get("Content-Encoding") == ("gzip" if packed else None)
+        assert (int(response.headers["Content-Length"]) < len(content)) is packed
+        assert await response.text() == content
+
+
 def test_the_content_policy_lets_in_nothing_foreign() -> None:
     policy = security_headers()["Content-Security-Policy"]
     sources = {word for part in policy.split(";") for word in part.split()[1:]}

@@ -88,3 +88,14 @@ async def test_the_address_bar_has_no_say(page: Page, gateway: FakeGateway, wher
     assert gateway.hellos[0]["token"] == TOKEN
     assert gateway.hellos[0]["chat"] == "latest"
     assert TOKEN not in page.url
+
+
+@pytest.mark.parametrize(("token", "shown"), [("", "signin"), ("t0ken", "app")])
+async def test_the_first_view_needs_no_module(
+    page: Page, gateway: FakeGateway, token: str, shown: str
+) -> None:
+    await page.route("**/static/app.js", lambda route: route.abort())
+    await page.add_init_script(f"localStorage.setItem('parlour.token', '{token}')")
+    await page.goto(gateway.origin)
+    await expect(page.locator(f"#{shown}")).to_be_visible()
+    await expect(page.locator("#app" if shown == "signin" else "#signin")).to_be_hidden()

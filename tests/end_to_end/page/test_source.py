@@ -50,5 +50,28 @@ def test_every_asset_that_the_page_names_is_there() -> None:
     assert used - icons == set()
 
 
+def test_every_module_is_loaded_at_once() -> None:
+    """A module that only another one names would wait for it: each level is one more round trip."""
+    page = (STATIC / "index.html").read_text(encoding="utf-8")
+    preloaded = re.findall(r"<link rel=\"modulepreload\" href=\"/static/([\w-]+\.js)\">", page)
+    assert sorted(preloaded) == sorted(imported_by("app.js") - {"app.js"})
+
+
+def imported_by(name: str) -> set[str]:
+    """The modules that a module needs, with itself."""
+    found, open_ones = set[str](), [name]
+    while open_ones:
+        module = open_ones.pop()
+        if module not in found:
+            found.add(module)
+            text = (STATIC / module).read_text(encoding="utf-8")
+            open_ones += re.findall(r"^(?:import|export) [^;]*?'\./([\w-]+\.js)';", text, re.MULTILINE)
+    return found
+
+
+def test_the_page_weighs_little() -> None:
+    assert sum(len(path.read_bytes()) for path in STATIC.iterdir()) <= 250_000
+
+
 def test_the_hostile_corpus_is_not_thin() -> None:
     assert len(set(HOSTILE)) >= 60
