@@ -12,6 +12,7 @@
     │   ├── ModelRejected      will not work unchanged (bad key, unknown model, bad request)
     │   └── ModelTimeout       no answer within the deadline
     ├── MediaUnavailable    an attachment could not be fetched
+    ├── FileUnreadable      a picture or document could not be read (pipeline.domain.readings)
     └── TurnFailed          a turn ended without an answer, with the reason for the user
 
 Expected refusals (not allowed, duplicate, busy) are results, never exceptions.
