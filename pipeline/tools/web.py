@@ -13,10 +13,11 @@ from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.scope import TurnScope
+from pipeline.tools.html_text import ReadPage
 from pipeline.tools.tool import Tool, ToolFailed, ToolOutput, tool_schema
 from pipeline.tools.web_addresses import MAX_URL_CHARS
 from pipeline.tools.web_client import GuardedWeb, WebFailed, WebPage
-from pipeline.tools.web_text import ReadPage, read_page
+from pipeline.tools.web_text import read_page
 
 MAX_TEXT_CHARS = 5_000
 _TITLE_CHARS = 300

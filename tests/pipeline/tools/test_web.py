@@ -8,7 +8,8 @@ from pipeline.domain.clock import SystemClock
 from pipeline.tools.tool import Tool, ToolFailed
 from pipeline.tools.web import MAX_TEXT_CHARS, WebGroup
 from pipeline.tools.web_client import WebPage
-from pipeline.tools.web_text import MAX_LINKS, ReadPage, read_page
+from pipeline.tools.html_text import MAX_LINKS, ReadPage
+from pipeline.tools.web_text import read_page
 from tests.pipeline.tools.web_server import Site, guarded, moved, says, serving
 from tests.support.contexts import scope
 

@@ -1,0 +1,1 @@
+"""Read pictures and documents of strangers, each in a sandboxed process that ends with it."""

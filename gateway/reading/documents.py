@@ -1,0 +1,88 @@
+"""Recognise a document by its content and read its text. Runs in the reading process only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from gateway.reading import pdf, plain_text
+from gateway.reading.limits import MAX_TEXT_CHARS, ReadingLimits
+from gateway.reading.office_package import has_macros, main_part, title_of
+from gateway.reading.plain_text import decoded, delimiter_of, is_html, one_line, pieces, table_pieces, tidy
+from gateway.reading.protocol import Extracted
+from gateway.reading.refusals import Refusal
+from gateway.reading.signatures import ARCHIVES, OLE, ZIP, is_heic, is_pdf, picture_format
+from gateway.reading.time_budget import processor_seconds
+from gateway.reading.word import word_text
+from gateway.reading.zip_contents import ZipContents
+from pipeline.domain.readings import DocumentKind
+from pipeline.tools.html_text import read_html
+
+_ENCRYPTED = "EncryptedPackage".encode("utf-16-le")
+"""The stream of an old container that holds a new Office file with a password."""
+
+
+def prepare() -> None:
+    """Load everything that a document can need: afterwards no file can be opened."""
+    plain_text.prepare()
+    pdf.prepare()
+    read_html("<title>Trial</title><p>A trial.", processor_seconds)
+
+
+def read_document(content: bytes, *, name: str, mime: str, limits: ReadingLimits) -> Extracted:
+    """See `pipeline.domain.readings.FileReader.document`. Raises Refusal, MemoryError."""
+    if is_pdf(content):
+        return pdf.read_pdf(content, limits)
+    if content.startswith(ZIP):
+        return _packed(ZipContents(content), limits)
+    if content.startswith(OLE):
+        raise Refusal("encrypted" if _ENCRYPTED in content else "old_office")
+    if content.startswith(ARCHIVES):
+        raise Refusal("archive")
+    if picture_format(content) is not None or is_heic(content):
+        raise Refusal("picture_as_document")
+    text = decoded(content)
+    if text is None:
+        raise Refusal("no_document")
+    return _plain(text, name, mime, limits)
+
+
+def _packed(contents: ZipContents, limits: ReadingLimits) -> Extracted:
+    part = main_part(contents)
+    if part.startswith("word/"):
+        extracted = _in_pieces("docx", word_text(contents, part), limits, title=title_of(contents))
+    else:
+        raise Refusal("archive")
+    return replace(extracted, macros=has_macros(contents))
+
+
+def _plain(text: str, name: str, mime: str, limits: ReadingLimits) -> Extracted:
+    if is_html(text):
+        page = read_html(text, processor_seconds)
+        return _in_pieces("html", page.text, limits, title=page.title, cut=page.cut)
+    cut = len(text) > MAX_TEXT_CHARS
+    text = tidy(text[:MAX_TEXT_CHARS])
+    if delimiter_of(text, name, mime):
+        return _checked("csv", table_pieces(text, most=limits.max_pages + 1), limits, cut=cut)
+    return _in_pieces("text", text, limits, cut=cut)
+
+
+def _in_pieces(
+    kind: DocumentKind, text: str, limits: ReadingLimits, *, title: str = "", cut: bool = False
+) -> Extracted:
+    cut = cut or len(text) > MAX_TEXT_CHARS
+    found = pieces(tidy(text[:MAX_TEXT_CHARS]), most=limits.max_pages + 1)
+    return _checked(kind, found, limits, title=title, cut=cut)
+
+
+def _checked(
+    kind: DocumentKind, found: Iterable[str], limits: ReadingLimits, *, title: str = "", cut: bool = False
+) -> Extracted:
+    """The document with at most as many pages as allowed."""
+    pages = list(found)
+    return Extracted(
+        kind=kind,
+        pages=pages[: limits.max_pages],
+        title=one_line(title),
+        cut=cut or len(pages) > limits.max_pages,
+    )

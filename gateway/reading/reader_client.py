@@ -1,0 +1,209 @@
+"""Read pictures and documents in child processes. This is the gateway's side.
+
+Not here: the reading (`gateway.reading.reader_main`). A child starts with the first file and ends when no
+file has come for a while; one that is too slow, dies or breaks the protocol is replaced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from gateway.reading.limits import MAX_ANSWER_BYTES, ReadingLimits
+from gateway.reading.protocol import document_from, picture_from
+from gateway.reading.refusals import Refusal, too_large, unreadable
+from pipeline.domain.clock import Clock
+from pipeline.domain.readings import DocumentText, FileUnreadable, Picture
+from voice.errors import VoiceError
+from voice.workers.child import Child, Dying, OnLine, command
+from voice.workers.frames import BrokenFrame, Frame
+
+_CHILDREN = 2
+"""A hostile file can keep one child busy until its deadline; the other still serves."""
+_IDLE_S = 300.0
+"""An idle child has about 50 MB, and a new one takes half a second to start."""
+_START_DEADLINE_S = 60.0
+_DEADLINE_FACTOR = 3.0
+"""A busy machine takes longer on the clock than in processor time."""
+_NAME_CHARS = 200
+
+_Read = TypeVar("_Read", Picture, DocumentText)
+
+_log = logging.getLogger(__name__)
+
+
+class SandboxedReader:
+    """Implements `pipeline.domain.readings.FileReader`. Belongs to the event loop it is first used on.
+
+    `on_line` gets what the children write to stderr; `program` starts a child; an unused child ends after
+    `idle_s` seconds.
+    """
+
+    def __init__(
+        self,
+        limits: ReadingLimits,
+        clock: Clock,
+        *,
+        on_line: OnLine | None = None,
+        program: Sequence[str] = (),
+        idle_s: float = _IDLE_S,
+    ) -> None:
+        self._limits = limits
+        self._clock = clock
+        self._program = tuple(program) or _command(limits)
+        self._on_line = on_line or _log_line
+        self._idle_s = idle_s
+        self._turns = asyncio.Semaphore(_CHILDREN)
+        self._idle: dict[Child, Callable[[], None]] = {}
+        """The unused children, each with the function that cancels its end."""
+        self._busy: set[Child] = set()
+        self._dying = Dying()
+        self._closed = False
+
+    @property
+    def pids(self) -> tuple[int, ...]:
+        """The process ids of the running children."""
+        return tuple(child.pid for child in (*self._idle, *self._busy) if child.alive)
+
+    async def picture(self, content: bytes, *, max_side: int, max_bytes: int) -> Picture:
+        """See the port. At most 24 MB of `max_bytes` are used."""
+        max_bytes = min(max_bytes, MAX_ANSWER_BYTES)
+        header = {"kind": "picture", "max_side": max_side, "max_bytes": max_bytes}
+
+        def take(answer: Frame) -> Picture:
+            return picture_from(answer, max_side=max_side, max_bytes=max_bytes)
+
+        return await self._read(content, header, take)
+
+    async def document(self, content: bytes, *, name: str, mime: str) -> DocumentText:
+        """See the port."""
+        header = {"kind": "document", "name": name[-_NAME_CHARS:], "mime": mime[:_NAME_CHARS]}
+
+        def take(answer: Frame) -> DocumentText:
+            return document_from(answer, max_pages=self._limits.max_pages)
+
+        return await self._read(content, header, take)
+
+    async def warm_up(self) -> None:
+        """Start a child. Raises FileUnreadable when reading does not work here."""
+        async with self._turns:
+            self._release(await self._ready_child())
+
+    async def close(self) -> None:
+        """Kill every child and wait until they have ended. Running calls raise FileUnreadable."""
+        self._closed = True
+        for child in (*self._idle, *self._busy):
+            self._discard(child)
+        await self._dying.gone()
+
+    async def _read(
+        self, content: bytes, header: Mapping[str, object], take: Callable[[Frame], _Read]
+    ) -> _Read:
+        if not content:
+            raise unreadable(Refusal("empty"))
+        if len(content) > self._limits.max_bytes:
+            raise too_large(len(content), max_bytes=self._limits.max_bytes)
+        async with self._turns:
+            child = await self._ready_child()
+            answered = False
+            try:
+                async with self._clock.timeout(_DEADLINE_FACTOR * self._limits.seconds):
+                    answer = await child.ask(Frame(header=header, body=content))
+                outcome = _taken(answer, take)
+                answered = True
+            except TimeoutError:
+                raise unreadable(Refusal("too_slow")) from None
+            except BrokenFrame as error:
+                _log.warning("the file reader gave an invalid answer", extra={"reason": str(error)})
+                raise unreadable(Refusal("crashed")) from None
+            except VoiceError:
+                raise unreadable(Refusal("unavailable")) from None
+            finally:
+                if answered:
+                    self._release(child)
+                else:
+                    self._discard(child)
+        if isinstance(outcome, Refusal):
+            raise unreadable(outcome)
+        return outcome
+
+    async def _ready_child(self) -> Child:
+        """A started child, now marked as busy. Raises FileUnreadable."""
+        self._refuse_when_closed()
+        while self._idle:
+            child, keep = self._idle.popitem()
+            keep()
+            if child.alive:
+                self._busy.add(child)
+                return child
+            self._dying.end(child)
+        try:
+            child = await Child.start(self._program, self._on_line, max_body_bytes=MAX_ANSWER_BYTES)
+        except VoiceError as error:
+            raise _unavailable(error.for_operator) from error
+        self._busy.add(child)
+        started = False
+        try:
+            self._refuse_when_closed()
+            async with self._clock.timeout(_START_DEADLINE_S):
+                await asyncio.shield(child.ready)
+            started = True
+        except TimeoutError as error:
+            raise _unavailable("it did not start in time") from error
+        except VoiceError as error:
+            raise _unavailable(error.for_operator) from error
+        finally:
+            if not started:
+                self._discard(child)
+        return child
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise unreadable(Refusal("unavailable"))
+
+    def _release(self, child: Child) -> None:
+        """Keep a child for the next file, for a while."""
+        if self._closed or not child.alive:
+            self._discard(child)
+            return
+        self._busy.discard(child)
+        self._idle[child] = self._clock.call_after(self._idle_s, lambda: self._discard(child))
+
+    def _discard(self, child: Child) -> None:
+        """Kill a child, and track it until it has ended."""
+        self._busy.discard(child)
+        keep = self._idle.pop(child, None)
+        if keep is not None:
+            keep()
+        self._dying.end(child)
+
+
+def _taken(answer: Frame, take: Callable[[Frame], _Read]) -> _Read | Refusal:
+    """What an answer says. Raises BrokenFrame."""
+    try:
+        return take(answer)
+    except Refusal as refusal:
+        detail = answer.header.get("detail")
+        if isinstance(detail, str):
+            _log.warning("a file could not be read", extra={"reason": detail[:_NAME_CHARS]})
+        return refusal
+
+
+def _unavailable(reason: str) -> FileUnreadable:
+    _log.error("the file reader does not start", extra={"reason": reason})
+    return unreadable(Refusal("unavailable"))
+
+
+def _command(limits: ReadingLimits) -> tuple[str, ...]:
+    return command(
+        "gateway.reading.reader_main",
+        "--max-bytes", str(limits.max_bytes),
+        "--max-pages", str(limits.max_pages),
+        "--seconds", str(limits.seconds),
+    )  # fmt: skip
+
+
+def _log_line(line: str) -> None:
+    _log.warning("file reader: %s", line)
