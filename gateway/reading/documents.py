@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import islice
 
 from gateway.reading import pdf, plain_text
-from gateway.reading.limits import MAX_TEXT_CHARS, ReadingLimits
+from gateway.reading.books import is_book, read_book
+from gateway.reading.limits import MAX_PAGE_CHARS, MAX_TEXT_CHARS, ReadingLimits
 from gateway.reading.office_package import has_macros, main_part, title_of
+from gateway.reading.open_document import open_document_kind, open_document_texts, open_document_title
 from gateway.reading.plain_text import decoded, delimiter_of, is_html, one_line, pieces, table_pieces, tidy
 from gateway.reading.protocol import Extracted
 from gateway.reading.refusals import Refusal
+from gateway.reading.rich_text import is_rich_text, rich_text
+from gateway.reading.sheets import read_sheets
 from gateway.reading.signatures import ARCHIVES, OLE, ZIP, is_heic, is_pdf, picture_format
+from gateway.reading.slides import slide_texts
 from gateway.reading.time_budget import processor_seconds
 from gateway.reading.word import word_text
 from gateway.reading.zip_contents import ZipContents
@@ -41,6 +47,8 @@ def read_document(content: bytes, *, name: str, mime: str, limits: ReadingLimits
         raise Refusal("archive")
     if picture_format(content) is not None or is_heic(content):
         raise Refusal("picture_as_document")
+    if is_rich_text(content):
+        return _in_pieces("rtf", rich_text(content), limits)
     text = decoded(content)
     if text is None:
         raise Refusal("no_document")
@@ -51,9 +59,57 @@ def _packed(contents: ZipContents, limits: ReadingLimits) -> Extracted:
     part = main_part(contents)
     if part.startswith("word/"):
         extracted = _in_pieces("docx", word_text(contents, part), limits, title=title_of(contents))
+    elif part.startswith("ppt/"):
+        extracted = _presentation(contents, part, limits)
+    elif part.startswith("xl/"):
+        extracted = _workbook(contents, part, limits)
+    elif is_book(contents):
+        title, text, cut = read_book(contents, processor_seconds)
+        extracted = _in_pieces("epub", text, limits, title=title, cut=cut)
+    elif (kind := open_document_kind(contents)) is not None:
+        extracted = _open_document(kind, contents, limits)
     else:
         raise Refusal("archive")
     return replace(extracted, macros=has_macros(contents))
+
+
+def _presentation(contents: ZipContents, part: str, limits: ReadingLimits) -> Extracted:
+    slides, count = slide_texts(contents, part, most=limits.max_pages)
+    extracted = _in_pages("pptx", slides, limits, title=title_of(contents))
+    return replace(extracted, cut=extracted.cut or count > len(slides), all_pages=_if_more(count, slides))
+
+
+def _workbook(contents: ZipContents, part: str, limits: ReadingLimits) -> Extracted:
+    sheets, cut = read_sheets(contents, part)
+    texts = [(f"Sheet: {sheet.name}", tidy(sheet.text)) for sheet in sheets]
+    found = (
+        f"{heading}\n{piece}".rstrip()
+        for heading, text in texts
+        for piece in table_pieces(text, most=limits.max_pages + 1)
+    )
+    extracted = _checked(
+        "xlsx", islice(found, limits.max_pages + 1), limits, title=title_of(contents), cut=cut
+    )
+    return replace(extracted, hidden=sum(sheet.hidden for sheet in sheets))
+
+
+def _open_document(kind: DocumentKind, contents: ZipContents, limits: ReadingLimits) -> Extracted:
+    texts, title = open_document_texts(contents), open_document_title(contents)
+    if kind == "odt":
+        return _in_pieces(kind, "\n\n".join(texts), limits, title=title)
+    if kind == "odp":
+        return _in_pages(kind, texts, limits, title=title)
+    found = (piece for text in texts for piece in table_pieces(tidy(text), most=limits.max_pages + 1))
+    return _checked(kind, islice(found, limits.max_pages + 1), limits, title=title)
+
+
+def _in_pages(kind: DocumentKind, texts: list[str], limits: ReadingLimits, *, title: str) -> Extracted:
+    extracted = _checked(kind, [tidy(text)[:MAX_PAGE_CHARS] for text in texts], limits, title=title)
+    return replace(extracted, all_pages=_if_more(len(texts), extracted.pages))
+
+
+def _if_more(count: int, pages: Sequence[str]) -> int:
+    return count if count > len(pages) else 0
 
 
 def _plain(text: str, name: str, mime: str, limits: ReadingLimits) -> Extracted:

@@ -19,11 +19,15 @@ from gateway.reading.refusals import Refusal
 from gateway.reading.signatures import PictureFormat, is_heic, picture_format
 from pipeline.domain.readings import Picture
 
+Image.MAX_IMAGE_PIXELS = None
+"""The library's own limit has no numbers in its error; `_checked_size` has."""
 _PNG_COLOURS = 1_024
 """Up to this many colours in the file's picture, the result is a PNG if that fits."""
 _QUALITIES = (85, 70, 50)
 _SMALLER = 0.7
 _SMALLEST_SIDE = 16
+_DEEP = ("I;16", "I;16L", "I;16B", "I;16N")
+"""The modes of grey in 16 bits."""
 _ORIENTATION = 0x0112
 _TURNED = frozenset({5, 6, 7, 8})
 """The EXIF orientations that exchange width and height."""
@@ -31,8 +35,7 @@ _TURNED = frozenset({5, 6, 7, 8})
 
 def prepare() -> None:
     """Load everything that a picture can need. Raises ImportError without it."""
-    Image.MAX_IMAGE_PIXELS = MAX_PIXELS
-    warnings.simplefilter("ignore")  # hostile files warn often, and `_checked_size` refuses what matters
+    warnings.simplefilter("ignore")  # damaged files warn often; standard error is closed to the copies anyway
     from PIL import AvifImagePlugin, MpoImagePlugin, TiffImagePlugin, WebPImagePlugin  # noqa: F401, PLC0415
 
     # In the sandbox no thread can be started.
@@ -53,8 +56,6 @@ def read_picture(content: bytes, *, max_side: int, max_bytes: int) -> Picture:
         return _read(content, form, max_side, max_bytes)
     except (Refusal, MemoryError):
         raise
-    except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise Refusal("too_much_memory") from None
     except Exception as error:
         # Damaged files make the decoders raise OSError, SyntaxError, struct.error, ValueError and more.
         raise Refusal("picture_damaged") from error
@@ -63,10 +64,11 @@ def read_picture(content: bytes, *, max_side: int, max_bytes: int) -> Picture:
 def _read(content: bytes, form: PictureFormat, max_side: int, max_bytes: int) -> Picture:
     with Image.open(io.BytesIO(content), formats=[form]) as opened:
         width, height = _checked_size(opened)
+        target = _fitted(width, height, max_side)
         animated = _is_animated(opened, form)
         if form == "JPEG":
             # Decodes at a half, a quarter or an eighth where that is still at least as large as the result.
-            opened.draft("RGB", _fitted(width, height, max_side))
+            opened.draft("RGB", target)
         opened.seek(0)
         opened.load()
         orientation = _orientation(opened)
@@ -74,10 +76,10 @@ def _read(content: bytes, form: PictureFormat, max_side: int, max_bytes: int) ->
             width, height = height, width
         flat = _flat(opened)
     few_colours = form != "JPEG" and flat.getcolors(_PNG_COLOURS) is not None
-    scaled = _upright(_scaled(flat, max_side), orientation)
+    scaled = _upright(_resized(flat, target), orientation)
     del flat
     for side in _sides(max(scaled.size)):
-        smaller = _scaled(scaled, side)
+        smaller = _resized(scaled, _fitted(*scaled.size, side))
         for mime, encoded in _encodings(smaller, few_colours=few_colours):
             if len(encoded) <= max_bytes:
                 return Picture(
@@ -107,7 +109,7 @@ def _is_animated(opened: Image.Image, form: PictureFormat) -> bool:
         return False
     try:
         return bool(getattr(opened, "is_animated", False))
-    except (MemoryError, Image.DecompressionBombError):
+    except MemoryError:
         raise
     except Exception:  # noqa: BLE001 - any error of a damaged second frame; the first may be whole
         return False
@@ -125,20 +127,23 @@ def _orientation(opened: Image.Image) -> int:
 def _flat(opened: Image.Image) -> Image.Image:
     """The picture in RGB or grey, on white."""
     image = opened
-    if image.mode in ("I", "F"):
+    if image.mode in ("I", "F", *_DEEP):
         image = _in_bytes(image)
     if image.has_transparency_data:
         layers = image.convert("RGBA")
         flat = Image.new("RGB", layers.size, "white")
         flat.paste(layers, mask=layers.getchannel("A"))
         return flat
-    flat = image.convert("L" if image.mode in ("1", "L", "I;16", "I;16B", "I;16L") else "RGB")
+    flat = image.convert("L" if image.mode in ("1", "L") else "RGB")
     flat.info = {}  # otherwise the encoders write some of it into the new file
     return flat
 
 
 def _in_bytes(image: Image.Image) -> Image.Image:
-    """A picture of large or broken numbers, with its darkest as black and its brightest as white."""
+    """A grey picture of larger numbers; where their range is unknown, with the darkest as black and the
+    brightest as white."""
+    if image.mode in _DEEP:
+        return image.convert("I").point(lambda value: value * (1 / 257) + 0).convert("L")
     low, high = image.getextrema()
     if not (isinstance(low, int | float) and isinstance(high, int | float)):
         raise Refusal("picture_damaged")
@@ -147,14 +152,15 @@ def _in_bytes(image: Image.Image) -> Image.Image:
 
 
 def _fitted(width: int, height: int, max_side: int) -> tuple[int, int]:
+    """The size with the same proportions that has no longer side; halves of a pixel are rounded up."""
     longer = max(width, height)
     if longer <= max_side:
         return width, height
-    return max(1, round(width * max_side / longer)), max(1, round(height * max_side / longer))
+    new_width, new_height = ((2 * side * max_side + longer) // (2 * longer) for side in (width, height))
+    return max(1, new_width), max(1, new_height)
 
 
-def _scaled(image: Image.Image, max_side: int) -> Image.Image:
-    size = _fitted(*image.size, max_side)
+def _resized(image: Image.Image, size: tuple[int, int]) -> Image.Image:
     return image if size == image.size else image.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)
 
 

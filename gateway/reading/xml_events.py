@@ -13,6 +13,7 @@ from gateway.reading.refusals import Refusal
 
 _DEEPEST = 200
 _CHUNK = 65_536
+_REFERENCE = "/relationships}id"
 
 OnStart = Callable[[str, Mapping[str, str]], None]
 OnEnd = Callable[[str], None]
@@ -26,6 +27,8 @@ class EnoughRead(Exception):
 def parse(content: bytes, on_start: OnStart, on_end: OnEnd, on_text: OnText) -> None:
     """Call the handlers with the local names of elements and attributes, in order. Raises Refusal.
 
+    An Office file's reference to another part is the attribute `r:id`.
+
     A handler may raise EnoughRead to end the parsing.
     """
     parser = expat.ParserCreate(namespace_separator="}")
@@ -37,7 +40,7 @@ def parse(content: bytes, on_start: OnStart, on_end: OnEnd, on_text: OnText) -> 
         depth += 1
         if depth > _DEEPEST:
             raise Refusal("document_damaged")
-        on_start(_local(name), {_local(key): value for key, value in attributes.items()})
+        on_start(_local(name), {_attribute(key): value for key, value in attributes.items()})
 
     def end(name: str) -> None:
         nonlocal depth
@@ -64,6 +67,11 @@ def parse(content: bytes, on_start: OnStart, on_end: OnEnd, on_text: OnText) -> 
 
 def _local(name: str) -> str:
     return name.rpartition("}")[2]
+
+
+def _attribute(name: str) -> str:
+    """The local name, but `r:id` for a reference to another part, which stands beside an `id`."""
+    return "r:id" if name.endswith(_REFERENCE) else _local(name)
 
 
 def text_of(content: bytes, element: str) -> str:
