@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from urllib.parse import unquote
 
 from gateway.reading.limits import MAX_TEXT_CHARS
 from gateway.reading.plain_text import decoded
 from gateway.reading.refusals import Refusal
+from gateway.reading.time_budget import is_late, processor_seconds
 from gateway.reading.xml_events import parse, text_of
 from gateway.reading.zip_contents import ZipContents
 from pipeline.tools.html_text import read_html
@@ -24,8 +25,9 @@ def is_book(contents: ZipContents) -> bool:
     return contents.read("mimetype").strip() == _MIME
 
 
-def read_book(contents: ZipContents, seconds: Callable[[], float]) -> tuple[str, str, bool]:
-    """The title, the text, and whether its end is missing. Raises Refusal."""
+def read_book(contents: ZipContents, *, allowed_s: float) -> tuple[str, str, bool]:
+    """The title, the text, and whether its end is missing. Reading may take `allowed_s` seconds. Raises
+    Refusal."""
     locks = contents.read("META-INF/encryption.xml")
     if b"EncryptedData" in locks and not any(way in locks for way in _FONTS_ALONE):
         raise Refusal("encrypted")
@@ -34,15 +36,15 @@ def read_book(contents: ZipContents, seconds: Callable[[], float]) -> tuple[str,
     if not description:
         raise Refusal("document_damaged")
     texts: list[str] = []
-    left = MAX_TEXT_CHARS
-    chapters = _chapters(description, posixpath.dirname(package))
-    for name in chapters:
-        page = read_html(decoded(contents.read(name)) or "", seconds)
+    left, cut = MAX_TEXT_CHARS, False
+    for name in _chapters(description, posixpath.dirname(package)):
+        cut = left <= 0 or is_late(allowed_s)
+        if cut:
+            break
+        page = read_html(decoded(contents.read(name)) or "", processor_seconds)
         texts.append(page.text)
         left -= len(page.text)
-        if left <= 0:
-            break
-    return text_of(description, "title"), "\n\n".join(texts), left <= 0
+    return text_of(description, "title"), "\n\n".join(texts), cut
 
 
 def _package(contents: ZipContents) -> str:
@@ -71,7 +73,8 @@ def _chapters(description: bytes, folder: str) -> list[str]:
             order.append(attributes.get("idref", ""))
 
     parse(description, on_start, _ignore, _ignore)
-    return [posixpath.normpath(posixpath.join(folder, unquote(files[key]))) for key in order if key in files]
+    names = [posixpath.normpath(posixpath.join(folder, unquote(files[key]))) for key in order if key in files]
+    return list(dict.fromkeys(names))  # a chapter that is listed often is read once
 
 
 def _ignore(_: str) -> None:

@@ -64,7 +64,7 @@ def _packed(contents: ZipContents, limits: ReadingLimits) -> Extracted:
     elif part.startswith("xl/"):
         extracted = _workbook(contents, part, limits)
     elif is_book(contents):
-        title, text, cut = read_book(contents, processor_seconds)
+        title, text, cut = read_book(contents, allowed_s=limits.seconds)
         extracted = _in_pieces("epub", text, limits, title=title, cut=cut)
     elif (kind := open_document_kind(contents)) is not None:
         extracted = _open_document(kind, contents, limits)

@@ -74,10 +74,10 @@ def _read(content: bytes, form: PictureFormat, max_side: int, max_bytes: int) ->
         orientation = _orientation(opened)
         if orientation in _TURNED:
             width, height = height, width
-        flat = _flat(opened)
-    few_colours = form != "JPEG" and flat.getcolors(_PNG_COLOURS) is not None
-    scaled = _upright(_resized(flat, target), orientation)
-    del flat
+        bands = _with_bands(opened)
+        few_colours = form != "JPEG" and bands.getcolors(_PNG_COLOURS) is not None
+        scaled = _upright(_flat(_resized(bands, target)), orientation)
+        del bands
     for side in _sides(max(scaled.size)):
         smaller = _resized(scaled, _fitted(*scaled.size, side))
         for mime, encoded in _encodings(smaller, few_colours=few_colours):
@@ -124,17 +124,23 @@ def _orientation(opened: Image.Image) -> int:
         return 1  # the metadata is damaged, the picture need not be
 
 
-def _flat(opened: Image.Image) -> Image.Image:
-    """The picture in RGB or grey, on white."""
-    image = opened
+def _with_bands(image: Image.Image) -> Image.Image:
+    """The picture as grey or RGB, with its transparency if it has any: palettes cannot be scaled."""
     if image.mode in ("I", "F", *_DEEP):
-        image = _in_bytes(image)
+        return _in_bytes(image)
     if image.has_transparency_data:
-        layers = image.convert("RGBA")
-        flat = Image.new("RGB", layers.size, "white")
-        flat.paste(layers, mask=layers.getchannel("A"))
+        return image if image.mode == "RGBA" else image.convert("RGBA")
+    wanted = "L" if image.mode in ("1", "L") else "RGB"
+    return image if image.mode == wanted else image.convert(wanted)
+
+
+def _flat(image: Image.Image) -> Image.Image:
+    """The picture on white, without metadata."""
+    if image.mode == "RGBA":
+        flat = Image.new("RGB", image.size, "white")
+        flat.paste(image, mask=image.getchannel("A"))
         return flat
-    flat = image.convert("L" if image.mode in ("1", "L") else "RGB")
+    flat = image.copy()
     flat.info = {}  # otherwise the encoders write some of it into the new file
     return flat
 
@@ -161,7 +167,13 @@ def _fitted(width: int, height: int, max_side: int) -> tuple[int, int]:
 
 
 def _resized(image: Image.Image, size: tuple[int, int]) -> Image.Image:
-    return image if size == image.size else image.resize(size, Image.Resampling.LANCZOS, reducing_gap=3.0)
+    if size == image.size:
+        return image
+    factor = min(image.width // (2 * size[0]), image.height // (2 * size[1]))
+    if factor > 1:
+        # Costs no second picture of this size, as exact scaling of a transparent one does.
+        image = image.reduce(factor)
+    return image.resize(size, Image.Resampling.LANCZOS)
 
 
 def _upright(image: Image.Image, orientation: int) -> Image.Image:

@@ -75,9 +75,7 @@ _WORDS: Mapping[str, _Words] = {
     ),
     "picture_damaged": _Words(reason="damaged", text=f"I cannot read the picture. {_DAMAGED}"),
     "document_damaged": _Words(reason="damaged", text=f"I cannot read the document. {_DAMAGED}"),
-    "crashed": _Words(
-        reason="damaged", text="I cannot read the file: it is damaged, or it was made to do harm."
-    ),
+    "crashed": _Words(reason="damaged", text=f"I cannot read the file: it seems to be damaged. {_AGAIN}"),
     "too_slow": _Words(reason="too_slow", text="Reading the file took too long. Please send a shorter one."),
     "unavailable": _Words(
         reason="unavailable", text="I cannot read files at the moment. Please try again later."

@@ -36,7 +36,8 @@ _SILENT = frozenset(
     }
 )
 _SIGNS: Mapping[bytes, str] = {
-    b"par": "\n\n", b"sect": "\n\n", b"page": "\n\n", b"line": "\n", b"row": "\n", b"tab": "\t", b"cell": "\t",
+    b"par": "\n\n", b"sect": "\n\n", b"page": "\n\n", b"line": "\n", b"row": "\n", b"tab": "\t",
+    b"cell": "\t",
     b"emdash": "\u2014", b"endash": "\u2013", b"bullet": "\u2022", b"lquote": "\u2018", b"rquote": "\u2019",
     b"ldblquote": "\u201c", b"rdblquote": "\u201d", b"emspace": " ", b"enspace": " ",
 }  # fmt: skip

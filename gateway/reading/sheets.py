@@ -51,8 +51,8 @@ def read_sheets(contents: ZipContents, part: str) -> tuple[list[Sheet], bool]:
     parse(contents.read(part), on_start, _ignore, _ignore)
     sheets: list[Sheet] = []
     left, cut = MAX_TEXT_CHARS, len(listed) > _MOST_SHEETS
-    for entry in listed[:_MOST_SHEETS]:
-        one = related.get(entry.get("r:id", ""))
+    for key, entry in {entry.get("r:id", ""): entry for entry in listed[:_MOST_SHEETS]}.items():
+        one = related.get(key)
         content = contents.read(one.part) if one is not None and one.kind == "worksheet" else b""
         if not content:
             continue

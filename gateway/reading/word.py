@@ -1,7 +1,7 @@
 """The text of a Word document (.docx). Runs in the reading process only.
 
-Read are its paragraphs, tables, foot- and endnotes. Not read: deleted text, field codes, comments, macros, and
-whatever the document refers to.
+Read are its paragraphs, tables, foot- and endnotes. Not read: deleted text, field codes, comments, macros,
+and whatever the document refers to.
 """
 
 from __future__ import annotations
