@@ -162,6 +162,7 @@ def _document_bombs() -> Iterator[tuple[str, bytes]]:
     ):
         body = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 2 0 R>>"
         yield name, pdf_of([b"<</Type/Catalog/Pages 2 0 R>>", pages, body])
+    resources = b"<</XObject<</X 4 0 R>>>>"
     ring = b"<</Type/XObject/Subtype/Form/BBox[0 0 9 9]/Resources<</XObject<</X 4 0 R>>>>/Length 5>>"
     yield (
         "pdf-form-in-itself",
@@ -169,8 +170,7 @@ def _document_bombs() -> Iterator[tuple[str, bytes]]:
             [
                 b"<</Type/Catalog/Pages 2 0 R>>",
                 b"<</Type/Pages/Count 1/Kids[3 0 R]>>",
-                b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 5 0 R"
-                b"/Resources<</XObject<</X 4 0 R>>>>>>",
+                b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 5 0 R/Resources %s>>" % resources,
                 ring + b"stream\n/X Do\nendstream",
                 stream(b"/X Do"),
             ]
