@@ -108,6 +108,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             data=data,
             store=base.store,
             files=base.files,
+            reading=base.reading,
             bus=base.bus,
             people=base.people,
             health=inbox.health,

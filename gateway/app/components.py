@@ -12,6 +12,7 @@ from gateway.agents.routes import Routes
 from gateway.agents.speech_lookup import SpeechLookup
 from gateway.app.llm import ModelClients
 from gateway.app.platforms import BuiltChannel, LeftOut, built_channels
+from gateway.app.reading import build_reader
 from gateway.app.voice import build_speaker, build_voice_download
 from gateway.app.web import Page, make_page, metrics_check, token_check
 from gateway.channels.registry import ChannelRegistry
@@ -27,6 +28,7 @@ from gateway.delivery.voice_replies import VoiceReplies
 from gateway.files.folder_store import FolderFileStore
 from gateway.people.directory import PersonDirectory
 from gateway.people.preferences import SharedPreferences
+from gateway.reading.reader_client import SandboxedReader
 from gateway.runtime.data_dir import DataDir
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.http_server import Addresses
@@ -96,6 +98,8 @@ class Foundation:
     failpoints: Failpoints
     store: Store
     files: FolderFileStore
+    reading: SandboxedReader
+    """Reads pictures and documents."""
     bus: Bus
     people: PersonDirectory
     preferences: SharedPreferences
@@ -152,6 +156,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         failpoints=failpoints,
         store=store,
         files=_files(settings, data, clock),
+        reading=build_reader(settings, clock),
         bus=extras.bus or InProcessBus(),
         people=people,
         preferences=preferences,

@@ -24,6 +24,7 @@ from gateway.files.folder_store import FolderFileStore
 from gateway.ingress.inbox import Inbox
 from gateway.interactions.question_expiry import QuestionExpiry
 from gateway.people.directory import PersonDirectory
+from gateway.reading.reader_client import SandboxedReader
 from gateway.runtime.data_dir import DataDir
 from gateway.runtime.http_server import Addresses, Server
 from gateway.runtime.tasks import Supervisor
@@ -56,6 +57,7 @@ class Parts:
     data: DataDir
     store: Store
     files: FolderFileStore
+    reading: SandboxedReader
     bus: Bus
     people: PersonDirectory
     health: StoreHealth
@@ -220,6 +222,7 @@ class Gateway:
         await parts.agents.close()
         await parts.models.close()
         await parts.voice.close()
+        await parts.reading.close()
         await parts.bus.close()
         await parts.store.close()
         parts.data.release()

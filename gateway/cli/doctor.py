@@ -13,6 +13,7 @@ from adapters.channel import Channel
 from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
 from gateway.app.llm import ModelClients
 from gateway.app.platforms import built_channels
+from gateway.app.reading import build_reader
 from gateway.app.tools import reference_reader
 from gateway.app.voice import SCRIPTED, build_speaker, build_transcriber
 from gateway.app.web import make_page
@@ -30,6 +31,7 @@ from gateway.storage.memory import MemoryStore
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import ParlourError
+from pipeline.domain.readings import FileUnreadable
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
 from pipeline.tools.mcp_config import read_mcp_file
@@ -106,6 +108,7 @@ async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
     found = plugin_finding()
     if found is not None:
         yield found
+    yield await _file_reader(settings, clock)
     yield await _voice(settings, clock)
     yield await _reading_aloud(settings, clock)
     async for finding in _models(settings, clock):
@@ -193,6 +196,21 @@ def _mcp_servers(path: Path) -> Finding:
     except ParlourError as error:
         return Finding(name=name, good=False, words=str(error))
     words = ", ".join(server.name for server in servers) or f"none in {path}"
+    return Finding(name=name, good=True, words=words)
+
+
+async def _file_reader(settings: Settings, clock: Clock) -> Finding:
+    """Whether the process that reads pictures and documents starts; it tries itself then."""
+    name, reader = "file reader", build_reader(settings, clock)
+    started = clock.monotonic()
+    try:
+        await reader.warm_up()
+    except FileUnreadable as error:
+        words = f"pictures and documents cannot be read: {error.detail}"
+        return Finding(name=name, good=False, words=words)
+    finally:
+        await reader.close()
+    words = f"reads pictures and documents in a sandbox; ready after {clock.monotonic() - started:.1f} s"
     return Finding(name=name, good=True, words=words)
 
 

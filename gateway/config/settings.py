@@ -86,6 +86,24 @@ class FilesSettings(Section):
         ge=1,
         le=100_000,
     )
+    max_mb: int = setting(
+        20,
+        "The largest file that people may send, in megabytes.",
+        ge=1,
+        le=100,
+    )
+    max_pages: int = setting(
+        300,
+        "How many pages of a document are read, or pieces of 3,000 characters; the rest is left out.",
+        ge=1,
+        le=2_000,
+    )
+    read_timeout_s: int = setting(
+        20,
+        "Seconds of processor time that reading one file may take; a long document is cut before.",
+        ge=1,
+        le=300,
+    )
 
 
 class ModelsSettings(Section):

@@ -6,9 +6,9 @@ import posixpath
 from collections.abc import Mapping
 from urllib.parse import unquote
 
+from gateway.reading.failures import ReadingFailed
 from gateway.reading.limits import MAX_TEXT_CHARS
 from gateway.reading.plain_text import decoded
-from gateway.reading.refusals import Refusal
 from gateway.reading.time_budget import is_late, processor_seconds
 from gateway.reading.xml_events import parse, text_of
 from gateway.reading.zip_contents import ZipContents
@@ -27,14 +27,14 @@ def is_book(contents: ZipContents) -> bool:
 
 def read_book(contents: ZipContents, *, allowed_s: float) -> tuple[str, str, bool]:
     """The title, the text, and whether its end is missing. Reading may take `allowed_s` seconds. Raises
-    Refusal."""
+    ReadingFailed."""
     locks = contents.read("META-INF/encryption.xml")
     if b"EncryptedData" in locks and not any(way in locks for way in _FONTS_ALONE):
-        raise Refusal("encrypted")
+        raise ReadingFailed("encrypted")
     package = _package(contents)
     description = contents.read(package)
     if not description:
-        raise Refusal("document_damaged")
+        raise ReadingFailed("document_damaged")
     texts: list[str] = []
     left, cut = MAX_TEXT_CHARS, False
     for name in _chapters(description, posixpath.dirname(package)):

@@ -8,12 +8,12 @@ from itertools import islice
 
 from gateway.reading import pdf, plain_text
 from gateway.reading.books import is_book, read_book
+from gateway.reading.failures import ReadingFailed
 from gateway.reading.limits import MAX_PAGE_CHARS, MAX_TEXT_CHARS, ReadingLimits
 from gateway.reading.office_package import has_macros, main_part, title_of
 from gateway.reading.open_document import open_document_kind, open_document_texts, open_document_title
 from gateway.reading.plain_text import decoded, delimiter_of, is_html, one_line, pieces, table_pieces, tidy
 from gateway.reading.protocol import Extracted
-from gateway.reading.refusals import Refusal
 from gateway.reading.rich_text import is_rich_text, rich_text
 from gateway.reading.sheets import read_sheets
 from gateway.reading.signatures import ARCHIVES, OLE, ZIP, is_heic, is_pdf, picture_format
@@ -36,22 +36,22 @@ def prepare() -> None:
 
 
 def read_document(content: bytes, *, name: str, mime: str, limits: ReadingLimits) -> Extracted:
-    """See `pipeline.domain.readings.FileReader.document`. Raises Refusal, MemoryError."""
+    """See `pipeline.domain.readings.FileReader.document`. Raises ReadingFailed, MemoryError."""
     if is_pdf(content):
         return pdf.read_pdf(content, limits)
     if content.startswith(ZIP):
         return _packed(ZipContents(content), limits)
     if content.startswith(OLE):
-        raise Refusal("encrypted" if _ENCRYPTED in content else "old_office")
+        raise ReadingFailed("encrypted" if _ENCRYPTED in content else "old_office")
     if content.startswith(ARCHIVES):
-        raise Refusal("archive")
+        raise ReadingFailed("archive")
     if picture_format(content) is not None or is_heic(content):
-        raise Refusal("picture_as_document")
+        raise ReadingFailed("picture_as_document")
     if is_rich_text(content):
         return _in_pieces("rtf", rich_text(content), limits)
     text = decoded(content)
     if text is None:
-        raise Refusal("no_document")
+        raise ReadingFailed("no_document")
     return _plain(text, name, mime, limits)
 
 
@@ -69,7 +69,7 @@ def _packed(contents: ZipContents, limits: ReadingLimits) -> Extracted:
     elif (kind := open_document_kind(contents)) is not None:
         extracted = _open_document(kind, contents, limits)
     else:
-        raise Refusal("archive")
+        raise ReadingFailed("archive")
     return replace(extracted, macros=has_macros(contents))
 
 

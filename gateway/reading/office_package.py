@@ -24,7 +24,7 @@ class Relation:
 
 
 def main_part(contents: ZipContents) -> str:
-    """The name of the part with the document; empty if the file is no Office file. Raises Refusal."""
+    """The name of the part with the document; empty if the file is no Office file. Raises ReadingFailed."""
     related = relations_of(contents, "")
     return next((one.part for one in related.values() if one.kind == "officeDocument"), "")
 

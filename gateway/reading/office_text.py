@@ -29,7 +29,7 @@ class OfficeText:
         return "".join(self._words)
 
     def read(self, content: bytes) -> None:
-        """Take the XML of a part, which may be empty. Raises Refusal."""
+        """Take the XML of a part, which may be empty. Raises ReadingFailed."""
         if content:
             parse(content, self._on_start, self._on_end, self._on_text)
 

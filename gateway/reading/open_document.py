@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gateway.reading.failures import ReadingFailed
 from gateway.reading.limits import MAX_TEXT_CHARS
-from gateway.reading.refusals import Refusal
 from gateway.reading.xml_events import EnoughRead, parse, text_of
 from gateway.reading.zip_contents import ZipContents
 from pipeline.domain.readings import DocumentKind
@@ -24,10 +24,10 @@ _MOST_BLANKS = 100
 
 
 def open_document_kind(contents: ZipContents) -> DocumentKind | None:
-    """The kind that the file declares; None if it is no OpenDocument. Raises Refusal for an encrypted one."""
+    """The kind that the file declares; None if it is no OpenDocument. Raises ReadingFailed for an encrypted one."""
     kind = _TYPES.get(contents.read("mimetype").strip())
     if kind is not None and b"encryption-data" in contents.read("META-INF/manifest.xml"):
-        raise Refusal("encrypted")
+        raise ReadingFailed("encrypted")
     return kind
 
 
@@ -37,11 +37,11 @@ def open_document_title(contents: ZipContents) -> str:
 
 
 def open_document_texts(contents: ZipContents) -> list[str]:
-    """The text of the whole document, or of each slide or sheet. Raises Refusal."""
+    """The text of the whole document, or of each slide or sheet. Raises ReadingFailed."""
     reader = _Reader()
     content = contents.read("content.xml")
     if not content:
-        raise Refusal("document_damaged")
+        raise ReadingFailed("document_damaged")
     parse(content, reader.on_start, reader.on_end, reader.on_text)
     return ["".join(words) for words in reader.parts if words]
 

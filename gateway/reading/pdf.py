@@ -9,10 +9,10 @@ from __future__ import annotations
 import pypdfium2
 import pypdfium2.raw as pdfium
 
+from gateway.reading.failures import ReadingFailed
 from gateway.reading.limits import MAX_PAGE_CHARS, MAX_TEXT_CHARS, ReadingLimits
 from gateway.reading.plain_text import one_line, tidy
 from gateway.reading.protocol import Extracted
-from gateway.reading.refusals import Refusal
 from gateway.reading.time_budget import is_late
 
 _LOCKED = (pdfium.FPDF_ERR_PASSWORD, pdfium.FPDF_ERR_SECURITY)
@@ -35,15 +35,15 @@ def prepare() -> None:
 
 
 def read_pdf(content: bytes, limits: ReadingLimits) -> Extracted:
-    """The text of the first pages. Raises Refusal."""
+    """The text of the first pages. Raises ReadingFailed."""
     try:
         document = pypdfium2.PdfDocument(content)
     except pypdfium2.PdfiumError as error:
         locked = error.err_code in _LOCKED
-        raise Refusal("encrypted" if locked else "document_damaged") from error
+        raise ReadingFailed("encrypted" if locked else "document_damaged") from error
     count = len(document)
     if not count:
-        raise Refusal("document_damaged")
+        raise ReadingFailed("document_damaged")
     pages: list[str] = []
     left, pictures, broken = MAX_TEXT_CHARS, 0, 0
     for index in range(min(count, limits.max_pages)):
@@ -58,7 +58,7 @@ def read_pdf(content: bytes, limits: ReadingLimits) -> Extracted:
         if left <= 0 or is_late(limits.seconds):
             break
     if broken == len(pages):
-        raise Refusal("document_damaged")
+        raise ReadingFailed("document_damaged")
     cut = len(pages) < count or left <= 0
     return Extracted(
         kind="pdf",

@@ -14,8 +14,8 @@ from typing import Literal
 
 from PIL import Image
 
+from gateway.reading.failures import ReadingFailed
 from gateway.reading.limits import MAX_PIXELS
-from gateway.reading.refusals import Refusal
 from gateway.reading.signatures import PictureFormat, is_heic, picture_format
 from pipeline.domain.readings import Picture
 
@@ -48,17 +48,17 @@ def prepare() -> None:
 
 
 def read_picture(content: bytes, *, max_side: int, max_bytes: int) -> Picture:
-    """See `pipeline.domain.readings.FileReader.picture`. Raises Refusal, MemoryError."""
+    """See `pipeline.domain.readings.FileReader.picture`. Raises ReadingFailed, MemoryError."""
     form = picture_format(content)
     if form is None:
-        raise Refusal("heic" if is_heic(content) else "no_picture")
+        raise ReadingFailed("heic" if is_heic(content) else "no_picture")
     try:
         return _read(content, form, max_side, max_bytes)
-    except (Refusal, MemoryError):
+    except (ReadingFailed, MemoryError):
         raise
     except Exception as error:
         # Damaged files make the decoders raise OSError, SyntaxError, struct.error, ValueError and more.
-        raise Refusal("picture_damaged") from error
+        raise ReadingFailed("picture_damaged") from error
 
 
 def _read(content: bytes, form: PictureFormat, max_side: int, max_bytes: int) -> Picture:
@@ -91,15 +91,15 @@ def _read(content: bytes, form: PictureFormat, max_side: int, max_bytes: int) ->
                     original_height=height,
                     animated=animated,
                 )
-    raise Refusal("picture_too_detailed")
+    raise ReadingFailed("picture_too_detailed")
 
 
 def _checked_size(opened: Image.Image) -> tuple[int, int]:
     width, height = opened.size
     if width * height > MAX_PIXELS:
-        raise Refusal("too_many_pixels", width=width, height=height, most=MAX_PIXELS // 1_000_000)
+        raise ReadingFailed("too_many_pixels", width=width, height=height, most=MAX_PIXELS // 1_000_000)
     if width < 1 or height < 1:
-        raise Refusal("picture_damaged")
+        raise ReadingFailed("picture_damaged")
     return width, height
 
 
@@ -152,7 +152,7 @@ def _in_bytes(image: Image.Image) -> Image.Image:
         return image.convert("I").point(lambda value: value * (1 / 257) + 0).convert("L")
     low, high = image.getextrema()
     if not (isinstance(low, int | float) and isinstance(high, int | float)):
-        raise Refusal("picture_damaged")
+        raise ReadingFailed("picture_damaged")
     scale = 255 / (high - low) if high > low else 0.0
     return image.point(lambda value: value * scale - low * scale).convert("L")
 

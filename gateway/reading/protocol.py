@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, get_args
 
+from gateway.reading.failures import ReadingFailed
 from gateway.reading.limits import MAX_PIXELS, MAX_TITLE_CHARS
-from gateway.reading.refusals import Refusal
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.readings import DocumentKind, DocumentText, Picture
 from voice.workers.frames import BrokenFrame, Frame, checked_number
@@ -52,7 +52,7 @@ def picture_frame(picture: Picture) -> Frame:
 
 
 def picture_from(frame: Frame, *, max_side: int, max_bytes: int) -> Picture:
-    """The picture in an answer. Raises BrokenFrame, Refusal."""
+    """The picture in an answer. Raises BrokenFrame, ReadingFailed."""
     header = _answer(frame, "picture")
     sides = {name: _side(header.get(name)) for name in ("width", "height")}
     originals = {name: _side(header.get(name)) for name in ("original_width", "original_height")}
@@ -87,7 +87,7 @@ def document_frame(extracted: Extracted) -> Frame:
 
 
 def document_from(frame: Frame, *, max_pages: int) -> DocumentText:
-    """The document in an answer. Raises BrokenFrame, Refusal."""
+    """The document in an answer. Raises BrokenFrame, ReadingFailed."""
     header = _answer(frame, "document")
     kind, lengths = _KINDS.get(str(header.get("form"))), header.get("lengths")
     if kind is None or not isinstance(lengths, list):
@@ -104,9 +104,9 @@ def document_from(frame: Frame, *, max_pages: int) -> DocumentText:
     )
 
 
-def refusal_frame(refusal: Refusal) -> Frame:
+def failure_frame(failure: ReadingFailed) -> Frame:
     """The answer for a file that is not read."""
-    return Frame(header={"kind": "unreadable", "name": refusal.name, "numbers": refusal.numbers})
+    return Frame(header={"kind": "unreadable", "name": failure.name, "numbers": failure.numbers})
 
 
 def _answer(frame: Frame, kind: str) -> Mapping[str, Any]:
@@ -114,10 +114,10 @@ def _answer(frame: Frame, kind: str) -> Mapping[str, Any]:
     if header.get("kind") == "unreadable":
         numbers = header.get("numbers")
         if not isinstance(numbers, dict):
-            raise BrokenFrame("a refusal has no numbers")
-        refusal = Refusal(str(header.get("name")))
-        refusal.numbers = {name: _count(one) for name, one in numbers.items()}
-        raise refusal
+            raise BrokenFrame("a failure has no numbers")
+        failure = ReadingFailed(str(header.get("name")))
+        failure.numbers = {name: _count(one) for name, one in numbers.items()}
+        raise failure
     if header.get("kind") != kind:
         raise BrokenFrame(f"an answer is no {kind}")
     return header

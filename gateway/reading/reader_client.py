@@ -11,9 +11,9 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
+from gateway.reading.failures import ReadingFailed, too_large, unreadable
 from gateway.reading.limits import MAX_ANSWER_BYTES, ReadingLimits
 from gateway.reading.protocol import document_from, picture_from
-from gateway.reading.refusals import Refusal, too_large, unreadable
 from pipeline.domain.clock import Clock
 from pipeline.domain.readings import DocumentText, FileUnreadable, Picture
 from voice.errors import VoiceError
@@ -102,7 +102,7 @@ class SandboxedReader:
         self, content: bytes, header: Mapping[str, object], take: Callable[[Frame], _Read]
     ) -> _Read:
         if not content:
-            raise unreadable(Refusal("empty"))
+            raise unreadable(ReadingFailed("empty"))
         if len(content) > self._limits.max_bytes:
             raise too_large(len(content), max_bytes=self._limits.max_bytes)
         async with self._turns:
@@ -114,18 +114,18 @@ class SandboxedReader:
                 outcome = _taken(answer, take)
                 answered = True
             except TimeoutError:
-                raise unreadable(Refusal("too_slow")) from None
+                raise unreadable(ReadingFailed("too_slow")) from None
             except BrokenFrame as error:
                 _log.warning("the file reader gave an invalid answer", extra={"reason": str(error)})
-                raise unreadable(Refusal("crashed")) from None
+                raise unreadable(ReadingFailed("crashed")) from None
             except VoiceError:
-                raise unreadable(Refusal("unavailable")) from None
+                raise unreadable(ReadingFailed("unavailable")) from None
             finally:
                 if answered:
                     self._release(child)
                 else:
                     self._discard(child)
-        if isinstance(outcome, Refusal):
+        if isinstance(outcome, ReadingFailed):
             raise unreadable(outcome)
         return outcome
 
@@ -161,7 +161,7 @@ class SandboxedReader:
 
     def _refuse_when_closed(self) -> None:
         if self._closed:
-            raise unreadable(Refusal("unavailable"))
+            raise unreadable(ReadingFailed("unavailable"))
 
     def _release(self, child: Child) -> None:
         """Keep a child for the next file, for a while."""
@@ -180,20 +180,20 @@ class SandboxedReader:
         self._dying.end(child)
 
 
-def _taken(answer: Frame, take: Callable[[Frame], _Read]) -> _Read | Refusal:
+def _taken(answer: Frame, take: Callable[[Frame], _Read]) -> _Read | ReadingFailed:
     """What an answer says. Raises BrokenFrame."""
     try:
         return take(answer)
-    except Refusal as refusal:
+    except ReadingFailed as failure:
         detail = answer.header.get("detail")
         if isinstance(detail, str):
             _log.warning("a file could not be read", extra={"reason": detail[:_NAME_CHARS]})
-        return refusal
+        return failure
 
 
 def _unavailable(reason: str) -> FileUnreadable:
     _log.error("the file reader does not start", extra={"reason": reason})
-    return unreadable(Refusal("unavailable"))
+    return unreadable(ReadingFailed("unavailable"), detail=reason)
 
 
 def _command(limits: ReadingLimits) -> tuple[str, ...]:

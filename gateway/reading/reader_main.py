@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from gateway.reading import documents, pictures
+from gateway.reading.failures import ReadingFailed
 from gateway.reading.isolation import NoAnswer, in_isolation
 from gateway.reading.limits import ReadingLimits
-from gateway.reading.protocol import document_frame, picture_frame, refusal_frame
-from gateway.reading.refusals import Refusal
+from gateway.reading.protocol import document_frame, failure_frame, picture_frame
 from voice.workers.frames import Frame, read_frame
 from voice.workers.sandbox import die_with_parent
 
@@ -72,10 +72,10 @@ def _read(request: Frame, limits: ReadingLimits) -> Frame:
             request.body, name=header["name"], mime=header["mime"], limits=limits
         )
         return document_frame(extracted)
-    except Refusal as error:
-        return refusal_frame(error)
+    except ReadingFailed as error:
+        return failure_frame(error)
     except MemoryError:
-        return refusal_frame(Refusal("too_much_memory"))
+        return failure_frame(ReadingFailed("too_much_memory"))
 
 
 def _take_over_output() -> Callable[[Frame], None]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from gateway.reading.failures import ReadingFailed
 from gateway.reading.limits import MAX_TEXT_CHARS
-from gateway.reading.refusals import Refusal
 
 _TOKENS = re.compile(
     rb"\\([a-z]{1,32})(-?\d{1,10})?[ ]?"  # a control word with its number
@@ -54,7 +54,7 @@ def is_rich_text(content: bytes) -> bool:
 
 
 def rich_text(content: bytes) -> str:
-    """The text of an RTF file, of which the end may be missing. Raises Refusal."""
+    """The text of an RTF file, of which the end may be missing. Raises ReadingFailed."""
     reader = _Reader()
     for token in _TOKENS.finditer(content):
         reader.take(token)
@@ -78,7 +78,7 @@ class _Reader:
         word, number, byte, symbol, brace, text = token.groups()
         if brace == b"{":
             if len(self._groups) >= _DEEPEST:
-                raise Refusal("document_damaged")
+                raise ReadingFailed("document_damaged")
             self._groups.append((self._silent, self._fallback))
         elif brace == b"}":
             if self._groups:
@@ -107,7 +107,7 @@ class _Reader:
         elif word == b"ansicpg":
             self._encoding = f"cp{number}" if f"cp{number}" in _ENCODINGS else "cp1252"
         elif word == b"bin":
-            raise Refusal("document_damaged")  # raw bytes could contain anything
+            raise ReadingFailed("document_damaged")  # raw bytes could contain anything
         else:
             self._add(_SIGNS.get(word, ""))
 

@@ -37,7 +37,7 @@ class Sheet:
 
 
 def read_sheets(contents: ZipContents, part: str) -> tuple[list[Sheet], bool]:
-    """The sheets in their order, and whether text at the end is missing. Raises Refusal."""
+    """The sheets in their order, and whether text at the end is missing. Raises ReadingFailed."""
     related = relations_of(contents, part)
     by_kind = {one.kind: one.part for one in related.values()}
     strings = _shared_strings(contents.read(by_kind.get("sharedStrings", "")))

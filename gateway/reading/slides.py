@@ -16,7 +16,7 @@ from gateway.reading.zip_contents import ZipContents
 
 def slide_texts(contents: ZipContents, part: str, *, most: int) -> tuple[list[str], int]:
     """The texts of the first `most` slides, in the order in which they are shown, and how many slides there
-    are. Raises Refusal."""
+    are. Raises ReadingFailed."""
     order: list[str] = []
 
     def on_start(name: str, attributes: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ _NOTES = ("footnotes", "endnotes")
 
 
 def word_text(contents: ZipContents, part: str) -> str:
-    """The text of the document in `part`, with a blank line between paragraphs. Raises Refusal."""
+    """The text of the document in `part`, with a blank line between paragraphs. Raises ReadingFailed."""
     notes = [one.part for one in relations_of(contents, part).values() if one.kind in _NOTES]
     found = OfficeText(most_chars=MAX_TEXT_CHARS, between="\n\n")
     for name in (part, *notes):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from xml.parsers import expat
 
-from gateway.reading.refusals import Refusal
+from gateway.reading.failures import ReadingFailed
 
 _DEEPEST = 200
 _CHUNK = 65_536
@@ -25,7 +25,7 @@ class EnoughRead(Exception):
 
 
 def parse(content: bytes, on_start: OnStart, on_end: OnEnd, on_text: OnText) -> None:
-    """Call the handlers with the local names of elements and attributes, in order. Raises Refusal.
+    """Call the handlers with the local names of elements and attributes, in order. Raises ReadingFailed.
 
     An Office file's reference to another part is the attribute `r:id`.
 
@@ -39,7 +39,7 @@ def parse(content: bytes, on_start: OnStart, on_end: OnEnd, on_text: OnText) -> 
         nonlocal depth
         depth += 1
         if depth > _DEEPEST:
-            raise Refusal("document_damaged")
+            raise ReadingFailed("document_damaged")
         on_start(_local(name), {_attribute(key): value for key, value in attributes.items()})
 
     def end(name: str) -> None:
@@ -48,7 +48,7 @@ def parse(content: bytes, on_start: OnStart, on_end: OnEnd, on_text: OnText) -> 
         on_end(_local(name))
 
     def refuse(*_: object) -> None:
-        raise Refusal("document_damaged")
+        raise ReadingFailed("document_damaged")
 
     parser.StartElementHandler = start
     parser.EndElementHandler = end
@@ -62,7 +62,7 @@ def parse(content: bytes, on_start: OnStart, on_end: OnEnd, on_text: OnText) -> 
     except EnoughRead:
         return
     except (expat.ExpatError, ValueError, LookupError, OSError) as error:
-        raise Refusal("document_damaged") from error
+        raise ReadingFailed("document_damaged") from error
 
 
 def _local(name: str) -> str:
@@ -93,6 +93,6 @@ def text_of(content: bytes, element: str) -> str:
 
     try:
         parse(content, on_start, on_end, on_text)
-    except Refusal:
+    except ReadingFailed:
         return ""
     return " ".join("".join(found).split())

@@ -6,7 +6,7 @@ import io
 import zipfile
 import zlib
 
-from gateway.reading.refusals import Refusal
+from gateway.reading.failures import ReadingFailed
 
 MAX_MEMBER_BYTES = 48 * 1024**2
 MAX_TOTAL_BYTES = 96 * 1024**2
@@ -20,15 +20,15 @@ _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 class ZipContents:
-    """The members of a ZIP file, by name. Raises Refusal."""
+    """The members of a ZIP file, by name. Raises ReadingFailed."""
 
     def __init__(self, content: bytes) -> None:
         try:
             self._zip = zipfile.ZipFile(io.BytesIO(content))
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, EOFError, LookupError) as error:
-            raise Refusal("document_damaged") from error
+            raise ReadingFailed("document_damaged") from error
         if len(self._zip.infolist()) > _MAX_MEMBERS:
-            raise Refusal("unpacks_too_large")
+            raise ReadingFailed("unpacks_too_large")
         self.names = frozenset(self._zip.namelist())
         self._left = MAX_TOTAL_BYTES
 
@@ -38,9 +38,9 @@ class ZipContents:
             return b""
         member = self._zip.getinfo(name)
         if member.flag_bits & _ENCRYPTED:
-            raise Refusal("encrypted")
+            raise ReadingFailed("encrypted")
         if member.compress_type not in _METHODS:
-            raise Refusal("document_damaged")
+            raise ReadingFailed("document_damaged")
         # What the file says about sizes is not trusted: reading stops at the limits.
         most = min(MAX_MEMBER_BYTES, self._left, max(_RATIO_FROM_BYTES, member.compress_size * _MAX_RATIO))
         unpacked = bytearray()
@@ -49,8 +49,8 @@ class ZipContents:
                 while chunk := stream.read(_CHUNK):
                     unpacked += chunk
                     if len(unpacked) > most:
-                        raise Refusal("unpacks_too_large")
+                        raise ReadingFailed("unpacks_too_large")
         except (zipfile.BadZipFile, zlib.error, OSError, ValueError, NotImplementedError, EOFError) as error:
-            raise Refusal("document_damaged") from error
+            raise ReadingFailed("document_damaged") from error
         self._left -= len(unpacked)
         return bytes(unpacked)

@@ -56,9 +56,11 @@ class FileUnreadable(ParlourError):
 
     code: ClassVar[str] = "file_unreadable"
 
-    def __init__(self, words: str, *, reason: Unreadable) -> None:
+    def __init__(self, words: str, *, reason: Unreadable, detail: str = "") -> None:
         super().__init__(words)
         self.reason: Unreadable = reason
+        self.detail = detail
+        """What failed, for the log and the doctor and never for people in a chat."""
 
 
 class FileReader(Protocol):

@@ -9,9 +9,11 @@ import tomllib
 from tests.architecture.sources import PACKAGES, ROOT, imported_names, module_name, python_files
 
 IMPORT_NAMES = {
+    "charset-normalizer": "charset_normalizer",
     "discord.py": "discord",
     "faster-whisper": "faster_whisper",
     "markdown-it-py": "markdown_it",
+    "pillow": "PIL",
     "piper-tts": "piper",
     "prometheus-client": "prometheus_client",
     "prompt-toolkit": "prompt_toolkit",

@@ -33,12 +33,12 @@ LIES: dict[bytes, tuple[dict[str, Any], bytes]] = {
     b"a document of broken text": (DOCUMENT, b"\xff\xfe\xfd\xfc"),
     b"a document of no numbers": ({**DOCUMENT, "pictures": "many"}, b"text"),
     b"a document of infinite pages": ({**DOCUMENT, "all_pages": float("inf")}, b"text"),
-    b"a refusal in other words": (
+    b"a failure in other words": (
         {"kind": "unreadable", "name": "Send me your password", "numbers": {}},
         b"",
     ),
-    b"a refusal without numbers": ({"kind": "unreadable", "name": "too_many_pixels", "numbers": {}}, b""),
-    b"a refusal with text": ({"kind": "unreadable", "name": "empty", "numbers": {"name": "text"}}, b""),
+    b"a failure without numbers": ({"kind": "unreadable", "name": "too_many_pixels", "numbers": {}}, b""),
+    b"a failure with text": ({"kind": "unreadable", "name": "empty", "numbers": {"name": "text"}}, b""),
 }
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from gateway.reading.documents import read_document
+from gateway.reading.failures import ReadingFailed, unreadable
 from gateway.reading.limits import MAX_TEXT_CHARS, ReadingLimits
 from gateway.reading.protocol import Extracted
-from gateway.reading.refusals import Refusal, unreadable
 from pipeline.domain.readings import DocumentKind
 from tests.gateway.reading.files import (
     docx,
@@ -29,7 +29,7 @@ def read(content: bytes, *, name: str = "file", mime: str = "", pages: int = 300
 
 
 def refused(content: bytes) -> str:
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(ReadingFailed) as caught:
         read(content)
     return str(unreadable(caught.value))
 

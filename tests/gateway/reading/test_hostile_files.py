@@ -138,7 +138,7 @@ async def test_every_hostile_file_ends_in_a_result_or_in_words() -> None:
 
 
 def check(name: str, outcome: Outcome) -> str:
-    """The reason of a refusal, or `read`. Whatever the file is, the bounds hold."""
+    """The reason of a failure, or `read`. Whatever the file is, the bounds hold."""
     if isinstance(outcome, FileUnreadable):
         words = str(outcome)
         assert words.endswith("."), name

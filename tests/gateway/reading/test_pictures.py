@@ -7,9 +7,9 @@ import io
 import pytest
 from PIL import Image
 
+from gateway.reading.failures import ReadingFailed, unreadable
 from gateway.reading.limits import MAX_PIXELS
 from gateway.reading.pictures import read_picture
-from gateway.reading.refusals import Refusal, unreadable
 from pipeline.domain.readings import Picture
 from tests.gateway.reading.files import encoded, photo, screenshot
 
@@ -34,7 +34,7 @@ def grey(picture: Picture, across: int, down: int) -> int:
 
 
 def refused(content: bytes, **bounds: int) -> str:
-    with pytest.raises(Refusal) as caught:
+    with pytest.raises(ReadingFailed) as caught:
         read(content, **bounds)
     return str(unreadable(caught.value))
 

@@ -1,6 +1,6 @@
 """Why a file cannot be read, and the words for the person who sent it.
 
-The reading process names a refusal and some numbers; the words are put together by the gateway alone, so
+The reading process names a failure and some numbers; the words are put together by the gateway alone, so
 that a hostile file cannot choose what the bot says.
 """
 
@@ -24,7 +24,7 @@ _DAMAGED = f"It is damaged or incomplete. {_AGAIN}"
 class _Words:
     reason: Unreadable
     text: str
-    """May name the numbers of the refusal in braces."""
+    """May name the numbers of the failure in braces."""
 
 
 _WORDS: Mapping[str, _Words] = {
@@ -83,8 +83,8 @@ _WORDS: Mapping[str, _Words] = {
 }
 
 
-class Refusal(Exception):
-    """The file is not read. `name` is one of the refusals of this module; `numbers` fill its words."""
+class ReadingFailed(Exception):
+    """The file is not read. `name` is one of the failures of this module; `numbers` fill its words."""
 
     def __init__(self, name: str, **numbers: int) -> None:
         super().__init__(name)
@@ -92,15 +92,15 @@ class Refusal(Exception):
         self.numbers = numbers
 
 
-def unreadable(refusal: Refusal) -> FileUnreadable:
-    """The error with the words for the person."""
-    words = _WORDS.get(refusal.name) or _WORDS["crashed"]
+def unreadable(failure: ReadingFailed, *, detail: str = "") -> FileUnreadable:
+    """The error with the words for the person, and `detail` for the operator."""
+    words = _WORDS.get(failure.name) or _WORDS["crashed"]
     try:
-        text = words.text.format_map(refusal.numbers)
+        text = words.text.format_map(failure.numbers)
     except KeyError:
         words = _WORDS["crashed"]
         text = words.text
-    return FileUnreadable(text, reason=words.reason)
+    return FileUnreadable(text, reason=words.reason, detail=detail)
 
 
 def too_large(size: int, *, max_bytes: int) -> FileUnreadable:
