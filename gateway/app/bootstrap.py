@@ -92,15 +92,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     commands = build_commands(base, agents.book, tools, access)
     turns = _turns(base, agents.book, commands, delivery, replies, expiries, after)
     worker = _worker(base, coordinator, turns, tools)
-    subscribe(
-        base.bus,
-        owner=coordinator.owner,
-        worker=worker,
-        approvals=tools.approvals,
-        channels=base.channels,
-        broadcaster=base.broadcaster,
-        replies=replies,
-    )
+    _subscribe(base, coordinator, worker, tools, replies)
     inbox = _inbox(base, access, worker, owner_of, delivery, tools, rooms, agents.book, turns)
     voice = _voice(base, transcriber, inbox)
     gateway = Gateway(
@@ -138,6 +130,24 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     if extras.http:
         gateway.server = _server(gateway, base)
     return gateway
+
+
+def _subscribe(
+    base: Foundation,
+    coordinator: ProcessingCoordinator,
+    worker: Worker,
+    tools: SharedTools,
+    replies: ReadyReplies,
+) -> None:
+    subscribe(
+        base.bus,
+        owner=coordinator.owner,
+        worker=worker,
+        approvals=tools.approvals,
+        channels=base.channels,
+        broadcaster=base.broadcaster,
+        replies=replies,
+    )
 
 
 def _access(base: Foundation) -> AccessPolicy:

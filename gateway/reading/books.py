@@ -17,7 +17,7 @@ from pipeline.tools.html_text import read_html
 _MIME = b"application/epub+zip"
 _MOST_CHAPTERS = 2_000
 _FONTS_ALONE = (b"http://www.idpf.org/2008/embedding", b"http://ns.adobe.com/pdf/enc#RC")
-"""Ways to scramble the fonts of a book whose text is readable."""
+"""The methods that scramble the fonts of a book whose text is readable."""
 
 
 def is_book(contents: ZipContents) -> bool:

@@ -24,7 +24,8 @@ _MOST_BLANKS = 100
 
 
 def open_document_kind(contents: ZipContents) -> DocumentKind | None:
-    """The kind that the file declares; None if it is no OpenDocument. Raises ReadingFailed for an encrypted one."""
+    """The kind that the file declares; None if it is no OpenDocument. Raises ReadingFailed if it is
+    encrypted."""
     kind = _TYPES.get(contents.read("mimetype").strip())
     if kind is not None and b"encryption-data" in contents.read("META-INF/manifest.xml"):
         raise ReadingFailed("encrypted")

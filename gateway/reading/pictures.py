@@ -12,7 +12,7 @@ import warnings
 from collections.abc import Iterator
 from typing import Literal
 
-from PIL import Image
+from PIL import AvifImagePlugin, Image
 
 from gateway.reading.failures import ReadingFailed
 from gateway.reading.limits import MAX_PIXELS
@@ -34,12 +34,9 @@ _TURNED = frozenset({5, 6, 7, 8})
 
 
 def prepare() -> None:
-    """Load everything that a picture can need. Raises ImportError without it."""
+    """Load everything that a picture can need: afterwards no file can be opened."""
     warnings.simplefilter("ignore")  # damaged files warn often; standard error is closed to the copies anyway
-    from PIL import AvifImagePlugin, MpoImagePlugin, TiffImagePlugin, WebPImagePlugin  # noqa: F401, PLC0415
-
-    # In the sandbox no thread can be started.
-    AvifImagePlugin.DEFAULT_MAX_THREADS = 1
+    AvifImagePlugin.DEFAULT_MAX_THREADS = 1  # in the sandbox no thread can be started
     Image.init()
     for form in ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "AVIF"):
         sample = io.BytesIO()

@@ -70,7 +70,7 @@ def _local(name: str) -> str:
 
 
 def _attribute(name: str) -> str:
-    """The local name, but `r:id` for a reference to another part, which stands beside an `id`."""
+    """The local name, but `r:id` for a reference to another part, which an element has besides an `id`."""
     return "r:id" if name.endswith(_REFERENCE) else _local(name)
 
 

@@ -44,8 +44,8 @@ _MICROSECONDS = 1_000_000
 _DAMAGED = "I could not read that recording: the file is damaged. Please record it again."
 _NO_AUDIO = "There is no sound in that file. Please send a voice note or an audio file."
 _UNKNOWN = (
-    "I cannot read that kind of file. Please send a voice note, or audio as OGG, WebM, M4A, MP3, "
-    "WAV, FLAC, AMR or AAC."
+    "I cannot read that kind of file. Please send a voice note, audio as OGG, WebM, M4A, MP3, "
+    "WAV, FLAC, AMR or AAC, or a video as MP4, MOV or WebM."
 )
 
 

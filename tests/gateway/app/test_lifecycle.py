@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -249,3 +250,13 @@ def _given(channel: Channel) -> Callable[[Timeline], Channel]:
 async def _until_down(gateway: Gateway, channel: str) -> None:
     while {one.channel: one.state for one in gateway.channel_statuses()}[channel] != "down":
         await SystemClock().sleep(0)
+
+
+async def test_a_gateway_that_stops_leaves_no_reading_process(tmp_path: Path) -> None:
+    async with _running(tmp_path, MemoryChannel()) as gateway:
+        reader = gateway._parts.reading
+        assert not reader.pids
+        await reader.warm_up()
+        (pid,) = reader.pids
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)

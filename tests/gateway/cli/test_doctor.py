@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -47,6 +48,24 @@ async def test_an_endpoint_that_hears_is_asked_and_judged(tmp_path: Path) -> Non
         assert len(server.requests) == 1
     assert not found["voice"].good
     assert 'was heard as "Hello from the service."' in found["voice"].words
+
+
+async def test_the_file_reader_is_started_and_tried(tmp_path: Path) -> None:
+    found = await examined(tmp_path)
+    assert found["file reader"].good
+    assert found["file reader"].words.startswith("reads pictures and documents in a sandbox; ready after ")
+
+
+async def test_a_file_reader_that_does_not_start_is_red(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "executable", "/no/python")
+    found = await examined(tmp_path)
+    assert not found["file reader"].good
+    assert found["file reader"].words == (
+        "pictures and documents cannot be read: "
+        "the program /no/python could not be started: No such file or directory"
+    )
 
 
 async def test_no_voice_is_no_fault_and_says_how_to_get_one(tmp_path: Path) -> None:

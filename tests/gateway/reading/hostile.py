@@ -75,7 +75,7 @@ def valid_documents() -> Mapping[str, bytes]:
 
 
 def png(width: int, height: int, data: bytes, *, bits: int = 8, kind: int = 2, more: bytes = b"") -> bytes:
-    """A PNG whose header says whatever it is told."""
+    """A PNG with any header."""
     header = struct.pack(">IIBBBBB", width, height, bits, kind, 0, 0, 0)
     parts = ((b"IHDR", header), (b"IDAT", data), (b"IEND", b""))
     written = b"".join(_chunk(name, content) for name, content in parts[:1])

@@ -248,7 +248,7 @@ def test_a_page_of_html_is_its_visible_text() -> None:
         ),
     ],
 )
-def test_the_kind_of_a_text_is_told_by_its_content(content: bytes, name: str, kind: DocumentKind) -> None:
+def test_the_kind_of_a_text_depends_on_its_content(content: bytes, name: str, kind: DocumentKind) -> None:
     assert read(content, name=name).kind == kind
 
 
