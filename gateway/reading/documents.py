@@ -82,14 +82,8 @@ def _presentation(contents: ZipContents, part: str, limits: ReadingLimits) -> Ex
 def _workbook(contents: ZipContents, part: str, limits: ReadingLimits) -> Extracted:
     sheets, cut = read_sheets(contents, part)
     texts = [(f"Sheet: {sheet.name}", tidy(sheet.text)) for sheet in sheets]
-    found = (
-        f"{heading}\n{piece}".rstrip()
-        for heading, text in texts
-        for piece in table_pieces(text, most=limits.max_pages + 1)
-    )
-    extracted = _checked(
-        "xlsx", islice(found, limits.max_pages + 1), limits, title=title_of(contents), cut=cut
-    )
+    found = (f"{heading}\n{piece}".rstrip() for heading, text in texts for piece in table_pieces(text))
+    extracted = _checked("xlsx", found, limits, title=title_of(contents), cut=cut)
     return replace(extracted, hidden=sum(sheet.hidden for sheet in sheets))
 
 
@@ -99,8 +93,8 @@ def _open_document(kind: DocumentKind, contents: ZipContents, limits: ReadingLim
         return _in_pieces(kind, "\n\n".join(texts), limits, title=title)
     if kind == "odp":
         return _in_pages(kind, texts, limits, title=title)
-    found = (piece for text in texts for piece in table_pieces(tidy(text), most=limits.max_pages + 1))
-    return _checked(kind, islice(found, limits.max_pages + 1), limits, title=title)
+    found = (piece for text in texts for piece in table_pieces(tidy(text)))
+    return _checked(kind, found, limits, title=title)
 
 
 def _in_pages(kind: DocumentKind, texts: list[str], limits: ReadingLimits, *, title: str) -> Extracted:
@@ -119,7 +113,7 @@ def _plain(text: str, name: str, mime: str, limits: ReadingLimits) -> Extracted:
     cut = len(text) > MAX_TEXT_CHARS
     text = tidy(text[:MAX_TEXT_CHARS])
     if delimiter_of(text, name, mime):
-        return _checked("csv", table_pieces(text, most=limits.max_pages + 1), limits, cut=cut)
+        return _checked("csv", table_pieces(text), limits, cut=cut)
     return _in_pieces("text", text, limits, cut=cut)
 
 
@@ -127,15 +121,14 @@ def _in_pieces(
     kind: DocumentKind, text: str, limits: ReadingLimits, *, title: str = "", cut: bool = False
 ) -> Extracted:
     cut = cut or len(text) > MAX_TEXT_CHARS
-    found = pieces(tidy(text[:MAX_TEXT_CHARS]), most=limits.max_pages + 1)
-    return _checked(kind, found, limits, title=title, cut=cut)
+    return _checked(kind, pieces(tidy(text[:MAX_TEXT_CHARS])), limits, title=title, cut=cut)
 
 
 def _checked(
     kind: DocumentKind, found: Iterable[str], limits: ReadingLimits, *, title: str = "", cut: bool = False
 ) -> Extracted:
     """The document with at most as many pages as allowed."""
-    pages = list(found)
+    pages = list(islice(found, limits.max_pages + 1))
     return Extracted(
         kind=kind,
         pages=pages[: limits.max_pages],

@@ -106,11 +106,10 @@ def delimiter_of(text: str, name: str, mime: str) -> str:
     return ""
 
 
-def pieces(text: str, *, most: int) -> Iterator[str]:
-    """At most `most` pieces of about 3,000 characters, cut between paragraphs where possible, else between
-    lines or words."""
+def pieces(text: str) -> Iterator[str]:
+    """Pieces of about 3,000 characters, cut between paragraphs, or else between lines or words."""
     start = 0
-    for _ in range(most):
+    while True:
         while start < len(text) and text[start] in "\n ":
             start += 1
         if start >= len(text):
@@ -120,22 +119,19 @@ def pieces(text: str, *, most: int) -> Iterator[str]:
         start = end
 
 
-def table_pieces(text: str, *, most: int) -> Iterator[str]:
-    """At most `most` pieces of whole lines; each but the first begins with the header line again."""
+def table_pieces(text: str) -> Iterator[str]:
+    """Pieces of about 3,000 characters in whole lines; all begin with the table's first line."""
     lines = io.StringIO(text)
     header = lines.readline()[:PIECE_CHARS].rstrip("\n")
-    piece, size = [header], len(header)
+    rows, size = [header], len(header)
     for line in lines:
-        row = line.rstrip("\n")
-        if size + len(row) > PIECE_CHARS and len(piece) > 1:
-            yield "\n".join(piece)
-            most -= 1
-            if not most:
-                return
-            piece, size = [header], len(header)
-        piece.append(row)
-        size += len(row) + 1
-    yield "\n".join(piece)
+        for row in pieces(line) if len(line) > PIECE_CHARS else (line.rstrip("\n"),):
+            if size + len(row) > PIECE_CHARS and len(rows) > 1:
+                yield "\n".join(rows)
+                rows, size = [header], len(header)
+            rows.append(row)
+            size += len(row) + 1
+    yield "\n".join(rows)
 
 
 def tidy(text: str) -> str:

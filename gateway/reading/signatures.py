@@ -20,7 +20,7 @@ _AVIF = (b"avif", b"avis")
 _HEIC = (b"heic", b"heix", b"hevc", b"hevx", b"heim", b"heis", b"mif1", b"msf1")
 _PDF, _PDF_END = b"%PDF-", b"%%EOF"
 _PDF_WITHIN = 1_024
-"""Bytes that may stand before a PDF's header, as its readers commonly accept."""
+"""Bytes that may come before a PDF's header, as its readers commonly accept."""
 _BMP_HEADER_SIZES = (12, 40, 52, 56, 64, 108, 124)
 
 ZIP = (b"PK\x03\x04", b"PK\x05\x06")

@@ -103,6 +103,8 @@ def outcome(work: Callable[[], Frame]) -> str:
 
 
 def main() -> None:
+    if sys.argv[1:] == ["--loop"]:
+        in_isolation(loop, seconds=600)
     folder, parent = Path(sys.argv[1]), os.getpid()
     for work in (partial(try_all, folder, parent), loop, eat_and_say_so, crash, flood):
         sys.stdout.write(outcome(work) + "\n")

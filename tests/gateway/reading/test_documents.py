@@ -55,6 +55,11 @@ def test_a_long_pdf_is_cut_after_the_allowed_pages_and_says_how_many_there_are()
     assert (found.cut, found.all_pages) == (True, 9)
 
 
+def test_a_pdf_that_takes_too_long_is_cut() -> None:
+    found = read_document(pdf(["One", "Two"]), name="", mime="", limits=ReadingLimits(seconds=0))
+    assert (list(found.pages), found.cut, found.all_pages) == (["One"], True, 2)
+
+
 def test_a_pdf_with_a_password_is_refused() -> None:
     assert refused(encrypted_pdf()) == (
         "The file needs a password, which I cannot enter. Please send it without one."
@@ -165,6 +170,13 @@ def test_pieces_of_a_long_table_repeat_its_heading() -> None:
     assert all(page.startswith("Sheet: Prices\nNumber\n") for page in found.pages)
     lines = [line for page in found.pages for line in page.split("\n")[2:]]
     assert [line.split("\t")[0] for line in lines] == [str(number) for number in range(200)]
+
+
+def test_a_line_of_a_table_that_is_too_long_is_cut_into_pieces() -> None:
+    found = read(b"a,b\n1," + b"x" * 10_000 + b"\n", name="long.csv")
+    assert found.kind == "csv"
+    assert all(page.startswith("a,b\n") and len(page) < 3_100 for page in found.pages)
+    assert "".join(page.removeprefix("a,b\n") for page in found.pages) == "1," + "x" * 10_000
 
 
 def open_document(kind: str, body: str) -> bytes:

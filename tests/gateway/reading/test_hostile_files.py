@@ -128,7 +128,7 @@ async def test_every_hostile_file_ends_in_a_result_or_in_words() -> None:
     assert set(watched.outcomes) == {name for name, _, _ in files}
     counts = Counter(check(name, outcome) for name, outcome in watched.outcomes.items())
     assert counts["read"] > 100
-    assert counts["damaged"] > 100
+    assert counts["damaged"] > 80
     for name, reason in REASONS.items():
         assert check(name, watched.outcomes[name]) == reason, name
     for name, text in TEXTS.items():
