@@ -1,8 +1,7 @@
 """Do one piece of work in a process that has no rights, and take its answer.
 
-The process is a copy of the calling one, which has every library loaded and has never parsed a file. It has
-one file in its memory, can open no file, socket or process, and ends with its answer: nothing of one file
-can reach the next.
+The process is a copy of the calling one, which has every library loaded and has parsed nothing. It can open
+no file, socket or process, and ends with its answer.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ class NoAnswer(Exception):
 
     def __init__(self, status: int) -> None:
         code = os.waitstatus_to_exitcode(status)
-        super().__init__(f"signal {signal.Signals(-code).name}" if code < 0 else f"exit code {code}")
+        super().__init__(signal.strsignal(-code) if code < 0 else f"exit code {code}")
         self.out_of_time = code == -signal.SIGXCPU
 
 

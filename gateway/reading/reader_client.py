@@ -7,6 +7,7 @@ file has come for a while; one that is too slow, dies or breaks the protocol is 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
@@ -96,6 +97,9 @@ class SandboxedReader:
         self._closed = True
         for child in (*self._idle, *self._busy):
             self._discard(child)
+        async with contextlib.AsyncExitStack() as turns:
+            for _ in range(_CHILDREN):  # then every start in progress has failed and cleaned up
+                await turns.enter_async_context(self._turns)
         await self._dying.gone()
 
     async def _read(
@@ -186,7 +190,7 @@ def _taken(answer: Frame, take: Callable[[Frame], _Read]) -> _Read | ReadingFail
         return take(answer)
     except ReadingFailed as failure:
         detail = answer.header.get("detail")
-        if isinstance(detail, str):
+        if isinstance(detail, str) and detail:
             _log.warning("a file could not be read", extra={"reason": detail[:_NAME_CHARS]})
         return failure
 

@@ -1,7 +1,9 @@
-"""The reader process: takes files from the gateway and has each read by a sandboxed copy of itself.
+"""The reader process: has each file of the gateway read by copies of itself.
 
-Started by `gateway.reading.reader_client` with `python -m`; never imported by the gateway. This process
-loads the libraries and parses nothing; see `gateway.reading.isolation` for the copies.
+Started by `gateway.reading.reader_client` with `python -m`; never imported by the gateway. This process loads
+the libraries and never has a file in its memory. For each request it makes a copy that takes the file and
+passes the answer on; that one makes the sandboxed copy that parses the file (`gateway.reading.isolation`).
+Both end with the file, so nothing of it can reach the next.
 """
 
 from __future__ import annotations
@@ -9,9 +11,12 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import select
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
+from typing import NoReturn
 
 from gateway.reading import documents, pictures
 from gateway.reading.failures import ReadingFailed
@@ -21,6 +26,10 @@ from gateway.reading.protocol import document_frame, failure_frame, picture_fram
 from voice.workers.frames import Frame, read_frame
 from voice.workers.sandbox import die_with_parent
 
+_REQUESTS = 0
+"""Standard input."""
+_NO_REQUEST = 3
+"""The exit code of a copy that found the end of the requests."""
 _TRIAL = b"A trial that this process can be copied and the copy can read."
 
 
@@ -40,27 +49,51 @@ def main(arguments: Sequence[str] | None = None) -> int:
         send(Frame(header={"kind": "unavailable", "detail": f"a trial failed: {answer.header}"[:500]}))
         return 1
     send(Frame(header={"kind": "ready"}))
-    requests = os.fdopen(os.dup(0), "rb")
-    while (request := read_frame(requests, max_body_bytes=limits.max_bytes)) is not None:
-        answer = _answered(request, limits)
-        header = {**answer.header, "job": request.header["job"], "final": True}
-        send(Frame(header=header, body=answer.body))
-    return 0
+    parent = os.getpid()
+    while True:
+        select.select([_REQUESTS], [], [])
+        copy = os.fork()
+        if copy == 0:
+            _serve(limits, send, parent)
+        _, status = os.waitpid(copy, 0)
+        if status:
+            return 0 if os.waitstatus_to_exitcode(status) == _NO_REQUEST else 1
+
+
+def _serve(limits: ReadingLimits, send: Callable[[Frame], None], parent: int) -> NoReturn:
+    """Take one request, send its answer and end the process. Runs in the copy that has the file."""
+    code = 1
+    try:
+        die_with_parent(parent)
+        # Takes no part of a later request: the gateway sends none before it has this answer.
+        request = read_frame(os.fdopen(_REQUESTS, "rb"), max_body_bytes=limits.max_bytes)
+        if request is None:
+            code = _NO_REQUEST
+        else:
+            answer = _answered(request, limits)
+            header = {**answer.header, "job": request.header["job"], "final": True}
+            send(Frame(header=header, body=answer.body))
+            code = 0
+    finally:
+        # Also after an exception: the copy must never return into the loop of its parent.
+        os._exit(code)
 
 
 def _answered(request: Frame, limits: ReadingLimits) -> Frame:
     """The answer of a sandboxed copy of this process, or why it gave none."""
     try:
-        return in_isolation(
+        answer = in_isolation(
             partial(_read, request, limits), seconds=limits.seconds, extra_bytes=len(request.body)
         )
+        # Details are written to the log, so they never come from a process that has parsed the file.
+        return replace(answer, header={**answer.header, "detail": ""})
     except NoAnswer as error:
         name = "too_slow" if error.out_of_time else "crashed"
         return Frame(header={"kind": "unreadable", "name": name, "numbers": {}, "detail": str(error)})
 
 
 def _read(request: Frame, limits: ReadingLimits) -> Frame:
-    """Read the file. Runs in the copy."""
+    """Read the file. Runs in the sandboxed copy."""
     header = request.header
     try:
         if header["kind"] == "picture":

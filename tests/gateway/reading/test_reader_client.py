@@ -107,6 +107,28 @@ async def test_the_child_has_no_secret_and_no_file_of_the_gateway(
     assert all(str(path.readlink()).startswith(("pipe:", "socket:")) for path in (folder / "fd").iterdir())
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of the child")
+async def test_a_child_has_nothing_of_a_file_in_its_memory_afterwards(reader: SandboxedReader) -> None:
+    words = [f"{'the words' if number % 2 else 'one word'} of person {number}" for number in range(20)]
+    for text in words:
+        assert await text_of(reader, text.encode()) == (text,)
+    (pid,) = reader.pids
+    assert not [text for text in words if text.encode() in memory_of(pid)]
+    assert b"A trial that this process can be copied" in memory_of(pid)
+
+
+def memory_of(pid: int) -> bytes:
+    """All that a process has written to its memory."""
+    found = bytearray()
+    with Path(f"/proc/{pid}/mem").open("rb") as memory:
+        for row in Path(f"/proc/{pid}/maps").read_text().splitlines():
+            start, end = (int(number, 16) for number in row.split()[0].split("-"))
+            if row.split()[1].startswith("rw"):
+                memory.seek(start)
+                found += memory.read(end - start)
+    return bytes(found)
+
+
 async def test_an_unused_child_ends_and_a_new_one_starts_with_the_next_file() -> None:
     clock = ManualClock()
     reader = SandboxedReader(SHIPPED, clock, idle_s=60.0)
