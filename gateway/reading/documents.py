@@ -12,7 +12,16 @@ from gateway.reading.failures import ReadingFailed
 from gateway.reading.limits import MAX_PAGE_CHARS, MAX_TEXT_CHARS, ReadingLimits
 from gateway.reading.office_package import has_macros, main_part, title_of
 from gateway.reading.open_document import open_document_kind, open_document_texts, open_document_title
-from gateway.reading.plain_text import decoded, delimiter_of, is_html, one_line, pieces, table_pieces, tidy
+from gateway.reading.plain_text import (
+    decoded,
+    delimiter_of,
+    is_html,
+    laid_out,
+    one_line,
+    pieces,
+    table_pieces,
+    tidy,
+)
 from gateway.reading.protocol import Extracted
 from gateway.reading.rich_text import is_rich_text, rich_text
 from gateway.reading.sheets import read_sheets
@@ -81,7 +90,7 @@ def _presentation(contents: ZipContents, part: str, limits: ReadingLimits) -> Ex
 
 def _workbook(contents: ZipContents, part: str, limits: ReadingLimits) -> Extracted:
     sheets, cut = read_sheets(contents, part)
-    texts = [(f"Sheet: {sheet.name}", tidy(sheet.text)) for sheet in sheets]
+    texts = [(f"Sheet: {sheet.name}", laid_out(sheet.text)) for sheet in sheets]
     found = (f"{heading}\n{piece}".rstrip() for heading, text in texts for piece in table_pieces(text))
     extracted = _checked("xlsx", found, limits, title=title_of(contents), cut=cut)
     return replace(extracted, hidden=sum(sheet.hidden for sheet in sheets))
@@ -93,12 +102,12 @@ def _open_document(kind: DocumentKind, contents: ZipContents, limits: ReadingLim
         return _in_pieces(kind, "\n\n".join(texts), limits, title=title)
     if kind == "odp":
         return _in_pages(kind, texts, limits, title=title)
-    found = (piece for text in texts for piece in table_pieces(tidy(text)))
+    found = (piece for text in texts for piece in table_pieces(laid_out(text)))
     return _checked(kind, found, limits, title=title)
 
 
 def _in_pages(kind: DocumentKind, texts: list[str], limits: ReadingLimits, *, title: str) -> Extracted:
-    extracted = _checked(kind, [tidy(text)[:MAX_PAGE_CHARS] for text in texts], limits, title=title)
+    extracted = _checked(kind, [laid_out(text)[:MAX_PAGE_CHARS] for text in texts], limits, title=title)
     return replace(extracted, all_pages=_if_more(len(texts), extracted.pages))
 
 
@@ -114,14 +123,14 @@ def _plain(text: str, name: str, mime: str, limits: ReadingLimits) -> Extracted:
     text = tidy(text[:MAX_TEXT_CHARS])
     if delimiter_of(text, name, mime):
         return _checked("csv", table_pieces(text), limits, cut=cut)
-    return _in_pieces("text", text, limits, cut=cut)
+    return _checked("text", pieces(text), limits, cut=cut)
 
 
 def _in_pieces(
     kind: DocumentKind, text: str, limits: ReadingLimits, *, title: str = "", cut: bool = False
 ) -> Extracted:
     cut = cut or len(text) > MAX_TEXT_CHARS
-    return _checked(kind, pieces(tidy(text[:MAX_TEXT_CHARS])), limits, title=title, cut=cut)
+    return _checked(kind, pieces(laid_out(text[:MAX_TEXT_CHARS])), limits, title=title, cut=cut)
 
 
 def _checked(

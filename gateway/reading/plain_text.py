@@ -48,6 +48,8 @@ _DELIMITERS = ",;\t|"
 _SNIFFED_ROWS = 20
 _TABLES = {".csv": ",;\t|", ".tsv": "\t"}
 _TABLE_MIMES = ("text/csv", "text/tab-separated-values", "application/csv")
+_BLANK_LINES = re.compile(r"\n{3,}")
+_BEFORE_TAB = re.compile(r" {1,100}\t")
 _BREAK = re.compile(r"\n[ \t]*\n")
 
 
@@ -137,6 +139,11 @@ def table_pieces(text: str) -> Iterator[str]:
 def tidy(text: str) -> str:
     """`text` without invisible characters and trailing blanks."""
     return "\n".join(line.rstrip() for line in visible_text(text).split("\n")).strip()
+
+
+def laid_out(text: str) -> str:
+    """As `tidy`, with at most one blank line in a row and without blanks before tabs."""
+    return _BLANK_LINES.sub("\n\n", tidy(_BEFORE_TAB.sub("\t", text)))
 
 
 def one_line(title: str) -> str:

@@ -1,6 +1,7 @@
 """The cells of a workbook (.xlsx) as lines with tabs. Runs in the reading process only.
 
-A formula is its last result. Nothing is computed, and whatever the workbook refers to is not opened.
+A formula is its last result, or itself where the file has none. Nothing is computed, and whatever the
+workbook refers to is not opened.
 """
 
 from __future__ import annotations
@@ -78,27 +79,31 @@ class _Rows:
         self._cells: dict[int, str] = {}
         self._column = 0
         self._kind, self._style = "n", -1
-        self._inside = False
+        self._inside = ""
         self._value: list[str] = []
+        self._formula: list[str] = []
 
     def on_start(self, name: str, attributes: Mapping[str, str]) -> None:
         if name == "c":
-            self._kind, self._value = attributes.get("t", "n"), []
+            self._kind, self._value, self._formula = attributes.get("t", "n"), [], []
             style = attributes.get("s", "")
             self._style = int(style) if style.isascii() and style.isdigit() and len(style) < 7 else -1
             self._column = _column(attributes.get("r", "")) or self._column + 1
         elif name == "row":
             self._cells, self._column = {}, 0
-        self._inside = name in ("v", "t")
+        self._inside = name
 
     def on_text(self, text: str) -> None:
-        if self._inside:
+        if self._inside in ("v", "t"):
             self._value.append(text)
+        elif self._inside == "f":
+            self._formula.append(text)
 
     def on_end(self, name: str) -> None:
-        self._inside = False
-        if name == "c" and self._value and self._column <= _WIDEST:
-            self._cells[self._column] = " ".join(self._shown("".join(self._value)).split())
+        self._inside = ""
+        if name == "c" and (self._value or self._formula) and self._column <= _WIDEST:
+            shown = self._shown("".join(self._value)) if self._value else "=" + "".join(self._formula)
+            self._cells[self._column] = " ".join(shown.split())
         elif name == "row" and self._cells:
             widest = max(self._cells)
             line = "\t".join(self._cells.get(column, "") for column in range(1, widest + 1))

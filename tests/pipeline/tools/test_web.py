@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from pipeline.domain.clock import SystemClock
+from pipeline.tools.html_text import MAX_LINKS, ReadPage
 from pipeline.tools.tool import Tool, ToolFailed
 from pipeline.tools.web import MAX_TEXT_CHARS, WebGroup
 from pipeline.tools.web_client import WebPage
-from pipeline.tools.html_text import MAX_LINKS, ReadPage
 from pipeline.tools.web_text import read_page
 from tests.pipeline.tools.web_server import Site, guarded, moved, says, serving
 from tests.support.contexts import scope
