@@ -107,7 +107,9 @@ def _open_document(kind: DocumentKind, contents: ZipContents, limits: ReadingLim
 
 
 def _in_pages(kind: DocumentKind, texts: list[str], limits: ReadingLimits, *, title: str) -> Extracted:
-    extracted = _checked(kind, [laid_out(text)[:MAX_PAGE_CHARS] for text in texts], limits, title=title)
+    cut = any(len(text) > MAX_PAGE_CHARS for text in texts[: limits.max_pages])
+    pages = (laid_out(text[:MAX_PAGE_CHARS]) for text in texts)
+    extracted = _checked(kind, pages, limits, title=title, cut=cut)
     return replace(extracted, all_pages=_if_more(len(texts), extracted.pages))
 
 

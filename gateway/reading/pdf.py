@@ -45,41 +45,41 @@ def read_pdf(content: bytes, limits: ReadingLimits) -> Extracted:
     if not count:
         raise ReadingFailed("document_damaged")
     pages: list[str] = []
-    left, pictures, broken = MAX_TEXT_CHARS, 0, 0
+    left, pictures, broken, cut = MAX_TEXT_CHARS, 0, 0, False
     for index in range(min(count, limits.max_pages)):
         try:
-            text, shows = _page(document, index, min(left, MAX_PAGE_CHARS))
+            text, shows, whole = _page(document, index, min(left, MAX_PAGE_CHARS))
         except pypdfium2.PdfiumError:
-            text, shows = "", False
+            text, shows, whole = "", False, True
             broken += 1
         pages.append(text)
         left -= len(text)
+        cut = cut or not whole
         pictures += shows and not text
         if left <= 0 or is_late(limits.seconds):
             break
     if broken == len(pages):
         raise ReadingFailed("document_damaged")
-    cut = len(pages) < count or left <= 0
     return Extracted(
         kind="pdf",
         pages=pages,
         title=one_line(document.get_metadata_value("Title")),
-        cut=cut,
+        cut=cut or len(pages) < count,
         all_pages=count if len(pages) < count else 0,
         pictures=pictures,
     )
 
 
-def _page(document: pypdfium2.PdfDocument, index: int, most: int) -> tuple[str, bool]:
-    """A page's text, and whether the page shows anything."""
+def _page(document: pypdfium2.PdfDocument, index: int, most: int) -> tuple[str, bool, bool]:
+    """The first `most` characters of a page, whether it shows anything, and whether that is all its text."""
     page = document[index]
     try:
         words = page.get_textpage()
         try:
-            count = min(words.count_chars(), most)
-            text = words.get_text_range(0, count) if count > 0 else ""
+            count = max(0, words.count_chars())
+            text = words.get_text_range(0, min(count, most)) if count else ""
         finally:
             words.close()
-        return tidy(text.replace(_HYPHEN, "")), pdfium.FPDFPage_CountObjects(page) > 0
+        return tidy(text.replace(_HYPHEN, "")), pdfium.FPDFPage_CountObjects(page) > 0, count <= most
     finally:
         page.close()

@@ -60,6 +60,13 @@ def test_a_pdf_that_takes_too_long_is_cut() -> None:
     assert (list(found.pages), found.cut, found.all_pages) == (["One"], True, 2)
 
 
+def test_a_page_that_is_too_long_is_cut() -> None:
+    lines = "\n".join(["a line of text in a page that has too many of them"] * 2_500)
+    found = read(pdf([lines, "Next"]))
+    assert [len(page) > 90_000 for page in found.pages] == [True, False]
+    assert (found.pages[1], found.cut, found.all_pages) == ("Next", True, 0)
+
+
 def test_a_pdf_with_a_password_is_refused() -> None:
     assert refused(encrypted_pdf()) == (
         "The file needs a password, which I cannot enter. Please send it without one."
@@ -214,19 +221,19 @@ def test_open_documents_are_read() -> None:
 
 
 def test_an_e_book_is_its_chapters_in_order() -> None:
-    found = read(
-        packed(
-            {
-                "mimetype": "application/epub+zip",
-                "META-INF/container.xml": CONTAINER,
-                "book/b.opf": '<p xmlns:dc="dc"><dc:title>A tale</dc:title><item id="b" href="b.html"/>'
-                '<item id="a" href="a%20a.html"/><itemref idref="a"/><itemref idref="b"/></p>',
-                "book/a a.html": "<html><head><title>x</title></head><body><p>Once upon a time",
-                "book/b.html": "<html><body><script>bad()</script><p>The end</p></body></html>",
-            }
-        )
+    book = packed(
+        {
+            "mimetype": "application/epub+zip",
+            "META-INF/container.xml": CONTAINER,
+            "book/b.opf": '<p xmlns:dc="dc"><dc:title>A tale</dc:title><item id="b" href="b.html"/>'
+            '<item id="a" href="a%20a.html"/><itemref idref="a"/><itemref idref="b"/></p>',
+            "book/a a.html": "<html><head><title>x</title></head><body><p>Once upon a time",
+            "book/b.html": "<html><body><script>bad()</script><p>The end</p></body></html>",
+        }
     )
+    found = read(book)
     assert (found.kind, found.title, list(found.pages)) == ("epub", "A tale", ["Once upon a time\n\nThe end"])
+    assert read_document(book, name="", mime="", limits=ReadingLimits(seconds=0)).cut
 
 
 def test_rich_text_is_read_without_its_hidden_groups() -> None:

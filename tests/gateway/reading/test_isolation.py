@@ -42,6 +42,7 @@ async def test_an_isolated_copy_ends_with_the_process_that_made_it() -> None:
     await maker.wait()
     while any(map(is_running, copies)):
         await clock.sleep(0.01)
+    assert len(copies) == 1
 
 
 def children_of(pid: int) -> list[int]:
