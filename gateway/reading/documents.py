@@ -90,7 +90,7 @@ def _presentation(contents: ZipContents, part: str, limits: ReadingLimits) -> Ex
 
 def _workbook(contents: ZipContents, part: str, limits: ReadingLimits) -> Extracted:
     sheets, cut = read_sheets(contents, part)
-    texts = [(f"Sheet: {sheet.name}", laid_out(sheet.text)) for sheet in sheets]
+    texts = [(f"Sheet: {one_line(sheet.name)}", laid_out(sheet.text)) for sheet in sheets]
     found = (f"{heading}\n{piece}".rstrip() for heading, text in texts for piece in table_pieces(text))
     extracted = _checked("xlsx", found, limits, title=title_of(contents), cut=cut)
     return replace(extracted, hidden=sum(sheet.hidden for sheet in sheets))

@@ -41,7 +41,7 @@ _LIKELY = [
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
 _MOST_CONTROL = 0.01
 _HTML = re.compile(
-    r"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--.{0,2000}?-->\s*)*<(?:!doctype\s+html|html|head|body)\b",
+    r"\s*(?:<\?xml[^>]{0,200}>\s*)?(?:<!--(?:(?!-->).){0,2000}-->\s*)*<(?:!doctype\s+html|html|head|body)\b",
     re.IGNORECASE | re.DOTALL,
 )
 _DELIMITERS = ",;\t|"
@@ -112,7 +112,10 @@ def pieces(text: str) -> Iterator[str]:
     """Pieces of about 3,000 characters, cut between paragraphs, or else between lines or words."""
     start = 0
     while True:
-        while start < len(text) and text[start] in "\n ":
+        # Blanks at the beginning of a line belong to the text, those where a line is cut do not.
+        while text[start : start + 1] == "\n" or (
+            text[start : start + 1] == " " and text[start - 1 : start].strip()
+        ):
             start += 1
         if start >= len(text):
             return
@@ -138,7 +141,7 @@ def table_pieces(text: str) -> Iterator[str]:
 
 def tidy(text: str) -> str:
     """`text` without invisible characters and trailing blanks."""
-    return "\n".join(line.rstrip() for line in visible_text(text).split("\n")).strip()
+    return "\n".join(line.rstrip() for line in visible_text(text).split("\n")).strip("\n")
 
 
 def laid_out(text: str) -> str:

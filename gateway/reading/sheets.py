@@ -61,9 +61,9 @@ def read_sheets(contents: ZipContents, part: str) -> tuple[list[Sheet], bool]:
         parse(content, rows.on_start, rows.on_end, rows.on_text)
         text = "\n".join(rows.lines)
         hidden = entry.get("state", "visible") != "visible"
-        sheets.append(Sheet(name=entry.get("name", "")[:100], text=text, hidden=hidden))
+        sheets.append(Sheet(name=entry.get("name", ""), text=text, hidden=hidden))
         left -= len(text)
-        cut = cut or rows.full
+        cut = cut or rows.cut
         if left <= 0:
             break
     return sheets, cut
@@ -74,7 +74,7 @@ class _Rows:
 
     def __init__(self, strings: list[str], dates: frozenset[int], most: int) -> None:
         self.lines: list[str] = []
-        self.full = False
+        self.cut = False
         self._strings, self._dates, self._left = strings, dates, most
         self._cells: dict[int, str] = {}
         self._column = 0
@@ -101,7 +101,9 @@ class _Rows:
 
     def on_end(self, name: str) -> None:
         self._inside = ""
-        if name == "c" and (self._value or self._formula) and self._column <= _WIDEST:
+        if name == "c" and self._column > _WIDEST:
+            self.cut = True
+        elif name == "c" and (self._value or self._formula):
             shown = self._shown("".join(self._value)) if self._value else "=" + "".join(self._formula)
             self._cells[self._column] = " ".join(shown.split())
         elif name == "row" and self._cells:
@@ -110,7 +112,7 @@ class _Rows:
             self.lines.append(line)
             self._left -= len(line) + 1
             if self._left <= 0:
-                self.full = True
+                self.cut = True
                 raise EnoughRead
 
     def _shown(self, value: str) -> str:

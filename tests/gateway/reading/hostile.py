@@ -267,6 +267,7 @@ def _text_bombs() -> Iterator[tuple[str, bytes]]:
     yield "html-of-quotes", b'<html><a href="' * 50_000
     yield "html-of-references", b"<html>" + b"&#x110000;&amp;" * 200_000
     yield "html-of-comments", b"<html>" + b"<!--" * 300_000
+    yield "text-of-comments", b"<!--a-->" * 2_000 + b"<p>"
     yield "html-of-silence", b"<html>" + b"<script>" * 100_000 + b"x"
     yield "csv-of-quotes", b'a,"' * 500_000
     yield "csv-of-commas", (b"," * 200_000 + b"\n") * 20

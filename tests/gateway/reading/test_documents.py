@@ -169,6 +169,11 @@ def test_a_workbook_is_its_cells_with_dates_as_dates() -> None:
     assert read(workbook(rows, state="veryHidden")).hidden == 1
 
 
+def test_cells_far_to_the_right_are_left_out_and_the_workbook_counts_as_cut() -> None:
+    found = read(workbook('<row><c r="B1"><v>1</v></c><c r="XFD1"><v>2</v></c></row>'))
+    assert (list(found.pages), found.cut) == (["Sheet: Prices\n\t1"], True)
+
+
 def test_pieces_of_a_long_table_repeat_its_heading() -> None:
     rows = "".join(f"<row><c><v>{number}</v></c><c><v>{'9' * 50}</v></c></row>" for number in range(200))
     head = '<row><c t="inlineStr"><is><t>Number</t></is></c></row>'
@@ -291,6 +296,11 @@ def test_a_long_text_is_cut_into_pieces_between_paragraphs_and_nothing_is_lost()
     assert " ".join(" ".join(found.pages).split()) == " ".join(text.split())
     unbroken = read(b"x" * 7_000)
     assert [len(page) for page in unbroken.pages] == [3_000, 3_000, 1_000]
+
+
+def test_the_indentation_of_code_is_kept() -> None:
+    code = "    if indented:\n        pass\n"
+    assert list(read(code.encode()).pages) == ["    if indented:\n        pass"]
 
 
 def test_a_text_beyond_the_limits_is_cut() -> None:

@@ -57,6 +57,7 @@ TEXTS = {
     "docx-macros": "x",
     "docx-remote-template": "x",
     "html-remote": "x",
+    "svg-as-document": "<svg xmlns='http://www.w3.org/2000/svg' width='99999' height='99999'/>",
     "rtf-remote": "x",
     "pdf-uri": "x",
     "pdf-script": "x",
