@@ -77,6 +77,10 @@ def entry_frame(entry: TimelineEntry, answers: HtmlCache) -> Frame:
         "spoken": entry.spoken,
         "code": entry.code,
     }
+    if entry.replaces:
+        fields["replaces"] = entry.replaces
+    if entry.removed:
+        fields["removed"] = entry.removed
     if entry.role == "assistant":
         fields["html"] = answers.html_of(entry.text)
         fields["thoughts"] = [thought_to_plain(thought) for thought in entry.thoughts]

@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
+from pipeline.domain.commands import COMMAND_NAMES, MAX_ARGUMENT_CHARS, CommandName
 from pipeline.domain.frozen import dataclass
-from pipeline.domain.messages import COMMAND_NAMES, MAX_ARGUMENT_CHARS, CommandName
 
 PROTOCOL_VERSION: Final = 1
 CLOSE_CODES: Final[Mapping[str, int]] = {

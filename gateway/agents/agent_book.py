@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gateway.agents.routes import Routes
 from gateway.config import DEFAULT_AGENT
@@ -16,6 +16,10 @@ from pipeline.service import Pipeline
 class AgentModels:
     """The models of one agent, and their limits."""
 
+    name: str = ""
+    """The model's name in the settings."""
+    context_tokens: int = 0
+    """The model's window."""
     llm: LlmClient
     cheaper: LlmClient | None = None
     """The model for people whose budget is nearly spent."""
@@ -35,6 +39,8 @@ class Agent:
     """What it is for, in a few words for people."""
     pipeline: Pipeline
     models: AgentModels
+    reads_only: Callable[[str], bool] = lambda _tool: False
+    """Whether the tool of that name is known to change nothing."""
 
 
 class AgentBook:

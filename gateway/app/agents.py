@@ -77,6 +77,8 @@ def _agent(
         gate=_gate(settings, base),
     )
     models = AgentModels(
+        name=settings.llm.model,
+        context_tokens=limits.context_tokens,
         llm=llm,
         cheaper=cheaper,
         summarise_above=limits.summarise_above,
@@ -84,7 +86,10 @@ def _agent(
         session_idle_s=settings.agent.session_idle_s,
     )
     description = "" if is_default else settings.agents[name].description
-    return Agent(name=name, description=description, pipeline=pipeline, models=models), tools
+    agent = Agent(
+        name=name, description=description, pipeline=pipeline, models=models, reads_only=tools.reads_only
+    )
+    return agent, tools
 
 
 def _gate(settings: Settings, base: Foundation) -> MessageGate | None:

@@ -1,4 +1,4 @@
-"""Build the session commands, with the links between the identities of a person."""
+"""Build the session commands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from gateway.people.linking import Linking
 from gateway.speech.voice_download import VoiceDownload
 from gateway.storage.identities import Identity, Member
 from gateway.turns.commands import SessionCommands
+from gateway.turns.exchange_commands import ExchangeCommands
 from gateway.turns.link_commands import LinkCommands
+from gateway.turns.status_command import StatusCommand
+from gateway.turns.usage_command import UsageCommand
 from pipeline.domain.messages import SessionCommand
 
 
@@ -42,6 +45,15 @@ def build_commands(
         agents=agents,
         links=LinkCommands(linking, announcer),
         fetch_voice=partial(_fetch_voice, base.voice_download, announcer),
+        exchanges=ExchangeCommands(base.store, agents, base.clock),
+        usage=UsageCommand(tools.budgets, base.people),
+        status=StatusCommand(
+            store=base.store,
+            preferences=base.preferences,
+            agents=agents,
+            can_speak=base.replies.possible,
+            clock=base.clock,
+        ),
     )
 
 

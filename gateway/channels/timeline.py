@@ -105,6 +105,8 @@ class StoreTimeline:
             at=record.at,
             spoken=isinstance(content, UserRecord) and content.words.speech is not None,
             code=_code(content),
+            replaces=content.replaces if isinstance(content, UserRecord) else "",
+            removed=content.removed if isinstance(content, NoticeRecord) else "",
             thoughts=() if ended is None else ended.thoughts,
             questions=() if ended is None else (*ended.questions, *await self._closed(ended.paused_for)),
         )

@@ -211,7 +211,11 @@ class Inbox:
     async def _take_in(self, item: _Enqueued, limit: int) -> tuple[Accepted, Reservation]:
         # A command and an edit first end earlier turns; their own turn is read from the store afterwards.
         if not isinstance(item, InboundMessage):
-            return await self._enqueue_item(item, limit, begin=False), Reservation()
+            if self._quota is None or not (isinstance(item, SessionCommand) and item.name == "retry"):
+                return await self._enqueue_item(item, limit, begin=False), Reservation()
+            # It costs what a message costs.
+            with self._quota.reserve(item) as reservation:
+                return await self._enqueue_within(reservation, item, limit, begin=False), reservation
         kept, begin = self._without_secrets(item), not item.edited
         if self._quota is None or item.answers:
             return await self._enqueue_item(kept, limit, begin=begin), Reservation()
@@ -225,7 +229,7 @@ class Inbox:
         return accepted, reservation
 
     async def _enqueue_within(
-        self, reservation: Reservation, item: InboundMessage, limit: int, *, begin: bool
+        self, reservation: Reservation, item: InboundMessage | SessionCommand, limit: int, *, begin: bool
     ) -> Accepted:
         """Queue a message if its author need not wait, and count it if it was accepted."""
         # With a limit of 0 the store accepts nothing new, but still recognises duplicates.

@@ -1,4 +1,5 @@
-"""Run one inbox entry from claim to commit: a message through the pipeline, or a session command."""
+"""Run one inbox entry from claim to commit: a message through the pipeline, or a session command. /retry runs
+as the message that it repeats."""
 
 from __future__ import annotations
 
@@ -21,6 +22,7 @@ from gateway.storage.inbox_items import UnreadableItem, is_voice_note, reply_han
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.commands import SessionCommands, as_message, refused_command
+from gateway.turns.exchange_commands import note_edit
 from gateway.turns.journal import StoreJournal
 from gateway.turns.sessions import SessionState, SessionView, load_session
 from gateway.turns.slots import ConcurrencySlot, Quarantine
@@ -284,6 +286,8 @@ class TurnRunner:
             return None
         if isinstance(item, SessionCommand | BargeIn | ReminderDue | Announcement):
             await journal.count_attempt()
+            if isinstance(item, SessionCommand) and item.name == "retry":
+                return await self._commands.message_again(item, journal)
             # A stop always works.
             if self._agents.gated and isinstance(item, SessionCommand) and item.name != "stop":
                 return item
@@ -303,6 +307,8 @@ class TurnRunner:
         """The message in the session's mode; None if it answered a question."""
         if journal.mode != "normal":
             message = replace(message, mode=journal.mode)
+        if message.edited:
+            await note_edit(message, journal)
         if message.voice is not None or message.answers:
             if await journal.was_consumed_as_answer():
                 if message.voice is not None:
