@@ -11,7 +11,7 @@ import pytest
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.commands import CommandName
 from pipeline.domain.events import ErrorEvent
-from pipeline.domain.messages import Author, SessionCommand
+from pipeline.domain.messages import Author, InboundMessage, SessionCommand
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.harness import GatewayHarness, open_gateway
 from tests.support.posting_channel import MemoryPosts
@@ -193,6 +193,29 @@ async def test_off_the_record_both_commands_work_and_keep_nothing(tmp_path: Path
         assert seen(harness.llm)[-1] == ["one", "You said: one", "two"]
     stored = (tmp_path / "parlour.sqlite3").read_bytes()
     assert b"said: secret" not in stored
+
+
+async def test_an_edit_that_names_the_message_of_the_last_exchange_replaces_it(tmp_path: Path) -> None:
+    posts = MemoryPosts()
+    async with open_gateway(tmp_path, posts=posts) as harness:
+        for number, (place, text) in enumerate([("m0", "one"), ("m1", "tow"), ("m1", "two"), ("m0", "eins")]):
+            await posts.bring(
+                InboundMessage(
+                    message_id=f"m{number}",
+                    native_id=f"n{number}",
+                    thread=posts.thread(),
+                    author=Author(id="ann"),
+                    received_at=0.0,
+                    text=text,
+                    edited=number > 1,
+                    place=place,
+                )
+            )
+            await posts.until(lambda answer=f"You said: {text}": answer in posts.texts())  # type: ignore[misc]
+        two = ["one", "You said: one", "two", "You said: two"]
+        assert seen(harness.llm)[2:] == [["one", "You said: one", "two"], [*two, "eins"]]
+        kept = await harness.records("user", thread=posts.thread().encode())
+        assert [record.body.get("replaces") for record in kept] == [None, None, "m1", None]
 
 
 async def test_in_a_room_only_the_author_may_take_out_or_repeat_the_last_message(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@
  */
 
 import { shortened } from './asked.js';
+import { branchControls, showVersion } from './branches.js';
 import { copyButton, el, icon } from './dom.js';
 import { showFinished } from './finished.js';
 import { renderInline } from './inline.js';
@@ -23,6 +24,9 @@ import { showWork } from './work.js';
  * @property {(item: Item, choice: string) => void} choose answer an approval
  * @property {(item: Item) => void} listen read a finished answer aloud
  * @property {() => string} botName
+ * @property {import('./versions.js').Versions} versions
+ * @property {() => void} regenerate answer the last message again
+ * @property {(item: Item) => void} edit change the last message
  */
 
 /** @type {Record<string, string>} */
@@ -52,6 +56,7 @@ export function updateRow(row, item, actions) {
   if (item.clientId) row.dataset.clientId = item.clientId;
   if (item.role === 'assistant') updateAnswer(row, item, actions);
   else row.replaceChildren(...CONTENT[item.role](item, actions, row));
+  showVersion(row, item, actions);
 }
 
 /** @type {Record<Exclude<Item['role'], 'assistant'>, (item: Item, actions: RowActions, row: HTMLElement) => Node[]>} */
@@ -88,7 +93,7 @@ function updateAnswer(row, item, actions) {
     showPlayer(foot, item.player);
   } else {
     const listen = item.entryId > 0 && !item.unkept && !item.player && listenButton(item, actions);
-    foot.replaceChildren(...[timeOf(item.at), copyButton('Copy answer', () => item.text), listen].filter((one) => one !== false));
+    foot.replaceChildren(...[timeOf(item.at), copyButton('Copy answer', () => item.text), listen, ...branchControls(item, actions)].filter((one) => one !== false));
     showPlayer(foot, item.player);
   }
 }
@@ -133,6 +138,7 @@ function userContent(item, actions, row) {
   const foot = el('div', { class: 'meta' }, timeOf(item.at));
   const words = item.problem || (listening && item.state === 'queued' ? '' : STATE_WORDS[item.state]);
   if (words) foot.append(el('span', { class: 'state' }, words));
+  if (item.entryId > 0 || item.state === 'answered') foot.append(...branchControls(item, actions));
   if (item.state === 'failed') {
     foot.append(textButton('Try again', () => actions.retry(item)), textButton('Discard', () => actions.discard(item)));
   }
