@@ -12,6 +12,7 @@ from gateway.people.announcements import Announcer
 from gateway.people.linking import Linking
 from gateway.speech.voice_download import VoiceDownload
 from gateway.storage.identities import Identity, Member
+from gateway.turns.agent_choice import AgentChoice
 from gateway.turns.commands import SessionCommands
 from gateway.turns.exchange_commands import ExchangeCommands
 from gateway.turns.link_commands import LinkCommands
@@ -42,7 +43,7 @@ def build_commands(
         preferences=base.preferences,
         can_speak=base.replies.possible,
         copies=base.broadcaster.copies,
-        agents=agents,
+        choice=AgentChoice(agents, base.clock),
         links=LinkCommands(linking, announcer),
         fetch_voice=partial(_fetch_voice, base.voice_download, announcer),
         exchanges=ExchangeCommands(base.store, agents, base.clock),

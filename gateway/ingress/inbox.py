@@ -17,7 +17,7 @@ from gateway.interactions.answer_matching import match_button, match_speech, mat
 from gateway.interactions.message_edits import ended_by
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
-from gateway.storage.codec import GATE, new_entry, resume_entry, resume_entry_once
+from gateway.storage.codec import COMMAND, GATE, answer_entry, new_entry, resume_entry
 from gateway.storage.health import StoreHealth
 from gateway.storage.ports import Accepted, AnswerStatus, InboxEntry, Interaction, NewEntry, Store
 from pipeline.domain.clock import Clock
@@ -285,10 +285,8 @@ class Inbox:
         if not isinstance(answer, ApprovalReply):
             words = _NOT_OPEN if answer == "unknown" else _ANSWER_REFUSED[answer]
             return self._refused(item, words, over=answer in _OVER)
-        asked = next((one for one in questions if one.id == answer.interaction_id and one.kind == GATE), None)
-        entry = None
-        if asked is not None:
-            entry = resume_entry_once(answer, asked)
+        asked = next((one for one in questions if one.id == answer.interaction_id), None)
+        entry = None if asked is None else answer_entry(answer, asked)
         status = await self._give(answer, entry, finished=False)
         if status != "accepted":
             return self._refused(item, _ANSWER_REFUSED[status], over=status in _OVER)
@@ -300,7 +298,8 @@ class Inbox:
         after the question has closed. Typed answers are for channels without buttons, spoken ones for all
         channels. Speech does not answer a turn that waits during its run, since the transcript may be
         wrong."""
-        questions = await self._questions(item)
+        # A word that is also a value of a menu is a message: typed, the command has the value behind it.
+        questions = [one for one in await self._questions(item) if one.kind != COMMAND]
         if item.speech is None:
             answer = match_text(item, questions)
         else:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Awaitable, Callable
 
-from gateway.agents.agent_book import AgentBook
 from gateway.interactions.answer_matching import may_answer
 from gateway.people.codes import is_code
 from gateway.storage.speech import SpeakerPreferenceStore
@@ -59,7 +58,7 @@ class SessionCommands:
         preferences: SpeakerPreferenceStore,
         can_speak: Callable[[ThreadKey], bool],
         copies: Callable[[ThreadKey], str],
-        agents: AgentBook,
+        choice: AgentChoice,
         links: LinkCommands,
         exchanges: ExchangeCommands,
         usage: UsageCommand,
@@ -71,7 +70,7 @@ class SessionCommands:
         self._can_speak = can_speak
         self._reading = VoiceCommand(preferences, can_speak, fetch_voice)
         self._copies = copies
-        self._choice = AgentChoice(agents)
+        self._choice = choice
         self._exchanges = exchanges
         self._runs: dict[CommandName, RunCommand] = {
             "new": self._new,

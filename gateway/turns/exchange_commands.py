@@ -7,8 +7,8 @@ Nothing is deleted: the log keeps every answer. What tools did is not undone.
 from __future__ import annotations
 
 from gateway.agents.agent_book import Agent, AgentBook
-from gateway.storage.codec import GATE, details_of
-from gateway.storage.ports import Store
+from gateway.storage.codec import GATE, details_of, menu_of
+from gateway.storage.ports import Interaction, Store
 from gateway.turns.journal import StoreJournal
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import PastTurn
@@ -22,6 +22,7 @@ _DID_BEFORE = (
     "The answer before used {tools}. What that did stays done, and a new answer may do it once more. Send "
     "`/retry yes` if you want one."
 )
+_CONFIRM = "Do you want a new answer, although tools may act once more?"
 _NOTHING = "There is no message in this conversation that I could take out."
 _NOTHING_AGAIN = "There is no message in this conversation that I could answer again."
 _SUMMARISED = (
@@ -66,7 +67,7 @@ class ExchangeCommands:
         """The person's last message, for an answer that replaces the one before. None if there is none, or if
         the person has to confirm it first: then the entry is finished with a line. Raises StorageError."""
         last = await self._last(command, journal, nothing=_NOTHING_AGAIN)
-        turn, words = last.turn, last.refusal
+        turn, words, asks = last.turn, last.refusal, False
         if command.argument and command.argument.casefold() != YES:
             words = _ONLY_YES
         elif turn is not None and turn.source.answers:
@@ -76,8 +77,9 @@ class ExchangeCommands:
         elif turn is not None and not command.argument:
             tools = self._changing_tools(turn, command, journal)
             words = _DID_BEFORE.format(tools=tools) if tools else ""
+            asks = bool(tools)
         if turn is None or words:
-            await journal.commit_notice(words)
+            await journal.commit_notice(words, menu=self._confirmation(command, journal) if asks else None)
             return None
         journal.replaces = turn.source.root
         return InboundMessage(
@@ -111,6 +113,10 @@ class ExchangeCommands:
         called = dict.fromkeys(call.name for message in turn.messages for call in message.tool_calls)
         names = [f"`{name}`" for name in called if not agent.reads_only(name)]
         return ", ".join([*names[:_MOST_TOOLS], "…"] if len(names) > _MOST_TOOLS else names)
+
+    def _confirmation(self, command: SessionCommand, journal: StoreJournal) -> Interaction:
+        at = self._clock.now()
+        return menu_of(command, _CONFIRM, (YES.capitalize(),), journal.session_id, at=at)
 
     def _answering(self, command: SessionCommand, journal: StoreJournal) -> Agent:
         return self._agents.answering(

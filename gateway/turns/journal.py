@@ -94,6 +94,8 @@ class StoreJournal:
         self.outcome: Outcome | None = None
         """Set once the turn is final."""
         self.added_entry = False  # to its thread
+        self.menu: Interaction | None = None
+        """The values of a command that its line offers."""
 
     @property
     def session_id(self) -> str:
@@ -269,14 +271,21 @@ class StoreJournal:
         await self.commit_silently("declined", body=bare_body(self._entry))
 
     async def commit_notice(
-        self, text: str, *, code: str = "", forgotten: bool = False, removed: str = ""
+        self,
+        text: str,
+        *,
+        code: str = "",
+        forgotten: bool = False,
+        removed: str = "",
+        menu: Interaction | None = None,
     ) -> int:
         """End a session command with a line for the user; the entry's id. `code` names it for channels. A
         `forgotten` line is erased from the store once it is sent. `removed` is the message whose exchange is
-        taken out of the conversation."""
+        taken out of the conversation, `menu` offers values of the command."""
+        self.menu, menus = menu, () if menu is None else (menu,)
         record = self._record("notice", notice_body(text, code, removed))
         committed = await self._finish(
-            "command", [record], role="notice", text=text, code=code, forgotten=forgotten
+            "command", [record], role="notice", text=text, code=code, questions=menus, forgotten=forgotten
         )
         if removed:
             self._session.remove(removed)

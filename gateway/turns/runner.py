@@ -13,6 +13,7 @@ import structlog
 
 from adapters.channel import OutboundReply
 from gateway.agents.agent_book import Agent, AgentBook
+from gateway.channels.timeline import asked_again
 from gateway.cluster.signals import LiveTurn
 from gateway.interactions.message_edits import Edits
 from gateway.runtime.failpoints import Failpoints
@@ -291,7 +292,7 @@ class TurnRunner:
             # A stop always works.
             if self._agents.gated and isinstance(item, SessionCommand) and item.name != "stop":
                 return item
-            await self._commands.run(item, journal, stopped=self._stopped.pop(entry.seq, 0))
+            await self._command_run(item, journal, sender, stopped=self._stopped.pop(entry.seq, 0))
             return None
         if isinstance(item, ApprovalReply):
             if item.expired:
@@ -333,7 +334,19 @@ class TurnRunner:
             as_message(command, journal.mode), sender, journal, stop, slot, shortcut=Shortcut()
         )
         if not over:
-            await self._commands.run(command, journal, stopped=0)
+            await self._command_run(command, journal, sender)
+
+    async def _command_run(
+        self,
+        item: SessionCommand | BargeIn | ReminderDue | Announcement,
+        journal: StoreJournal,
+        sender: EventSender,
+        stopped: int = 0,
+    ) -> None:
+        """Run an item that needs no model, and show the values that its line offers."""
+        await self._commands.run(item, journal, stopped=stopped)
+        if journal.menu is not None:
+            await sender.send_event(asked_again(journal.menu, self._clock.now()))
 
     async def passes_gate(self, message: InboundMessage) -> bool:
         """Whether the gate of the agent that answers there passes a message with the answer to a question for

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, Literal
 
+from pipeline.domain.errors import InvalidInput
 from pipeline.domain.frozen import dataclass
 
 CommandName = Literal[
@@ -210,3 +211,11 @@ WITH_ARGUMENT: Final[frozenset[CommandName]] = frozenset(
     command.name for command in COMMANDS if command.argument is not None
 )
 """The commands that take a word behind them."""
+
+
+def parsed_name(word: str) -> CommandName:
+    """The command of that name. Raises InvalidInput for any other word."""
+    for name in COMMAND_NAMES:
+        if name == word:
+            return name
+    raise InvalidInput(f"commands: there is no command {word}")

@@ -17,7 +17,7 @@ function outcomeOf({ messageId }, store) {
 export function sortKey(item, store) {
   if (item.entryId > 0) return [item.entryId, 0, 0];
   if (item.place > 0) return [item.place, 0, 0];
-  const asking = item.approval ? store.find(item.messageId, 'assistant') : undefined;
+  const asking = item.approval ? (store.find(item.messageId, 'assistant') ?? store.find(item.messageId, 'notice')) : undefined;
   // A tool's question was answered before the answer; a paused run's question follows it.
   if (asking?.entryId) return [asking.entryId, 0, item.approval?.paused ? 1 : -0.5];
   if (item.role === 'user' && outcomeOf(item, store)) return [outcomeOf(item, store), 0, -1];

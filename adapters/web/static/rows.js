@@ -170,9 +170,9 @@ function sessionContent(item) {
 
 /** @param {Item} item @param {RowActions} actions */
 function approvalContent(item, actions) {
-  const { tool, options, choice, open, sent, paused, until } = /** @type {NonNullable<Item['approval']>} */ (item.approval);
+  const { tool, options, choice, open, sent, paused, until, command } = /** @type {NonNullable<Item['approval']>} */ (item.approval);
   const asks = `May I use ${tool}?`;
-  const waits = open ? 'I wait for your answer' : 'I waited for your answer';
+  const waits = command ? 'Choose' : open ? 'I wait for your answer' : 'I waited for your answer';
   const title = el('p', { class: 'title' }, tool === CONFIRM ? 'Did I hear that right?' : paused ? waits : asks);
   // The answer above it already has this text.
   const said = tool === CONFIRM && paused;
