@@ -16,6 +16,7 @@ from gateway.turns.agent_choice import AgentChoice
 from gateway.turns.commands import SessionCommands
 from gateway.turns.exchange_commands import ExchangeCommands
 from gateway.turns.link_commands import LinkCommands
+from gateway.turns.model_choice import ModelChoice
 from gateway.turns.status_command import StatusCommand
 from gateway.turns.usage_command import UsageCommand
 from pipeline.domain.messages import SessionCommand
@@ -44,6 +45,7 @@ def build_commands(
         can_speak=base.replies.possible,
         copies=base.broadcaster.copies,
         choice=AgentChoice(agents, base.clock),
+        models=ModelChoice(agents, base.clock),
         links=LinkCommands(linking, announcer),
         fetch_voice=partial(_fetch_voice, base.voice_download, announcer),
         exchanges=ExchangeCommands(base.store, agents, base.clock),

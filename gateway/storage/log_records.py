@@ -168,6 +168,14 @@ class TitleRecord:
     text: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRecord:
+    """The model that a person chose for the session from here on; empty for the agent's own."""
+
+    name: str
+    text: str = ""
+
+
 LogRecord = (
     SessionRecord
     | UserRecord
@@ -177,6 +185,7 @@ LogRecord = (
     | NoticeRecord
     | SummaryRecord
     | TitleRecord
+    | ModelRecord
 )
 
 
@@ -201,6 +210,8 @@ def content_of(record: Record) -> LogRecord:
             return SummaryRecord(summary=Summary(text=text, upto=int(body.get("upto", 0)), foreign=foreign))
         case "title":
             return TitleRecord(text=text)
+        case "model":
+            return ModelRecord(name=str(body.get("name", "")))
         case "step":
             return StepRecord(row=body)
 

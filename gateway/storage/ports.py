@@ -24,7 +24,7 @@ from gateway.storage.states import StateBook, StateWrite
 from gateway.storage.usage import UsageBook
 from pipeline.domain.frozen import dataclass
 
-RecordKind = Literal["session", "user", "step", "assistant", "error", "notice", "summary", "title"]
+RecordKind = Literal["session", "user", "step", "assistant", "error", "notice", "summary", "title", "model"]
 VISIBLE_KINDS: tuple[RecordKind, ...] = ("session", "user", "assistant", "error", "notice")
 OutboxState = Literal["ready", "sending", "sent", "failed"]
 Outcome = Literal["answered", "error", "cancelled", "command", "declined"]

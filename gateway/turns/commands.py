@@ -16,6 +16,7 @@ from gateway.turns.agent_choice import AgentChoice
 from gateway.turns.exchange_commands import ExchangeCommands
 from gateway.turns.journal import StoreJournal
 from gateway.turns.link_commands import LinkCommands
+from gateway.turns.model_choice import ModelChoice
 from gateway.turns.status_command import StatusCommand
 from gateway.turns.usage_command import UsageCommand
 from gateway.turns.voice_command import FetchVoice, VoiceCommand, no_voice_to_fetch
@@ -59,6 +60,7 @@ class SessionCommands:
         can_speak: Callable[[ThreadKey], bool],
         copies: Callable[[ThreadKey], str],
         choice: AgentChoice,
+        models: ModelChoice,
         links: LinkCommands,
         exchanges: ExchangeCommands,
         usage: UsageCommand,
@@ -71,12 +73,14 @@ class SessionCommands:
         self._reading = VoiceCommand(preferences, can_speak, fetch_voice)
         self._copies = copies
         self._choice = choice
+        self._models = models
         self._exchanges = exchanges
         self._runs: dict[CommandName, RunCommand] = {
             "new": self._new,
             "undo": exchanges.undo,
             "otr": self._otr,
             "voice": self._voice,
+            "model": models.run,
             "agent": self._choice.run,
             "usage": usage.run,
             "status": status.run,
@@ -137,6 +141,7 @@ class SessionCommands:
         """The commands that the author can use in the chat."""
         possible: dict[CommandName, bool] = {
             "voice": self._can_speak(command.thread),
+            "model": self._models.is_possible(command),
             "agent": self._choice.is_possible(command),
         }
         lines = [

@@ -91,11 +91,9 @@ class StoreJournal:
         self._source = NO_SOURCE
         self._transcript = ""
         self.attempt_counted = entry.begun  # durably
-        self.outcome: Outcome | None = None
-        """Set once the turn is final."""
+        self.outcome: Outcome | None = None  # set once the turn is final
         self.added_entry = False  # to its thread
-        self.menu: Interaction | None = None
-        """The values of a command that its line offers."""
+        self.menu: Interaction | None = None  # the values of a command that its line offers
 
     @property
     def session_id(self) -> str:
@@ -114,6 +112,11 @@ class StoreJournal:
     def chosen_agent(self) -> str:
         """The agent that a person chose for the session; empty where none was chosen."""
         return self._session.agent
+
+    @property
+    def chosen_model(self) -> str:
+        """The model that a person chose for the session; empty for the agent's own."""
+        return self._session.model
 
     @property
     def arrivals(self) -> tuple[float, ...]:
@@ -278,17 +281,22 @@ class StoreJournal:
         forgotten: bool = False,
         removed: str = "",
         menu: Interaction | None = None,
+        model: str | None = None,
     ) -> int:
         """End a session command with a line for the user; the entry's id. `code` names it for channels. A
         `forgotten` line is erased from the store once it is sent. `removed` is the message whose exchange is
-        taken out of the conversation, `menu` offers values of the command."""
+        taken out of the conversation, `menu` offers values of the command, and `model` is chosen from here
+        on."""
         self.menu, menus = menu, () if menu is None else (menu,)
         record = self._record("notice", notice_body(text, code, removed))
+        records = [record] if model is None else [self._record("model", {"name": model}), record]
         committed = await self._finish(
-            "command", [record], role="notice", text=text, code=code, questions=menus, forgotten=forgotten
+            "command", records, role="notice", text=text, code=code, questions=menus, forgotten=forgotten
         )
         if removed:
             self._session.remove(removed)
+        if model is not None:
+            self._session.model = model
         self._show("notice", text, committed.record_ids[-1], code=code, removed=removed)
         return committed.record_ids[-1]
 

@@ -186,6 +186,7 @@ class TurnRunner:
                 await self._set_aside(entry, journal, sender, "no_agent", _NO_AGENT)
             elif item is not None and agent is not None:
                 journal.agent = session.answered_by = self._agents.recorded_name(agent)
+                agent = agent.using(session.model)
                 shortcut = await self._shortcut(agent, item, entry, journal)
                 await agent.pipeline.process(item, sender, journal, stop, slot, shortcut=shortcut)
                 if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 
 from gateway.storage.log_records import (
+    ModelRecord,
     SessionRecord,
     TitleRecord,
     UserRecord,
@@ -57,6 +58,8 @@ class SessionState:
         self.mode: Mode = mode
         self.agent = agent
         """The agent that a person chose for it; empty where none was chosen."""
+        self.model = ""
+        """The model that a person chose for it; empty for the agent's own."""
         self.answered_by = ""
         """The agent of its last turn in this process; empty for the default one."""
         self.title = ""
@@ -135,6 +138,7 @@ class SessionState:
         self.stored = True
         self.mode = mode
         self.agent = agent
+        self.model = ""
         self.title = ""
         self.end_is_due = False
         self._summary = None
@@ -175,12 +179,14 @@ async def load_session(store: Store, thread: str) -> SessionState:
     if session_id is None:
         return SessionState(new_id("ses"), stored=False)
     session = SessionState(session_id, stored=True, log=partial(_logged, store, thread, session_id))
-    for record in await store.read_log(thread, kinds=("session", "title"), session_id=session_id):
+    for record in await store.read_log(thread, kinds=("session", "title", "model"), session_id=session_id):
         match content_of(record):
             case SessionRecord(mode=mode, agent=agent):
                 session.mode, session.agent = mode, agent
             case TitleRecord(text=title):
                 session.title = title
+            case ModelRecord(name=model):
+                session.model = model
     return session
 
 

@@ -53,7 +53,7 @@ class StatusCommand:
         StorageError."""
         agent = self._agents.answering(
             command.thread, command.author.id, private=command.private, chosen=journal.chosen_agent
-        )
+        ).using(journal.chosen_model)
         lines = [await self._conversation(command, journal, agent)]
         if command.private:
             lines += await self._speech(command)

@@ -19,6 +19,7 @@ CommandName = Literal[
     "retry",
     "otr",
     "voice",
+    "model",
     "agent",
     "usage",
     "status",
@@ -126,6 +127,24 @@ COMMANDS: Final[tuple[Command, ...]] = (
                 "de": "on, off oder auto (nach Sprachnotizen), und slow, normal, fast, short oder long",
                 "fr": "on, off ou auto (après les notes vocales), et slow, normal, fast, short ou long",
                 "es": "on, off o auto (tras notas de voz), y slow, normal, fast, short o long",
+            },
+        ),
+    ),
+    Command(
+        name="model",
+        description={
+            "en": "Show the models that you can choose, or choose one for this conversation",
+            "de": "Die wählbaren Modelle zeigen, oder eins für dieses Gespräch wählen",
+            "fr": "Afficher les modèles disponibles, ou en choisir un pour cette conversation",
+            "es": "Mostrar los modelos disponibles, o elegir uno para esta conversación",
+        },
+        argument=Argument(
+            name="name",
+            description={
+                "en": "The model to choose",
+                "de": "Das gewählte Modell",
+                "fr": "Le modèle à choisir",
+                "es": "El modelo que eliges",
             },
         ),
     ),

@@ -46,7 +46,7 @@ async def test_usage_is_shown_in_private_only_and_never_that_of_another_person(t
 
 async def test_status_shows_what_answers_and_what_waits(tmp_path: Path) -> None:
     llm = ScriptedLlm([ScriptedAnswer.of("hi"), ScriptedAnswer(chunks=("x",), gate=asyncio.Event())])
-    settings = ('llm.model="scripted:echo"', 'llm.api_key="sk-very-secret"', "llm.context_tokens=8000")
+    settings = ('llm.model="scripted:echo"', 'bot.name="Secret bot"', "llm.context_tokens=8000")
     async with open_gateway(tmp_path, *settings, llm=llm) as harness:
         first = await ask(harness, "/status")
         assert first.splitlines()[:3] == [
@@ -56,7 +56,7 @@ async def test_status_shows_what_answers_and_what_waits(tmp_path: Path) -> None:
         ]
         assert "about 0 of 8,000 tokens (0 %)" in first
         assert first.splitlines()[-1] == f"- Parlour {__version__}"
-        assert "secret" not in first
+        assert "Secret" not in first
         await ask(harness, "hello")
         await ask(harness, "/voice")
         status = await ask(harness, "/status")
