@@ -14,7 +14,7 @@ from gateway.speech.voice_download import VoiceDownload
 from gateway.storage.identities import Identity, Member
 from gateway.turns.agent_choice import AgentChoice
 from gateway.turns.commands import SessionCommands
-from gateway.turns.exchange_commands import ExchangeCommands
+from gateway.turns.last_turn import LastTurnCommands
 from gateway.turns.link_commands import LinkCommands
 from gateway.turns.model_choice import ModelChoice
 from gateway.turns.status_command import StatusCommand
@@ -48,7 +48,7 @@ def build_commands(
         models=ModelChoice(agents, base.clock),
         links=LinkCommands(linking, announcer),
         fetch_voice=partial(_fetch_voice, base.voice_download, announcer),
-        exchanges=ExchangeCommands(base.store, agents, base.clock),
+        last_turn=LastTurnCommands(base.store, agents, base.clock),
         usage=UsageCommand(tools.budgets, base.people),
         status=StatusCommand(
             store=base.store,

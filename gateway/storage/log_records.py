@@ -44,7 +44,7 @@ class UserRecord:
     agent: str = ""
     """The agent that answers it; empty for the default one."""
     replaces: str = ""
-    """The message whose exchange its answer replaces; empty for none."""
+    """The message whose turn its answer replaces; empty for none."""
     author: str = ""
     """The author's id, in a room."""
     answers: bool = False
@@ -146,7 +146,7 @@ class NoticeRecord(OutcomeRecord):
 
     @property
     def removed(self) -> str:
-        """The message whose exchange it takes out of the conversation; empty for none."""
+        """The message whose turn it takes out of the conversation; empty for none."""
         return str(self.body.get(_REMOVED, ""))
 
 

@@ -13,8 +13,8 @@ from gateway.interactions.answer_matching import may_answer
 from gateway.people.codes import is_code
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.turns.agent_choice import AgentChoice
-from gateway.turns.exchange_commands import ExchangeCommands
 from gateway.turns.journal import StoreJournal
+from gateway.turns.last_turn import LastTurnCommands
 from gateway.turns.link_commands import LinkCommands
 from gateway.turns.model_choice import ModelChoice
 from gateway.turns.status_command import StatusCommand
@@ -62,7 +62,7 @@ class SessionCommands:
         choice: AgentChoice,
         models: ModelChoice,
         links: LinkCommands,
-        exchanges: ExchangeCommands,
+        last_turn: LastTurnCommands,
         usage: UsageCommand,
         status: StatusCommand,
         fetch_voice: FetchVoice = no_voice_to_fetch,
@@ -74,10 +74,10 @@ class SessionCommands:
         self._copies = copies
         self._choice = choice
         self._models = models
-        self._exchanges = exchanges
+        self._last_turn = last_turn
         self._runs: dict[CommandName, RunCommand] = {
             "new": self._new,
-            "undo": exchanges.undo,
+            "undo": last_turn.undo,
             "otr": self._otr,
             "voice": self._voice,
             "model": models.run,
@@ -109,8 +109,8 @@ class SessionCommands:
                 await self._run_command(item, journal, stopped)
 
     async def message_again(self, command: SessionCommand, journal: StoreJournal) -> InboundMessage | None:
-        """The message that /retry repeats; see `ExchangeCommands.message_again`."""
-        return await self._exchanges.message_again(command, journal)
+        """The message that /retry repeats; see `LastTurnCommands.message_again`."""
+        return await self._last_turn.message_again(command, journal)
 
     async def _run_command(self, command: SessionCommand, journal: StoreJournal, stopped: int) -> None:
         """Run a command and commit its result: one durable line, no live events."""

@@ -86,7 +86,7 @@ class StoreJournal:
         self._arrivals = session.arrivals(entry.item.author.id)
         session.note_arrival(entry.item.author.id, entry.received_at)
         self.replaces = ""
-        """The message whose exchange the answer replaces; empty for none."""
+        """The message whose turn the answer replaces; empty for none."""
         self._user_text: str | None = None
         self._source = NO_SOURCE
         self._transcript = ""
@@ -284,7 +284,7 @@ class StoreJournal:
         model: str | None = None,
     ) -> int:
         """End a session command with a line for the user; the entry's id. `code` names it for channels. A
-        `forgotten` line is erased from the store once it is sent. `removed` is the message whose exchange is
+        `forgotten` line is erased from the store once it is sent. `removed` is the message whose turn is
         taken out of the conversation, `menu` offers values of the command, and `model` is chosen from here
         on."""
         self.menu, menus = menu, () if menu is None else (menu,)

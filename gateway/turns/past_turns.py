@@ -75,7 +75,7 @@ class _Past:
 
 
 def without(turns: list[PastTurn], root: str) -> list[PastTurn]:
-    """The turns without the exchange of the message `root`; all if that is empty."""
+    """The turns without that of the message `root`; all if that is empty."""
     return [turn for turn in turns if turn.source.root != root] if root else turns
 
 

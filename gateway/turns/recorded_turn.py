@@ -46,7 +46,7 @@ class RecordedTurn:
         return UserRecord.of(records[-1]) if records else None
 
     def source(self, words: UserWords, replaces: str) -> Source:
-        """The turn's own message with the words `words`, which replaces the exchange of the message
+        """The turn's own message with the words `words`, which replaces the turn of the message
         `replaces`, empty for none."""
         own, item = self._entry.message_id, self._entry.item
         return Source(

@@ -23,8 +23,8 @@ from gateway.storage.inbox_items import UnreadableItem, is_voice_note, reply_han
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.commands import SessionCommands, as_message, refused_command
-from gateway.turns.exchange_commands import note_edit
 from gateway.turns.journal import StoreJournal
+from gateway.turns.last_turn import note_edit
 from gateway.turns.sessions import SessionState, SessionView, load_session
 from gateway.turns.slots import ConcurrencySlot, Quarantine
 from gateway.turns.turn_events import TurnEvents

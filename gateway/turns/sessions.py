@@ -114,7 +114,7 @@ class SessionState:
         del self._turns[:-MAX_TURNS]
 
     def remove(self, root: str) -> None:
-        """Take the exchange of the message `root` out, as a commit did durably."""
+        """Take the turn of the message `root` out, as a commit did durably."""
         self._conversation = None
         self._turns = [turn for turn in self._turns if turn.source.root != root]
 

@@ -21,7 +21,7 @@ class Source:
 
     message_id: str = ""
     root: str = ""
-    """The message whose exchange the turn belongs to: another one if it repeats or edits that one."""
+    """The first message of which the turn is a version: another one if it repeats or edits that one."""
     text: str = ""
     """Its words, without the author's name that precedes them in a room."""
     author: str = ""
@@ -89,7 +89,7 @@ class Conversation:
     """The tokens of the turns, without the summary."""
 
     def without(self, root: str) -> Conversation:
-        """The conversation without the exchange of the message `root`."""
+        """The conversation without the turn of the message `root`."""
         return Conversation(
             summary=self.summary, turns=tuple(turn for turn in self.turns if turn.source.root != root)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,11 @@ _SAVES = (
 )
 
 
-async def test_undo_takes_one_exchange_after_another_out_also_over_a_restart(tmp_path: Path) -> None:
+def _has_said(posts: MemoryPosts, text: str) -> bool:
+    return text in posts.texts()
+
+
+async def test_undo_takes_one_turn_after_another_out_also_over_a_restart(tmp_path: Path) -> None:
     async with open_gateway(tmp_path) as harness:
         for text in ("one", "two", "three"):
             await ask(harness, text)
@@ -73,7 +78,7 @@ async def test_undo_takes_one_exchange_after_another_out_also_over_a_restart(tmp
         assert said == ["one", "two", "three", "four", "five"]
 
 
-async def test_undo_without_an_exchange_says_so_and_changes_nothing(tmp_path: Path) -> None:
+async def test_undo_without_an_turn_says_so_and_changes_nothing(tmp_path: Path) -> None:
     async with open_gateway(tmp_path) as harness:
         assert "no message" in await ask(harness, "/undo")
         await ask(harness, "one")
@@ -81,7 +86,7 @@ async def test_undo_without_an_exchange_says_so_and_changes_nothing(tmp_path: Pa
         assert "no message" in await ask(harness, "/undo")
 
 
-async def test_a_redelivered_undo_takes_out_one_exchange(tmp_path: Path) -> None:
+async def test_a_redelivered_undo_takes_out_one_turn(tmp_path: Path) -> None:
     posts = MemoryPosts()
     async with open_gateway(tmp_path, posts=posts) as harness:
         for text in ("one", "two"):
@@ -195,7 +200,7 @@ async def test_off_the_record_both_commands_work_and_keep_nothing(tmp_path: Path
     assert b"said: secret" not in stored
 
 
-async def test_an_edit_that_names_the_message_of_the_last_exchange_replaces_it(tmp_path: Path) -> None:
+async def test_an_edit_that_names_the_message_of_the_last_turn_replaces_it(tmp_path: Path) -> None:
     posts = MemoryPosts()
     async with open_gateway(tmp_path, posts=posts) as harness:
         for number, (place, text) in enumerate([("m0", "one"), ("m1", "tow"), ("m1", "two"), ("m0", "eins")]):
@@ -211,7 +216,7 @@ async def test_an_edit_that_names_the_message_of_the_last_exchange_replaces_it(t
                     place=place,
                 )
             )
-            await posts.until(lambda answer=f"You said: {text}": answer in posts.texts())  # type: ignore[misc]
+            await posts.until(partial(_has_said, posts, f"You said: {text}"))
         two = ["one", "You said: one", "two", "You said: two"]
         assert seen(harness.llm)[2:] == [["one", "You said: one", "two"], [*two, "eins"]]
         kept = await harness.records("user", thread=posts.thread().encode())

@@ -1,5 +1,5 @@
 /**
- * The controls of an exchange: answer again, edit, and the way to its earlier versions.
+ * The controls of a turn: answer again, edit, and the way to its earlier versions.
  *
  * @module branches
  */

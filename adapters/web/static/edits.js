@@ -19,7 +19,7 @@ export class Edits {
     byId('composer-card').prepend(this.bar);
   }
 
-  /** @param {string} root the first message of the exchange @param {string} text */
+  /** @param {string} root the first message of the turn @param {string} text */
   begin(root, text) {
     this.root = root;
     this.bar.hidden = false;

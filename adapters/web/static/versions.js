@@ -1,5 +1,5 @@
 /**
- * The versions of an exchange: answers that were given again, messages that were edited, and exchanges
+ * The versions of a turn: answers that were given again, messages that were edited, and turns
  * that were taken out of the conversation. It says which rows are shown; rows.js draws them.
  *
  * @module versions
@@ -16,9 +16,9 @@ export class Versions {
   }
 
   clear() {
-    /** @type {Map<string, string>} the first message of its exchange, by message */
+    /** @type {Map<string, string>} the first message of its turn, by message */
     this.roots = new Map();
-    /** @type {Map<string, string[]>} the later messages of an exchange, oldest first */
+    /** @type {Map<string, string[]>} the later messages of a turn, oldest first */
     this.later = new Map();
     /** @type {Set<string>} */
     this.removed = new Set();
@@ -84,7 +84,7 @@ export class Versions {
     return this.chosen.get(root) ?? list.at(-1);
   }
 
-  /** The messages of the exchange that have an answer, and the first one. @param {string} root */
+  /** The messages of the turn that have an answer, and the first one. @param {string} root */
   #answered(root) {
     const later = (this.later.get(root) ?? []).filter((id) => {
       const answer = this.store.find(id, 'assistant');

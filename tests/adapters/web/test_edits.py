@@ -1,4 +1,4 @@
-"""Edited messages, and the entries of exchanges that were replaced or taken out, in the page's protocol."""
+"""Edited messages, and the entries of turns that were replaced or taken out, in the page's protocol."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_an_edit_of_no_message_is_refused(edits: object) -> None:
     assert problem.message.startswith("edits: ")
 
 
-def test_an_entry_names_the_exchange_that_it_replaces_or_takes_out() -> None:
+def test_an_entry_names_the_turn_that_it_replaces_or_takes_out() -> None:
     line = TimelineEntry(entry_id=1, message_id="m_2", role="user", text="two", at=0.0)
     plain = entry_frame(line, HtmlCache())
     assert not {"replaces", "removed"} & set(plain)

@@ -1,4 +1,4 @@
-"""Answers that are given again, edited messages, and exchanges that were taken out."""
+"""Answers that are given again, edited messages, and turns that were taken out."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_an_answer_is_given_again_and_the_earlier_one_is_a_press_away(
     await expect(shown(room, "assistant")).to_contain_text("coffee")
 
 
-async def test_an_edit_is_sent_for_its_message_and_replaces_the_exchange(
+async def test_an_edit_is_sent_for_its_message_and_replaces_the_turn(
     room: Page, gateway: FakeGateway
 ) -> None:
     message = await ask(room, gateway, "tea in Lonodn")
@@ -69,7 +69,7 @@ async def test_an_edit_is_sent_for_its_message_and_replaces_the_exchange(
     await expect(shown(room, "user")).to_contain_text("tea in London")
 
 
-async def test_an_exchange_that_was_taken_out_is_marked_and_no_longer_offered(
+async def test_an_turn_that_was_taken_out_is_marked_and_no_longer_offered(
     room: Page, gateway: FakeGateway
 ) -> None:
     first = await ask(room, gateway, "one")

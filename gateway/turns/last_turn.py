@@ -1,4 +1,4 @@
-"""Run /undo, and prepare /retry and edits: take the last exchange out of the conversation, or answer its
+"""Run /undo, and prepare /retry and edits: take the last turn out of the conversation, or answer its
 message again.
 
 Nothing is deleted: the log keeps every answer. What tools did is not undone.
@@ -39,13 +39,13 @@ _MOST_TOOLS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Last:
-    """The last exchange of a conversation, or why there is none to change."""
+    """The last turn of a conversation, or why there is none to change."""
 
     turn: PastTurn | None = None
     refusal: str = ""
 
 
-class ExchangeCommands:
+class LastTurnCommands:
     """Runs the commands in all threads. Keeps no state between two commands."""
 
     def __init__(self, store: Store, agents: AgentBook, clock: Clock) -> None:
@@ -54,7 +54,7 @@ class ExchangeCommands:
         self._clock = clock
 
     async def undo(self, command: SessionCommand, journal: StoreJournal) -> None:
-        """Take the last exchange out, with a line that says so. Raises StorageError."""
+        """Take the last turn out, with a line that says so. Raises StorageError."""
         last = await self._last(command, journal, nothing=_NOTHING)
         if last.turn is None:
             await journal.commit_notice(last.refusal)
@@ -108,7 +108,7 @@ class ExchangeCommands:
         return _Last(turn=turn)
 
     def _changing_tools(self, turn: PastTurn, command: SessionCommand, journal: StoreJournal) -> str:
-        """The tools of the exchange that do more than read, in words; empty for none."""
+        """The tools of the turn that do more than read, in words; empty for none."""
         agent = self._answering(command, journal)
         called = dict.fromkeys(call.name for message in turn.messages for call in message.tool_calls)
         names = [f"`{name}`" for name in called if not agent.reads_only(name)]
@@ -125,7 +125,7 @@ class ExchangeCommands:
 
 
 async def note_edit(message: InboundMessage, journal: StoreJournal) -> None:
-    """Have the answer to an edited message replace the last exchange, if that is the one of its earlier
+    """Have the answer to an edited message replace the last turn, if that is the one of its earlier
     version. Raises StorageError."""
     known = await journal.conversation()
     if known.turns and known.turns[-1].source.root == message.place:

@@ -42,6 +42,6 @@ async def _use_the_commands(platform: FakePlatform, chat: Place, llm: ScriptedLl
 
 async def test_the_commands_work_typed_and_their_values_by_a_press(tmp_path: Path) -> None:
     llm = ScriptedLlm.echo()
-    async with open_all_platforms(tmp_path, *_COOK, llm=llm) as place, asyncio.TaskGroup() as walks:
+    async with open_all_platforms(tmp_path, *_COOK, llm=llm) as place, asyncio.TaskGroup() as group:
         for platform, chat in place.private():
-            walks.create_task(_use_the_commands(platform, chat, llm))
+            group.create_task(_use_the_commands(platform, chat, llm))
