@@ -13,6 +13,7 @@ from gateway.interactions.answer_matching import may_answer
 from gateway.people.codes import is_code
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.turns.agent_choice import AgentChoice
+from gateway.turns.history_search import HistorySearch
 from gateway.turns.journal import StoreJournal
 from gateway.turns.last_turn import LastTurnCommands
 from gateway.turns.link_commands import LinkCommands
@@ -63,6 +64,7 @@ class SessionCommands:
         models: ModelChoice,
         links: LinkCommands,
         last_turn: LastTurnCommands,
+        history: HistorySearch,
         usage: UsageCommand,
         status: StatusCommand,
         fetch_voice: FetchVoice = no_voice_to_fetch,
@@ -82,6 +84,7 @@ class SessionCommands:
             "voice": self._voice,
             "model": models.run,
             "agent": self._choice.run,
+            "history": history.run,
             "usage": usage.run,
             "status": status.run,
             "link": links.link,

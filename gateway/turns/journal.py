@@ -370,7 +370,7 @@ class StoreJournal:
             records=tuple(records),
             outbox=(row,),
             interactions=questions,
-            body=bare_body(self._entry) if off_record else None,
+            body=bare_body(self._entry) if off_record or (forgotten and self._off_record) else None,
             forget_session=self.session_id if off_record else "",
             jobs=self._after.jobs(self._session, self._entry, said, now),
             at=now,

@@ -21,6 +21,7 @@ CommandName = Literal[
     "voice",
     "model",
     "agent",
+    "history",
     "usage",
     "status",
     "link",
@@ -165,6 +166,25 @@ COMMANDS: Final[tuple[Command, ...]] = (
                 "es": "El agente que eliges",
             },
         ),
+    ),
+    Command(
+        name="history",
+        description={
+            "en": "Search your private conversations with the bot",
+            "de": "In deinen privaten Gesprächen mit dem Bot suchen",
+            "fr": "Chercher dans vos conversations privées avec le bot",
+            "es": "Buscar en tus conversaciones privadas con el bot",
+        },
+        argument=Argument(
+            name="words",
+            description={
+                "en": "What you look for",
+                "de": "Wonach du suchst",
+                "fr": "Ce que vous cherchez",
+                "es": "Lo que buscas",
+            },
+        ),
+        private=True,
     ),
     Command(
         name="usage",

@@ -61,7 +61,12 @@ def test_the_switch_that_the_guide_turns_on_is_the_only_privileged_one_that_is_a
 
 def test_the_commands_that_concern_one_person_are_offered_in_direct_chats_only() -> None:
     contexts = {str(command["name"]): command["contexts"] for command in SLASH_COMMANDS}
-    assert {name for name, where in contexts.items() if where == [1]} == {"usage", "link", "unlink"}
+    assert {name for name, where in contexts.items() if where == [1]} == {
+        "history",
+        "usage",
+        "link",
+        "unlink",
+    }
 
 
 def test_the_guide_names_every_slash_command_and_the_limits_of_the_code() -> None:
