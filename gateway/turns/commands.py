@@ -13,6 +13,7 @@ from gateway.interactions.answer_matching import may_answer
 from gateway.people.codes import is_code
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.turns.agent_choice import AgentChoice
+from gateway.turns.conversation_export import ConversationExport
 from gateway.turns.history_search import HistorySearch
 from gateway.turns.journal import StoreJournal
 from gateway.turns.last_turn import LastTurnCommands
@@ -65,6 +66,7 @@ class SessionCommands:
         links: LinkCommands,
         last_turn: LastTurnCommands,
         history: HistorySearch,
+        export: ConversationExport,
         usage: UsageCommand,
         status: StatusCommand,
         fetch_voice: FetchVoice = no_voice_to_fetch,
@@ -85,6 +87,7 @@ class SessionCommands:
             "model": models.run,
             "agent": self._choice.run,
             "history": history.run,
+            "export": export.run,
             "usage": usage.run,
             "status": status.run,
             "link": links.link,

@@ -22,6 +22,7 @@ CommandName = Literal[
     "model",
     "agent",
     "history",
+    "export",
     "usage",
     "status",
     "link",
@@ -182,6 +183,25 @@ COMMANDS: Final[tuple[Command, ...]] = (
                 "de": "Wonach du suchst",
                 "fr": "Ce que vous cherchez",
                 "es": "Lo que buscas",
+            },
+        ),
+        private=True,
+    ),
+    Command(
+        name="export",
+        description={
+            "en": "Send the conversations of this chat as a file",
+            "de": "Die Gespräche dieses Chats als Datei schicken",
+            "fr": "Envoyer les conversations de cette discussion dans un fichier",
+            "es": "Enviar las conversaciones de este chat como archivo",
+        },
+        argument=Argument(
+            name="format",
+            description={
+                "en": "md for Markdown, jsonl for JSON Lines",
+                "de": "md für Markdown, jsonl für JSON Lines",
+                "fr": "md pour Markdown, jsonl pour JSON Lines",
+                "es": "md para Markdown, jsonl para JSON Lines",
             },
         ),
         private=True,

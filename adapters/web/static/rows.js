@@ -8,6 +8,7 @@
 import { shortened } from './asked.js';
 import { branchControls, showVersion } from './branches.js';
 import { copyButton, el, icon } from './dom.js';
+import { exported } from './export.js';
 import { showFinished } from './finished.js';
 import { renderInline } from './inline.js';
 import { renderMarkdown } from './markdown.js';
@@ -147,6 +148,8 @@ function userContent(item, actions, row) {
 
 /** @param {Item} item */
 function noticeContent(item) {
+  const file = exported(item);
+  if (file) return [icon('info'), file];
   const prose = el('div', { class: 'prose', dir: 'auto' });
   renderMarkdown(prose, item.text);
   return [icon('info'), prose];

@@ -63,6 +63,7 @@ def test_the_commands_that_concern_one_person_are_offered_in_direct_chats_only()
     contexts = {str(command["name"]): command["contexts"] for command in SLASH_COMMANDS}
     assert {name for name, where in contexts.items() if where == [1]} == {
         "history",
+        "export",
         "usage",
         "link",
         "unlink",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from playwright.async_api import Locator, Page, expect
 
@@ -84,3 +86,15 @@ async def test_an_turn_that_was_taken_out_is_marked_and_no_longer_offered(
         await expect(entries(room, role).first).not_to_contain_text("Taken out")
     await expect(entries(room, "assistant").first.get_by_role("button", name="Regenerate")).to_be_visible()
     await expect(room.get_by_role("button", name="Regenerate")).to_have_count(1)
+
+
+async def test_an_exported_conversation_is_saved_by_a_press(room: Page, gateway: FakeGateway) -> None:
+    message = await ask(room, gateway, "hello")
+    await gateway.complete(message, "hi")
+    content = "# Conversation\n\n**You**: <b>hello</b>\n"
+    await gateway.send(gateway.write("notice", content, chat=gateway.chat, code="export-md"))
+    async with room.expect_download() as saving:
+        await room.get_by_role("button", name="Save conversation.md").click()
+    saved = await saving.value
+    assert saved.suggested_filename == "conversation.md"
+    assert Path(await saved.path()).read_text(encoding="utf-8") == content  # noqa: ASYNC240 - a small file
