@@ -37,6 +37,8 @@ _log = logging.getLogger(__name__)
 
 _Enqueued = InboundMessage | SessionCommand | BargeIn
 
+_COUNTED = frozenset({"retry", "history", "export"})
+"""Commands that cost as much as a message, and count as one."""
 _EXTRA_FOR_COMMANDS = 20
 _NOT_OPEN = "This question is no longer open."
 _QUEUE_FULL = "Too many of your messages are still waiting. Send this one again when some are answered."
@@ -211,9 +213,8 @@ class Inbox:
     async def _take_in(self, item: _Enqueued, limit: int) -> tuple[Accepted, Reservation]:
         # A command and an edit first end earlier turns; their own turn is read from the store afterwards.
         if not isinstance(item, InboundMessage):
-            if self._quota is None or not (isinstance(item, SessionCommand) and item.name == "retry"):
+            if self._quota is None or not (isinstance(item, SessionCommand) and item.name in _COUNTED):
                 return await self._enqueue_item(item, limit, begin=False), Reservation()
-            # It costs what a message costs.
             with self._quota.reserve(item) as reservation:
                 return await self._enqueue_within(reservation, item, limit, begin=False), reservation
         kept, begin = self._without_secrets(item), not item.edited

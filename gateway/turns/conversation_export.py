@@ -26,7 +26,7 @@ _IN_A_ROOM = "Others read along here. Send `/export` to me in private."
 _UNKNOWN = "Send `/export` for Markdown, or `/export jsonl` for JSON Lines."
 _NOTHING = "There is nothing on record in this chat."
 _PAGE_CHANNEL = "web"
-_MOST_CHARS = 60_000
+_MOST_CHARS = 30_000
 _MOST_CHARS_ON_PAGE = 2_000_000
 _PAGE = 500
 """Entries read at once."""
