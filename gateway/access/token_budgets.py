@@ -165,14 +165,12 @@ class DailyBudgets:
             self._spawn(self._write_later())
 
     async def _write_later(self) -> None:
+        await self._clock.sleep(_WRITE_AFTER_S)
+        self._will_write = False
         try:
-            await self._clock.sleep(_WRITE_AFTER_S)
-            self._will_write = False
             await self.flush()
         except StorageError as error:
             _log.warning("use is not written yet", extra={"reason": str(error)})
-        finally:
-            self._will_write = False
 
     async def _write(self) -> None:
         """Write what is only in memory. Call under the lock."""
