@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Locator, Page, expect
 
+from tests.end_to_end.page.accessibility import serious_violations
 from tests.end_to_end.page.acts import ask, entries, ready, send
 from tests.end_to_end.page.fake_gateway import FakeGateway
 
@@ -42,6 +43,10 @@ async def test_an_answer_is_given_again_and_the_earlier_one_is_a_press_away(
     await room.get_by_role("button", name="Earlier answer").click()
     await expect(shown(room, "assistant")).to_contain_text("tea")
     await expect(versions).to_contain_text("1 of 2")
+    await room.get_by_test_id("composer").press_sequentially("/u")
+    await expect(room.get_by_role("option")).to_have_count(3)
+    assert await serious_violations(room) == []
+    await room.get_by_test_id("composer").fill("")
     await expect(room.get_by_role("button", name="Regenerate")).to_have_count(0)
     await room.reload()
     await ready(room)
