@@ -11,7 +11,7 @@ from gateway.storage.codec import GATE, details_of, menu_of
 from gateway.storage.ports import Interaction, Store
 from gateway.turns.journal import StoreJournal
 from pipeline.domain.clock import Clock
-from pipeline.domain.conversation import PastTurn
+from pipeline.domain.conversation import NO_SOURCE, PastTurn
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import InboundMessage, SessionCommand
 
@@ -128,5 +128,6 @@ async def note_edit(message: InboundMessage, journal: StoreJournal) -> None:
     """Have the answer to an edited message replace the last turn, if that is the one of its earlier
     version. Raises StorageError."""
     known = await journal.conversation()
-    if known.turns and known.turns[-1].source.root == message.place:
+    source = known.turns[-1].source if known.turns else NO_SOURCE
+    if source.root == message.place and source.author in ("", message.author.id):
         journal.replaces = message.place
