@@ -76,6 +76,8 @@ class Conversation:
 
     def ask_again(self, question: ApprovalRequired) -> None:
         """Ask a question that an earlier process left open."""
+        if question.command:
+            return
         self._paused.add(question.interaction_id)
         self._add(question)
 
@@ -145,6 +147,9 @@ class Conversation:
                 self._screen.token(event.message_id, event.text, event.offset)
             case TranscriptReady():
                 self._screen.line(f'heard: "{event.text}"')
+            case ApprovalRequired() if event.command:
+                # The line above it names the values, which can be typed behind the command.
+                return
             case ApprovalRequired():
                 # The text of a paused run is in its turn's reply, which follows.
                 self._add(event, said=event.paused)

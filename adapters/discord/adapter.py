@@ -26,7 +26,7 @@ from adapters.discord.download import Downloads
 from adapters.discord.failures import classify
 from adapters.discord.gateway import GatewayClient
 from adapters.discord.inbound import Context, bot_roles, parse_event
-from adapters.discord.interactions import SLASH_COMMANDS, Interaction
+from adapters.discord.interactions import Interaction
 from adapters.discord.listed_chats import ListedChats
 from adapters.discord.outbound import TEXT_CHARS, as_plain, nonce_of, render, shows
 from adapters.discord.payload import leading_snowflake, snowflake, snowflake_at
@@ -35,6 +35,7 @@ from adapters.discord.rest import Rest
 from adapters.discord.room_history import lines_of
 from adapters.discord.sdk import discord
 from adapters.discord.settings import CHANNEL, DEFAULT_RATES, DiscordSettings
+from adapters.discord.slash_commands import SLASH_COMMANDS
 from adapters.discord.view import EditView
 from adapters.json_fields import mapping
 from adapters.permissions import ChannelUse, PermissionGap

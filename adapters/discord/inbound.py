@@ -18,11 +18,10 @@ from adapters.discord.settings import CHANNEL
 from adapters.identity import derived_message_id
 from adapters.json_fields import integer, mapping, mappings, text
 from pipeline.domain.attachments import attached_note
+from pipeline.domain.commands import COMMAND_NAMES, MAX_ARGUMENT_CHARS
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
-    COMMAND_NAMES,
-    MAX_ARGUMENT_CHARS,
     ApprovalReply,
     Author,
     Inbound,

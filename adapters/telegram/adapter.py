@@ -25,6 +25,7 @@ from adapters.json_fields import integer, mapping, text
 from adapters.permissions import ChannelUse, PermissionGap
 from adapters.telegram import failures, media, orphans, outbound
 from adapters.telegram.api import TelegramApi
+from adapters.telegram.command_menu import command_menu
 from adapters.telegram.permissions import permission_gaps
 from adapters.telegram.polling import REFUSED, Poller
 from adapters.telegram.receiving import Receiver
@@ -33,22 +34,13 @@ from adapters.telegram.settings import CHANNEL, DEFAULT_RATES, TelegramSettings
 from adapters.telegram.view import Drafts, EditedView
 from adapters.telegram.webhook import Webhook
 from pipeline.domain.clock import Clock
+from pipeline.domain.commands import LANGUAGES
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import MediaRef
 
 _log = logging.getLogger(__name__)
 
-_COMMANDS = (
-    {"command": "stop", "description": "Stop the answer that is being written"},
-    {"command": "new", "description": "Begin a new conversation"},
-    {"command": "otr", "description": "Begin one of which nothing is kept, or end it"},
-    {"command": "voice", "description": "Read answers aloud, or stop that"},
-    {"command": "agent", "description": "Show the agents here, or choose one"},
-    {"command": "link", "description": "Join this chat with your chats on other channels"},
-    {"command": "unlink", "description": "Undo that for this chat"},
-    {"command": "help", "description": "What this bot can do"},
-)
 _SILENCE_S = 120.0
 _TYPING_S = 5.0
 _GUARANTEES = {
@@ -243,8 +235,9 @@ class TelegramAdapter:
             await poller.run()
 
     async def _set_commands(self) -> None:
-        """Set the command menu. The bot also works without it."""
+        """Set the command menu in every language. The bot also works without it."""
         try:
-            await self._api.call("setMyCommands", {"commands": list(_COMMANDS)})
+            for language in LANGUAGES:
+                await self._api.call("setMyCommands", command_menu(language))
         except TelegramError as error:
             _log.info("the menu of commands was not set", extra={"reason": failures.classify(error).message})

@@ -45,7 +45,8 @@ def to_inbound(chat: str, frame: TextMessage | Command | Approval, *, received_a
             interaction_id=frame.interaction,
             choice=frame.choice,
         )
-    command = frame if isinstance(frame, Command) else parse_command(frame.text)
+    edits = frame.edits if isinstance(frame, TextMessage) else ""
+    command = frame if isinstance(frame, Command) else None if edits else parse_command(frame.text)
     if command is not None:
         return SessionCommand(
             message_id=message_id,
@@ -63,6 +64,8 @@ def to_inbound(chat: str, frame: TextMessage | Command | Approval, *, received_a
         author=OWNER,
         received_at=received_at,
         text=frame.text if isinstance(frame, TextMessage) else "",
+        edited=bool(edits),
+        place=edits or message_id,
     )
 
 

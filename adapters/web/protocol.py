@@ -11,8 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
+from pipeline.domain.commands import COMMAND_NAMES, MAX_ARGUMENT_CHARS, CommandName
 from pipeline.domain.frozen import dataclass
-from pipeline.domain.messages import COMMAND_NAMES, MAX_ARGUMENT_CHARS, CommandName
 
 PROTOCOL_VERSION: Final = 1
 CLOSE_CODES: Final[Mapping[str, int]] = {
@@ -67,6 +67,8 @@ class TextMessage:
 
     client_id: str
     text: str
+    edits: str = ""
+    """The message that it replaces; empty for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +82,7 @@ class VoiceAnnouncement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A pressed button or a typed command: stop, new, help, voice, otr, agent, link or unlink."""
+    """A pressed button or a typed command, see `pipeline.domain.commands`."""
 
     client_id: str
     name: CommandName
@@ -219,7 +221,9 @@ def parse_frame(raw: str, limits: Limits) -> ClientFrame | Problem:
 def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientFrame:
     match kind:
         case "message":
-            return TextMessage(client_id=_client_id(fields), text=_message_text(fields, limits))
+            return TextMessage(
+                client_id=_client_id(fields), text=_message_text(fields, limits), edits=_edits(fields)
+            )
         case "voice":
             return _voice(fields, limits)
         case "command":
@@ -326,6 +330,12 @@ def _argument(fields: Mapping[str, Any]) -> str:
     if "argument" not in fields:
         return ""
     return _string(fields, "argument", max_chars=MAX_ARGUMENT_CHARS, may_be_empty=True).strip()
+
+
+def _edits(fields: Mapping[str, Any]) -> str:
+    if "edits" not in fields:
+        return ""
+    return _string(fields, "edits", max_chars=_MAX_MESSAGE_ID_CHARS)
 
 
 def _client_id(fields: Mapping[str, Any]) -> str:

@@ -181,6 +181,7 @@ def _shared_tools(
             agents={name: profile.tokens for name, profile in settings.agents.items() if profile.tokens},
             person_of=base.people.person_of,
             on_spent=base.telemetry.model_called,
+            spawn=partial(base.tasks.background.spawn, name="use"),
         ),
         person_of=base.people.person_of,
         redactor=base.redactor,

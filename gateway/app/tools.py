@@ -126,6 +126,10 @@ class AgentTools:
         )
         return self.services.tools.offered((), no_author)
 
+    def reads_only(self, name: str) -> bool:
+        """Whether the tool of that name is known to change nothing."""
+        return self.gate is not None and self.gate.reads_only(name)
+
     async def close(self) -> None:
         """Stop the tool servers."""
         if self.gate is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gateway.storage.codec import GATE, NEVER, details_of
+from gateway.storage.codec import COMMAND, NEVER, TOOL, details_of
 from gateway.storage.inbox_items import native_id_of
 from gateway.storage.log_records import (
     ErrorRecord,
@@ -83,7 +83,7 @@ class StoreTimeline:
         """See `adapters.channel.Timeline`."""
         now = self._clock.now()
         pending = await self._store.pending_interactions(thread.encode(), now=now)
-        return tuple(_asked_again(one, now) for one in pending if one.kind == GATE)
+        return tuple(asked_again(one, now) for one in pending if one.kind != TOOL)
 
     async def last_seen(self, channel: str, account: str, *, limit: int) -> Mapping[ThreadKey, str]:
         """See `adapters.channel.Timeline`. Reads a bounded number of the newest entries of all channels."""
@@ -105,6 +105,8 @@ class StoreTimeline:
             at=record.at,
             spoken=isinstance(content, UserRecord) and content.words.speech is not None,
             code=_code(content),
+            replaces=content.replaces if isinstance(content, UserRecord) else "",
+            removed=content.removed if isinstance(content, NoticeRecord) else "",
             thoughts=() if ended is None else ended.thoughts,
             questions=() if ended is None else (*ended.questions, *await self._closed(ended.paused_for)),
         )
@@ -133,7 +135,8 @@ def _waiting_words(waiting: Sequence[InboxEntry]) -> str:
     return next((item.text or _WAITING_VOICE for item in items if isinstance(item, InboundMessage)), "")
 
 
-def _asked_again(question: Interaction, now: float) -> ApprovalRequired:
+def asked_again(question: Interaction, now: float) -> ApprovalRequired:
+    """The event that shows a question for which no turn waits."""
     details = details_of(question)
     return ApprovalRequired(
         session_id=question.session_id,
@@ -144,6 +147,7 @@ def _asked_again(question: Interaction, now: float) -> ApprovalRequired:
         options=question.options,
         timeout_s=0.0 if question.expires_at >= NEVER else question.expires_at - now,
         paused=True,
+        command=details.node if question.kind == COMMAND else "",
     )
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from gateway.config.agent import AgentSettings, BudgetSettings, LimitsSettings, ToolsSettings
-from gateway.config.agents import AgentProfile, RouteSettings
+from gateway.config.agents import AgentProfile, ModelName, RouteSettings
 from gateway.config.channels import WEB_TOKEN_FILE, ChannelsSettings
 from gateway.config.environment import models_folder
 from gateway.config.secrets import SecretRef
@@ -171,6 +171,15 @@ class LlmSettings(Section):
         'LiteLLM model name such as "openai/gpt-5-mini" or "ollama_chat/llama3".',
         expected='"local", "scripted:…" or a LiteLLM model name',
         max_length=2_000,
+    )
+    choices: tuple[ModelName, ...] = setting(
+        (),
+        "Further models that people can choose for a conversation, with /model. The address and the key are "
+        "used for one of the same provider only.",
+        example=["openai/gpt-5"],
+        expected="a list of names as in llm.model",
+        max_length=20,
+        strict=False,
     )
     api_base: Annotated[str | None, AfterValidator(check_api_base)] = setting(
         None,

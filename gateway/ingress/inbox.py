@@ -17,7 +17,7 @@ from gateway.interactions.answer_matching import match_button, match_speech, mat
 from gateway.interactions.message_edits import ended_by
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
-from gateway.storage.codec import GATE, new_entry, resume_entry, resume_entry_once
+from gateway.storage.codec import COMMAND, GATE, answer_entry, new_entry, resume_entry
 from gateway.storage.health import StoreHealth
 from gateway.storage.ports import Accepted, AnswerStatus, InboxEntry, Interaction, NewEntry, Store
 from pipeline.domain.clock import Clock
@@ -37,6 +37,8 @@ _log = logging.getLogger(__name__)
 
 _Enqueued = InboundMessage | SessionCommand | BargeIn
 
+_COUNTED = frozenset({"retry", "history", "export"})
+"""Commands that cost as much as a message, and count as one."""
 _EXTRA_FOR_COMMANDS = 20
 _NOT_OPEN = "This question is no longer open."
 _QUEUE_FULL = "Too many of your messages are still waiting. Send this one again when some are answered."
@@ -211,7 +213,10 @@ class Inbox:
     async def _take_in(self, item: _Enqueued, limit: int) -> tuple[Accepted, Reservation]:
         # A command and an edit first end earlier turns; their own turn is read from the store afterwards.
         if not isinstance(item, InboundMessage):
-            return await self._enqueue_item(item, limit, begin=False), Reservation()
+            if self._quota is None or not (isinstance(item, SessionCommand) and item.name in _COUNTED):
+                return await self._enqueue_item(item, limit, begin=False), Reservation()
+            with self._quota.reserve(item) as reservation:
+                return await self._enqueue_within(reservation, item, limit, begin=False), reservation
         kept, begin = self._without_secrets(item), not item.edited
         if self._quota is None or item.answers:
             return await self._enqueue_item(kept, limit, begin=begin), Reservation()
@@ -225,7 +230,7 @@ class Inbox:
         return accepted, reservation
 
     async def _enqueue_within(
-        self, reservation: Reservation, item: InboundMessage, limit: int, *, begin: bool
+        self, reservation: Reservation, item: InboundMessage | SessionCommand, limit: int, *, begin: bool
     ) -> Accepted:
         """Queue a message if its author need not wait, and count it if it was accepted."""
         # With a limit of 0 the store accepts nothing new, but still recognises duplicates.
@@ -281,10 +286,8 @@ class Inbox:
         if not isinstance(answer, ApprovalReply):
             words = _NOT_OPEN if answer == "unknown" else _ANSWER_REFUSED[answer]
             return self._refused(item, words, over=answer in _OVER)
-        asked = next((one for one in questions if one.id == answer.interaction_id and one.kind == GATE), None)
-        entry = None
-        if asked is not None:
-            entry = resume_entry_once(answer, asked)
+        asked = next((one for one in questions if one.id == answer.interaction_id), None)
+        entry = None if asked is None else answer_entry(answer, asked)
         status = await self._give(answer, entry, finished=False)
         if status != "accepted":
             return self._refused(item, _ANSWER_REFUSED[status], over=status in _OVER)
@@ -296,7 +299,8 @@ class Inbox:
         after the question has closed. Typed answers are for channels without buttons, spoken ones for all
         channels. Speech does not answer a turn that waits during its run, since the transcript may be
         wrong."""
-        questions = await self._questions(item)
+        # A word that is also a value of a menu is a message: typed, the command has the value behind it.
+        questions = [one for one in await self._questions(item) if one.kind != COMMAND]
         if item.speech is None:
             answer = match_text(item, questions)
         else:

@@ -9,9 +9,10 @@ from typing import Final
 from adapters.channel import OutboundReply
 from gateway.storage.inbox_items import ASKED_IN, Queued, asked_in, kind_of, to_body
 from gateway.storage.ports import InboxEntry, Interaction, NewEntry, NewOutboxRow, OutboxRow
+from pipeline.domain.commands import parsed_name
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import ApprovalReply
+from pipeline.domain.messages import ApprovalReply, SessionCommand
 from pipeline.graph.run.outcome import Gate
 from pipeline.runtime.questions import choices
 
@@ -19,6 +20,12 @@ GATE: Final = "gate"
 """The kind of the interactions that a paused run waits for."""
 TOOL: Final = "tool"
 """The kind of the interactions that a running turn waits for."""
+COMMAND: Final = "command"
+"""The kind of the interactions that offer the values of a session command."""
+_MOST_OPTIONS = 20
+"""Fewer than any platform shows buttons in a message."""
+MENU_S: Final = 900.0
+"""How long those can be answered, in seconds."""
 NEVER: Final = 253_402_300_799.0
 """The expiry of a GATE interaction without an end: in the year 9999."""
 
@@ -37,6 +44,8 @@ class QuestionDetails:
     """The display name of the person who is asked."""
     private: bool
     """False in questions of earlier versions: the safe value where others can read."""
+    reply_handle: str
+    """Of the command whose values a COMMAND interaction offers."""
 
 
 def details_of(question: Interaction) -> QuestionDetails:
@@ -49,6 +58,7 @@ def details_of(question: Interaction) -> QuestionDetails:
         prompt=str(body.get("prompt", "")),
         name=str(body.get("name", "")),
         private=bool(body.get("private", False)),
+        reply_handle=str(body.get("reply_handle", "")),
     )
 
 
@@ -72,6 +82,53 @@ def resume_entry(answer: ApprovalReply, asked: Interaction) -> NewEntry:
 def resume_entry_once(answer: ApprovalReply, asked: Interaction) -> NewEntry:
     """Like `resume_entry`, with the question's dedupe key, if the answer's own key is taken or not stored."""
     return replace(resume_entry(answer, asked), dedupe_key=f"{GATE}:{asked.id}")
+
+
+def answer_entry(answer: ApprovalReply, asked: Interaction) -> NewEntry | None:
+    """The inbox entry to which an answer leads: one that resumes a paused run, or a session command; None for
+    the answer that a running turn waits for."""
+    if asked.kind == GATE:
+        return resume_entry_once(answer, asked)
+    if asked.kind != COMMAND:
+        return None
+    details = details_of(asked)
+    chosen = SessionCommand(
+        message_id=answer.message_id,
+        native_id=answer.native_id,
+        thread=answer.thread,
+        author=answer.author,
+        received_at=answer.received_at,
+        name=parsed_name(details.node),
+        argument=answer.choice,
+        private=details.private,
+        reply_handle=details.reply_handle,
+    )
+    return replace(new_entry(chosen), dedupe_key=f"{COMMAND}:{asked.id}")
+
+
+def menu_of(
+    command: SessionCommand, prompt: str, options: tuple[str, ...], session_id: str, *, at: float
+) -> Interaction:
+    """The interaction that offers the author of `command` its values. The same for every attempt at it."""
+    return Interaction(
+        id=f"{COMMAND}_{command.message_id}",
+        thread=command.thread.encode(),
+        session_id=session_id,
+        kind=COMMAND,
+        options=options[:_MOST_OPTIONS],
+        allowed_users=(command.author.id,),
+        action_hash="",
+        created_at=at,
+        expires_at=at + MENU_S,
+        body={
+            "message_id": command.message_id,
+            "node": command.name,
+            "prompt": prompt,
+            "name": command.author.name,
+            "private": command.private,
+            "reply_handle": command.reply_handle,
+        },
+    )
 
 
 def question_of(gate: Gate, entry: InboxEntry, session_id: str, *, at: float) -> Interaction:

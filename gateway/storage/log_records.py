@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from gateway.storage.ports import Record
 from pipeline.domain.chat import ChatMessage, message_from_plain, message_to_plain
-from pipeline.domain.conversation import Summary
+from pipeline.domain.conversation import NO_SOURCE, Source, Summary
 from pipeline.domain.events import Thought, thought_from_plain, thought_to_plain
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import Mode, Speech
@@ -22,6 +22,7 @@ STEPS: Final = "steps"
 """The key of a run's last steps in the body of the record that shows its outcome."""
 _QUESTIONS: Final = "questions"
 _PAUSED_FOR: Final = "paused_for"
+_REMOVED: Final = "removed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,11 +43,34 @@ class UserRecord:
     words: UserWords
     agent: str = ""
     """The agent that answers it; empty for the default one."""
+    replaces: str = ""
+    """The message whose turn its answer replaces; empty for none."""
+    author: str = ""
+    """The author's id, in a room."""
+    answers: bool = False
+    """It is an answer to a question of a paused run."""
 
     @staticmethod
     def of(record: Record) -> UserRecord:
         """What a record of that kind holds."""
-        return UserRecord(words=words_of(record), agent=str(record.body.get("agent", "")))
+        body = record.body
+        return UserRecord(
+            words=words_of(record),
+            agent=str(body.get("agent", "")),
+            replaces=str(body.get("replaces", "")),
+            author=str(body.get("author", "")),
+            answers=bool(body.get("answers")),
+        )
+
+    def source(self, message_id: str) -> Source:
+        """The message, as a turn of the conversation names it."""
+        return Source(
+            message_id=message_id,
+            root=self.replaces or message_id,
+            text=self.words.text,
+            author=self.author,
+            answers=self.answers,
+        )
 
     @property
     def text(self) -> str:
@@ -120,6 +144,11 @@ class NoticeRecord(OutcomeRecord):
 
     code: str
 
+    @property
+    def removed(self) -> str:
+        """The message whose turn it takes out of the conversation; empty for none."""
+        return str(self.body.get(_REMOVED, ""))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRecord:
@@ -139,6 +168,14 @@ class TitleRecord:
     text: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRecord:
+    """The model that a person chose for the session from here on; empty for the agent's own."""
+
+    name: str
+    text: str = ""
+
+
 LogRecord = (
     SessionRecord
     | UserRecord
@@ -148,6 +185,7 @@ LogRecord = (
     | NoticeRecord
     | SummaryRecord
     | TitleRecord
+    | ModelRecord
 )
 
 
@@ -172,6 +210,8 @@ def content_of(record: Record) -> LogRecord:
             return SummaryRecord(summary=Summary(text=text, upto=int(body.get("upto", 0)), foreign=foreign))
         case "title":
             return TitleRecord(text=text)
+        case "model":
+            return ModelRecord(name=str(body.get("name", "")))
         case "step":
             return StepRecord(row=body)
 
@@ -200,11 +240,15 @@ def session_body(text: str, mode: Mode, agent: str) -> dict[str, Any]:
     return {key: value for key, value in given.items() if value}
 
 
-def user_body(words: UserWords, agent: str = "") -> dict[str, Any]:
+def user_body(words: UserWords, agent: str = "", source: Source = NO_SOURCE) -> dict[str, Any]:
     """The body of a UserRecord; `agent` is the agent that answers, empty for the default one."""
     body: dict[str, Any] = {"text": words.text, "agent": agent} if agent else {"text": words.text}
     if words.by:
-        body["by"] = words.by
+        body |= {"by": words.by, "author": source.author}
+    if source.replaces:
+        body["replaces"] = source.root
+    if source.answers:
+        body["answers"] = True
     if words.speech is not None:
         speech = words.speech
         body |= {"spoken": True, "language": speech.language, "confidence": speech.confidence}
@@ -232,9 +276,10 @@ def error_body(text: str, code: str, *, recoverable: bool, exchange: Sequence[Ch
     return {"text": text, "code": code, "recoverable": recoverable, **_exchange_body(exchange)}
 
 
-def notice_body(text: str, code: str) -> dict[str, Any]:
+def notice_body(text: str, code: str, removed: str = "") -> dict[str, Any]:
     """The body of a NoticeRecord."""
-    return {"text": text, "code": code} if code else {"text": text}
+    body = {"text": text, "code": code} if code else {"text": text}
+    return {**body, _REMOVED: removed} if removed else body
 
 
 def summary_body(summary: Summary) -> dict[str, Any]:

@@ -18,13 +18,14 @@ from gateway.storage.identities import IdentityBook
 from gateway.storage.inbox_items import EntryKind, StoredItem
 from gateway.storage.jobs import JobBook, NewJob
 from gateway.storage.pairings import PairingBook
+from gateway.storage.search import SearchBook
 from gateway.storage.sizes import StoreCounts
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.storage.states import StateBook, StateWrite
 from gateway.storage.usage import UsageBook
 from pipeline.domain.frozen import dataclass
 
-RecordKind = Literal["session", "user", "step", "assistant", "error", "notice", "summary", "title"]
+RecordKind = Literal["session", "user", "step", "assistant", "error", "notice", "summary", "title", "model"]
 VISIBLE_KINDS: tuple[RecordKind, ...] = ("session", "user", "assistant", "error", "notice")
 OutboxState = Literal["ready", "sending", "sent", "failed"]
 Outcome = Literal["answered", "error", "cancelled", "command", "declined"]
@@ -164,8 +165,7 @@ class Interaction:
     session_id: str
     kind: InteractionKind
     options: tuple[str, ...]
-    allowed_users: tuple[str, ...]
-    """Empty means that no user may answer."""
+    allowed_users: tuple[str, ...]  # empty: no user may answer
     action_hash: str
     created_at: float
     expires_at: float
@@ -250,6 +250,10 @@ class Store(Protocol):
     @property
     def identities(self) -> IdentityBook:
         """Linked identities and the codes that link them."""
+
+    @property
+    def search(self) -> SearchBook:
+        """What was said, by its words."""
 
     @property
     def deaths(self) -> DeathBook:

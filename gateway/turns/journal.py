@@ -25,26 +25,20 @@ from gateway.storage.ports import (
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.after_turn import AfterTurn
 from gateway.turns.kept_states import KeptStates
+from gateway.turns.past_turns import UNSHOWN_FAILURES, past_turn, unanswered_turn, words_on_record
 from gateway.turns.recorded_turn import RecordedTurn
 from gateway.turns.rows import bare_body, reply_row, with_more
 from gateway.turns.run_log import StoreRunLog, UnwrittenRunLog
-from gateway.turns.sessions import (
-    UNSHOWN_FAILURES,
-    SessionState,
-    past_turn,
-    session_record,
-    unanswered_turn,
-    words_on_record,
-    write_summary,
-)
+from gateway.turns.sessions import SessionState, session_record, write_summary
+from gateway.turns.shown_records import ShownRecords
 from gateway.turns.spoken_answers import answer_question, has_answered_question
 from gateway.turns.turn_hooks import OnRecorded, OnReply
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
-from pipeline.domain.conversation import Conversation, Summary
+from pipeline.domain.conversation import NO_SOURCE, Conversation, Summary
 from pipeline.domain.ids import new_id
 from pipeline.domain.messages import Mode
-from pipeline.domain.timeline import EntryRole, TimelineEntry
+from pipeline.domain.timeline import EntryRole
 from pipeline.graph.run.records import RawRecord, RunUnreadable, head_of
 from pipeline.runtime.kept_state import StateChange
 from pipeline.runtime.ports import TurnAnswer, UserWords
@@ -76,7 +70,7 @@ class StoreJournal:
         self._session = session
         self._clock = clock
         self._failpoints = failpoints
-        self._on_recorded = on_recorded
+        self._show = ShownRecords(entry, clock, on_recorded).show
         self._on_reply = on_reply
         self._sends_at_once = sends_at_once
         self._on_asked = on_asked
@@ -91,12 +85,15 @@ class StoreJournal:
         self._log = log(store, lease, self._step_row, failpoints)
         self._arrivals = session.arrivals(entry.item.author.id)
         session.note_arrival(entry.item.author.id, entry.received_at)
+        self.replaces = ""
+        """The message whose turn the answer replaces; empty for none."""
         self._user_text: str | None = None
+        self._source = NO_SOURCE
         self._transcript = ""
         self.attempt_counted = entry.begun  # durably
-        self.outcome: Outcome | None = None
-        """Set once the turn is final."""
+        self.outcome: Outcome | None = None  # set once the turn is final
         self.added_entry = False  # to its thread
+        self.menu: Interaction | None = None  # the values of a command that its line offers
 
     @property
     def session_id(self) -> str:
@@ -117,11 +114,19 @@ class StoreJournal:
         return self._session.agent
 
     @property
+    def chosen_model(self) -> str:
+        """The model that a person chose for the session; empty for the agent's own."""
+        return self._session.model
+
+    @property
     def arrivals(self) -> tuple[float, ...]:
         return self._arrivals
 
     async def conversation(self) -> Conversation:
-        return await self._recorded.conversation() if self._is_resume else await self._session.read()
+        if self._is_resume:
+            return await self._recorded.conversation()
+        known = await self._session.read()
+        return known.without(self.replaces) if self.replaces else known
 
     async def record_summary(self, summary: Summary) -> bool:
         at, own = self._clock.now(), self._entry.message_id
@@ -146,7 +151,7 @@ class StoreJournal:
             self.attempt_counted = True
 
     async def record_user(self, words: UserWords) -> None:
-        entry_id = 0
+        entry_id, self._source = 0, self._recorded.source(words, self.replaces)
         transcribed = is_voice_note(self._entry.item)
         if self._off_record:
             await self.count_attempt()
@@ -160,13 +165,18 @@ class StoreJournal:
         self._transcript = words.text if transcribed else ""
         self._notify_words(words, entry_id)
 
+    async def _read_own_words(self) -> None:
+        user = await self._recorded.own()
+        if user is not None:
+            self._user_text, self._source = words_on_record(user.words), user.source(self._entry.message_id)
+
     def _notify_words(self, words: UserWords, entry_id: int) -> None:
         spoken = words.speech is not None
-        self._notify("user", words.text, entry_id, spoken=spoken, at=self._entry.received_at)
+        self._show("user", words.text, entry_id, spoken=spoken, replaces=self.replaces)
 
     def _user_records(self, words: UserWords) -> list[NewRecord]:
         # The time at which it was sent: its author saw that time while the message waited.
-        said = self._record("user", user_body(words, self.agent), at=self._entry.received_at)
+        said = self._record("user", user_body(words, self.agent, self._source), at=self._entry.received_at)
         if self._session.stored:
             return [said]
         self._session.stored = True
@@ -213,7 +223,8 @@ class StoreJournal:
         entry_id = committed.record_ids[-1]
         if self._user_text is not None:
             now = self._clock.now()
-            self._session.extend(past_turn(entry_id, self._user_text, answer.exchange, answer.text, now))
+            words, text = self._user_text, answer.text
+            self._session.extend(past_turn(entry_id, words, answer.exchange, text, now, self._source))
         return entry_id
 
     async def commit_failure(
@@ -232,15 +243,16 @@ class StoreJournal:
         records.append(self._record("error", body))
         if self._user_text is None:
             # An earlier attempt may have recorded them, and this one ended before it needed them.
-            self._user_text = await self._recorded.own_words()
+            await self._read_own_words()
         said = 0 if code in UNSHOWN_FAILURES else len(exchange) + 2
         committed = await self._finish(outcome, records, role="error", text=message, code=code, said=said)
         partial_id, entry_id = committed.record_ids[-2 if partial else -1], committed.record_ids[-1]
         if self._user_text is not None and said:
             now = self._clock.now()
-            self._session.extend(unanswered_turn(partial_id, self._user_text, exchange, partial, code, now))
+            ended = (partial_id, self._user_text, exchange, partial, code, now)
+            self._session.extend(unanswered_turn(*ended, self._source), answered=False)
         if partial:
-            self._notify("assistant", partial, partial_id)
+            self._show("assistant", partial, partial_id)
         return entry_id
 
     async def try_consume_as_answer(self, words: str) -> bool:
@@ -261,14 +273,31 @@ class StoreJournal:
         # The author, the caption and the message it replies to are private too.
         await self.commit_silently("declined", body=bare_body(self._entry))
 
-    async def commit_notice(self, text: str, *, code: str = "", forgotten: bool = False) -> int:
+    async def commit_notice(
+        self,
+        text: str,
+        *,
+        code: str = "",
+        forgotten: bool = False,
+        removed: str = "",
+        menu: Interaction | None = None,
+        model: str | None = None,
+    ) -> int:
         """End a session command with a line for the user; the entry's id. `code` names it for channels. A
-        `forgotten` line is erased from the store once it is sent."""
-        record = self._record("notice", notice_body(text, code))
+        `forgotten` line is erased from the store once it is sent. `removed` is the message whose turn is
+        taken out of the conversation, `menu` offers values of the command, and `model` is chosen from here
+        on."""
+        self.menu, menus = menu, () if menu is None else (menu,)
+        record = self._record("notice", notice_body(text, code, removed))
+        records = [record] if model is None else [self._record("model", {"name": model}), record]
         committed = await self._finish(
-            "command", [record], role="notice", text=text, code=code, forgotten=forgotten
+            "command", records, role="notice", text=text, code=code, questions=menus, forgotten=forgotten
         )
-        self._notify("notice", text, committed.record_ids[-1], code=code)
+        if removed:
+            self._session.remove(removed)
+        if model is not None:
+            self._session.model = model
+        self._show("notice", text, committed.record_ids[-1], code=code, removed=removed)
         return committed.record_ids[-1]
 
     async def commit_new_session(self, text: str, *, mode: Mode = "normal", agent: str | None = None) -> int:
@@ -281,7 +310,7 @@ class StoreJournal:
         code = "" if mode == "normal" else mode
         committed = await self._finish("command", [record], role="session", text=text, code=code)
         self._session.restart(session_id, mode=mode, agent=agent)
-        self._notify("session", text, committed.record_ids[-1], code=code)
+        self._show("session", text, committed.record_ids[-1], code=code)
         return committed.record_ids[-1]
 
     async def commit_silently(
@@ -341,7 +370,7 @@ class StoreJournal:
             records=tuple(records),
             outbox=(row,),
             interactions=questions,
-            body=bare_body(self._entry) if off_record else None,
+            body=bare_body(self._entry) if off_record or (forgotten and self._off_record) else None,
             forget_session=self.session_id if off_record else "",
             jobs=self._after.jobs(self._session, self._entry, said, now),
             at=now,
@@ -367,32 +396,5 @@ class StoreJournal:
     def _record(
         self, kind: RecordKind, body: Mapping[str, Any], *, message_id: str = "", at: float | None = None
     ) -> NewRecord:
-        return NewRecord(
-            kind=kind,
-            session_id=self._session.session_id,
-            message_id=message_id or self._entry.message_id,
-            body=body,
-            at=self._clock.now() if at is None else at,
-        )
-
-    def _notify(
-        self,
-        role: EntryRole,
-        text: str,
-        entry_id: int,
-        *,
-        spoken: bool = False,
-        code: str = "",
-        at: float | None = None,
-    ) -> None:
-        self._on_recorded(
-            TimelineEntry(
-                entry_id=entry_id,
-                message_id=self._entry.message_id,
-                role=role,
-                text=text,
-                at=self._clock.now() if at is None else at,
-                spoken=spoken,
-                code=code,
-            )
-        )
+        own, at = message_id or self._entry.message_id, self._clock.now() if at is None else at
+        return NewRecord(kind=kind, session_id=self.session_id, message_id=own, body=body, at=at)

@@ -9,26 +9,13 @@ from __future__ import annotations
 import hashlib
 from typing import Literal
 
+from pipeline.domain.commands import COMMAND_NAMES, MAX_ARGUMENT_CHARS, WITH_ARGUMENT, CommandName
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 
 Mode = Literal["normal", "otr"]
 MediaKind = Literal["voice", "audio", "image", "video", "file"]
-CommandName = Literal["stop", "new", "help", "voice", "otr", "agent", "link", "unlink"]
-COMMAND_NAMES: tuple[CommandName, ...] = (
-    "stop",
-    "new",
-    "help",
-    "voice",
-    "otr",
-    "agent",
-    "link",
-    "unlink",
-)
-WITH_ARGUMENT: frozenset[CommandName] = frozenset({"agent", "link", "voice"})
-"""The commands that take words behind them."""
-MAX_ARGUMENT_CHARS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +115,7 @@ class InboundMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCommand:
-    """/stop, /new, /help, /voice, /otr, /agent, /link or /unlink, typed or from a button."""
+    """One of the commands of `pipeline.domain.commands`, typed or from a button."""
 
     message_id: str
     native_id: str

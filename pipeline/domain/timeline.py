@@ -53,6 +53,10 @@ class TimelineEntry:
     """The text is a transcript of a voice note."""
     code: str = ""
     """For role "error": the error's code. For role "session": `otr` if it is off the record."""
+    replaces: str = ""
+    """For role "user": the id of the message whose turn its answer replaces; empty for none."""
+    removed: str = ""
+    """For role "notice": the id of the message whose turn it takes out of the conversation."""
     thoughts: tuple[Thought, ...] = ()
     """For role "assistant": the reasoning steps that led to the answer."""
     questions: tuple[AskedQuestion, ...] = ()

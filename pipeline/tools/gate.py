@@ -130,6 +130,10 @@ class Gate:
         await self._completed(tool.name, result, scope)
         return result
 
+    def reads_only(self, name: str) -> bool:
+        """Whether every known tool of that name, or the loader of that name, changes nothing."""
+        return name in (LOAD_TOOLS, LOAD_SKILLS) or self._registry.reads_only(name)
+
     async def close(self) -> None:
         """Close the groups: servers are stopped."""
         await self._registry.close()

@@ -47,6 +47,7 @@
  * @property {boolean} open it can be answered
  * @property {boolean} sent an answer was sent
  * @property {boolean} paused asked by a paused run: its turn has ended, and the answer starts another
+ * @property {string} command the command whose values it offers; empty for a question of a turn
  * @property {number} until Unix seconds by this browser's clock when the question expires; 0 for never
  */
 

@@ -6,7 +6,9 @@
  */
 
 import { shortened } from './asked.js';
+import { branchControls, showVersion } from './branches.js';
 import { copyButton, el, icon } from './dom.js';
+import { exported } from './export.js';
 import { showFinished } from './finished.js';
 import { renderInline } from './inline.js';
 import { renderMarkdown } from './markdown.js';
@@ -23,6 +25,9 @@ import { showWork } from './work.js';
  * @property {(item: Item, choice: string) => void} choose answer an approval
  * @property {(item: Item) => void} listen read a finished answer aloud
  * @property {() => string} botName
+ * @property {import('./versions.js').Versions} versions
+ * @property {() => void} regenerate answer the last message again
+ * @property {(item: Item) => void} edit change the last message
  */
 
 /** @type {Record<string, string>} */
@@ -52,6 +57,7 @@ export function updateRow(row, item, actions) {
   if (item.clientId) row.dataset.clientId = item.clientId;
   if (item.role === 'assistant') updateAnswer(row, item, actions);
   else row.replaceChildren(...CONTENT[item.role](item, actions, row));
+  showVersion(row, item, actions);
 }
 
 /** @type {Record<Exclude<Item['role'], 'assistant'>, (item: Item, actions: RowActions, row: HTMLElement) => Node[]>} */
@@ -88,7 +94,7 @@ function updateAnswer(row, item, actions) {
     showPlayer(foot, item.player);
   } else {
     const listen = item.entryId > 0 && !item.unkept && !item.player && listenButton(item, actions);
-    foot.replaceChildren(...[timeOf(item.at), copyButton('Copy answer', () => item.text), listen].filter((one) => one !== false));
+    foot.replaceChildren(...[timeOf(item.at), copyButton('Copy answer', () => item.text), listen, ...branchControls(item, actions)].filter((one) => one !== false));
     showPlayer(foot, item.player);
   }
 }
@@ -133,6 +139,7 @@ function userContent(item, actions, row) {
   const foot = el('div', { class: 'meta' }, timeOf(item.at));
   const words = item.problem || (listening && item.state === 'queued' ? '' : STATE_WORDS[item.state]);
   if (words) foot.append(el('span', { class: 'state' }, words));
+  if (item.entryId > 0 || item.state === 'answered') foot.append(...branchControls(item, actions));
   if (item.state === 'failed') {
     foot.append(textButton('Try again', () => actions.retry(item)), textButton('Discard', () => actions.discard(item)));
   }
@@ -141,6 +148,8 @@ function userContent(item, actions, row) {
 
 /** @param {Item} item */
 function noticeContent(item) {
+  const file = exported(item);
+  if (file) return [icon('info'), file];
   const prose = el('div', { class: 'prose', dir: 'auto' });
   renderMarkdown(prose, item.text);
   return [icon('info'), prose];
@@ -164,9 +173,9 @@ function sessionContent(item) {
 
 /** @param {Item} item @param {RowActions} actions */
 function approvalContent(item, actions) {
-  const { tool, options, choice, open, sent, paused, until } = /** @type {NonNullable<Item['approval']>} */ (item.approval);
+  const { tool, options, choice, open, sent, paused, until, command } = /** @type {NonNullable<Item['approval']>} */ (item.approval);
   const asks = `May I use ${tool}?`;
-  const waits = open ? 'I wait for your answer' : 'I waited for your answer';
+  const waits = command ? 'Choose' : open ? 'I wait for your answer' : 'I waited for your answer';
   const title = el('p', { class: 'title' }, tool === CONFIRM ? 'Did I hear that right?' : paused ? waits : asks);
   // The answer above it already has this text.
   const said = tool === CONFIRM && paused;

@@ -1,7 +1,4 @@
-"""A `Store` in dictionaries: it fulfils the port, but its data is lost with the object.
-
-The data survives `close` and a second `open`. Every call takes effect at once, in one step of the loop.
-"""
+"""A `Store` in dictionaries: each call takes effect at once; its data survives `close`, not the object."""
 
 from __future__ import annotations
 
@@ -27,6 +24,7 @@ from gateway.storage.memory.rows import (
     encoded,
     newest_first,
 )
+from gateway.storage.memory.search import MemorySearch
 from gateway.storage.memory.speech import MemoryVoices
 from gateway.storage.memory.states import MemoryStates
 from gateway.storage.memory.usage import MemoryUsage
@@ -70,6 +68,7 @@ class MemoryStore:
         self.expiries = MemoryExpiries(self._require_open, self._interactions)
         self.usage = MemoryUsage(self._require_open)
         self.identities = MemoryIdentities(self._require_open, self.states, self.usage)
+        self.search = MemorySearch(self._require_open, self._threads, self._entries)
         self.deaths = MemoryDeaths(self._require_open, self._entries)
 
     # -- life ---------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from adapters.slack.settings import SlackSettings
 from gateway.cli.channel_checks import channel_findings
 from gateway.config import load
 from pipeline.domain.clock import SystemClock
+from pipeline.domain.commands import COMMAND_NAMES
 from tests.adapters.slack.harness import ME
 from tests.support.platforms.slack import FakeSlack
 
@@ -106,7 +107,9 @@ def test_buttons_commands_and_direct_chats_are_switched_on(manifest: dict[str, A
     assert manifest["settings"]["token_rotation_enabled"] is False
     assert manifest["features"]["app_home"]["messages_tab_enabled"] is True
     assert manifest["features"]["app_home"]["messages_tab_read_only_enabled"] is False
-    assert [command["command"] for command in manifest["features"]["slash_commands"]] == ["/parlour"]
+    (command,) = manifest["features"]["slash_commands"]
+    assert command["command"] == "/parlour"
+    assert command["usage_hint"] == " | ".join(COMMAND_NAMES)
 
 
 def test_the_guide_and_the_manifest_name_the_route_and_every_scope_and_event(

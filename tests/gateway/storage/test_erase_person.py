@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+from gateway.storage.identities import Identity
 from pipeline.llm.scripted import ScriptedLlm
 from tests.end_to_end.test_links import counting
 from tests.support.harness import open_gateway
@@ -16,7 +17,7 @@ VALUES = "'telegram' AS channel, 'main' AS account, '1001' AS user, '1001' AS ch
 
 
 async def test_a_person_is_erased_and_the_next_one_is_not_disturbed(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path, posts=(posts := MemoryPosts())):
+    async with open_gateway(tmp_path, posts=(posts := MemoryPosts())) as harness:
         await posts.receive(
             "I hide my spare key under the Zinnia pot", native_id="1", chat="c1", author="ann"
         )
@@ -24,6 +25,10 @@ async def test_a_person_is_erased_and_the_next_one_is_not_disturbed(tmp_path: Pa
         await posts.receive("and the alarm code is Quetzal", native_id="3", chat="c1", author="ann")
         answered = (("c1", "Quetzal"), ("c2", "Mortimer"))
         await posts.until(lambda: all(word in "".join(posts.texts(chat)) for chat, word in answered))
+        ann = Identity(channel="memory", account="main", user="ann")
+        # It fills the index of what was said.
+        assert len(await harness.store.search.find("zinnia quetzal", [ann], limit=9)) == 0
+        assert len(await harness.store.search.find("zinnia", [ann], limit=9)) == 2
     script = SCRIPT.read_text(encoding="utf-8")
     assert script.count(VALUES) == 1
     of_ann = "'memory' AS channel, 'main' AS account, 'ann' AS user, 'c1' AS chat"

@@ -241,7 +241,7 @@ class BotApi:
         }
 
     async def _set_my_commands(self, params: Params) -> Any:
-        self._state.commands = params["commands"]
+        self._state.commands[params.get("language_code", "")] = params["commands"]
         return True
 
     def _reachable(self, params: Params) -> int:

@@ -104,7 +104,8 @@ class TelegramState:
         """Methods that this server does not have, like an old one."""
         self.callbacks: dict[str, str] = {}
         """Answered callback queries: id to the words shown to the presser."""
-        self.commands: list[dict[str, Any]] = []
+        self.commands: dict[str, list[dict[str, Any]]] = {}
+        """The menu of commands by language; empty for all others."""
         self.ids = itertools.count(1)
         self._changed = asyncio.Event()
 
