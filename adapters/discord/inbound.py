@@ -14,6 +14,7 @@ from adapters.buttons import STOP, read_answer
 from adapters.discord.content import described, unusable
 from adapters.discord.media import media_of
 from adapters.discord.payload import snowflake
+from adapters.discord.reaction_events import KINDS, parse_reaction
 from adapters.discord.settings import CHANNEL
 from adapters.identity import derived_message_id
 from adapters.json_fields import integer, mapping, mappings, text
@@ -79,6 +80,8 @@ def parse_event(name: str, data: object, context: Context) -> Inbound | None:
         return _deleted(payload, context)
     if name == "INTERACTION_CREATE":
         return _interaction(payload, context)
+    if name in KINDS:
+        return parse_reaction(name, payload, account=context.account, bot_id=context.bot_id, now=context.now)
     return None
 
 

@@ -23,6 +23,7 @@ from pipeline.domain.messages import (
     BargeIn,
     Inbound,
     InboundMessage,
+    Reaction,
     ReminderDue,
     SessionCommand,
 )
@@ -30,7 +31,7 @@ from pipeline.domain.messages import (
 AccessMode = Literal["pairing", "list", "open"]
 RoomsMode = Literal["addressed", "all", "never"]
 
-_KINDS = frozenset({InboundMessage, SessionCommand, BargeIn, ApprovalReply})
+_KINDS = frozenset({InboundMessage, SessionCommand, BargeIn, ApprovalReply, Reaction})
 _NOT_ALLOWED = "You are not allowed to use this bot."
 _NOT_IN_PRIVATE = "You are not allowed to use this bot. Its owner can allow you as dm:{user}."
 _NOT_HERE = (
@@ -178,7 +179,11 @@ class AccessPolicy:
             return Denied(reason=f"channel {channel} has no access rule", words=_NOT_ALLOWED)
         if item.author.id in rule.deny or not _storable(item):
             return Denied(reason=f"author {item.author.id!a} is denied on {channel}")
-        return await (self._in_private(item, rule) if item.private else self._in_room(item, rule))
+        verdict = await (self._in_private(item, rule) if item.private else self._in_room(item, rule))
+        if isinstance(item, Reaction) and isinstance(verdict, Denied):
+            # Rooms are full of reactions, and none is answered with words.
+            return Denied(reason=verdict.reason, chatter=True)
+        return verdict
 
     async def still_allows(self, item: Inbound | ReminderDue | Announcement) -> bool:
         """Whether the author of an earlier request still has access, so that its result may be sent now.
@@ -209,7 +214,7 @@ class AccessPolicy:
             return Denied(reason=who, words=_NOT_IN_PRIVATE.format(user=item.author.id))
         if await self._pairing.is_paired(item.thread, item.author):
             return Allowed()
-        if isinstance(item, ApprovalReply):
+        if isinstance(item, ApprovalReply | Reaction):
             return Denied(reason=f"{who} and not paired", words=_NOT_ALLOWED)
         words = await self._pairing.invitation(item.thread, item.author)
         return Denied(reason=f"{who} and not paired", words=words)
@@ -233,6 +238,9 @@ class AccessPolicy:
         return Denied(reason=reason, words=_NOT_HERE.format(chat=chat, user=user) if addressed else "")
 
     def _while_open(self, item: Inbound) -> Allowed | Denied:
+        if isinstance(item, Reaction):
+            # It takes no place among the day's people: everyone in a room may react to anything.
+            return Allowed()
         # Only items that cause work are counted; the author of a button press or a stop still needs a place
         # among the day's people.
         stops = isinstance(item, BargeIn) or (isinstance(item, SessionCommand) and item.name == "stop")

@@ -12,6 +12,7 @@ from gateway.access.policy import AccessPolicy, Denied
 from gateway.access.sender_rate_limit import WINDOW_S, RateLimit, Reservation
 from gateway.cluster.bus import Bus
 from gateway.cluster.signals import Answered, Control, Interrupt, StopBefore, Withdrawn
+from gateway.ingress.reactions import Reactions
 from gateway.ingress.refusal_notices import AGAIN_S, Refusals, Say
 from gateway.interactions.answer_matching import match_button, match_speech, match_text, may_answer
 from gateway.interactions.message_edits import ended_by
@@ -28,6 +29,7 @@ from pipeline.domain.messages import (
     BargeIn,
     Inbound,
     InboundMessage,
+    Reaction,
     SessionCommand,
     Withdrawal,
 )
@@ -130,6 +132,7 @@ class Inbox:
         self._quota = quota
         self._waiting = waiting
         self._on_unaddressed = on_unaddressed
+        self._reactions = Reactions(store=store, clock=clock, telemetry=telemetry, answer=self._answer)
         self.health = StoreHealth(store, clock)
         """Updated after every message that was stored or could not be stored."""
         self._closed = False
@@ -155,6 +158,8 @@ class Inbox:
             return self._denied(item, verdict)
         if isinstance(item, ApprovalReply):
             return await self._answer(item)
+        if isinstance(item, Reaction):
+            return await self._reactions.accept(item)
         if isinstance(item, InboundMessage) and item.if_named != verdict.if_named:
             item = replace(item, if_named=verdict.if_named)
         if isinstance(item, InboundMessage) and may_answer(item) and (self._posts(item) or item.speech):

@@ -14,6 +14,8 @@ from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 
 Mode = Literal["normal", "otr"]
+Mark = Literal["up", "down", "yes", "no"]
+"""What a reaction means: a thumb up or down for an answer, a tick or a cross for a question."""
 MediaKind = Literal["voice", "audio", "image", "video", "file"]
 CommandName = Literal["stop", "new", "help", "voice", "otr", "agent", "link", "unlink"]
 COMMAND_NAMES: tuple[CommandName, ...] = (
@@ -223,7 +225,29 @@ class Withdrawal:
     private: bool = True
 
 
-Inbound = InboundMessage | SessionCommand | BargeIn | ApprovalReply | Withdrawal
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reaction:
+    """A person put a reaction on one of the bot's messages, or removed it."""
+
+    message_id: str
+    """The id of the event, as is `native_id`."""
+    native_id: str
+    thread: ThreadKey
+    """The chat; a platform may not say in which of its topics."""
+    author: Author
+    """Who reacted."""
+    received_at: float
+    """When they did, as Unix seconds."""
+    mark: Mark
+    on: bool
+    """False if it was removed."""
+    target: str
+    """The platform's id of the message that has it; with `answered`, the id of the answered message."""
+    answered: bool = False
+    private: bool = True
+
+
+Inbound = InboundMessage | SessionCommand | BargeIn | ApprovalReply | Withdrawal | Reaction
 """What a channel may hand to the inbox."""
 
 

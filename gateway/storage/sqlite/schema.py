@@ -257,6 +257,23 @@ _STEP_11 = (
     "ALTER TABLE speakers ADD COLUMN voice_brief INTEGER NOT NULL DEFAULT 0",
 )
 
+_STEP_12 = (
+    """CREATE TABLE feedback (
+        message_id TEXT NOT NULL,
+        channel TEXT NOT NULL,
+        account TEXT NOT NULL,
+        user TEXT NOT NULL,
+        thread TEXT NOT NULL,
+        name TEXT NOT NULL,
+        value TEXT NOT NULL,
+        run_id TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        at REAL NOT NULL,
+        PRIMARY KEY (message_id, channel, account, user)
+    ) STRICT, WITHOUT ROWID""",
+    "CREATE INDEX feedback_at ON feedback(at)",
+)
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_1,
     _STEP_2,
@@ -269,6 +286,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_9,
     _STEP_10,
     _STEP_11,
+    _STEP_12,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 
