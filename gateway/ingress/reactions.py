@@ -69,7 +69,7 @@ class Reactions:
 
     async def _feedback(self, item: Reaction) -> None:
         shown = await self._shown(item)
-        if shown is None or shown.role != "assistant" or not shown.author:
+        if shown is None or shown.role != "assistant" or shown.off_record or not shown.author:
             return
         if item.private and shown.author != item.author.id:
             return

@@ -42,6 +42,7 @@ class ShownReply:
     author: str
     """The user id of the person answered; empty if it was forgotten."""
     role: str
+    off_record: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

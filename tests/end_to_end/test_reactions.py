@@ -14,7 +14,10 @@ from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import SystemClock
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.all_platforms import AllPlatforms, open_all_platforms
+from tests.support.gateway_process import free_port
+from tests.support.harness import open_gateway
 from tests.support.platforms.platform import FakePlatform, Faults, Person, Place, Shown
+from tests.support.web_client import WebChat
 
 
 class Reacting(FakePlatform, Protocol):
@@ -87,7 +90,7 @@ async def test_a_thumb_is_stored_with_its_run_changed_and_removed_on_each_platfo
             await _until(place)
 
 
-async def test_in_private_the_person_who_was_answered_gives_feedback_and_in_a_room_all_who_may_speak(
+async def test_in_private_the_person_who_was_answered_may_react_and_in_a_room_all_who_may_speak(
     tmp_path: Path,
 ) -> None:
     async with open_all_platforms(tmp_path) as place:
@@ -158,3 +161,33 @@ async def test_a_tick_of_the_author_allows_and_a_cross_denies_and_nothing_else_c
 
 def _written(folder: Path) -> set[str]:
     return {path.name for path in folder.glob("data/workspace/people/*/files/*.txt")}
+
+
+async def test_a_thumb_on_the_page_is_stored_for_an_answer_of_that_chat_alone(tmp_path: Path) -> None:
+    web = ("channels.web.enabled=true", f"server.port={free_port()}")
+    async with WebChat() as chat, WebChat() as other, open_gateway(tmp_path, *web) as harness:
+        token = (tmp_path / "web-token").read_text(encoding="ascii").strip()
+        for one in (chat, other):
+            await one.connect(harness.gateway.url, token)
+        await chat.send_text("t1", "hello")
+        message_id = await chat.accepted("t1")
+        await chat.answer(message_id)
+        await other.rate("f0", message_id, up=False)
+        await chat.rate("f1", "m_no_such_message", up=False)
+        assert await harness.store.feedback.listed(limit=10) == ()
+        await chat.rate("f2", message_id, up=True)
+        (given,) = await harness.store.feedback.listed(limit=10)
+        assert (given.channel, given.user, given.value, given.message_id) == (
+            "web",
+            "owner",
+            "up",
+            message_id,
+        )
+        await chat.rate("f3", message_id, up=True, on=False)
+        assert await harness.store.feedback.listed(limit=10) == ()
+        await chat.send_text("t2", "/otr")
+        await chat.send_text("t3", "a secret")
+        secret = await chat.accepted("t3")
+        await chat.answer(secret)
+        await chat.rate("f4", secret, up=True)
+        assert await harness.store.feedback.listed(limit=10) == (), "off the record nothing is kept"

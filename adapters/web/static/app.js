@@ -44,7 +44,7 @@ const store = new ConversationStore((item, change) => {
   refreshRunning();
 });
 store.label.onChange = (/** @type {import('./label.js').Label} */ label) => status.session(label);
-const view = new LogView(store, { retry, discard, choose, listen: (item) => spoken.reader.listen(item), botName: () => botName });
+const view = new LogView(store, { retry, discard, choose, rate, listen: (item) => spoken.reader.listen(item), botName: () => botName });
 const connection = new Connection({
   hello: () => ({ token: signIn.token, chat: read('chat') ?? LATEST, after: store.highest }),
   onFrame: receive,
@@ -257,6 +257,13 @@ function choose(item, choice) {
     return;
   }
   status.tell('Not connected just now. Answer again when the connection is back.');
+}
+
+/** @param {Item} item @param {boolean} up @param {boolean} on */
+function rate(item, up, on) {
+  if (connection.send({ type: 'feedback', client_id: newClientId(), message_id: item.messageId, up, on })) return true;
+  status.tell('Not connected just now. Try again when the connection is back.');
+  return false;
 }
 
 function escape() {

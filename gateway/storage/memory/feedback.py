@@ -114,4 +114,5 @@ def _reply(row: ReplyRow) -> ShownReply:
         thread=row.thread,
         author=str(fields.get("author", "")),
         role=str(fields.get("role", "")),
+        off_record=bool(fields.get("off_record", False)),
     )

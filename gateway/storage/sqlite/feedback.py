@@ -102,4 +102,5 @@ def _reply(message_id: str, thread: str, body: str) -> ShownReply:
         thread=thread,
         author=str(fields.get("author", "")),
         role=str(fields.get("role", "")),
+        off_record=bool(fields.get("off_record", False)),
     )
