@@ -48,6 +48,8 @@ _OUR_CONTEXTS = (_SERVER, _BOT_DM)
 """Not the third context: a chat among people, where an app installed by a user can be called."""
 _MENTION = re.compile(r"<@([!&]?)([0-9]{1,20})>")
 _ROLE = "&"
+NO_REFERENCE = "~"
+"""How the reply handle of a message begins whose answer is not shown as a reply to it: in direct chats."""
 _STALE_EDIT_S = 900.0
 """An update with an older edit has another cause, such as a pin or a link preview."""
 
@@ -253,7 +255,7 @@ def _thread(payload: Mapping[str, Any], context: Context) -> ThreadKey:
 
 
 def _reply_handle(payload: Mapping[str, Any], *, private: bool) -> str:
-    return "" if private else str(payload["id"])
+    return f"{NO_REFERENCE if private else ''}{payload['id']}"
 
 
 def _edit_id(message_id: str, stamp: object, context: Context) -> str:

@@ -39,6 +39,8 @@ class DiscordSettings:
     """None: DEFAULT_RATES."""
     previews: bool = True
     """Whether the answer is shown while it is written."""
+    acknowledges: bool = False
+    """Whether a message that is taken has a reaction until its answer is there."""
     people: tuple[str, ...] = ()
     """User ids of listed people: their direct messages from while the bot was offline are fetched, also
     where it knows no chat with them."""

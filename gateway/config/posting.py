@@ -116,6 +116,12 @@ class PostingSettings(Section):
     previews: bool = setting(
         default=True, description="Whether the answer is shown while it is written; else only when finished."
     )
+    reactions: Literal["auto", "none", "taken"] = setting(
+        "auto",
+        "Whether the bot shows by a reaction on the person's message that it is taken, until the answer is "
+        "there, on Telegram, Slack and Discord. auto: only in Slack's direct chats, which have no typing "
+        "indicator.",
+    )
     show_work: Literal["quiet", "normal", "detailed"] | None = setting(
         None,
         "How much of the work is shown on this channel; when absent: agent.show_work.",

@@ -18,7 +18,7 @@ from gateway.interactions.answer_matching import match_button, match_speech, mat
 from gateway.interactions.message_edits import ended_by
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
-from gateway.storage.codec import GATE, new_entry, resume_entry, resume_entry_once
+from gateway.storage.codec import GATE, begun_entry, new_entry, resume_entry, resume_entry_once
 from gateway.storage.health import StoreHealth
 from gateway.storage.ports import Accepted, AnswerStatus, InboxEntry, Interaction, NewEntry, Store
 from pipeline.domain.clock import Clock
@@ -89,9 +89,9 @@ class Inbox:
     `posting` names the accounts, as (channel, account), whose refusals `say` posts in the chat. The other
     channels show the acceptance's reason themselves, as every channel does for a pressed button.
     `owner_of` names the process that runs a thread's turns, as the bus addresses it.
-    `on_unaddressed` is called with room messages that were not meant for the bot. With `gates`, messages that
-    answer a question are queued, so that a gate sees them first, and so are those beyond the `quota`, within
-    the limit `beyond`.
+    `on_unaddressed` is called with room messages that were not meant for the bot, `on_taken` with new
+    messages that are meant for it. With `gates`, messages that answer a question are queued, so that a gate
+    sees them first, and so are those beyond the `quota`, within the limit `beyond`.
     """
 
     def __init__(
@@ -111,6 +111,7 @@ class Inbox:
         quota: RateLimit | None = None,
         waiting: WaitingTurns | None = None,
         on_unaddressed: Callable[[InboundMessage], None] | None = None,
+        on_taken: Callable[[InboundMessage], None] | None = None,
         redactor: Redactor | None = None,
         gates: Gates | None = None,
         beyond: RateLimit | None = None,
@@ -132,6 +133,7 @@ class Inbox:
         self._quota = quota
         self._waiting = waiting
         self._on_unaddressed = on_unaddressed
+        self._on_taken = on_taken
         self._reactions = Reactions(store=store, clock=clock, telemetry=telemetry, answer=self._answer)
         self.health = StoreHealth(store, clock)
         """Updated after every message that was stored or could not be stored."""
@@ -197,10 +199,16 @@ class Inbox:
         finally:
             if not accepted.begun:
                 self._bus.wake(thread)
+        return self._taken(item, accepted, shown=not unaddressed)
+
+    def _taken(self, item: _Enqueued, accepted: Accepted, *, shown: bool) -> Acceptance:
+        """Count the item, and with `shown` report a new message as taken."""
         if accepted.duplicate:
             self._telemetry.duplicate(item.thread.channel)
             return Acceptance(status="duplicate", message_id=accepted.message_id)
         self._telemetry.accepted(item.thread.channel, self._clock.now() - item.received_at)
+        if shown and self._on_taken is not None and isinstance(item, InboundMessage):
+            self._on_taken(item)
         return Acceptance(status="accepted", message_id=accepted.message_id)
 
     def _without_secrets(self, item: InboundMessage) -> InboundMessage:
@@ -250,7 +258,7 @@ class Inbox:
         self.health.note(writable=True)
         self._failpoints.reach("inbox-commit-after")
         if accepted.begun:
-            self._turns.begin(_begun(entry, item, accepted))
+            self._turns.begin(begun_entry(entry, item, accepted))
         return accepted
 
     def _denied(self, item: Inbound, verdict: Denied) -> Acceptance:
@@ -373,20 +381,3 @@ class Inbox:
 
 def _has_words(item: InboundMessage) -> bool:
     return bool(item.text.strip() or item.passed_on.strip() or item.voice is not None)
-
-
-def _begun(entry: NewEntry, item: _Enqueued, accepted: Accepted) -> InboxEntry:
-    """The accepted entry as its turn gets it."""
-    return InboxEntry(
-        seq=accepted.seq,
-        thread=entry.thread,
-        message_id=entry.message_id,
-        kind=entry.kind,
-        body=entry.body,
-        item=item,
-        received_at=entry.received_at,
-        attempts=0,
-        excused=0,
-        cancelled=False,
-        begun=True,
-    )

@@ -72,8 +72,12 @@ async def open_gateway(
     `model` replaces the scripted model, `graph` the conversation graph; `crash_at` ends this whole process
     (see `gateway.runtime.failpoints`).
     """
-    quiet = ("channels.web.enabled=false", "limits.messages_per_minute=0", "agent.titles=false")
-    quiet += ('tools.search.backend="none"',)
+    quiet = (
+        "channels.web.enabled=false",
+        "limits.messages_per_minute=0",
+        "agent.titles=false",
+        'tools.search.backend="none"',
+    )
     settings = load(None, {}, [*quiet, f'data.dir="{data}"', *overrides])
     llm = llm or ScriptedLlm.echo()
     channel = channel or MemoryChannel()
