@@ -166,6 +166,7 @@ def _from_words(
         addressed=addressed,
         private=private,
         quoted=_quoted(replied),
+        quoted_by=_quoted_by(replied, context.bot_id),
         forwarded=all_forwarded,
         passed_on=passed_on,
         edited=edited,
@@ -303,6 +304,14 @@ def _quoted(replied: Mapping[str, Any]) -> str:
         return words[:_QUOTE_CHARS]
     media = media_of(replied, ())
     return attached_note((*filter(None, (media.voice,)), *media.attachments))
+
+
+def _quoted_by(replied: Mapping[str, Any], bot_id: str) -> str:
+    """The name of the author of the message that is replied to."""
+    author = mapping(replied.get("author"))
+    if snowflake(author.get("id")) == bot_id:
+        return "You"
+    return text(author.get("global_name") or author.get("username"), most=_NAME_CHARS)
 
 
 def _joined(*parts: str) -> str:

@@ -140,6 +140,7 @@ def _message(
         addressed=origin.private or words.mentions_bot or _is_by_bot(replied, context),
         private=origin.private,
         quoted=_quoted(message, replied),
+        quoted_by=_quoted_by(replied, context),
         forwarded=forwarded,
         edited=edited,
         place=origin.reply_handle,
@@ -262,6 +263,15 @@ def _quoted(message: Mapping[str, Any], replied: Mapping[str, Any]) -> str:
     media = media_of(replied)
     refs = (*filter(None, (media.voice,)), *media.attachments)
     return described(replied) or attached_note(refs, unusable(replied))
+
+
+def _quoted_by(replied: Mapping[str, Any], context: ParseContext) -> str:
+    """The name of the author of the message that is replied to."""
+    if _is_by_bot(replied, context):
+        return "You"
+    chat = integer(mapping(replied.get("chat")).get("id")) or 0
+    author = author_of(mapping(replied.get("from")), mapping(replied.get("sender_chat")), chat)
+    return "" if author is None else author.name
 
 
 def _id_text(value: object) -> str | None:

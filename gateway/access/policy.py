@@ -12,6 +12,7 @@ from typing import Literal
 
 from gateway.access.daily_quota import DailyQuota
 from gateway.access.pairing import PairingService
+from gateway.access.room_checks import RoomChecks, may_consider
 from gateway.storage.pairings import PairingBook
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
@@ -29,7 +30,7 @@ from pipeline.domain.messages import (
 )
 
 AccessMode = Literal["pairing", "list", "open"]
-RoomsMode = Literal["addressed", "all", "never"]
+RoomsMode = Literal["addressed", "may_answer", "all", "never"]
 
 _KINDS = frozenset({InboundMessage, SessionCommand, BargeIn, ApprovalReply, Reaction})
 _NOT_ALLOWED = "You are not allowed to use this bot."
@@ -45,6 +46,8 @@ class Allowed:
 
     if_named: bool = False
     """It is a voice note in a room, which is answered only if it names the bot."""
+    may_decline: bool = False
+    """It was not addressed to the bot, which decides whether to answer it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +79,8 @@ class AccessRule:
     hear_rooms: bool = False
     """Whether voice notes in rooms are transcribed to find out if they name the bot, where it answers only
     messages addressed to it."""
+    room_checks_per_hour: int = 30
+    """How many messages of one room that are not addressed to the bot it considers in an hour."""
     open_messages_per_day: int = 100
     open_people: int = 200
 
@@ -88,6 +93,7 @@ class AccessRule:
         deny: Iterable[str] = (),
         rooms: RoomsMode = "addressed",
         hear_rooms: bool = False,
+        room_checks_per_hour: int = 30,
         open_messages_per_day: int = 100,
         open_people: int = 200,
     ) -> AccessRule:
@@ -119,6 +125,7 @@ class AccessRule:
             deny=frozenset(deny),
             rooms=rooms,
             hear_rooms=hear_rooms,
+            room_checks_per_hour=room_checks_per_hour,
             open_messages_per_day=open_messages_per_day,
             open_people=open_people,
         )
@@ -160,6 +167,7 @@ class AccessPolicy:
         self._rules = dict(rules or {})
         self._owners = dict(owners)
         self._pairing = PairingService(book, clock)
+        self._room_checks = RoomChecks(clock)
         self._days = {
             account: DailyQuota(clock, messages=rule.open_messages_per_day, people=rule.open_people)
             for account, rule in self._rules.items()
@@ -224,6 +232,8 @@ class AccessPolicy:
         if rule.rooms == "never":
             return Denied(reason="the bot answers in no rooms", chatter=True)
         addressed = not isinstance(item, InboundMessage) or item.addressed
+        if rule.rooms == "may_answer" and isinstance(item, InboundMessage) and may_consider(item):
+            return self._unasked(item, rule)
         if_named = not addressed and rule.rooms != "all"
         if if_named and not (rule.hear_rooms and _is_voice_note(item)):
             return Denied(reason="not addressed", chatter=True)
@@ -236,6 +246,15 @@ class AccessPolicy:
             return verdict if addressed else Denied(reason=verdict.reason)
         reason = f"author {user} is on no list for room {chat} of {item.thread.channel}"
         return Denied(reason=reason, words=_NOT_HERE.format(chat=chat, user=user) if addressed else "")
+
+    def _unasked(self, item: InboundMessage, rule: AccessRule) -> Allowed | Denied:
+        """A message that was not addressed to the bot, in a room where it may answer. It takes nothing from
+        its author's limits, so that messages to the bot are answered; the room has a limit."""
+        if not (rule.lists(item) or rule.mode == "open"):
+            return Denied(reason="not addressed", chatter=True)
+        if not self._room_checks.admit(item.thread, rule.room_checks_per_hour):
+            return Denied(reason="the room has had its checks of this hour", chatter=True)
+        return Allowed(may_decline=True)
 
     def _while_open(self, item: Inbound) -> Allowed | Denied:
         if isinstance(item, Reaction):

@@ -98,6 +98,7 @@ def access_rule(settings: PostingSettings) -> AccessRule:
         deny=settings.deny,
         rooms=settings.rooms,
         hear_rooms=settings.hear_rooms,
+        room_checks_per_hour=settings.room_checks_per_hour,
         open_messages_per_day=settings.open_messages_per_day,
         open_people=settings.open_people,
     )

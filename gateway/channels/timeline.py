@@ -179,5 +179,5 @@ def _still_waiting(waiting: Sequence[InboxEntry], recorded: set[str]) -> list[Ti
         for entry in waiting
         if isinstance(entry.item, InboundMessage)
         and entry.message_id not in recorded
-        and not entry.item.if_named
+        and not (entry.item.if_named or entry.item.may_decline)
     ]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from adapters.channel import Acceptance
-from gateway.access.policy import AccessPolicy, Denied
+from gateway.access.policy import AccessPolicy, Allowed, Denied
 from gateway.access.sender_rate_limit import WINDOW_S, RateLimit, Reservation
 from gateway.cluster.bus import Bus
 from gateway.cluster.signals import Answered, Control, Interrupt, StopBefore, Withdrawn
@@ -162,8 +162,8 @@ class Inbox:
             return await self._answer(item)
         if isinstance(item, Reaction):
             return await self._reactions.accept(item)
-        if isinstance(item, InboundMessage) and item.if_named != verdict.if_named:
-            item = replace(item, if_named=verdict.if_named)
+        if isinstance(item, InboundMessage):
+            item = self._judged(item, verdict)
         if isinstance(item, InboundMessage) and may_answer(item) and (self._posts(item) or item.speech):
             answered = await self._worded_answer(item)
             if isinstance(answered, Acceptance):
@@ -171,9 +171,17 @@ class Inbox:
             item = answered
         return await self._enqueue(item)
 
+    def _judged(self, item: InboundMessage, verdict: Allowed) -> InboundMessage:
+        """The message with what the access policy found out about it."""
+        if verdict.may_decline and self._on_unaddressed is not None:
+            self._on_unaddressed(item)
+        if (item.if_named, item.may_decline) == (verdict.if_named, verdict.may_decline):
+            return item
+        return replace(item, if_named=verdict.if_named, may_decline=verdict.may_decline)
+
     async def _enqueue(self, item: _Enqueued) -> Acceptance:
         thread = item.thread.encode()
-        unaddressed = isinstance(item, InboundMessage) and item.if_named
+        unaddressed = isinstance(item, InboundMessage) and (item.if_named or item.may_decline)
         # Commands may exceed the limit, or a full queue could not be stopped. Messages that may not be for
         # the bot use at most half of the queue.
         limit = self._max_queue + (0 if isinstance(item, InboundMessage) else _EXTRA_FOR_COMMANDS)
@@ -226,7 +234,7 @@ class Inbox:
         if not isinstance(item, InboundMessage):
             return await self._enqueue_item(item, limit, begin=False), Reservation()
         kept, begin = self._without_secrets(item), not item.edited
-        if self._quota is None or item.answers:
+        if self._quota is None or item.answers or item.may_decline:
             return await self._enqueue_item(kept, limit, begin=begin), Reservation()
         with self._quota.reserve(item) as reservation:
             if not (reservation.wait_s and self._beyond is not None and _has_words(kept)):

@@ -269,9 +269,9 @@ class TurnRunner:
     ) -> InboundMessage | ApprovalReply | SessionCommand | None:
         """The item for the pipeline, or a command that is to be run; None if the turn is over without it."""
         item, deaths = entry.item, self._quarantine.deaths_alone(entry.seq)
-        if_named = isinstance(item, InboundMessage) and item.if_named
+        unasked = isinstance(item, InboundMessage) and (item.if_named or item.may_decline)
         is_withdrawn = entry.seq in self._withdrawn and entry.attempts == 0
-        if is_withdrawn or (deaths >= self._max_attempts and if_named):
+        if is_withdrawn or (deaths >= self._max_attempts and unasked):
             # No answer is visible yet, so the turn says nothing and keeps nothing.
             await journal.decline()
             return None
@@ -303,7 +303,7 @@ class TurnRunner:
         """The message in the session's mode; None if it answered a question."""
         if journal.mode != "normal":
             message = replace(message, mode=journal.mode)
-        if message.voice is not None or message.answers:
+        if message.voice is not None or message.answers or message.may_decline:
             if await journal.was_consumed_as_answer():
                 if message.voice is not None:
                     await self._hooks.discard_media(message)

@@ -98,6 +98,9 @@ class InboundMessage:
     """False for group chatter that is not addressed to the bot."""
     if_named: bool = False
     """It is answered only if its transcribed voice note names the bot. Set by the inbox, never an adapter."""
+    may_decline: bool = False
+    """It was not addressed to the bot, which decides whether to answer it. Set by the inbox, never an
+    adapter."""
     answers: bool = False
     """Its words matched an open question when it arrived, and a gate decides first whether they count. Set by
     the inbox, as is `refusal`."""
@@ -108,6 +111,8 @@ class InboundMessage:
     """The chat is between one person and the bot; False in a room."""
     quoted: str = ""
     """The text that the message replies to, if the platform shows the sender that it is a reply."""
+    quoted_by: str = ""
+    """The name of the author of that text, `You` for the bot; empty if it is unknown."""
     forwarded: bool = False
     """All words are forwarded from another person."""
     passed_on: str = ""
