@@ -25,7 +25,7 @@ ANSWER = "ANSWER"
 NO_REPLY = "NO_REPLY"
 QUESTION = (
     "[The last message was written to the room, and not to you. Do not answer it yet. Decide whether the "
-    "people here would want an answer from you: it asks something that you know and that no one has answered, "
+    "people here would want an answer from you: it asks something that you know and no one has answered, "
     "or something is wrong that matters to them. If you are not sure, stay silent. Write exactly one word: "
     f"{ANSWER} or {NO_REPLY}.]"
 )

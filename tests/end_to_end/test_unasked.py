@@ -22,17 +22,7 @@ from tests.support.platforms.slack import FakeSlack
 
 LISTENING = tuple(f'channels.{name}.rooms="may_answer"' for name in ("telegram", "slack", "discord"))
 REACTING = tuple(f'channels.{name}.reactions="taken"' for name in ("telegram", "slack", "discord"))
-_SHOWN = (
-    "send",
-    "edit",
-    "setMessageReaction",
-    "chat.",
-    "reactions.",
-    "assistant.",
-    "react",
-    "create",
-    "typing",
-)
+_SHOWN = ("send", "edit", "set", "chat.", "reactions.", "assistant.", "react", "create", "typing")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,15 +74,10 @@ async def test_it_stays_silent_on_each_platform_and_nothing_of_that_is_seen_or_k
             assert lounge.texts(platform) == []
         assert len(lounge.llm.requests) == 3
         store = lounge.all.harness.store
-        threads = [
-            thread
-            for name in ("telegram", "slack", "discord")
-            for thread in await store.threads_of(name, "main", limit=9)
-        ]
-        assert [record for thread in threads for record in await store.read_log(thread)] == []
-        bodies = [body for _, body in await store.newest_entries(limit=9)]
-    assert len(bodies) == 3
-    assert "weather" not in str(bodies)
+        entries = await store.newest_entries(limit=9)
+        assert [record for thread, _ in entries for record in await store.read_log(thread)] == []
+    assert len(entries) == 3
+    assert "weather" not in str(entries)
 
 
 async def test_it_answers_where_it_decides_to_and_the_deciding_word_is_not_shown(tmp_path: Path) -> None:
@@ -170,17 +155,17 @@ async def test_people_who_may_not_write_there_are_not_considered(tmp_path: Path)
 
 
 async def test_a_reply_names_the_author_of_the_message_it_replies_to(tmp_path: Path) -> None:
-    async with _lounge(tmp_path, script=_say("NO_REPLY", "First.", "Second.")) as lounge:
+    async with _lounge(tmp_path, script=_say("NO_REPLY", "ANSWER", "First.", "Second.")) as lounge:
         telegram = lounge.all.telegram
         ann, ben, room = telegram.person("ann"), telegram.person("ben"), lounge.room(telegram)
         said = await telegram.say(room, ann, "it rains", addressed=False)
         await lounge.done(1)
-        telegram.reply(room, ben, said, "@parlour_bot is that so?")
+        telegram.reply(room, ben, said, "is that so?")
         await telegram.until(lambda: "First." in telegram.bot_texts(room))
         await lounge.done(2)
         (own,) = [one.native_id for one in telegram.visible(room) if not one.author]
         telegram.reply(room, ann, own, "really?")
         await telegram.until(lambda: "Second." in telegram.bot_texts(room))
-        second, third = lounge.llm.requests[1:]
+        _, second, third = lounge.llm.requests[1:]
     assert "ben:\n> ann: it rains\n\n" in second.messages[-1].content
     assert "ann:\n> You: First.\n\nreally?" in third.messages[-1].content
