@@ -72,7 +72,7 @@ def parse_event(payload: Mapping[str, Any], bot: Bot, account: str) -> Inbound |
     kind, subtype = event.get("type"), event.get("subtype")
     if kind == "app_mention":
         return _message(event, bot, account)
-    if kind in KINDS:
+    if isinstance(kind, str) and kind in KINDS:
         return parse_reaction(event, bot.user, account)
     if kind != "message":
         return None

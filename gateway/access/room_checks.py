@@ -1,4 +1,4 @@
-"""Decide which messages of a room that nobody addressed to the bot it considers, and limit their number."""
+"""Decide which messages of a room that are not addressed to the bot it considers, and limit their number."""
 
 from __future__ import annotations
 
