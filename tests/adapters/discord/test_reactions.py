@@ -8,7 +8,8 @@ import pytest
 
 from adapters.discord.inbound import parse_event
 from pipeline.domain.messages import Reaction
-from tests.adapters.discord.test_parsing import BOT, CONTEXT, NOW
+from tests.adapters.discord.payloads import BOT, NOW
+from tests.adapters.discord.test_parsing import CONTEXT
 
 _ADDED: dict[str, Any] = {
     "user_id": "300000000000000007",
