@@ -10,6 +10,7 @@ import { Composer } from './composer.js';
 import { Connection } from './connection.js';
 import { byId } from './dom.js';
 import { refuseFiles } from './drops.js';
+import { rateBy } from './feedback.js';
 import { wireKeys } from './keys.js';
 import { Outbox, newClientId } from './outbox.js';
 import { Past } from './past.js';
@@ -44,7 +45,7 @@ const store = new ConversationStore((item, change) => {
   refreshRunning();
 });
 store.label.onChange = (/** @type {import('./label.js').Label} */ label) => status.session(label);
-const view = new LogView(store, { retry, discard, choose, rate, listen: (item) => spoken.reader.listen(item), botName: () => botName });
+const view = new LogView(store, { retry, discard, choose, rate: rateBy((frame) => connection.send(frame), (words) => status.tell(words)), listen: (item) => spoken.reader.listen(item), botName: () => botName });
 const connection = new Connection({
   hello: () => ({ token: signIn.token, chat: read('chat') ?? LATEST, after: store.highest }),
   onFrame: receive,
@@ -190,10 +191,7 @@ function sendWaiting() {
 function say(text) {
   status.tell('');
   const typed = commandOf(text);
-  if (typed) {
-    command(typed.name, typed.argument);
-    return;
-  }
+  if (typed) return void command(typed.name, typed.argument);
   const item = { clientId: newClientId(), text, at: Date.now() / 1000 };
   outbox.addText(item);
   store.add({ role: 'user', state: 'sending', ...item });
@@ -257,13 +255,6 @@ function choose(item, choice) {
     return;
   }
   status.tell('Not connected just now. Answer again when the connection is back.');
-}
-
-/** @param {Item} item @param {boolean} up @param {boolean} on */
-function rate(item, up, on) {
-  if (connection.send({ type: 'feedback', client_id: newClientId(), message_id: item.messageId, up, on })) return true;
-  status.tell('Not connected just now. Try again when the connection is back.');
-  return false;
 }
 
 function escape() {

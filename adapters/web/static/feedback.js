@@ -6,12 +6,26 @@
  */
 
 import { el } from './dom.js';
+import { newClientId } from './outbox.js';
 import { readJson, write } from './settings.js';
 
 /** @typedef {import('./items.js').Item} Item */
 
 const KEPT = 200;
 const KEY = 'thumbs';
+
+/**
+ * @param {(frame: import('./connection.js').Frame) => boolean} send
+ * @param {(words: string) => void} tell
+ * @returns {(item: Item, up: boolean, on: boolean) => boolean} sends what a person thinks of an answer; whether it was sent
+ */
+export function rateBy(send, tell) {
+  return (item, up, on) => {
+    const sent = send({ type: 'feedback', client_id: newClientId(), message_id: item.messageId, up, on });
+    if (!sent) tell('Not connected just now. Try again when the connection is back.');
+    return sent;
+  };
+}
 
 /**
  * @param {Item} item
