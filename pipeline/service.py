@@ -99,7 +99,8 @@ class Pipeline:
             None if gate is None else GateCheck(gate, self._contexts, llm=llm, agent=agent, clock=clock)
         )
         """The check that every message passes first; None without one."""
-        self._unasked = UnaskedMessages(self._contexts, llm=llm, clock=clock)
+        check = None if self.gate is None else functools.partial(self.gate.reply, is_command=False)
+        self._unasked = UnaskedMessages(self._contexts, llm=llm, clock=clock, gate=check)
         self._notified: set[str] = set()
         """Sessions that were notified of the cheaper model."""
 

@@ -7,6 +7,7 @@ and a used-up budget mean silence.
 from __future__ import annotations
 
 import logging
+from collections.abc import Awaitable, Callable
 
 from pipeline.agent.model_messages import build_messages
 from pipeline.agent.usage_metering import metered_text
@@ -16,8 +17,10 @@ from pipeline.domain.errors import ModelError, StorageError
 from pipeline.intake.written import written_words
 from pipeline.llm.client import LlmClient, LlmRequest
 from pipeline.runtime.null_services import NullTools
+from pipeline.runtime.ports import UserWords
 from pipeline.turn import Turn
 from pipeline.turn_contexts import TurnContexts
+from pipeline.turn_reads import TurnReads
 
 _log = logging.getLogger(__name__)
 
@@ -35,11 +38,19 @@ _LONGEST_S = 30.0
 _AROUND = " \t\r\n\"'`*_.!"
 
 
-class UnaskedMessages:
-    """Decides for one agent. It uses the cheaper model where there is one."""
+Gate = Callable[[Turn, UserWords, TurnReads], Awaitable[str]]
+"""The reply with which a gate takes a message over; empty if it passes it."""
 
-    def __init__(self, contexts: TurnContexts, *, llm: LlmClient, clock: Clock) -> None:
+
+class UnaskedMessages:
+    """Decides for one agent. It uses the cheaper model where there is one. `gate` sees every message first;
+    one that it does not pass is not answered."""
+
+    def __init__(
+        self, contexts: TurnContexts, *, llm: LlmClient, clock: Clock, gate: Gate | None = None
+    ) -> None:
         self._contexts = contexts
+        self._gate = gate
         self._llm = contexts.services.cheaper or llm
         self._clock = clock
 
@@ -52,6 +63,8 @@ class UnaskedMessages:
         if (await services.budgets.allowance(scope)).model == "none":
             return False
         reads = self._contexts.reads(turn.message, turn.journal, scope, words)
+        if self._gate is not None and not await self._passes(self._gate, turn, words, reads):
+            return False
         context = self._contexts.context(
             turn.message, turn.journal, words, reads, llm=self._llm, tools=NullTools()
         )
@@ -71,3 +84,13 @@ class UnaskedMessages:
             _log.info("a message of a room is not considered", extra={"reason": str(error)})
             return False
         return said.strip(_AROUND).upper() == ANSWER
+
+    async def _passes(self, gate: Gate, turn: Turn, words: UserWords, reads: TurnReads) -> bool:
+        try:
+            async with self._clock.timeout(_LONGEST_S):
+                return not await gate(turn, words, reads)
+        except StorageError:
+            raise
+        except Exception as error:  # noqa: BLE001 - what could not be checked is not passed
+            _log.warning("a message of a room was not checked", extra={"reason": str(error)})
+            return False

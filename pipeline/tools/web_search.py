@@ -89,10 +89,8 @@ class WebSearch:
         """The usable results, cleaned and shortened. Raises ToolFailed with one readable line."""
         try:
             hits = await self._backend.search(self._redactor.line(query, MAX_QUERY_CHARS), count)
-        except SearchFailed as error:
-            raise ToolFailed(f"The web was not searched. {error}") from None
-        except ParlourError as error:
-            # The key's reference could not be read; the text names the reference.
+        except (SearchFailed, ParlourError) as error:
+            # Of the second kind is a key that cannot be read; its text names the reference.
             raise ToolFailed(f"The web was not searched. {error}") from None
         return [shown for hit in hits if (shown := self._shown(hit)) is not None][:count]
 

@@ -112,15 +112,19 @@ async def test_in_private_the_person_who_was_answered_may_react_and_in_a_room_al
 
 
 async def test_a_person_without_access_gives_no_feedback_and_gets_no_words(tmp_path: Path) -> None:
-    listed = ('channels.telegram.access="list"', 'channels.telegram.allow=["dm:1001"]')
-    async with open_all_platforms(tmp_path, *listed) as place:
+    async with open_all_platforms(tmp_path, 'channels.telegram.deny=["1002"]') as place:
         telegram = place.telegram
         ann, eve = telegram.person("ann"), telegram.person("eve")
-        chat = telegram.private_chat(ann)
-        answer = await _answer_to(place, telegram, chat, "hello")
+        assert eve.id == "1002"
+        room = telegram.room("lounge", ann, eve)
+        await telegram.say(room, ann, "hello")
+        await telegram.until(lambda: bool(telegram.bot_texts(room)))
+        while await place.harness.store.outbox_open():
+            await SystemClock().sleep(0.01)
+        answer = next(one.native_id for one in telegram.visible(room) if not one.author)
         calls = len(telegram.calls)
-        await telegram.react(telegram.private_chat(eve), eve, answer, "👎")
-        await telegram.react(chat, ann, answer, "👍")
+        await telegram.react(room, eve, answer, "👎")
+        await telegram.react(room, ann, answer, "👍")
         (given,) = await _until(place, ("telegram", "up"))
         sent = [call.method for call in telegram.calls[calls:] if call.method.startswith("send")]
     assert given.user == ann.id

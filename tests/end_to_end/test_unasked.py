@@ -5,6 +5,7 @@ Covers: pipeline/unasked.py, gateway/access/room_checks.py, gateway/ingress/room
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.unasked import QUESTION
+from tests.pipeline.nodes.documents import node, steps
 from tests.support.all_platforms import AllPlatforms, open_all_platforms
 from tests.support.platforms.platform import FakePlatform, Place
 from tests.support.platforms.slack import FakeSlack
@@ -143,11 +145,11 @@ async def test_a_model_that_fails_or_writes_something_else_means_silence(
 
 
 async def test_people_who_may_not_write_there_are_not_considered(tmp_path: Path) -> None:
-    listed = ('channels.telegram.access="list"', 'channels.telegram.allow=["room:-1001000000001/1001"]')
-    async with _lounge(tmp_path, *listed, script=_say("NO_REPLY")) as lounge:
+    async with _lounge(tmp_path, 'channels.telegram.deny=["1002"]', script=_say("NO_REPLY")) as lounge:
         telegram = lounge.all.telegram
-        ann, room = telegram.person("ann"), lounge.room(telegram)
-        await telegram.say(room, telegram.person("eve"), "does it rain?", addressed=False)
+        ann, room, eve = telegram.person("ann"), lounge.room(telegram), telegram.person("eve")
+        assert eve.id == "1002"
+        await telegram.say(room, eve, "does it rain?", addressed=False)
         await telegram.say(room, ann, "does it rain?", addressed=False)
         await lounge.done(1)
         assert len(lounge.llm.requests) == 1
@@ -169,3 +171,27 @@ async def test_a_reply_names_the_author_of_the_message_it_replies_to(tmp_path: P
         _, second, third = lounge.llm.requests[1:]
     assert "ben:\n> ann: it rains\n\n" in second.messages[-1].content
     assert "ann:\n> You: First.\n\nreally?" in third.messages[-1].content
+
+
+async def test_a_gate_sees_the_message_before_the_model_does_and_what_it_takes_over_is_not_answered(
+    tmp_path: Path,
+) -> None:
+    gate = _gate(tmp_path)
+    async with _lounge(tmp_path, gate, script=_say("NO_REPLY")) as lounge:
+        telegram = lounge.all.telegram
+        ann, room = telegram.person("ann"), lounge.room(telegram)
+        await telegram.say(room, ann, "I am in danger", addressed=False)
+        await lounge.done(1)
+        assert lounge.llm.requests == []
+        await telegram.say(room, ann, "nice weather", addressed=False)
+        await lounge.done(2)
+        assert len(lounge.llm.requests) == 1
+        assert lounge.texts(telegram) == []
+
+
+def _gate(folder: Path) -> str:
+    """The setting of a gate that takes messages about danger over."""
+    path = folder / "gate.json"
+    check = node("check", "condition", **{"if": "'danger' in message", "then": "help"})
+    path.write_text(json.dumps(steps(check, node("help", "reply", text="Please call 112."))), "utf-8")
+    return f'agent.gate="{path}"'
