@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from adapters.acknowledging import acknowledges
 from gateway.channels.registry import ChannelRegistry
 from gateway.delivery.chat_queue import ChatQueue, ChatQueues
+from gateway.delivery.platform_calls import classify_failure
 from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import ThreadKey
@@ -76,16 +77,19 @@ class Acknowledgements:
     async def _set(self, message_id: str, one: _Taken, *, on: bool, attempt: int) -> None:
         """Make the call; runs in the chat's queue."""
         channel, queue = self._channels.of(one.thread), self._queue(one)
-        if queue is None or not acknowledges(channel):
+        reacting: object = channel
+        if channel is None or queue is None or not acknowledges(reacting):
             return
         one.tried = True
         try:
-            await queue.droppable(channel.acknowledge(one.thread, one.reply_handle, on=on))
+            await queue.droppable(reacting.acknowledge(one.thread, one.reply_handle, on=on))
         except Exception as error:  # noqa: BLE001 - a missing reaction does no harm
-            failure = queue.calls.failed(error)
+            # The chat's rate limiter does not learn of it: a limit of reactions must not delay a reply.
+            failure = classify_failure(channel, error)
             _log.debug("a reaction was not set", extra={"reason": failure.message})
             if failure.kind in _PASSING and attempt < _ATTEMPTS:
-                self._schedule(message_id, one, on=on, after_s=_AGAIN_S * attempt, attempt=attempt + 1)
+                again_s = failure.retry_after_s or _AGAIN_S * attempt
+                self._schedule(message_id, one, on=on, after_s=again_s, attempt=attempt + 1)
 
     def _queue(self, one: _Taken) -> ChatQueue | None:
         channel = self._channels.of(one.thread)

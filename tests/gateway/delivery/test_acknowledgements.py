@@ -114,6 +114,20 @@ async def test_a_refusal_is_repeated_a_few_times_and_touches_no_reply() -> None:
         assert posts.reactions == [("7", True)] * 3
 
 
+async def test_a_rate_limit_of_reactions_delays_no_reply() -> None:
+    posts = ReactingPosts()
+    posts.refused = [refusal("rate_limit", retry_after_s=30.0)]
+    async with _harness(posts) as harness:
+        harness.take()
+        await harness.clock.advance(1)
+        await harness.reply()
+        await harness.clock.advance(0.1)
+        assert harness.replies == ["posted"]
+        assert posts.reactions == [("7", True)]
+        await harness.clock.advance(31)
+        assert posts.reactions == [("7", True)] * 2
+
+
 async def test_a_forbidden_reaction_is_not_tried_again() -> None:
     posts = ReactingPosts()
     posts.refused = [refusal("permission")]
