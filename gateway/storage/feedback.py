@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal, Protocol
 
 from pipeline.domain.frozen import dataclass
@@ -67,8 +68,8 @@ class FeedbackBook(Protocol):
         changed."""
         ...
 
-    async def of_message(self, message_id: str, user: str) -> Value | None:
-        """The feedback of that person on the answer to a message."""
+    async def of_thread(self, thread: str) -> Mapping[str, Value]:
+        """The newest feedback on the answers of the thread, by the message answered."""
         ...
 
     async def listed(self, *, since: float = 0.0, limit: int) -> tuple[Feedback, ...]:

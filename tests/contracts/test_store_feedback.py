@@ -45,7 +45,8 @@ async def test_feedback_is_stored_once_changed_and_removed(store: Store, reopen:
     assert (found[0].run_id, found[0].agent, found[0].name) == ("run-1", "support", "Ann?")
     assert await again.listed(since=60.0, limit=10) == found[:1]
     assert await again.listed(limit=1) == found[:1]
-    assert await again.of_message("msg-1", "ben") == "up"
+    assert await again.of_thread(UP.thread) == {"msg-1": "down"}, "the newest of an answer"
+    assert await again.of_thread(f"{CHAT}:78") == {}
     assert await again.take_back(replace(DOWN, at=130.0))
     assert not await again.take_back(replace(DOWN, at=131.0))
     assert [one.user for one in await again.listed(limit=10)] == ["ben"]
@@ -60,7 +61,7 @@ async def test_an_older_reaction_that_arrives_later_changes_nothing(store: Store
     other = replace(UP, user="ben")
     assert not await book.take_back(replace(other, at=105.0)), "its reaction has not arrived yet"
     assert not await book.give(other)
-    assert await book.of_message("msg-1", "ben") is None
+    assert await book.of_thread(UP.thread) == {"msg-1": "down"}
 
 
 async def _sent(store: Store, key: str, receipt: str) -> None:

@@ -187,6 +187,8 @@ async def test_a_thumb_on_the_page_is_stored_for_an_answer_of_that_chat_alone(tm
             "up",
             message_id,
         )
+        history = await chat.connect(harness.gateway.url, token, after=0)
+        assert [frame.get("feedback") for frame in history if frame.get("role") == "assistant"] == ["up"]
         await chat.rate("f3", message_id, up=True, on=False)
         assert await harness.store.feedback.listed(limit=10) == ()
         await chat.send_text("t2", "/otr")

@@ -1,18 +1,13 @@
 /**
- * Two buttons below a finished answer, with which a person says whether it was good. The browser remembers the
- * last ones, so that they are still pressed after a reload.
+ * Two buttons below a finished answer, with which a person says whether it was good.
  *
  * @module feedback
  */
 
 import { el } from './dom.js';
 import { newClientId } from './outbox.js';
-import { readJson, write } from './settings.js';
 
 /** @typedef {import('./items.js').Item} Item */
-
-const KEPT = 200;
-const KEY = 'thumbs';
 
 /**
  * @param {(frame: import('./connection.js').Frame) => boolean} send
@@ -34,25 +29,17 @@ export function rateBy(send, tell) {
  */
 export function thumbs(item, rate) {
   const buttons = [true, false].map((up) => {
+    const value = up ? 'up' : 'down';
     const button = el('button', { type: 'button', class: 'quiet thumb', 'aria-label': up ? 'Good answer' : 'Bad answer' }, up ? '👍' : '👎');
     button.addEventListener('click', () => {
-      const on = button.getAttribute('aria-pressed') !== 'true';
+      const on = item.thumb !== value;
       if (!rate(item, up, on)) return;
-      keep(item.messageId, on ? up : null);
+      item.thumb = on ? value : '';
       press();
     });
     return button;
   });
-  const press = () => {
-    const given = readJson(KEY, /** @type {[string, boolean][]} */ ([])).find(([id]) => id === item.messageId)?.[1];
-    buttons.forEach((button, index) => button.setAttribute('aria-pressed', String(given === (index === 0))));
-  };
+  const press = () => buttons.forEach((button, index) => button.setAttribute('aria-pressed', String(item.thumb === (index ? 'down' : 'up'))));
   press();
   return buttons;
-}
-
-/** @param {string} messageId @param {boolean | null} up null for neither */
-function keep(messageId, up) {
-  const others = readJson(KEY, /** @type {[string, boolean][]} */ ([])).filter(([id]) => id !== messageId);
-  write(KEY, JSON.stringify(up === null ? others : [...others, [messageId, up]].slice(-KEPT)));
 }

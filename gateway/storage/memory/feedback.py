@@ -57,16 +57,10 @@ class MemoryFeedback:
         self._given[_key(feedback)] = (replace(before, at=feedback.at), False)
         return True
 
-    async def of_message(self, message_id: str, user: str) -> Value | None:
+    async def of_thread(self, thread: str) -> Mapping[str, Value]:
         self._require_open()
-        return next(
-            (
-                one.value
-                for one, counts in self._given.values()
-                if counts and (one.message_id, one.user) == (message_id, user)
-            ),
-            None,
-        )
+        given = [one for one, counts in self._given.values() if counts and one.thread == thread]
+        return {one.message_id: one.value for one in sorted(given, key=lambda one: one.at)}
 
     async def listed(self, *, since: float = 0.0, limit: int) -> tuple[Feedback, ...]:
         self._require_open()

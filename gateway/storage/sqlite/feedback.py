@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from gateway.storage.feedback import LOOKED_THROUGH, Feedback, ShownPart, ShownReply, Value
 from gateway.storage.json_bodies import decode_body, storable_text
@@ -18,7 +18,7 @@ _GIVE = f"""{_INSERT} ON CONFLICT (message_id, channel, account, user)
 _TAKE_BACK = f"""{_INSERT} ON CONFLICT (message_id, channel, account, user)
     DO UPDATE SET value = '', at = excluded.at WHERE feedback.value = ? AND excluded.at >= feedback.at"""
 _KNOWN = "SELECT 1 FROM feedback WHERE message_id = ? AND channel = ? AND account = ? AND user = ?"
-_OF_MESSAGE = "SELECT value FROM feedback WHERE message_id = ? AND user = ? AND value <> ''"
+_OF_THREAD = "SELECT message_id, value FROM feedback WHERE thread = ? AND value <> '' ORDER BY at"
 _LISTED = f"SELECT {_COLUMNS} FROM feedback WHERE at >= ? AND value <> '' ORDER BY at DESC LIMIT ?"  # noqa: S608 - a constant
 _IN_CHAT = "(t.key = :chat OR (t.key > :chat || ':' AND t.key < :chat || ';'))"
 _REPLY = "SELECT o.message_id, t.key, o.body FROM outbox AS o JOIN threads AS t ON t.id = o.thread "
@@ -55,11 +55,8 @@ class SqliteFeedback:
 
         return await self._writer().submit(work)
 
-    async def of_message(self, message_id: str, user: str) -> Value | None:
-        row = await self._reader().submit(
-            lambda db: db.execute(_OF_MESSAGE, (message_id, storable_text(user))).fetchone()
-        )
-        return None if row is None else row[0]
+    async def of_thread(self, thread: str) -> Mapping[str, Value]:
+        return await self._reader().submit(lambda db: dict(db.execute(_OF_THREAD, (thread,)).fetchall()))
 
     async def listed(self, *, since: float = 0.0, limit: int) -> tuple[Feedback, ...]:
         rows = await self._reader().submit(lambda db: db.execute(_LISTED, (since, limit)).fetchall())

@@ -272,6 +272,7 @@ _STEP_12 = (
         PRIMARY KEY (message_id, channel, account, user)
     ) STRICT, WITHOUT ROWID""",
     "CREATE INDEX feedback_at ON feedback(at)",
+    "CREATE INDEX feedback_thread ON feedback(thread)",
 )
 
 MIGRATIONS: tuple[tuple[str, ...], ...] = (

@@ -12,7 +12,7 @@ from tests.end_to_end.page.test_read_aloud import answered
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
-async def test_a_thumb_is_sent_changed_and_taken_back_and_stays_pressed_after_a_reload(
+async def test_a_thumb_is_sent_changed_and_taken_back_and_is_shown_with_the_history(
     room: Page, gateway: FakeGateway
 ) -> None:
     row = await answered(room, gateway)
@@ -27,6 +27,7 @@ async def test_a_thumb_is_sent_changed_and_taken_back_and_stays_pressed_after_a_
     frame = await gateway.received("feedback", 2)
     assert (frame["up"], frame["on"]) == (False, True)
     await expect(good).to_have_attribute("aria-pressed", "false")
+    gateway.chats[gateway.chat].entries[-1]["feedback"] = "down"
     await room.reload()
     await ready(room)
     bad = entries(room, "assistant").last.get_by_role("button", name="Bad answer")
