@@ -21,7 +21,8 @@ async def test_a_person_is_erased_and_the_next_one_is_not_disturbed(tmp_path: Pa
     async with open_gateway(tmp_path, posts=(posts := MemoryPosts())) as harness:
         for user, chat, name in (("ann", "c9", "Xanthippe"), ("ben", "c1", "Yolanda"), ("ben", "c2", "Ben")):
             thread = f"memory:main:{chat}"
-            given = replace(UP, channel="memory", user=user, thread=thread, name=name, message_id=name)
+            who = replace(UP, channel="memory", account="main", user=user, name=name)
+            given = replace(who, thread=thread, message_id=name)
             await harness.store.feedback.give(given)
         await posts.receive(
             "I hide my spare key under the Zinnia pot", native_id="1", chat="c1", author="ann"
