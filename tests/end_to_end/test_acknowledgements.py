@@ -21,7 +21,7 @@ def _shown(place: AllPlatforms) -> dict[str, bool]:
     return {
         "telegram": any(place.telegram.state.reactions.values()),
         "slack": bool(place.slack.workspace.reactions),
-        "discord": bool(place.discord.rest.reactions),
+        "discord": bool(place.discord.rest.reactions.shown),
     }
 
 

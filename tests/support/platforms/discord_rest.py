@@ -20,6 +20,7 @@ from tests.support.platforms.discord_limits import (
     check_message,
     check_voice,
 )
+from tests.support.platforms.discord_reactions import REACTION, Reactions
 from tests.support.platforms.discord_world import DM, MASS_MENTION, Channel, Message, StoredFile, World
 from tests.support.platforms.platform import Call, Fault, Faults
 
@@ -48,8 +49,7 @@ class Rest:
         self.calls: list[Call] = []
         self.lenient = False
         self.commands: list[dict[str, Any]] = []
-        self.reactions: set[tuple[str, str]] = set()
-        """(channel, message) of the bot's current reactions."""
+        self.reactions = Reactions()
         self.typing: list[str] = []
         self.mass_mentions: list[str] = []
         """Messages of the bot that pinged the whole channel."""
@@ -90,8 +90,8 @@ class Rest:
             ("PATCH", channel + "/messages/{message}", "edit_message", self._edit),
             ("DELETE", channel + "/messages/{message}", "delete_message", self._delete),
             ("POST", channel + "/typing", "typing", self._typing),
-            ("PUT", channel + "/messages/{message}/reactions/{emoji}/@me", "react", self._react),
-            ("DELETE", channel + "/messages/{message}/reactions/{emoji}/@me", "unreact", self._unreact),
+            ("PUT", channel + REACTION, "react", self.reactions.react),
+            ("DELETE", channel + REACTION, "unreact", self.reactions.unreact),
             ("POST", "/interactions/{id}/{token}/callback", "interaction_callback", self._callback),
             ("POST", hook, "followup", self._followup),
             ("PATCH", hook + "/messages/@original", "edit_original", self._edit_original),
@@ -309,14 +309,6 @@ class Rest:
 
     async def _delete(self, request: web.Request, *_: Any) -> Answer:
         self._message(request).deleted = True
-        return 204, None
-
-    async def _react(self, request: web.Request, *_: Any) -> Answer:
-        self.reactions.add((self._channel(request).id, request.match_info["message"]))
-        return 204, None
-
-    async def _unreact(self, request: web.Request, *_: Any) -> Answer:
-        self.reactions.discard((self._channel(request).id, request.match_info["message"]))
         return 204, None
 
     async def _typing(self, request: web.Request, *_: Any) -> Answer:
