@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from aiohttp import web
 
-REACTION = "/messages/{message}/reactions/{emoji}/@me"
+Handler = Callable[[web.Request, dict[str, Any], Any], Awaitable[tuple[int, Any]]]
+_REACTION = "/messages/{message}/reactions/{emoji}/@me"
 
 
 class Reactions:
@@ -15,6 +17,11 @@ class Reactions:
     def __init__(self) -> None:
         self.shown: set[tuple[str, str]] = set()
         """(channel, message) of the bot's current reactions."""
+
+    def routes(self, channel: str) -> tuple[tuple[str, str, str, Handler], ...]:
+        """The rows of the routing table below the path of a channel."""
+        path = channel + _REACTION
+        return ("PUT", path, "react", self.react), ("DELETE", path, "unreact", self.unreact)
 
     async def react(self, request: web.Request, *_: Any) -> tuple[int, Any]:
         self.shown.add((request.match_info["channel"], request.match_info["message"]))
