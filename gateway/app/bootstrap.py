@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from adapters.acknowledging import acknowledges
 from adapters.channel import PostingChannel
 from adapters.web.attempts import WrongTokens
 from gateway.access.policy import AccessPolicy
@@ -47,7 +46,6 @@ from gateway.turns.runner import TurnRunner
 from gateway.turns.turn_hooks import TurnHooks
 from gateway.turns.worker import IdleWork, Worker
 from pipeline.domain.ids import AccountKey
-from pipeline.domain.messages import InboundMessage
 from pipeline.llm.local_process import SLOTS
 from voice.streaming.vad_client import VadClient
 from voice.transcriber import Transcriber
@@ -347,19 +345,10 @@ def _inbox(
         quota=RateLimit(a_minute, base.clock) if a_minute else None,
         waiting=tools.approvals,
         on_unaddressed=rooms.note_unaddressed,
-        on_taken=_on_taken(base),
+        on_taken=base.taken.reporter(base.channels),
         redactor=base.redactor,
         gates=turns if gated else None,
         beyond=RateLimit(a_minute, base.clock) if a_minute and gated else None,
-    )
-
-
-def _on_taken(base: Foundation) -> Callable[[InboundMessage], None] | None:
-    """Shows that a message is taken; None where no channel does that."""
-    if not any(map(acknowledges, base.channels)):
-        return None
-    return lambda message: base.taken.taken(
-        message.thread, message.message_id, reply_handle=message.reply_handle, private=message.private
     )
 
 

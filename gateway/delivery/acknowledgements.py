@@ -8,15 +8,18 @@ the reaction behind, and one before the answer sets it again, which shows it onc
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from adapters.acknowledging import acknowledges
+from adapters.channel import Channel
 from gateway.channels.registry import ChannelRegistry
 from gateway.delivery.chat_queue import ChatQueue, ChatQueues
 from gateway.delivery.platform_calls import classify_failure
 from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import InboundMessage
 
 _log = logging.getLogger(__name__)
 
@@ -47,6 +50,14 @@ class Acknowledgements:
         self._queues = queues
         self._clock = clock
         self._taken = BoundedDict[str, _Taken](_MOST)
+
+    def reporter(self, channels: Iterable[Channel]) -> Callable[[InboundMessage], None] | None:
+        """Calls `taken` for a message; None if none of `channels` shows reactions, so that nothing is called."""
+        if not any(map(acknowledges, channels)):
+            return None
+        return lambda message: self.taken(
+            message.thread, message.message_id, reply_handle=message.reply_handle, private=message.private
+        )
 
     def taken(self, thread: ThreadKey, message_id: str, *, reply_handle: str, private: bool) -> None:
         """A message is accepted, or its turn starts again after a crash. Returns at once."""
