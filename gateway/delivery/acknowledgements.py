@@ -52,7 +52,7 @@ class Acknowledgements:
         self._taken = BoundedDict[str, _Taken](_MOST)
 
     def reporter(self, channels: Iterable[Channel]) -> Callable[[InboundMessage], None] | None:
-        """Calls `taken` for a message; None if none of `channels` shows reactions, so that nothing is called."""
+        """What calls `taken` for a message; None if none of `channels` shows reactions."""
         if not any(map(acknowledges, channels)):
             return None
         return lambda message: self.taken(
