@@ -32,6 +32,8 @@ DELETE FROM states WHERE owner IN (SELECT key FROM owners);
 DELETE FROM states WHERE owner IN (SELECT 'session:' || session_id FROM log WHERE thread IN (SELECT id FROM gone));
 DELETE FROM shown WHERE key IN (SELECT key FROM outbox WHERE thread IN (SELECT id FROM gone));
 DELETE FROM interactions WHERE thread IN (SELECT id FROM gone);
+DELETE FROM feedback WHERE thread IN (SELECT key FROM gone) OR EXISTS (SELECT 1 FROM person
+    WHERE person.channel = feedback.channel AND person.account = feedback.account AND person.user = feedback.user);
 DELETE FROM outbox WHERE thread IN (SELECT id FROM gone);
 -- The newest row of the log stays, emptied: its number must not be used again.
 DELETE FROM log WHERE thread IN (SELECT id FROM gone) AND id < (SELECT max(id) FROM log);

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
+from adapters.acknowledging import TAKEN
 from adapters.channel import (
     ChannelCapabilities,
     ChannelHealth,
@@ -25,7 +26,7 @@ from adapters.discord.chat_queues import ChatQueues, Job
 from adapters.discord.download import Downloads
 from adapters.discord.failures import classify
 from adapters.discord.gateway import GatewayClient
-from adapters.discord.inbound import Context, bot_roles, parse_event
+from adapters.discord.inbound import NO_REFERENCE, Context, bot_roles, parse_event
 from adapters.discord.interactions import Interaction
 from adapters.discord.listed_chats import ListedChats
 from adapters.discord.outbound import TEXT_CHARS, as_plain, nonce_of, render, shows
@@ -308,13 +309,21 @@ class DiscordAdapter:
 
         return EditView(post, edit, native_id)
 
+    @property
+    def acknowledges(self) -> bool:
+        return self._settings.acknowledges
+
+    async def acknowledge(self, thread: ThreadKey, reply_handle: str, *, on: bool) -> None:
+        message = reply_handle.removeprefix(NO_REFERENCE)
+        await (self._rest.react if on else self._rest.unreact)(thread.chat, message, TAKEN)
+
     async def typing(self, thread: ThreadKey) -> None:
         await self._rest.typing(thread.chat)
 
 
 def _post_fields(key: str, reply_handle: str) -> dict[str, Any]:
     fields: dict[str, Any] = {"nonce": nonce_of(key), "enforce_nonce": True}
-    if reply_handle:
+    if reply_handle and not reply_handle.startswith(NO_REFERENCE):
         fields["message_reference"] = {"message_id": reply_handle, "fail_if_not_exists": False}
     return fields
 

@@ -20,6 +20,7 @@ from pipeline.domain.clock import Clock
 _CHANNEL = "/channels/{channel_id}"
 _MESSAGES = _CHANNEL + "/messages"
 _MESSAGE = _MESSAGES + "/{message_id}"
+_REACTION = _MESSAGE + "/reactions/{emoji}/@me"
 _WEBHOOK = "/webhooks/{webhook_id}/{webhook_token}"
 _BINARY = "application/octet-stream"
 VOICE_NAME = "voice-message.ogg"
@@ -149,6 +150,14 @@ class Rest:
     async def typing(self, channel: str) -> None:
         """Show the bot as typing for ten seconds."""
         await self._call("POST", _CHANNEL + "/typing", channel_id=channel)
+
+    async def react(self, channel: str, message: str, emoji: str) -> None:
+        """Put the bot's reaction on a message."""
+        await self._call("PUT", _REACTION, channel_id=channel, message_id=message, emoji=emoji)
+
+    async def unreact(self, channel: str, message: str, emoji: str) -> None:
+        """Remove the bot's reaction from a message."""
+        await self._call("DELETE", _REACTION, channel_id=channel, message_id=message, emoji=emoji)
 
     async def set_commands(self, application: str, commands: Sequence[Mapping[str, Any]]) -> None:
         """Set the application's global slash commands."""

@@ -39,7 +39,7 @@ from adapters.slack.people import People
 from adapters.slack.permissions import permission_gaps
 from adapters.slack.plain_text import escaped
 from adapters.slack.posts import Posts
-from adapters.slack.reactions import AtWork
+from adapters.slack.reactions import AtWork, set_reaction
 from adapters.slack.room_history import Reading
 from adapters.slack.settings import CHANNEL, DEFAULT_RATES, SlackSettings
 from adapters.slack.socket import SocketModeReceiver
@@ -212,6 +212,10 @@ class SlackAdapter:
     async def recent(self, thread: ThreadKey, *, before: str, limit: int) -> tuple[RoomLine, ...]:
         return await self._reading.recent(thread, await self._who(), before=before, limit=limit)
 
+    def _answers(self, thread: ThreadKey, reply_handle: str) -> None:
+        if self._settings.reactions == "auto":
+            self._at_work.answered(thread, reply_handle)
+
     # -- sending ------------------------------------------------------------------------------------
 
     def render(self, outgoing: Outgoing) -> tuple[Part, ...]:
@@ -225,7 +229,7 @@ class SlackAdapter:
         key: str,
         reply_handle: str = "",
     ) -> Receipt:
-        self._at_work.answered(thread, reply_handle)
+        self._answers(thread, reply_handle)
         receipt = await self._posts.post(thread, part, key=key)
         self._statuses.pop(thread, None)
         await self._at_work.end(thread)
@@ -272,7 +276,7 @@ class SlackAdapter:
         native_id: str,
         doubtful_since: float | None = None,
     ) -> LiveView | None:
-        self._at_work.answered(thread, reply_handle)
+        self._answers(thread, reply_handle)
         if not self._settings.previews:
             return None
         return SlackView(
@@ -287,11 +291,19 @@ class SlackAdapter:
             streams=self._streams,
         )
 
+    @property
+    def acknowledges(self) -> bool:
+        return self._settings.reactions == "taken"
+
+    async def acknowledge(self, thread: ThreadKey, reply_handle: str, *, on: bool) -> None:
+        await set_reaction(self._calls, thread.chat, reply_handle, on=on)
+
     async def typing(self, thread: ThreadKey) -> None:
         """Show a status line below the thread. Slack has none outside of threads: in a direct chat, a
         reaction on the person's message."""
         if thread.topic is None:
-            await self._at_work.show(thread)
+            if self._settings.reactions == "auto":
+                await self._at_work.show(thread)
             return
         if self._statuses_refused:
             return

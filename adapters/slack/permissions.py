@@ -33,6 +33,7 @@ _ROOMS: Mapping[str, str] = MappingProxyType(
 """The scopes that rooms need."""
 _EXTRA: Mapping[str, str] = MappingProxyType(
     {
+        "reactions:read": "thumbs on answers and ticks on questions do not arrive",
         "reactions:write": "direct chats do not show that it is at work",
         "users:read": "the model gets ids in place of people's names",
     }

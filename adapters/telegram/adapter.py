@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from aiohttp import web
 from telegram.error import InvalidToken, TelegramError
 
+from adapters.acknowledging import TAKEN
 from adapters.channel import (
     ChannelCapabilities,
     ChannelHealth,
@@ -171,6 +172,13 @@ class TelegramAdapter:
 
     async def take_back(self, thread: ThreadKey, native_id: str) -> None:
         await self._sender.delete(thread, native_id)
+
+    @property
+    def acknowledges(self) -> bool:
+        return self._settings.acknowledges
+
+    async def acknowledge(self, thread: ThreadKey, reply_handle: str, *, on: bool) -> None:
+        await self._sender.react(thread, reply_handle, TAKEN if on else "")
 
     async def typing(self, thread: ThreadKey) -> None:
         await self._sender.typing(thread)

@@ -81,6 +81,12 @@ class Sender:
         """Show a typing indicator."""
         await self._api.call("sendChatAction", {**_place(thread), "action": "typing"})
 
+    async def react(self, thread: ThreadKey, message_id: str, emoji: str) -> None:
+        """Set the bot's reaction on a message; an empty one removes it."""
+        reaction = [{"type": "emoji", "emoji": emoji}] if emoji else []
+        fields = {"chat_id": int(thread.chat), "message_id": int(message_id), "reaction": reaction}
+        await self._api.call("setMessageReaction", fields)
+
     async def set_buttons(self, chat: int, message_id: int, markup: Mapping[str, Any]) -> None:
         """Replace the buttons below a message; an empty keyboard removes them."""
         fields = {"chat_id": chat, "message_id": message_id, "reply_markup": dict(markup)}

@@ -98,6 +98,8 @@ def entry_frame(entry: TimelineEntry, answers: HtmlCache) -> Frame:
     if entry.role == "assistant":
         fields["html"] = answers.html_of(entry.text)
         fields["thoughts"] = [thought_to_plain(thought) for thought in entry.thoughts]
+        if entry.feedback:
+            fields["feedback"] = entry.feedback
     if entry.questions:
         fields["questions"] = [_seen(question_to_plain(one)) for one in entry.questions]
     return fields

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
+from adapters.web.feedback import Feedback
 from pipeline.domain.commands import COMMAND_NAMES, MAX_ARGUMENT_CHARS, CommandName
 from pipeline.domain.frozen import dataclass
 
@@ -168,6 +169,7 @@ ClientFrame = (
     | VoiceAnnouncement
     | Command
     | Approval
+    | Feedback
     | Ping
     | EarlierRequest
     | ChatsRequest
@@ -235,6 +237,13 @@ def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientF
                 client_id=_client_id(fields),
                 interaction=_string(fields, "interaction", max_chars=_MAX_INTERACTION_CHARS),
                 choice=_string(fields, "choice", max_chars=_MAX_INTERACTION_CHARS),
+            )
+        case "feedback":
+            return Feedback(
+                client_id=_client_id(fields),
+                message_id=_string(fields, "message_id", max_chars=_MAX_MESSAGE_ID_CHARS),
+                up=_boolean(fields, "up"),
+                on=_boolean(fields, "on"),
             )
         case "ping":
             return Ping()

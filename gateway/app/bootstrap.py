@@ -346,6 +346,7 @@ def _inbox(
         quota=RateLimit(a_minute, base.clock) if a_minute else None,
         waiting=tools.approvals,
         on_unaddressed=rooms.note_unaddressed,
+        on_taken=base.taken.reporter(base.channels),
         redactor=base.redactor,
         gates=turns if gated else None,
         beyond=RateLimit(a_minute, base.clock) if a_minute and gated else None,

@@ -20,6 +20,7 @@ from gateway.channels.timeline import StoreTimeline
 from gateway.cluster.bus import Bus
 from gateway.cluster.in_process import InProcessBus
 from gateway.config import DEFAULT_AGENT, Secrets, Settings, agent_speech
+from gateway.delivery.acknowledgements import Acknowledgements
 from gateway.delivery.chat_queue import ChatQueues
 from gateway.delivery.event_router import EventBroadcaster
 from gateway.delivery.preview import LiveReplies
@@ -113,6 +114,7 @@ class Foundation:
     channels: ChannelRegistry
     queues: ChatQueues
     live: LiveReplies
+    taken: Acknowledgements
     broadcaster: EventBroadcaster
     speaker: SpeechSynthesizer | None
     reader: AnswerReader | None
@@ -143,8 +145,14 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     download = None if extras.speaker else build_voice_download(settings, tasks.background)
     reader = None if speaker is None else AnswerReader(speaker, download)
     speech_of = _speech_of(settings, store)
+    taken = Acknowledgements(channels=channels, queues=queues, clock=clock)
     live = LiveReplies(
-        store=store, queues=queues, clock=clock, supervisor=tasks.background, show_work=_show_work(settings)
+        store=store,
+        queues=queues,
+        clock=clock,
+        supervisor=tasks.background,
+        show_work=_show_work(settings),
+        taken=taken,
     )
     return Foundation(
         settings=settings,
@@ -169,6 +177,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         channels=channels,
         queues=queues,
         live=live,
+        taken=taken,
         broadcaster=EventBroadcaster(channels, live),
         speaker=speaker,
         reader=reader,

@@ -12,6 +12,7 @@ from adapters.formatting.inert_links import inert
 from gateway import __version__
 from gateway.access.policy import AccessPolicy
 from gateway.access.token_budgets import DailyBudgets
+from gateway.app.search import build_search
 from gateway.cluster.signals import Answered
 from gateway.config import SecretRef, Secrets, Settings, environment
 from gateway.config.secrets import SecretContext
@@ -47,6 +48,7 @@ from pipeline.tools.system import system_group
 from pipeline.tools.tool import Refused, ToolFailed, ToolGroup
 from pipeline.tools.web import WebGroup
 from pipeline.tools.web_client import GuardedWeb
+from pipeline.tools.web_search import WebSearch
 from pipeline.tools.workspace import WorkspaceFolder
 from pipeline.tools.zones import TimeZones
 
@@ -73,6 +75,8 @@ class SharedTools:
     person_of: Callable[[ThreadKey, str], str]
     redactor: Redactor
     web: GuardedWeb
+    search: WebSearch | None
+    """None without a search engine."""
     groups: tuple[ToolGroup, ...]
     """The MCP servers, the groups of plug-ins, and the host's own."""
     own: tuple[str, ...]
@@ -160,6 +164,7 @@ def build_shared_tools(
     servers = _servers(settings, secrets, clock, spawn, redactor) if settings.tools.enabled else ()
     wanted = settings.tools.enabled and PLUGINS in settings.tools.groups
     plugins = [one.value for one in tool_plugins() if not one.problem] if wanted else []
+    web = GuardedWeb(clock)
     return SharedTools(
         approvals=ApprovalService(store=store, clock=clock, approval_s=settings.tools.approval_s, send=send),
         reminders=ReminderScheduler(
@@ -168,7 +173,8 @@ def build_shared_tools(
         budgets=budgets,
         person_of=person_of,
         redactor=redactor,
-        web=GuardedWeb(clock),
+        web=web,
+        search=build_search(settings, web=web, clock=clock, redactor=redactor),
         groups=(*servers, *plugins, *groups),
         own=tuple(group.name for group in groups),
     )
@@ -197,7 +203,7 @@ def build_agent_tools(
         registry = ToolRegistry(
             [
                 files_group(root, redactor),
-                WebGroup(shared.web, clock, redactor),
+                WebGroup(shared.web, clock, redactor, search=shared.search),
                 notes_group(root, redactor),
                 ScheduleGroup(shared.reminders, clock, zones),
                 system_group(clock, zones, version=__version__),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gateway.storage.codec import COMMAND, NEVER, TOOL, details_of
+from gateway.storage.feedback import Value
 from gateway.storage.inbox_items import native_id_of
 from gateway.storage.log_records import (
     ErrorRecord,
@@ -52,16 +53,17 @@ class StoreTimeline:
         recorded = await self._recorded(key, waiting)
         records = await self._store.read_log(key, after=after, kinds=(*VISIBLE_KINDS, "title"), limit=limit)
         recorded |= {record.message_id for record in records if record.kind == "user"}
-        visible = [await self._from_record(record) for record in records if text_of(record)]
+        visible = await self._visible(key, records)
         return (*visible, *_still_waiting(waiting, recorded))
 
     async def earlier(self, thread: ThreadKey, *, before: int, limit: int) -> Earlier:
         """See `adapters.channel.Timeline`."""
+        key = thread.encode()
         records = await self._store.read_log(
-            thread.encode(), before=before, kinds=(*VISIBLE_KINDS, "title"), limit=limit + 1
+            key, before=before, kinds=(*VISIBLE_KINDS, "title"), limit=limit + 1
         )
         more, kept = len(records) > limit, records[-limit:]
-        visible = [await self._from_record(record) for record in kept if text_of(record)]
+        visible = await self._visible(key, kept)
         return Earlier(entries=tuple(visible), next=kept[0].id if more else 0)
 
     async def chats(self, channel: str, account: str, *, limit: int) -> tuple[ChatSummary, ...]:
@@ -94,7 +96,12 @@ class StoreTimeline:
                 seen.setdefault(thread, native_id_of(body))
         return seen
 
-    async def _from_record(self, record: Record) -> TimelineEntry:
+    async def _visible(self, key: str, records: Sequence[Record]) -> list[TimelineEntry]:
+        """The entries of the records that show words."""
+        given = await self._store.feedback.of_thread(key) if records else {}
+        return [await self._from_record(record, given) for record in records if text_of(record)]
+
+    async def _from_record(self, record: Record, given: Mapping[str, Value]) -> TimelineEntry:
         content = content_of(record)
         ended = content if isinstance(content, OutcomeRecord) else None
         return TimelineEntry(
@@ -108,6 +115,7 @@ class StoreTimeline:
             replaces=content.replaces if isinstance(content, UserRecord) else "",
             removed=content.removed if isinstance(content, NoticeRecord) else "",
             thoughts=() if ended is None else ended.thoughts,
+            feedback=given.get(record.message_id, "") if record.kind == "assistant" else "",
             questions=() if ended is None else (*ended.questions, *await self._closed(ended.paused_for)),
         )
 
@@ -183,5 +191,5 @@ def _still_waiting(waiting: Sequence[InboxEntry], recorded: set[str]) -> list[Ti
         for entry in waiting
         if isinstance(entry.item, InboundMessage)
         and entry.message_id not in recorded
-        and not entry.item.if_named
+        and not (entry.item.if_named or entry.item.may_decline)
     ]

@@ -343,6 +343,7 @@ class Settings(Section):
             "llm.api_key": self.llm.api_key,
             "voice.api_key": self.voice.api_key,
             "server.metrics_token": self.server.metrics_token,
+            "tools.search.api_key": self.tools.search.api_key,
         }
         agents = {f"agents.{name}.api_key": profile.api_key for name, profile in self.agents.items()}
         found = {**keys, **agents, **self.channels.secret_refs()}

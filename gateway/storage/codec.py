@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from adapters.channel import OutboundReply
-from gateway.storage.inbox_items import ASKED_IN, Queued, asked_in, kind_of, to_body
-from gateway.storage.ports import InboxEntry, Interaction, NewEntry, NewOutboxRow, OutboxRow
+from gateway.storage.inbox_items import ASKED_IN, Queued, StoredItem, asked_in, kind_of, to_body
+from gateway.storage.ports import Accepted, InboxEntry, Interaction, NewEntry, NewOutboxRow, OutboxRow
 from pipeline.domain.commands import parsed_name
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
@@ -175,4 +175,21 @@ def reply_of(row: NewOutboxRow | OutboxRow, thread: str, *, entry_id: int, text:
         asks=bool(body.get("asks", False)),
         author=str(body.get("author", "")),
         off_record=bool(body.get("off_record", False)),
+    )
+
+
+def begun_entry(entry: NewEntry, item: StoredItem, accepted: Accepted) -> InboxEntry:
+    """The accepted entry as its turn gets it."""
+    return InboxEntry(
+        seq=accepted.seq,
+        thread=entry.thread,
+        message_id=entry.message_id,
+        kind=entry.kind,
+        body=entry.body,
+        item=item,
+        received_at=entry.received_at,
+        attempts=0,
+        excused=0,
+        cancelled=False,
+        begun=True,
     )

@@ -216,6 +216,15 @@ def content_of(record: Record) -> LogRecord:
             return StepRecord(row=body)
 
 
+def run_of(records: Iterable[Record]) -> str:
+    """The id of the newest run among a message's records; empty without one."""
+    found = ""
+    for record in records:
+        rows = (record.body, *record.body.get(STEPS, ()))
+        found = next((row["run"] for row in rows if isinstance(row.get("run"), str)), found)
+    return found
+
+
 def text_of(record: Record) -> str:
     """The words that the record shows; empty for none."""
     return str(record.body.get("text", ""))

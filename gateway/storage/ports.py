@@ -1,8 +1,7 @@
 """The port of the gateway's store. Every implementation passes tests/contracts/test_store.py.
 
 Terms: an *entry* is one accepted inbound item; a *record* is one line of a thread's append-only log; an
-*outbox row* is one reply to send. All times are Unix seconds. All bodies are plain JSON data. Every method
-raises StorageError when the store fails.
+*outbox row* is one reply to send. Times are Unix seconds, bodies plain JSON; all methods raise StorageError.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any, Literal, Protocol
 
 from gateway.storage.crash_counts import DeathBook
 from gateway.storage.expiries import ExpiryBook, InteractionKind
+from gateway.storage.feedback import FeedbackBook
 from gateway.storage.identities import IdentityBook
 from gateway.storage.inbox_items import EntryKind, StoredItem
 from gateway.storage.jobs import JobBook, NewJob
@@ -242,6 +242,10 @@ class Store(Protocol):
     @property
     def expiries(self) -> ExpiryBook:
         """Expired questions."""
+
+    @property
+    def feedback(self) -> FeedbackBook:
+        """People's reactions to answers."""
 
     @property
     def usage(self) -> UsageBook:

@@ -273,9 +273,9 @@ class TurnRunner:
     ) -> InboundMessage | ApprovalReply | SessionCommand | None:
         """The item for the pipeline, or a command that is to be run; None if the turn is over without it."""
         item, deaths = entry.item, self._quarantine.deaths_alone(entry.seq)
-        if_named = isinstance(item, InboundMessage) and item.if_named
+        unasked = isinstance(item, InboundMessage) and (item.if_named or item.may_decline)
         is_withdrawn = entry.seq in self._withdrawn and entry.attempts == 0
-        if is_withdrawn or (deaths >= self._max_attempts and if_named):
+        if is_withdrawn or (deaths >= self._max_attempts and unasked):
             # No answer is visible yet, so the turn says nothing and keeps nothing.
             await journal.decline()
             return None
@@ -311,7 +311,7 @@ class TurnRunner:
             message = replace(message, mode=journal.mode)
         if message.edited:
             await note_edit(message, journal)
-        if message.voice is not None or message.answers:
+        if message.voice is not None or message.answers or message.may_decline:
             if await journal.was_consumed_as_answer():
                 if message.voice is not None:
                     await self._hooks.discard_media(message)

@@ -59,6 +59,8 @@ class TimelineEntry:
     """For role "notice": the id of the message whose turn it takes out of the conversation."""
     thoughts: tuple[Thought, ...] = ()
     """For role "assistant": the reasoning steps that led to the answer."""
+    feedback: Literal["", "up", "down"] = ""
+    """For role "assistant": what a person thinks of the answer."""
     questions: tuple[AskedQuestion, ...] = ()
     """For roles "assistant" and "error": the questions asked during the turn, oldest first, then those that
     it paused for, once closed."""

@@ -34,6 +34,7 @@ SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "cancel_reminder": ("Cancelling a reminder", ""),
     "set_time_zone": ("Setting the time zone to", "zone"),
     "fetch_page": ("Reading the page", "url"),
+    "search_web": ("Searching the web for", "query"),
     "run_agents": ("Starting sub-agents", ""),
 }
 """By tool: the sentence, and the argument at its end; empty for none."""

@@ -12,6 +12,7 @@ import { Connection } from './connection.js';
 import { byId } from './dom.js';
 import { refuseFiles } from './drops.js';
 import { Edits } from './edits.js';
+import { rateBy } from './feedback.js';
 import { wireKeys } from './keys.js';
 import { CommandMenu } from './menu.js';
 import { Outbox, newClientId, textFrame } from './outbox.js';
@@ -47,7 +48,7 @@ const store = new ConversationStore((item, change) => {
   refreshRunning();
 });
 store.label.onChange = (/** @type {import('./label.js').Label} */ label) => status.session(label);
-const view = new LogView(store, { retry, discard, choose, listen: (item) => spoken.reader.listen(item), botName: () => botName, versions: store.versions, regenerate: () => command('retry'), edit });
+const view = new LogView(store, { retry, discard, choose, rate: rateBy((frame) => connection.send(frame), (words) => status.tell(words)), listen: (item) => spoken.reader.listen(item), botName: () => botName, versions: store.versions, regenerate: () => command('retry'), edit });
 const connection = new Connection({
   hello: () => ({ token: signIn.token, chat: read('chat') ?? LATEST, after: store.highest }),
   onFrame: receive,
@@ -204,10 +205,7 @@ function sendWaiting() {
 function say(text) {
   status.tell('');
   const typed = commandOf(text);
-  if (typed) {
-    command(typed.name, typed.argument);
-    return;
-  }
+  if (typed) return void command(typed.name, typed.argument);
   const edited = edits.take();
   const item = { clientId: newClientId(), text, at: Date.now() / 1000 };
   outbox.addText({ ...item, edits: edited });

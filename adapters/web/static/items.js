@@ -35,6 +35,7 @@
  * @property {number} stable number of a provisional row's first characters (UTF-16 units) that no longer change
  * @property {HTMLElement | null} player an answer's sound, once its first part was read aloud
  * @property {boolean} reading its audio is being synthesised
+ * @property {'' | 'up' | 'down'} thumb what the person thinks of an answer
  * @property {boolean} unkept the gateway has deleted its text: it was off the record
  * @property {number} place the position of a row without `entryId`; 0 is the end
  * @property {Approval | null} approval
@@ -85,6 +86,7 @@ export function newItem(fields) {
     stable: 0,
     player: null,
     reading: false,
+    thumb: '',
     unkept: false,
     place: 0,
     approval: null,

@@ -9,6 +9,7 @@ import { shortened } from './asked.js';
 import { branchControls, showVersion } from './branches.js';
 import { copyButton, el, icon } from './dom.js';
 import { exported } from './export.js';
+import { thumbs } from './feedback.js';
 import { showFinished } from './finished.js';
 import { renderInline } from './inline.js';
 import { renderMarkdown } from './markdown.js';
@@ -24,6 +25,7 @@ import { showWork } from './work.js';
  * @property {(item: Item) => void} discard forget a message that could not be sent
  * @property {(item: Item, choice: string) => void} choose answer an approval
  * @property {(item: Item) => void} listen read a finished answer aloud
+ * @property {(item: Item, up: boolean, on: boolean) => boolean} rate say whether an answer was good
  * @property {() => string} botName
  * @property {import('./versions.js').Versions} versions
  * @property {() => void} regenerate answer the last message again
@@ -93,8 +95,10 @@ function updateAnswer(row, item, actions) {
     foot.replaceChildren(...(item.text || item.activity ? [] : [dots()]));
     showPlayer(foot, item.player);
   } else {
-    const listen = item.entryId > 0 && !item.unkept && !item.player && listenButton(item, actions);
-    foot.replaceChildren(...[timeOf(item.at), copyButton('Copy answer', () => item.text), listen, ...branchControls(item, actions)].filter((one) => one !== false));
+    const kept = item.entryId > 0 && !item.unkept;
+    const listen = kept && !item.player && listenButton(item, actions);
+    const rated = kept ? thumbs(item, actions.rate) : [];
+    foot.replaceChildren(...[timeOf(item.at), copyButton('Copy answer', () => item.text), listen, ...rated, ...branchControls(item, actions)].filter((one) => one !== false));
     showPlayer(foot, item.player);
   }
 }

@@ -138,7 +138,7 @@ export class ConversationStore {
 
   /** @param {import('./connection.js').Frame} frame `entry` */
   entry(frame) {
-    const { entry_id: entryId, message_id: messageId, role, text, html, at, spoken, code, thoughts } = frame;
+    const { entry_id: entryId, message_id: messageId, role, text, html, at, spoken, code, thoughts, feedback = '' } = frame;
     this.label.entry(frame);
     if (!ROLES.has(role)) return;
     this.highest = Math.max(this.highest, entryId);
@@ -147,7 +147,7 @@ export class ConversationStore {
     const known = this.find(messageId, role) ?? this.heard.claim(frame);
     const words = { text: text || known?.text || '', html: html || known?.html || '' };
     const steps = stepsOf(thoughts).length > 0 ? stepsOf(thoughts) : settled(known?.steps ?? []);
-    const fields = { entryId: entryId || known?.entryId || 0, ...words, steps, at, spoken, code, streaming: false, growing: false };
+    const fields = { entryId: entryId || known?.entryId || 0, ...words, steps, at, spoken, code, thumb: feedback, streaming: false, growing: false };
     const item = known ?? this.add({ role, messageId, ...fields, state: role === 'user' ? 'queued' : '' });
     if (known) this.update(known, fields);
     if (role === 'user') this.#refreshUser(item);

@@ -270,6 +270,24 @@ _STEP_12 = (
         BEGIN DELETE FROM said WHERE rowid = old.id; END""",
 )
 
+_STEP_13 = (
+    """CREATE TABLE feedback (
+        message_id TEXT NOT NULL,
+        channel TEXT NOT NULL,
+        account TEXT NOT NULL,
+        user TEXT NOT NULL,
+        thread TEXT NOT NULL,
+        name TEXT NOT NULL,
+        value TEXT NOT NULL,
+        run_id TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        at REAL NOT NULL,
+        PRIMARY KEY (message_id, channel, account, user)
+    ) STRICT, WITHOUT ROWID""",
+    "CREATE INDEX feedback_at ON feedback(at)",
+    "CREATE INDEX feedback_thread ON feedback(thread)",
+)
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_1,
     _STEP_2,
@@ -283,6 +301,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_10,
     _STEP_11,
     _STEP_12,
+    _STEP_13,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 

@@ -25,6 +25,7 @@ FLAGS = {
     "View Channels": "view_channel",
     "Send Messages": "send_messages",
     "Send Messages in Threads": "send_messages_in_threads",
+    "Add Reactions": "add_reactions",
     "Attach Files": "attach_files",
     "Read Message History": "read_message_history",
 }

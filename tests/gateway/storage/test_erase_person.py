@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 from gateway.storage.identities import Identity
 from pipeline.llm.scripted import ScriptedLlm
+from tests.contracts.test_store_feedback import UP
 from tests.end_to_end.test_links import counting
 from tests.support.harness import open_gateway
 from tests.support.link_talk import open_link_talk
@@ -18,6 +20,11 @@ VALUES = "'telegram' AS channel, 'main' AS account, '1001' AS user, '1001' AS ch
 
 async def test_a_person_is_erased_and_the_next_one_is_not_disturbed(tmp_path: Path) -> None:
     async with open_gateway(tmp_path, posts=(posts := MemoryPosts())) as harness:
+        for user, chat, name in (("ann", "c9", "Xanthippe"), ("ben", "c1", "Yolanda"), ("ben", "c2", "Ben")):
+            thread = f"memory:main:{chat}"
+            who = replace(UP, channel="memory", account="main", user=user, name=name)
+            given = replace(who, thread=thread, message_id=name)
+            await harness.store.feedback.give(given)
         await posts.receive(
             "I hide my spare key under the Zinnia pot", native_id="1", chat="c1", author="ann"
         )
@@ -45,7 +52,7 @@ async def test_a_person_is_erased_and_the_next_one_is_not_disturbed(tmp_path: Pa
     db.close()
 
     data = _bytes_of(tmp_path)
-    assert [word for word in (b"Zinnia", b"Quetzal") if word in data] == []
+    assert [word for word in (b"Zinnia", b"Quetzal", b"Xanthippe", b"Yolanda") if word in data] == []
     assert b"Mortimer" in data
     llm = ScriptedLlm.echo()
     async with open_gateway(tmp_path, llm=llm, posts=(posts := MemoryPosts())):

@@ -207,6 +207,26 @@ class FakeDiscord:
         data = {"id": self.world.snowflake(), "name": name, "type": 1}
         return await self._interact(place, person, 2, data, None, {})
 
+    async def react(
+        self, place: Place, person: Person, native_id: str, emoji: str, *, on: bool = True
+    ) -> None:
+        """The person puts a reaction on a message, or removes it."""
+        user = self.world.users[person.id].wire()
+        wire: dict[str, Any] = {
+            "user_id": person.id,
+            "channel_id": place.chat,
+            "message_id": native_id,
+            "emoji": {"id": None, "name": emoji},
+            "burst": False,
+            "type": 0,
+        }
+        if not place.private:
+            wire["guild_id"] = self.world.guild_id
+            if on:
+                wire["member"] = self.world.member_wire(user, with_user=True)
+        name = "MESSAGE_REACTION_ADD" if on else "MESSAGE_REACTION_REMOVE"
+        await self.gateway.dispatch(name, wire, times=self._times())
+
     # -- what can be seen -------------------------------------------------------------------------
 
     def visible(self, place: Place) -> tuple[Shown, ...]:

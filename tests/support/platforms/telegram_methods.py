@@ -48,6 +48,7 @@ class BotApi:
             "answerCallbackQuery": self._answer_callback,
             "getFile": self._get_file,
             "setMyCommands": self._set_my_commands,
+            "setMessageReaction": self._set_reaction,
         }
 
     async def call(self, method: str, params: Params) -> Any:
@@ -214,6 +215,16 @@ class BotApi:
         self._reachable(params)
         if params.get("action") != "typing":
             raise bad_request("wrong parameter action in request")
+        return True
+
+    async def _set_reaction(self, params: Params) -> Any:
+        chat, message = self._reachable(params), params.get("message_id")
+        if self._state.find(chat, message) is None:
+            raise bad_request("message to react not found")
+        emojis = [one["emoji"] for one in params.get("reaction") or []]
+        if len(emojis) > 1 or not set(emojis) <= {"👀", "👍", "👎"}:
+            raise bad_request("REACTION_INVALID")
+        self._state.reactions[chat, int(str(message))] = "".join(emojis)
         return True
 
     async def _answer_callback(self, params: Params) -> Any:

@@ -102,6 +102,8 @@ class TelegramState:
         """Paths that getFile reports instead of the file's."""
         self.methods_removed: set[str] = set()
         """Methods that this server does not have, like an old one."""
+        self.reactions: dict[tuple[int, int], str] = {}
+        """By chat and message, the bot's reaction."""
         self.callbacks: dict[str, str] = {}
         """Answered callback queries: id to the words shown to the presser."""
         self.commands: dict[str, list[dict[str, Any]]] = {}
