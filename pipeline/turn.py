@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 
 from pipeline.agent.model_messages import exchanged
 from pipeline.agent.node import THOUGHTS
+from pipeline.agent.sent_files import sent_files
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import GraphError, TurnFailed
@@ -251,8 +252,16 @@ def answer_of(outcome: RunOutcome, turn: Turn, graph: GraphSpec[Any]) -> TurnAns
     if not isinstance(answer, str) or not answer:
         raise TurnFailed("no_answer", _NO_ANSWER_WORDS)
     thoughts = tuple(Thought(**plain) for plain in outcome.state.get(THOUGHTS, ()))
+    exchange = exchanged(outcome.state)
+    files = sent_files(outcome.state)
+    if files:
+        exchange = tuple([replace(message, sends=()) if message.sends else message for message in exchange])
     return TurnAnswer(
-        text=answer, exchange=exchanged(outcome.state), thoughts=thoughts, state=_change(outcome, turn, graph)
+        text=answer,
+        exchange=exchange,
+        thoughts=thoughts,
+        state=_change(outcome, turn, graph),
+        files=files,
     )
 
 

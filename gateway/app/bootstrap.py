@@ -189,6 +189,7 @@ def _shared_tools(
         access=access,
         spawn=base.tasks.background.spawn,
         secrets=base.secrets,
+        files=base.files,
         groups=base.extras.tools,
     )
 

@@ -21,6 +21,7 @@ from gateway.scheduling.reminders import ReminderScheduler
 from gateway.storage.ports import Store
 from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
+from pipeline.domain.files import FileStore
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author
@@ -41,6 +42,7 @@ from pipeline.tools.origins import Origins
 from pipeline.tools.plugins import PLUGINS, tool_plugins
 from pipeline.tools.protection import Protection
 from pipeline.tools.registry import ToolRegistry
+from pipeline.tools.returned_files import MEGABYTE, ReturnedFiles
 from pipeline.tools.schedule import ScheduleGroup
 from pipeline.tools.skills import SkillFolder
 from pipeline.tools.system import system_group
@@ -72,6 +74,8 @@ class SharedTools:
     budgets: DailyBudgets
     person_of: Callable[[ThreadKey, str], str]
     redactor: Redactor
+    files: ReturnedFiles
+    """Stores the files that tools return."""
     web: GuardedWeb
     groups: tuple[ToolGroup, ...]
     """The MCP servers, the groups of plug-ins, and the host's own."""
@@ -146,6 +150,7 @@ def build_shared_tools(
     access: AccessPolicy,
     spawn: Spawn,
     secrets: Secrets,
+    files: FileStore,
     groups: Sequence[ToolGroup] = (),
 ) -> SharedTools:
     """Build what all agents share. `groups` are added by the host, `wake` is called when a thread has
@@ -164,6 +169,12 @@ def build_shared_tools(
         budgets=budgets,
         person_of=person_of,
         redactor=redactor,
+        files=ReturnedFiles(
+            files,
+            redactor,
+            max_bytes=settings.files.out_max_mb * MEGABYTE,
+            most=settings.files.out_per_turn,
+        ),
         web=GuardedWeb(clock),
         groups=(*servers, *plugins, *groups),
         own=tuple(group.name for group in groups),
@@ -192,7 +203,7 @@ def build_agent_tools(
         )
         registry = ToolRegistry(
             [
-                files_group(root, redactor),
+                files_group(root, redactor, most_sent=settings.files.out_max_mb * MEGABYTE),
                 WebGroup(shared.web, clock, redactor),
                 notes_group(root, redactor),
                 ScheduleGroup(shared.reminders, clock, zones),

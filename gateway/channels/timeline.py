@@ -106,6 +106,7 @@ class StoreTimeline:
             spoken=isinstance(content, UserRecord) and content.words.speech is not None,
             code=_code(content),
             thoughts=() if ended is None else ended.thoughts,
+            files=() if ended is None else ended.files,
             questions=() if ended is None else (*ended.questions, *await self._closed(ended.paused_for)),
         )
 

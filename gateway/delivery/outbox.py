@@ -40,7 +40,7 @@ from gateway.delivery.voice_replies import VoiceReplies
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.codec import reply_of
-from gateway.storage.log_records import AssistantRecord, content_of, text_of
+from gateway.storage.log_records import AssistantRecord, content_of, files_of, text_of
 from gateway.storage.ports import InboxEntry, OutboxRow, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
@@ -295,7 +295,8 @@ class Delivery:
         age = max(0.0, self._clock.now() - row.created_at)
         thread = ThreadKey.decode(row.thread)
         channel = self._channels.of(thread)
-        reply = reply_of(row, row.thread, entry_id=row.entry_id, text=text_of(record))
+        files = files_of(record.body)
+        reply = reply_of(row, row.thread, entry_id=row.entry_id, text=text_of(record), files=files)
         forget = reply.off_record
         if age > MAX_AGE_S and (isinstance(channel, PostingChannel) or (channel is None and forget)):
             # So late a reply would only confuse. Its text stays in the log; an off-the-record reply is not

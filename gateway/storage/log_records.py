@@ -13,6 +13,7 @@ from gateway.storage.ports import Record
 from pipeline.domain.chat import ChatMessage, message_from_plain, message_to_plain
 from pipeline.domain.conversation import Summary
 from pipeline.domain.events import Thought, thought_from_plain, thought_to_plain
+from pipeline.domain.files import StoredFile, stored_file_from_plain, stored_file_to_plain
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import Mode, Speech
 from pipeline.domain.timeline import AskedQuestion, question_to_plain
@@ -20,6 +21,7 @@ from pipeline.runtime.ports import TurnAnswer, UserWords
 
 STEPS: Final = "steps"
 """The key of a run's last steps in the body of the record that shows its outcome."""
+_FILES: Final = "files"
 _QUESTIONS: Final = "questions"
 _PAUSED_FOR: Final = "paused_for"
 
@@ -92,6 +94,11 @@ class OutcomeRecord:
     def paused_for(self) -> tuple[str, ...]:
         """The ids of the questions for which the turn pauses."""
         return tuple(self.body.get(_PAUSED_FOR, ()))
+
+    @property
+    def files(self) -> tuple[StoredFile, ...]:
+        """The files that were sent with it."""
+        return files_of(self.body)
 
     @property
     def steps(self) -> Sequence[Mapping[str, Any]] | None:
@@ -181,6 +188,11 @@ def text_of(record: Record) -> str:
     return str(record.body.get("text", ""))
 
 
+def files_of(body: Mapping[str, Any]) -> tuple[StoredFile, ...]:
+    """The files in the body of a record of a turn's end; empty for other records."""
+    return tuple(map(stored_file_from_plain, body.get(_FILES, ())))
+
+
 def words_of(record: Record) -> UserWords:
     """The words of a person's record. Older records hold no confidence for spoken words."""
     body, speech = record.body, None
@@ -218,7 +230,7 @@ def answer_body(answer: TurnAnswer, paused_for: Sequence[str]) -> dict[str, Any]
     body: dict[str, Any] = {"text": answer.text}
     if answer.thoughts:
         body["thoughts"] = [thought_to_plain(thought) for thought in answer.thoughts]
-    body |= _exchange_body(answer.exchange)
+    body |= {**_exchange_body(answer.exchange), **_files_body(answer.files)}
     return {**body, _PAUSED_FOR: list(paused_for)} if paused_for else body
 
 
@@ -232,9 +244,10 @@ def error_body(text: str, code: str, *, recoverable: bool, exchange: Sequence[Ch
     return {"text": text, "code": code, "recoverable": recoverable, **_exchange_body(exchange)}
 
 
-def notice_body(text: str, code: str) -> dict[str, Any]:
+def notice_body(text: str, code: str, files: Sequence[StoredFile] = ()) -> dict[str, Any]:
     """The body of a NoticeRecord."""
-    return {"text": text, "code": code} if code else {"text": text}
+    body = {"text": text, "code": code} if code else {"text": text}
+    return {**body, **_files_body(files)}
 
 
 def summary_body(summary: Summary) -> dict[str, Any]:
@@ -255,3 +268,7 @@ def questions_body(questions: Sequence[AskedQuestion]) -> dict[str, Any]:
 
 def _exchange_body(exchange: Sequence[ChatMessage]) -> dict[str, Any]:
     return {"exchange": [message_to_plain(message) for message in exchange]} if exchange else {}
+
+
+def _files_body(files: Sequence[StoredFile]) -> dict[str, Any]:
+    return {_FILES: [stored_file_to_plain(file) for file in files]} if files else {}

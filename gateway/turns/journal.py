@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from gateway.runtime.failpoints import Failpoints
+from gateway.storage import log_records
 from gateway.storage.codec import question_of, reply_of
 from gateway.storage.inbox_items import is_voice_note
-from gateway.storage.log_records import answer_body, error_body, notice_body, partial_body, user_body
 from gateway.storage.ports import (
     Committed,
     InboxEntry,
@@ -42,6 +42,7 @@ from gateway.turns.turn_hooks import OnRecorded, OnReply
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation, Summary
+from pipeline.domain.files import StoredFile
 from pipeline.domain.ids import new_id
 from pipeline.domain.messages import Mode
 from pipeline.domain.timeline import EntryRole, TimelineEntry
@@ -166,7 +167,7 @@ class StoreJournal:
 
     def _user_records(self, words: UserWords) -> list[NewRecord]:
         # The time at which it was sent: its author saw that time while the message waited.
-        said = self._record("user", user_body(words, self.agent), at=self._entry.received_at)
+        said = self._record("user", log_records.user_body(words, self.agent), at=self._entry.received_at)
         if self._session.stored:
             return [said]
         self._session.stored = True
@@ -199,7 +200,7 @@ class StoreJournal:
         gates = () if self._off_record else answer.gates
         now = self._clock.now()
         questions = tuple(question_of(gate, self._entry, self.session_id, at=now) for gate in gates)
-        record = self._record("assistant", answer_body(kept, [one.id for one in questions]))
+        record = self._record("assistant", log_records.answer_body(kept, [one.id for one in questions]))
         said = len(answer.exchange) + 2
         committed = await self._finish(
             "answered",
@@ -212,7 +213,6 @@ class StoreJournal:
         )
         entry_id = committed.record_ids[-1]
         if self._user_text is not None:
-            now = self._clock.now()
             self._session.extend(past_turn(entry_id, self._user_text, answer.exchange, answer.text, now))
         return entry_id
 
@@ -226,9 +226,9 @@ class StoreJournal:
         exchange: Sequence[ChatMessage] = (),
     ) -> int:
         outcome: Outcome = "cancelled" if code == "stopped" else "error"
-        records = [self._record("assistant", partial_body(partial))] if partial else []
+        records = [self._record("assistant", log_records.partial_body(partial))] if partial else []
         kept = () if self._off_record else exchange
-        body = error_body(message, code, recoverable=recoverable, exchange=kept)
+        body = log_records.error_body(message, code, recoverable=recoverable, exchange=kept)
         records.append(self._record("error", body))
         if self._user_text is None:
             # An earlier attempt may have recorded them, and this one ended before it needed them.
@@ -261,15 +261,16 @@ class StoreJournal:
         # The author, the caption and the message it replies to are private too.
         await self.commit_silently("declined", body=bare_body(self._entry))
 
-    async def commit_notice(self, text: str, *, code: str = "", forgotten: bool = False) -> int:
-        """End a session command with a line for the user; the entry's id. `code` names it for channels. A
-        `forgotten` line is erased from the store once it is sent."""
-        record = self._record("notice", notice_body(text, code))
-        committed = await self._finish(
-            "command", [record], role="notice", text=text, code=code, forgotten=forgotten
-        )
-        self._notify("notice", text, committed.record_ids[-1], code=code)
-        return committed.record_ids[-1]
+    async def commit_notice(
+        self, text: str, *, code: str = "", forgotten: bool = False, files: tuple[StoredFile, ...] = ()
+    ) -> int:
+        """End a session command with a line for the user and `files`; the entry's id. `code` names it for
+        channels. A `forgotten` line is erased from the store once it is sent."""
+        record = self._record("notice", log_records.notice_body(text, code, files))
+        finish = partial(self._finish, "command", [record], role="notice", text=text)
+        done = await finish(code=code, forgotten=forgotten)
+        self._notify("notice", text, done.record_ids[-1], code=code)
+        return done.record_ids[-1]
 
     async def commit_new_session(self, text: str, *, mode: Mode = "normal", agent: str | None = None) -> int:
         """Begin a new session, whose messages see an empty history; return the entry's id. `agent` is the
@@ -355,7 +356,8 @@ class StoreJournal:
             self._on_asked()
         self._session.stored = True
         self.outcome = outcome
-        reply = reply_of(row, self._lease.thread, entry_id=committed.record_ids[-1], text=text)
+        sends, entry_id = log_records.files_of(records[-1].body), committed.record_ids[-1]
+        reply = reply_of(row, self._lease.thread, entry_id=entry_id, text=text, files=sends)
         reply = replace(reply, heard=transcript) if transcript else reply
         self._on_reply(committed.outbox_ids[0], reply, sending=row.sending)
         return committed
