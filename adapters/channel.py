@@ -63,6 +63,7 @@ class ChannelCapabilities:
     resolution: Resolution = "none"
     """For a posting channel."""
     adopts: bool = False  # finds an unconfirmed post afterwards: `adapters.duplicate_posts`
+    file_bytes: int = 0  # the largest file that a posting channel posts: `adapters.files`
     typing_s: float = 0.0
     """How long one `typing` call lasts; 0 without typing indicators."""
     silence_limit_s: float = 0.0
@@ -149,7 +150,7 @@ class Part:
     file: bytes | None = None
     """An attachment: the whole text in place of too many parts, or a file of the reply."""
     file_name: str = ""
-    file_kind: MediaKind = "file"  # other kinds are shown or played, as far as the platform can
+    file_kind: MediaKind | None = None  # for a file of the reply: what to show or play it as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -198,6 +198,9 @@ class Turn:
         text = self._inert(self.redactor.text(text))
         if text != answer.text:
             answer = replace(answer, text=text)
+        if answer.files:
+            files = [replace(file, caption=self._inert(file.caption)) for file in answer.files]
+            answer = replace(answer, files=tuple(files))
         entry_id = await self.journal.commit(answer)
         # Off the record a paused run is not stored: its question is a plain answer, without choices.
         for gate in answer.gates if self.journal.mode == "normal" else ():

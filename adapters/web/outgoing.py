@@ -65,8 +65,8 @@ def welcome_frame(*, chat: str, bot: str, limits: Limits, voice: bool, live: boo
     }
 
 
-def entry_frame(entry: TimelineEntry, answers: HtmlCache) -> Frame:
-    """One line of the conversation; an answer also carries its HTML."""
+def entry_frame(entry: TimelineEntry, answers: HtmlCache, files: Sequence[Mapping[str, Any]] = ()) -> Frame:
+    """One line of the conversation; an answer also carries its HTML. `files` are described by `WebFiles`."""
     fields = {
         "type": "entry",
         "entry_id": entry.entry_id,
@@ -82,6 +82,8 @@ def entry_frame(entry: TimelineEntry, answers: HtmlCache) -> Frame:
         fields["thoughts"] = [thought_to_plain(thought) for thought in entry.thoughts]
     if entry.questions:
         fields["questions"] = [_seen(question_to_plain(one)) for one in entry.questions]
+    if files:
+        fields["files"] = list(files)
     return fields
 
 

@@ -30,6 +30,7 @@ from gateway.channels.token_lease import TokenLease, lock_folder
 from gateway.config import DEFAULT_AGENT, Secrets, Settings, agent_settings, environment
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
+from gateway.delivery.reply_files import ReplyFiles
 from gateway.delivery.unanswered_questions import UnansweredQuestions
 from gateway.ingress.inbox import Inbox
 from gateway.ingress.room_history import RoomRule, Rooms
@@ -233,11 +234,21 @@ def _server(gateway: Gateway, base: Foundation) -> Server:
 
 
 def _delivery(base: Foundation) -> Delivery:
+    files = ReplyFiles(
+        store=base.files,
+        link_to=base.links.public,
+        clock=base.clock,
+        spawn=partial(base.tasks.background.spawn, name="files off the record"),
+    )
+    posting = Posting(
+        store=base.store, files=files, live=base.live, clock=base.clock, failpoints=base.failpoints
+    )
     return Delivery(
         store=base.store,
         channels=base.channels,
         queues=base.queues,
-        posting=Posting(store=base.store, live=base.live, clock=base.clock, failpoints=base.failpoints),
+        posting=posting,
+        files=files,
         timeline=base.timeline,
         clock=base.clock,
         telemetry=base.telemetry,

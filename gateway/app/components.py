@@ -26,6 +26,7 @@ from gateway.delivery.preview import LiveReplies
 from gateway.delivery.progress import Verbosity
 from gateway.delivery.voice_replies import VoiceReplies
 from gateway.files.folder_store import FolderFileStore
+from gateway.files.links import FileLinks, link_key
 from gateway.people.directory import PersonDirectory
 from gateway.people.preferences import SharedPreferences
 from gateway.reading.reader_client import SandboxedReader
@@ -100,6 +101,7 @@ class Foundation:
     files: FolderFileStore
     reading: SandboxedReader
     """Reads pictures and documents."""
+    links: FileLinks
     bus: Bus
     people: PersonDirectory
     preferences: SharedPreferences
@@ -135,7 +137,9 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     check = token_check(settings, secrets)
     telemetry = Telemetry(clock)
     wrong = partial(telemetry.wrong_token, "page")
-    page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong)
+    files = _files(settings, data, clock)
+    links = _links(settings, data, files, clock)
+    page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, links)
     posting, left_out = built_channels(settings, timeline, clock)
     channels = _channels(page, posting, [make(timeline) for make in extras.channels])
     queues = ChatQueues(clock, tasks.deliveries)
@@ -155,8 +159,9 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         telemetry=telemetry,
         failpoints=failpoints,
         store=store,
-        files=_files(settings, data, clock),
         reading=build_reader(settings, clock),
+        files=files,
+        links=links,
         bus=extras.bus or InProcessBus(),
         people=people,
         preferences=preferences,
@@ -216,6 +221,12 @@ def _files(settings: Settings, data: DataDir, clock: Clock) -> FolderFileStore:
     return FolderFileStore(
         data.files_path, keep_days=wanted.keep_days, thread_bytes=wanted.chat_mb * 1_000_000, clock=clock
     )
+
+
+def _links(settings: Settings, data: DataDir, files: FolderFileStore, clock: Clock) -> FileLinks:
+    """Links to files. Without the page they lead nowhere, so that no one gets one."""
+    origins = settings.server.public_origins if settings.channels.web.enabled else []
+    return FileLinks(files, link_key(data.links_key_path), clock, origin=next(iter(origins), ""))
 
 
 def _store(settings: Settings, data: DataDir) -> Store:

@@ -14,6 +14,7 @@ from gateway.storage.log_records import (
     SessionRecord,
     UserRecord,
     content_of,
+    files_of,
     text_of,
 )
 from gateway.storage.ports import VISIBLE_KINDS, InboxEntry, Interaction, Record, Store
@@ -104,9 +105,9 @@ class StoreTimeline:
             text=content.text,
             at=record.at,
             spoken=isinstance(content, UserRecord) and content.words.speech is not None,
+            files=files_of(record),
             code=_code(content),
             thoughts=() if ended is None else ended.thoughts,
-            files=() if ended is None else ended.files,
             questions=() if ended is None else (*ended.questions, *await self._closed(ended.paused_for)),
         )
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Final
 
-from gateway.storage.ports import Record
+from gateway.storage.ports import NewRecord, Record
 from pipeline.domain.chat import ChatMessage, message_from_plain, message_to_plain
 from pipeline.domain.conversation import Summary
 from pipeline.domain.events import Thought, thought_from_plain, thought_to_plain
@@ -94,11 +94,6 @@ class OutcomeRecord:
     def paused_for(self) -> tuple[str, ...]:
         """The ids of the questions for which the turn pauses."""
         return tuple(self.body.get(_PAUSED_FOR, ()))
-
-    @property
-    def files(self) -> tuple[StoredFile, ...]:
-        """The files that were sent with it."""
-        return files_of(self.body)
 
     @property
     def steps(self) -> Sequence[Mapping[str, Any]] | None:
@@ -188,9 +183,9 @@ def text_of(record: Record) -> str:
     return str(record.body.get("text", ""))
 
 
-def files_of(body: Mapping[str, Any]) -> tuple[StoredFile, ...]:
-    """The files in the body of a record of a turn's end; empty for other records."""
-    return tuple(map(stored_file_from_plain, body.get(_FILES, ())))
+def files_of(record: Record | NewRecord) -> tuple[StoredFile, ...]:
+    """The files of a record; empty for none."""
+    return _files_in(record.body)
 
 
 def words_of(record: Record) -> UserWords:
@@ -272,3 +267,8 @@ def _exchange_body(exchange: Sequence[ChatMessage]) -> dict[str, Any]:
 
 def _files_body(files: Sequence[StoredFile]) -> dict[str, Any]:
     return {_FILES: [stored_file_to_plain(file) for file in files]} if files else {}
+
+
+def _files_in(body: Mapping[str, Any]) -> tuple[StoredFile, ...]:
+    plain = body.get(_FILES)
+    return tuple(stored_file_from_plain(one) for one in plain) if plain else ()

@@ -356,7 +356,7 @@ class StoreJournal:
             self._on_asked()
         self._session.stored = True
         self.outcome = outcome
-        sends, entry_id = log_records.files_of(records[-1].body), committed.record_ids[-1]
+        sends, entry_id = log_records.files_of(records[-1]), committed.record_ids[-1]
         reply = reply_of(row, self._lease.thread, entry_id=entry_id, text=text, files=sends)
         reply = replace(reply, heard=transcript) if transcript else reply
         self._on_reply(committed.outbox_ids[0], reply, sending=row.sending)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from pipeline.agent.model_messages import EXCHANGE
+from pipeline.agent.task_texts import TASKS
 from pipeline.domain.files import StoredFile, stored_file_from_plain, stored_file_to_plain
 from pipeline.graph.definition.decisions import State
-from pipeline.agent.task_texts import TASKS
 
 SENDS: Final = "sends"
 """The key of the files in a message of the exchange, and in a task node's note."""

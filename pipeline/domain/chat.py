@@ -58,7 +58,7 @@ class ChatMessage:
     foreign: str = ""
     """The source of the words in a `tool` message, if not the author or the operator: `a web page`."""
     sends: tuple[StoredFile, ...] = ()
-    """For a `tool` message: the files that the tool returned, which the answer sends. Models see `content`."""
+    """For a `tool` message: the files that the tool returned, which are sent with the answer."""
     tokens: int = field(init=False, compare=False, repr=False)
     """Estimated tokens including the role, rather too many. Counted once, because every turn measures its
     conversation."""
