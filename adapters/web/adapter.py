@@ -26,7 +26,7 @@ from adapters.channel import (
 from adapters.health import HealthTracker
 from adapters.web.attempts import WrongTokens, network_of
 from adapters.web.connection import Connection
-from adapters.web.files import FileAccess, WebFiles
+from adapters.web.file_links import FileAccess, LinkedFiles
 from adapters.web.handshake import greet
 from adapters.web.html_cache import HtmlCache
 from adapters.web.hub import Hub, ThreadSender
@@ -57,7 +57,7 @@ class WebAdapter:
     """The ChannelAdapter of the web channel. One per gateway; `run` once."""
 
     def __init__(
-        self, settings: WebSettings, timeline: Timeline, clock: Clock, files: FileAccess | None = None
+        self, settings: WebSettings, timeline: Timeline, clock: Clock, links: FileAccess | None = None
     ) -> None:
         self._settings = settings
         self._capabilities = ChannelCapabilities(
@@ -71,10 +71,10 @@ class WebAdapter:
         )
         self._pages = PageFiles(settings.static_dir)
         self._media = MediaInbox(settings.media_dir)
-        self._files = WebFiles(files)
+        self._links = LinkedFiles(links)
         rendered = HtmlCache()
         self._hub = Hub(
-            max_per_chat=settings.max_sockets_per_chat, rendered=rendered, files=self._files, clock=clock
+            max_per_chat=settings.max_sockets_per_chat, rendered=rendered, links=self._links, clock=clock
         )
         self._clock = clock
         self._open_sockets = 0
@@ -93,7 +93,7 @@ class WebAdapter:
             ),
             hub=self._hub,
             rendered=rendered,
-            files=self._files,
+            links=self._links,
             media=self._media,
             timeline=timeline,
             wrong_tokens=WrongTokens(clock, "page", settings.on_wrong_token),
@@ -123,7 +123,7 @@ class WebAdapter:
         return [
             web.get("/", self._serve_index),
             web.get("/static/{name:.+}", self._serve_file),
-            web.get("/files/{token}/{name}", self._serve_stored),
+            web.get("/f/{token}/{name}", self._serve_stored),
             web.get("/ws", self._serve_socket, allow_head=False),
         ]
 
@@ -199,7 +199,7 @@ class WebAdapter:
     async def _serve_stored(self, request: web.Request) -> web.Response:
         if not host_allowed(request, self._settings.allowed_hosts()):
             return foreign_address_response()
-        return await self._files.serve(request)
+        return await self._links.serve(request)
 
     async def _serve_socket(self, request: web.Request) -> web.StreamResponse:
         if not host_allowed(request, self._settings.allowed_hosts()):

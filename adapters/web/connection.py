@@ -115,7 +115,7 @@ class Connection:
         )
         await self._socket.send_str(outgoing.encode([welcome]))
         for entry in entries:
-            files = self._shared.files.described(thread_of(chat), entry.files) if entry.files else []
+            files = self._shared.links.described(thread_of(chat), entry.files) if entry.files else []
             frame = outgoing.entry_frame(entry, self._shared.rendered, files)
             await self._socket.send_str(outgoing.encode([frame]))
             # Rendering a long history without a cache is slow; other chats run between two entries.

@@ -57,7 +57,7 @@ class LookingBack:
         )
         for entry in found.entries:
             sent = asyncio.Event()
-            files = shared.files.described(thread_of(self._session.chat), entry.files) if entry.files else []
+            files = shared.links.described(thread_of(self._session.chat), entry.files) if entry.files else []
             line = outgoing.entry_frame(entry, shared.rendered, files)
             self._session.deliver(Outgoing(frame=line, sent=sent))
             # The next entry is rendered when this one is sent, so that a slow client holds only one.

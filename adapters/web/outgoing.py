@@ -66,7 +66,7 @@ def welcome_frame(*, chat: str, bot: str, limits: Limits, voice: bool, live: boo
 
 
 def entry_frame(entry: TimelineEntry, answers: HtmlCache, files: Sequence[Mapping[str, Any]] = ()) -> Frame:
-    """One line of the conversation; an answer also carries its HTML. `files` are described by `WebFiles`."""
+    """One line of the conversation; an answer also carries its HTML. `files` come from `LinkedFiles`."""
     fields = {
         "type": "entry",
         "entry_id": entry.entry_id,

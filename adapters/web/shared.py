@@ -12,7 +12,7 @@ from aiohttp import web
 
 from adapters.channel import LiveSpeech, OnInbound, ReadAloud, Timeline
 from adapters.web.attempts import WrongTokens
-from adapters.web.files import WebFiles
+from adapters.web.file_links import LinkedFiles
 from adapters.web.html_cache import HtmlCache
 from adapters.web.hub import Hub
 from adapters.web.media import MediaInbox
@@ -42,7 +42,7 @@ class Shared:
     limits: Limits
     hub: Hub
     rendered: HtmlCache
-    files: WebFiles
+    links: LinkedFiles
     media: MediaInbox
     timeline: Timeline
     wrong_tokens: WrongTokens

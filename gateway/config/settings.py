@@ -106,8 +106,8 @@ class FilesSettings(Section):
     )
     out_max_mb: int = setting(
         25,
-        "The largest file, in megabytes, that a tool may send. Where a platform takes only smaller ones, people "
-        "get a link, if server.public_origins is set.",
+        "The largest file, in megabytes, that a tool may send. Where a platform takes only smaller ones, "
+        "people get a link, if server.public_origins is set.",
         ge=1,
         le=500,
     )

@@ -70,7 +70,7 @@ class FolderFileStore:
 
     async def get(self, thread: ThreadKey, file_id: str) -> bytes:
         """See `FileStore.get`."""
-        return await self.get_from(self.folder_name(thread), file_id)
+        return await self.get_from(folder_name(thread), file_id)
 
     async def get_from(self, folder_name: str, file_id: str) -> bytes:
         """The content of a file in the folder of a thread, by the folder's name. Raises FileGone,
@@ -81,14 +81,6 @@ class FolderFileStore:
             return await _in_thread(partial(_read, self._directory / folder_name / file_id))
         except FileNotFoundError:
             raise FileGone(_GONE) from None
-
-    def folder_name(self, thread: ThreadKey) -> str:
-        """The name of the thread's folder: 64 hexadecimal digits."""
-        return hashlib.sha256(thread.encode().encode("utf-8", "surrogatepass")).hexdigest()
-
-    def path_of(self, thread: ThreadKey, file_id: str) -> Path:
-        """Where a file of `thread` is stored, for the person who runs the gateway."""
-        return self._folder(thread) / file_id
 
     async def discard(self, thread: ThreadKey, file_ids: Iterable[str]) -> None:
         """See `FileStore.discard`."""
@@ -121,7 +113,7 @@ class FolderFileStore:
             return await _in_thread(partial(self._sweep, self._clock.now() - self._keep_s))
 
     def _folder(self, thread: ThreadKey) -> Path:
-        return self._directory / self.folder_name(thread)
+        return self._directory / folder_name(thread)
 
     def _write(self, folder: Path, file_id: str, content: bytes, now: float) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -164,6 +156,16 @@ class FolderFileStore:
             if not left:
                 shutil.rmtree(folder, ignore_errors=True)
         return removed
+
+
+def folder_name(thread: ThreadKey) -> str:
+    """The name of the thread's folder: 64 hexadecimal digits."""
+    return hashlib.sha256(thread.encode().encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def stored_at(directory: Path, thread: ThreadKey, file_id: str) -> Path:
+    """Where a store in `directory` has a file of `thread`, for the person who runs the gateway."""
+    return directory / folder_name(thread) / file_id
 
 
 async def _in_thread(work: Callable[[], _Result]) -> _Result:

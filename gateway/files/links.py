@@ -15,7 +15,7 @@ import secrets
 from pathlib import Path
 from urllib.parse import quote
 
-from gateway.files.folder_store import FolderFileStore
+from gateway.files.folder_store import FolderFileStore, folder_name
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.files import FileGone, StoredFile
@@ -47,10 +47,10 @@ class FileLinks:
         time `since`, or from now."""
         expires = int((self._clock.now() if since is None else since) + LINK_S)
         name = _link_name(file.name)
-        place, content = self._store.folder_name(thread), file.id
+        place, content = folder_name(thread), file.id
         what = bytes.fromhex(place) + bytes.fromhex(content) + expires.to_bytes(_TIME_BYTES, "big")
         token = base64.urlsafe_b64encode(what + self._signature(what, name)).decode("ascii").rstrip("=")
-        return f"/files/{token}/{quote(name, safe='')}"
+        return f"/f/{token}/{quote(name, safe='')}"
 
     def public(self, thread: ThreadKey, file: StoredFile, since: float) -> str:
         """The whole address of a link, for people on other channels; the same for the same `since`. Empty

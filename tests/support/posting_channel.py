@@ -88,8 +88,9 @@ class Voiced:
 
 
 class MemoryPosts:
-    """Implements PostingChannel, VoicePostingChannel and, with `file_bytes`, FilePostingChannel. `failures` are played in order, one for each post or
-    edit; None lets one pass. `gate`, if set, is awaited before a call answers."""
+    """Implements PostingChannel, VoicePostingChannel and, with `file_bytes`, FilePostingChannel.
+    `failures` are played in order, one for each post or edit; None lets one pass. `gate`, if set, is
+    awaited before a call answers."""
 
     name = "memory"
     account = "main"

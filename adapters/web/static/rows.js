@@ -7,6 +7,7 @@
 
 import { shortened } from './asked.js';
 import { copyButton, el, icon } from './dom.js';
+import { showFiles } from './files.js';
 import { showFinished } from './finished.js';
 import { renderInline } from './inline.js';
 import { renderMarkdown } from './markdown.js';
@@ -78,6 +79,7 @@ function updateAnswer(row, item, actions) {
   if (item.html && !item.streaming) showFinished(prose, item.html);
   else renderMarkdown(prose, item.text);
   showWork(/** @type {HTMLElement} */ (prose.parentElement), item);
+  showFiles(prose, item.files);
   row.classList.toggle('streaming', item.streaming);
   row.classList.toggle('waiting', item.streaming && !item.text);
   if (item.streaming) {
@@ -143,7 +145,9 @@ function userContent(item, actions, row) {
 function noticeContent(item) {
   const prose = el('div', { class: 'prose', dir: 'auto' });
   renderMarkdown(prose, item.text);
-  return [icon('info'), prose];
+  const body = el('div', {}, prose);
+  showFiles(prose, item.files);
+  return [icon('info'), body];
 }
 
 /** @param {Item} item @param {RowActions} actions @param {HTMLElement} row */

@@ -232,5 +232,5 @@ _KINDS = {"photo": "image", "audio": "audio", "video": "video", "document": "fil
 
 
 def _file_of(stored: Stored) -> dict[str, Any]:
-    found = next((stored.fields[name] for name in _KINDS if name in stored.fields), {})
+    found: Any = next((stored.fields[name] for name in _KINDS if name in stored.fields), {})
     return dict(found[-1]) if isinstance(found, list) else dict(found)

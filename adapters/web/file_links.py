@@ -27,7 +27,7 @@ class FileAccess(Protocol):
     """Makes links to files, and reads the files of links."""
 
     def path(self, thread: ThreadKey, file: StoredFile) -> str:
-        """The path of a new link to a file of `thread`: `/files/<token>/<name>`."""
+        """The path of a new link to a file of `thread`: `/f/<token>/<name>`."""
         ...
 
     async def read(self, token: str, name: str) -> bytes:
@@ -35,7 +35,7 @@ class FileAccess(Protocol):
         ...
 
 
-class WebFiles:
+class LinkedFiles:
     """The files of one page. Without `access` there are none."""
 
     def __init__(self, access: FileAccess | None = None) -> None:
