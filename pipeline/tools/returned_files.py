@@ -54,7 +54,8 @@ class ReturnedFiles:
             known = scope.files.number_of(stored.id)
             scope.files.note((stored,))
             if known:
-                lines.append(f"[{name} is file {known} again, which is sent once]")
+                (first, *_) = scope.files.since(known - 1)
+                lines.append(f"[{first.name} is file {known} already; it is sent once]")
                 continue
             kept.append(stored)
             what = " ".join(part for part in (_KINDS[found.kind], found.about) if part)
