@@ -28,9 +28,10 @@ class QuickClock(SystemClock):
 
 
 class MemoryFiles:
-    """A FileStore in a dictionary. `link_to` gives an address to every file."""
+    """A FileStore in a dictionary, with addresses for its files as long as it is `public`."""
 
     def __init__(self) -> None:
+        self.public = True
         self.contents: dict[tuple[ThreadKey, str], bytes] = {}
 
     async def put(
@@ -66,8 +67,8 @@ class MemoryFiles:
         self.contents = {key: content for key, content in self.contents.items() if key[0] != thread}
 
     def link_to(self, _thread: ThreadKey, file: StoredFile, _since: float) -> str:
-        """An address, as a gateway with a public one has for each file."""
-        return f"https://bot.example/files/{file.id[:8]}/{file.name}"
+        """The address of a file; empty while there is no public one."""
+        return "" if not self.public else f"https://b.example/{file.id[:6]}"
 
 
 class MemoryTimeline:
