@@ -1,0 +1,70 @@
+"""Death around the posting of a file on Telegram, Slack and Discord: the text and the file, each once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.file_talk import SAID, file_settings, share, think_of_files
+from tests.support.gateway_process import GatewayProcess, up
+from tests.support.openai_server import FakeOpenAiServer
+from tests.support.pictures import png
+from tests.support.platforms.discord import FakeDiscord
+from tests.support.platforms.platform import FakePlatform, Place
+from tests.support.platforms.slack import FakeSlack
+from tests.support.platforms.telegram import FakeTelegram
+from tests.support.store_file import integrity, stored_messages
+
+pytestmark = pytest.mark.crash
+
+_CRASHED = 137
+_CHART = png(320, 200)
+_LABELS = ("turn-commit-before:1", "turn-commit-after:1", "send-before:2", "send-after:2", "receipt-before:1")
+"""The text passes the labels of a send first, the file second."""
+
+
+def _shown(platform: FakePlatform, chat: Place) -> list[tuple[str, bytes, str]]:
+    """What the person sees of the bot: text, content of a file, and what the file is shown as."""
+    return [
+        (one.text, one.file, one.file_kind)
+        for one in platform.visible(chat)
+        if not one.author and not one.native_id.startswith("draft")
+    ]
+
+
+@pytest.mark.parametrize("label", _LABELS)
+@pytest.mark.parametrize("make", [FakeTelegram, FakeSlack, FakeDiscord])
+async def test_death_around_a_file_shows_the_text_and_the_file_once(
+    tmp_path: Path, make: type[FakeTelegram | FakeSlack | FakeDiscord], label: str
+) -> None:
+    platform: FakePlatform = make()
+    async with platform, FakeOpenAiServer(brain=think_of_files) as model:
+        overrides = [*file_settings(model.api_base), *platform.overrides(tmp_path)]
+        async with GatewayProcess(tmp_path, overrides=overrides) as gateway:
+            share(gateway.data_dir, "chart.png", _CHART)
+            ann = platform.person("ann")
+            chat = platform.private_chat(ann)
+            await gateway.start()
+            await up(gateway, platform.name)
+            # Discord tells a bot that comes back what it missed only in chats that it knows.
+            await platform.say(chat, ann, "hello")
+            await platform.until(lambda: platform.bot_texts(chat) == ["You said: hello"])
+            assert await gateway.stop() == 0
+
+            await gateway.start(crash_at=label)
+            await platform.say(chat, ann, "send chart.png")
+            assert await gateway.wait_exit() == _CRASHED
+
+            await gateway.start()
+            await platform.until(lambda: any(file for _, file, _ in _shown(platform, chat)), timeout_s=40)
+            await platform.until(lambda: platform.unacknowledged() == 0)
+            assert await gateway.stop() == 0
+            assert _shown(platform, chat) == [
+                ("You said: hello", b"", ""),
+                (SAID, b"", ""),
+                ("As wished", _CHART, "image"),
+            ]
+            assert integrity(gateway.store_path) == "ok"
+            stored = stored_messages(gateway.store_path)
+            assert [[state for state, _ in one.outbox] for one in stored.values()] == [["sent"], ["sent"]]
