@@ -222,6 +222,7 @@ def build_agent_tools(
             timeout_s=settings.tools.timeout_s,
             redactor=redactor,
             origins=folder.origins,
+            files=shared.files,
         )
     around = PipelineServices(
         tools=gate or NullTools(),
