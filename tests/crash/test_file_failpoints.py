@@ -20,7 +20,14 @@ pytestmark = pytest.mark.crash
 
 _CRASHED = 137
 _CHART = png(320, 200)
-_LABELS = ("turn-commit-before:1", "turn-commit-after:1", "send-before:2", "send-after:2", "receipt-before:1")
+_CASES = [
+    *(
+        (make, label)
+        for make in (FakeTelegram, FakeSlack, FakeDiscord)
+        for label in ("send-before:2", "send-after:2")
+    ),
+    *((FakeTelegram, label) for label in ("turn-commit-before:1", "turn-commit-after:1", "receipt-before:1")),
+]
 """The text passes the labels of a send first, the file second."""
 
 
@@ -33,8 +40,7 @@ def _shown(platform: FakePlatform, chat: Place) -> list[tuple[str, bytes, str]]:
     ]
 
 
-@pytest.mark.parametrize("label", _LABELS)
-@pytest.mark.parametrize("make", [FakeTelegram, FakeSlack, FakeDiscord])
+@pytest.mark.parametrize(("make", "label"), _CASES)
 async def test_death_around_a_file_shows_the_text_and_the_file_once(
     tmp_path: Path, make: type[FakeTelegram | FakeSlack | FakeDiscord], label: str
 ) -> None:
