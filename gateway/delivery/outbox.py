@@ -196,7 +196,8 @@ class Delivery:
         if job.reply.off_record:
             sent = partial(sent, forget=True)
         await retry_until_stored(sent, self._clock)
-        await self._files.settle(adapter, job.reply)
+        if job.reply.files:
+            await self._files.settle(adapter, job.reply)
         self._failpoints.reach("receipt-after")
         self._telemetry.delivered("sent")
         if self._voice is not None and not shows(adapter):

@@ -102,5 +102,5 @@ def message_from_plain(plain: Mapping[str, Any]) -> ChatMessage:
         tool_calls=tuple(ToolCall(**call) for call in plain.get("tool_calls", ())),
         tool_call_id=plain.get("tool_call_id", ""),
         foreign=plain.get("foreign", ""),
-        sends=tuple(map(stored_file_from_plain, plain.get("sends", ()))),
+        sends=tuple(map(stored_file_from_plain, plain["sends"])) if "sends" in plain else (),
     )
