@@ -111,6 +111,7 @@ async def test_off_the_record_a_file_is_sent_and_then_no_longer_stored(tmp_path:
         async with asyncio.timeout(60):
             while _stored(tmp_path):  # noqa: ASYNC110 - nor has the folder
                 await asyncio.sleep(0.01)
+        assert [message.file for message in posts.messages if message.file] == [_CHART]
 
 
 def test_the_terminal_names_each_file_and_where_it_is() -> None:

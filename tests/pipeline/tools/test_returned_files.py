@@ -160,7 +160,7 @@ async def test_without_a_store_files_are_left_out_in_words() -> None:
     assert result.files == ()
 
 
-async def test_off_the_record_a_file_has_an_id_of_its_own() -> None:
+async def test_off_the_record_a_file_has_another_id() -> None:
     one = drawing(Draws(CHART), reads_only=True)
     (kept,) = await propose(one, call("draw"), scope=scope())
     (forgotten,) = await propose(one, call("draw"), scope=scope(mode="otr"))
