@@ -6,14 +6,19 @@ import asyncio
 from functools import partial
 from pathlib import Path
 
+import pytest
 from aiohttp import ClientSession
 
 from adapters.channel import OutboundReply
 from adapters.console.adapter import THREAD
 from adapters.console.conversation import Conversation
 from adapters.console.screen import Screen
-from pipeline.domain.files import StoredFile
-from pipeline.domain.messages import Author, SessionCommand
+from gateway.app.components import Foundation
+from gateway.channels.timeline import StoreTimeline
+from gateway.turns.journal import StoreJournal
+from pipeline.domain.clock import SystemClock
+from pipeline.domain.files import FileStore, StoredFile
+from pipeline.domain.messages import Author, CommandName, SessionCommand
 from pipeline.llm.scripted import ScriptedLlm
 from tests.support.all_platforms import open_all_platforms
 from tests.support.file_talk import SAID, sending, share
@@ -93,16 +98,7 @@ async def test_off_the_record_a_file_is_sent_and_then_no_longer_stored(tmp_path:
     posts = MemoryPosts(resolution="lookup", file_bytes=1_000_000)
     share(tmp_path, "chart.png", _CHART)
     async with open_gateway(tmp_path, llm=ScriptedLlm(sending("chart.png")), posts=posts) as harness:
-        await posts.bring(
-            SessionCommand(
-                message_id="m_otr",
-                native_id="otr",
-                thread=posts.thread(),
-                author=Author(id="ann"),
-                received_at=1.0,
-                name="otr",
-            )
-        )
+        await posts.bring(_command(posts, "otr"))
         await posts.receive("send it", native_id="n1")
         await posts.until(lambda: bool(posts.messages) and posts.messages[-1].file == _CHART)
         while await harness.store.outbox_open():  # noqa: ASYNC110 - the store has no event
@@ -138,3 +134,49 @@ def test_the_terminal_names_each_file_and_where_it_is() -> None:
 
 def _stored(data: Path) -> list[Path]:
     return [path for path in (data / "files").rglob("*") if path.is_file()]
+
+
+class _Exports:
+    """Session commands that answer everything with a file."""
+
+    def __init__(self, files: FileStore) -> None:
+        self._files = files
+
+    async def run(self, item: SessionCommand, journal: StoreJournal, *, stopped: int) -> None:
+        del stopped
+        file = await self._files.put(
+            item.thread, b"all of it", kind="file", mime="text/plain", name="talk.txt"
+        )
+        await journal.commit_notice("Here is the conversation.", files=(file,))
+
+
+async def test_the_line_of_a_command_may_come_with_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def build(base: Foundation, *_more: object) -> _Exports:
+        return _Exports(base.files)
+
+    monkeypatch.setattr("gateway.app.bootstrap.build_commands", build)
+    posts = MemoryPosts(resolution="lookup", file_bytes=1_000_000)
+    async with open_gateway(tmp_path, posts=posts) as harness:
+        await posts.bring(_command(posts, "help"))
+        await posts.until(lambda: len(posts.messages) == 2)
+        assert [(message.text, message.file) for message in posts.messages] == [
+            ("Here is the conversation.", b""),
+            ("", b"all of it"),
+        ]
+        entries = await StoreTimeline(harness.store, SystemClock()).entries(posts.thread(), after=0, limit=9)
+        assert [(entry.role, [file.name for file in entry.files]) for entry in entries] == [
+            ("notice", ["talk.txt"])
+        ]
+
+
+def _command(posts: MemoryPosts, name: CommandName) -> SessionCommand:
+    return SessionCommand(
+        message_id=f"m_{name}",
+        native_id=name,
+        thread=posts.thread(),
+        author=Author(id="ann"),
+        received_at=1.0,
+        name=name,
+    )
