@@ -27,7 +27,6 @@ _UNABLE = "I cannot send files here: `{name}` ({size})."
 _REFUSED = "I was not allowed to post the file `{name}` ({size}) here."
 _LINK = " You can get it here for 7 days: <{link}>"
 
-
 LinkTo = Callable[[ThreadKey, StoredFile, float], str]
 """The address at which people get a file of a thread for 7 days from a Unix time; empty for none."""
 
@@ -91,8 +90,9 @@ class ReplyFiles:
             _log.warning("files off the record are not removed yet", extra={"reason": str(error)})
 
     def _line(self, adapter: PostingChannel, reply: OutboundReply, file: StoredFile, words: str) -> Part:
-        # The link is the same at each attempt, so that the message can be found after a crash.
-        link = self._link_to(reply.thread, file, reply.created_at)
+        # The link is the same at each attempt, so that the message can be found after a crash. Off the record
+        # the file is discarded with the reply, and a link would lead nowhere.
+        link = "" if reply.off_record else self._link_to(reply.thread, file, reply.created_at)
         text = words.format(name=_plain(file.name), size=file_size(file.size))
         # One message, whole: a channel with very short ones gets the link alone.
         for said in (text + _LINK.format(link=link), f"<{link}>") if link else ():

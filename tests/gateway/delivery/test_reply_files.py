@@ -148,3 +148,10 @@ async def test_files_off_the_record_are_discarded_when_the_reply_is_given_up() -
         row = await out.send("Here.", files=(await out.put(PICTURE, "chart.png"),), off_record=True)
         assert row.state == "failed"
         assert out.files.contents == {}
+
+
+async def test_off_the_record_a_line_has_no_link_to_a_file_that_goes() -> None:
+    async with open_delivery(posts(file_bytes=100)) as out:
+        await out.send("Here.", files=(await out.put(PICTURE, "chart.png"),), off_record=True)
+        assert shown(out)[1][0].startswith("The file `chart.png`")
+        assert out.files.contents == {}
