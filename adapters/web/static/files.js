@@ -21,14 +21,6 @@ import { el, icon } from './dom.js';
 const OWN = /^\/f\/[\w-]+\/[^/]+$/;
 
 /**
- * @param {any} plain `files` of a frame
- * @returns {SentFile[]}
- */
-export function filesOf(plain) {
-  return Array.isArray(plain) ? plain.filter((one) => OWN.test(one?.url)) : [];
-}
-
-/**
  * Shows the files below the words, once: pictures that are loaded and a player that plays stay as they are.
  *
  * @param {HTMLElement} after the words
@@ -37,7 +29,8 @@ export function filesOf(plain) {
 export function showFiles(after, files) {
   const known = after.parentElement?.querySelector(':scope > .files');
   if (known || files.length === 0) return;
-  after.after(el('div', { class: 'files', 'data-testid': 'files' }, ...files.map(figure)));
+  const shown = files.filter(({ url }) => OWN.test(url)).map(figure);
+  after.after(el('div', { class: 'files', 'data-testid': 'files' }, ...shown));
 }
 
 /** @param {SentFile} file */

@@ -6,7 +6,6 @@
  */
 
 import { activityOf, transcriptOf } from './activity.js';
-import { filesOf } from './files.js';
 import { Heard } from './heard.js';
 import { newItem } from './items.js';
 import { Label } from './label.js';
@@ -144,8 +143,7 @@ export class ConversationStore {
     const known = this.find(messageId, role) ?? this.heard.claim(frame);
     const words = { text: text || known?.text || '', html: html || known?.html || '' };
     const steps = stepsOf(thoughts).length > 0 ? stepsOf(thoughts) : settled(known?.steps ?? []);
-    const files = frame.files ? filesOf(frame.files) : (known?.files ?? []);
-    const fields = { entryId: entryId || known?.entryId || 0, ...words, files, steps, at, spoken, code, streaming: false, growing: false };
+    const fields = { entryId: entryId || known?.entryId || 0, ...words, files: frame.files ?? known?.files ?? [], steps, at, spoken, code, streaming: false, growing: false };
     const item = known ?? this.add({ role, messageId, ...fields, state: role === 'user' ? 'queued' : '' });
     if (known) this.update(known, fields);
     if (role === 'user') this.#refreshUser(item);
