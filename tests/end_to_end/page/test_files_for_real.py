@@ -9,6 +9,7 @@ import pytest
 from playwright.async_api import Locator, Page, expect
 
 from pipeline.llm.scripted import ScriptedLlm
+from tests.end_to_end.page.accessibility import serious_violations
 from tests.end_to_end.page.acts import entries, ready, send, sign_in
 from tests.end_to_end.page.probes import NAMELESS, POOR_CONTRAST
 from tests.support.browser_fixture import Watch
@@ -67,11 +68,13 @@ async def test_files_are_shown_with_the_answer_and_after_a_reload(
         await _shown(answer.get_by_test_id("files"))
         assert await page.evaluate(NAMELESS) == []
         assert await page.evaluate(POOR_CONTRAST) == []
+        assert await serious_violations(page) == []
 
         # By keyboard: enlarge, and close again.
         await answer.get_by_role("button", name="Enlarge the picture: Caption 0").press("Enter")
         dialog = page.get_by_role("dialog")
         await expect(dialog.locator("img")).to_be_visible()
+        assert await serious_violations(page) == []
         await page.keyboard.press("Escape")
         await expect(dialog).to_have_count(0)
 
