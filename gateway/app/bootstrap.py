@@ -14,7 +14,7 @@ from gateway.agents.agent_book import AgentBook
 from gateway.app.after_turn import build_after_turn
 from gateway.app.agents import build_agents
 from gateway.app.commands import build_commands
-from gateway.app.components import Extras, Foundation, build_components
+from gateway.app.components import Extras, Foundation, build_components, reply_files
 from gateway.app.lifecycle import Gateway, Parts
 from gateway.app.signals import ReadyReplies, subscribe
 from gateway.app.tools import SharedTools, build_shared_tools
@@ -30,7 +30,6 @@ from gateway.channels.token_lease import TokenLease, lock_folder
 from gateway.config import DEFAULT_AGENT, Secrets, Settings, agent_settings, environment
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
-from gateway.delivery.reply_files import ReplyFiles
 from gateway.delivery.unanswered_questions import UnansweredQuestions
 from gateway.ingress.inbox import Inbox
 from gateway.ingress.room_history import RoomRule, Rooms
@@ -234,12 +233,7 @@ def _server(gateway: Gateway, base: Foundation) -> Server:
 
 
 def _delivery(base: Foundation) -> Delivery:
-    files = ReplyFiles(
-        store=base.files,
-        link_to=base.links.public,
-        clock=base.clock,
-        spawn=partial(base.tasks.background.spawn, name="files off the record"),
-    )
+    files = reply_files(base)
     posting = Posting(
         store=base.store, files=files, live=base.live, clock=base.clock, failpoints=base.failpoints
     )

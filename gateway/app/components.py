@@ -24,6 +24,7 @@ from gateway.delivery.chat_queue import ChatQueues
 from gateway.delivery.event_router import EventBroadcaster
 from gateway.delivery.preview import LiveReplies
 from gateway.delivery.progress import Verbosity
+from gateway.delivery.reply_files import ReplyFiles
 from gateway.delivery.voice_replies import VoiceReplies
 from gateway.files.folder_store import FolderFileStore
 from gateway.files.links import FileLinks, link_key
@@ -227,6 +228,16 @@ def _links(settings: Settings, data: DataDir, files: FolderFileStore, clock: Clo
     """Links to files. Without the page they lead nowhere, so that no one gets one."""
     origins = settings.server.public_origins if settings.channels.web.enabled else []
     return FileLinks(files, link_key(data.links_key_path), clock, origin=next(iter(origins), ""))
+
+
+def reply_files(base: Foundation) -> ReplyFiles:
+    """The files of replies, for the deliveries of all channels."""
+    return ReplyFiles(
+        store=base.files,
+        link_to=base.links.public,
+        clock=base.clock,
+        spawn=partial(base.tasks.background.spawn, name="files off the record"),
+    )
 
 
 def _store(settings: Settings, data: DataDir) -> Store:
