@@ -29,7 +29,16 @@ from adapters.discord.gateway import GatewayClient
 from adapters.discord.inbound import NO_REFERENCE, Context, bot_roles, parse_event
 from adapters.discord.interactions import Interaction
 from adapters.discord.listed_chats import ListedChats
-from adapters.discord.outbound import TEXT_CHARS, as_plain, nonce_of, render, shows
+from adapters.discord.outbound import (
+    FILE_BYTES,
+    TEXT_CHARS,
+    as_plain,
+    named,
+    nonce_of,
+    render,
+    render_file,
+    shows,
+)
 from adapters.discord.payload import leading_snowflake, snowflake, snowflake_at
 from adapters.discord.permissions import permission_gaps
 from adapters.discord.rest import Rest
@@ -38,6 +47,7 @@ from adapters.discord.sdk import discord
 from adapters.discord.settings import CHANNEL, DEFAULT_RATES, DiscordSettings
 from adapters.discord.slash_commands import SLASH_COMMANDS
 from adapters.discord.view import EditView
+from adapters.files import OutgoingFile
 from adapters.json_fields import mapping
 from adapters.permissions import ChannelUse, PermissionGap
 from pipeline.domain.clock import Clock
@@ -106,6 +116,7 @@ class DiscordAdapter:
             edit=True,
             voice_in=True,
             resolution="nonce",
+            file_bytes=FILE_BYTES,
             typing_s=_TYPING_S,
             silence_limit_s=_SILENCE_S,
             rates=self._settings.rates or DEFAULT_RATES,
@@ -237,8 +248,12 @@ class DiscordAdapter:
     def render(self, outgoing: Outgoing) -> tuple[Part, ...]:
         return render(outgoing)
 
+    def render_file(self, file: OutgoingFile) -> Part:
+        return render_file(file)
+
     async def post(self, thread: ThreadKey, part: Part, *, key: str, reply_handle: str = "") -> Receipt:
         fields = _post_fields(key, reply_handle)
+        part = named(part, key)
 
         async def once(shown: Part) -> tuple[str, bool]:
             body = {**shown.body, **fields}
@@ -274,7 +289,8 @@ class DiscordAdapter:
         await _plain_if_refused(once, part)
         return Receipt(native_id=native_id)
 
-    async def find(self, thread: ThreadKey, part: Part, *, key: str, since: float) -> Receipt | None:  # noqa: ARG002 - Discord keeps no keys
+    async def find(self, thread: ThreadKey, part: Part, *, key: str, since: float) -> Receipt | None:
+        part = named(part, key)
         # Awaited, because this may run before READY: without a bot id, the post would never be found.
         bot_id = await self._gateway.bot_id()
         after = snowflake_at(since - _LOOK_BEFORE_S)

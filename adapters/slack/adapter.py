@@ -24,6 +24,7 @@ from adapters.channel import (
     Receipt,
     VoiceClip,
 )
+from adapters.files import OutgoingFile
 from adapters.formatting.slack import PART_CHARS
 from adapters.health import HealthTracker
 from adapters.json_fields import mapping
@@ -34,7 +35,7 @@ from adapters.slack.failures import CallFailed, failed
 from adapters.slack.fields import stamp
 from adapters.slack.inbound import Bot
 from adapters.slack.media import download
-from adapters.slack.outbound import pressed_label, render
+from adapters.slack.outbound import FILE_BYTES, pressed_label, render, render_file
 from adapters.slack.people import People
 from adapters.slack.permissions import permission_gaps
 from adapters.slack.plain_text import escaped
@@ -102,6 +103,7 @@ class SlackAdapter:
             edit=True,
             voice_in=True,
             resolution="lookup",
+            file_bytes=FILE_BYTES,
             typing_s=_TYPING_S,
             silence_limit_s=_SILENT_SOCKET_S if self._settings.mode == "socket" else 0.0,
             rates=self._settings.rates or DEFAULT_RATES,
@@ -220,6 +222,9 @@ class SlackAdapter:
 
     def render(self, outgoing: Outgoing) -> tuple[Part, ...]:
         return render(outgoing)
+
+    def render_file(self, file: OutgoingFile) -> Part:
+        return render_file(file)
 
     async def post(
         self,

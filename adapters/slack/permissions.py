@@ -18,7 +18,7 @@ _DIRECT: Mapping[str, str] = MappingProxyType(
         "im:history": "messages in direct chats do not arrive",
         "commands": "/parlour does not exist",
         "files:read": "voice notes cannot be heard",
-        "files:write": "answers too long for messages, and voice replies, cannot be sent",
+        "files:write": "long answers, files and voice replies cannot be sent",
     }
 )
 """The scopes that every bot needs, with what does not work without them."""

@@ -21,6 +21,7 @@ from adapters.channel import (
     Receipt,
     VoiceClip,
 )
+from adapters.files import OutgoingFile
 from adapters.health import HealthTracker
 from adapters.json_fields import integer, mapping, text
 from adapters.permissions import ChannelUse, PermissionGap
@@ -91,6 +92,7 @@ class TelegramAdapter:
             voice_in=True,
             resolution="placeholder" if replies == "edit" else "none",
             adopts=replies == "post",
+            file_bytes=outbound.FILE_BYTES,
             typing_s=_TYPING_S,
             silence_limit_s=_SILENCE_S,
             rates=self._settings.rates or DEFAULT_RATES,
@@ -118,6 +120,9 @@ class TelegramAdapter:
 
     def render(self, outgoing: Outgoing) -> tuple[Part, ...]:
         return outbound.render(outgoing)
+
+    def render_file(self, file: OutgoingFile) -> Part:
+        return outbound.render_file(file)
 
     async def post(self, thread: ThreadKey, part: Part, *, key: str, reply_handle: str = "") -> Receipt:  # noqa: ARG002 - Telegram takes no key
         return Receipt(native_id=await self._sender.post(thread, part, reply_handle=reply_handle))

@@ -79,8 +79,8 @@ def command_list() -> list[Frame]:
     ]
 
 
-def entry_frame(entry: TimelineEntry, answers: HtmlCache) -> Frame:
-    """One line of the conversation; an answer also carries its HTML."""
+def entry_frame(entry: TimelineEntry, answers: HtmlCache, files: Sequence[Mapping[str, Any]] = ()) -> Frame:
+    """One line of the conversation; an answer also carries its HTML. `files` come from `LinkedFiles`."""
     fields = {
         "type": "entry",
         "entry_id": entry.entry_id,
@@ -102,6 +102,8 @@ def entry_frame(entry: TimelineEntry, answers: HtmlCache) -> Frame:
             fields["feedback"] = entry.feedback
     if entry.questions:
         fields["questions"] = [_seen(question_to_plain(one)) for one in entry.questions]
+    if files:
+        fields["files"] = list(files)
     return fields
 
 

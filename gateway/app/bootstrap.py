@@ -14,7 +14,7 @@ from gateway.agents.agent_book import AgentBook
 from gateway.app.after_turn import build_after_turn
 from gateway.app.agents import build_agents
 from gateway.app.commands import build_commands
-from gateway.app.components import Extras, Foundation, build_components
+from gateway.app.components import Extras, Foundation, build_components, reply_files
 from gateway.app.lifecycle import Gateway, Parts
 from gateway.app.signals import ReadyReplies, subscribe
 from gateway.app.tools import SharedTools, build_shared_tools
@@ -190,6 +190,7 @@ def _shared_tools(
         access=access,
         spawn=base.tasks.background.spawn,
         secrets=base.secrets,
+        files=base.files,
         groups=base.extras.tools,
     )
 
@@ -233,11 +234,16 @@ def _server(gateway: Gateway, base: Foundation) -> Server:
 
 
 def _delivery(base: Foundation) -> Delivery:
+    files = reply_files(base)
+    posting = Posting(
+        store=base.store, files=files, live=base.live, clock=base.clock, failpoints=base.failpoints
+    )
     return Delivery(
         store=base.store,
         channels=base.channels,
         queues=base.queues,
-        posting=Posting(store=base.store, live=base.live, clock=base.clock, failpoints=base.failpoints),
+        posting=posting,
+        files=files,
         timeline=base.timeline,
         clock=base.clock,
         telemetry=base.telemetry,

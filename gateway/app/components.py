@@ -25,8 +25,10 @@ from gateway.delivery.chat_queue import ChatQueues
 from gateway.delivery.event_router import EventBroadcaster
 from gateway.delivery.preview import LiveReplies
 from gateway.delivery.progress import Verbosity
+from gateway.delivery.reply_files import ReplyFiles
 from gateway.delivery.voice_replies import VoiceReplies
 from gateway.files.folder_store import FolderFileStore
+from gateway.files.links import FileLinks, link_key
 from gateway.people.directory import PersonDirectory
 from gateway.people.preferences import SharedPreferences
 from gateway.reading.reader_client import SandboxedReader
@@ -101,6 +103,7 @@ class Foundation:
     files: FolderFileStore
     reading: SandboxedReader
     """Reads pictures and documents."""
+    links: FileLinks
     bus: Bus
     people: PersonDirectory
     preferences: SharedPreferences
@@ -137,7 +140,9 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     check = token_check(settings, secrets)
     telemetry = Telemetry(clock)
     wrong = partial(telemetry.wrong_token, "page")
-    page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong)
+    files = _files(settings, data, clock)
+    links = _links(settings, data, files, clock)
+    page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, links)
     posting, left_out = built_channels(settings, timeline, clock)
     channels = _channels(page, posting, [make(timeline) for make in extras.channels])
     queues = ChatQueues(clock, tasks.deliveries)
@@ -163,8 +168,9 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         telemetry=telemetry,
         failpoints=failpoints,
         store=store,
-        files=_files(settings, data, clock),
         reading=build_reader(settings, clock),
+        files=files,
+        links=links,
         bus=extras.bus or InProcessBus(),
         people=people,
         preferences=preferences,
@@ -224,6 +230,22 @@ def _files(settings: Settings, data: DataDir, clock: Clock) -> FolderFileStore:
     wanted = settings.files
     return FolderFileStore(
         data.files_path, keep_days=wanted.keep_days, thread_bytes=wanted.chat_mb * 1_000_000, clock=clock
+    )
+
+
+def _links(settings: Settings, data: DataDir, files: FolderFileStore, clock: Clock) -> FileLinks:
+    """Links to files. Without the page they lead nowhere, so that no one gets one."""
+    origins = settings.server.public_origins if settings.channels.web.enabled else []
+    return FileLinks(files, link_key(data.links_key_path), clock, origin=next(iter(origins), ""))
+
+
+def reply_files(base: Foundation) -> ReplyFiles:
+    """The files of replies, for the deliveries of all channels."""
+    return ReplyFiles(
+        store=base.files,
+        link_to=base.links.public,
+        clock=base.clock,
+        spawn=partial(base.tasks.background.spawn, name="files off the record"),
     )
 
 

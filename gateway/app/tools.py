@@ -22,6 +22,7 @@ from gateway.scheduling.reminders import ReminderScheduler
 from gateway.storage.ports import Store
 from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
+from pipeline.domain.files import FileStore
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author
@@ -42,6 +43,7 @@ from pipeline.tools.origins import Origins
 from pipeline.tools.plugins import PLUGINS, tool_plugins
 from pipeline.tools.protection import Protection
 from pipeline.tools.registry import ToolRegistry
+from pipeline.tools.returned_files import MEGABYTE, ReturnedFiles
 from pipeline.tools.schedule import ScheduleGroup
 from pipeline.tools.skills import SkillFolder
 from pipeline.tools.system import system_group
@@ -74,6 +76,8 @@ class SharedTools:
     budgets: DailyBudgets
     person_of: Callable[[ThreadKey, str], str]
     redactor: Redactor
+    files: ReturnedFiles
+    """Stores the files that tools return."""
     web: GuardedWeb
     search: WebSearch | None
     """None without a search engine."""
@@ -154,6 +158,7 @@ def build_shared_tools(
     access: AccessPolicy,
     spawn: Spawn,
     secrets: Secrets,
+    files: FileStore,
     groups: Sequence[ToolGroup] = (),
 ) -> SharedTools:
     """Build what all agents share. `groups` are added by the host, `wake` is called when a thread has
@@ -175,6 +180,12 @@ def build_shared_tools(
         redactor=redactor,
         web=web,
         search=build_search(settings, web=web, clock=clock, redactor=redactor),
+        files=ReturnedFiles(
+            files,
+            redactor,
+            max_bytes=settings.files.out_max_mb * MEGABYTE,
+            most=settings.files.out_per_turn,
+        ),
         groups=(*servers, *plugins, *groups),
         own=tuple(group.name for group in groups),
     )
@@ -202,7 +213,7 @@ def build_agent_tools(
         )
         registry = ToolRegistry(
             [
-                files_group(root, redactor),
+                files_group(root, redactor, most_sent=settings.files.out_max_mb * MEGABYTE),
                 WebGroup(shared.web, clock, redactor, search=shared.search),
                 notes_group(root, redactor),
                 ScheduleGroup(shared.reminders, clock, zones),
@@ -221,6 +232,7 @@ def build_agent_tools(
             timeout_s=settings.tools.timeout_s,
             redactor=redactor,
             origins=folder.origins,
+            files=shared.files,
         )
     around = PipelineServices(
         tools=gate or NullTools(),

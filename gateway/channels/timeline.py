@@ -15,6 +15,7 @@ from gateway.storage.log_records import (
     SessionRecord,
     UserRecord,
     content_of,
+    files_of,
     text_of,
 )
 from gateway.storage.ports import VISIBLE_KINDS, InboxEntry, Interaction, Record, Store
@@ -111,6 +112,7 @@ class StoreTimeline:
             text=content.text,
             at=record.at,
             spoken=isinstance(content, UserRecord) and content.words.speech is not None,
+            files=files_of(record),
             code=_code(content),
             replaces=content.replaces if isinstance(content, UserRecord) else "",
             removed=content.removed if isinstance(content, NoticeRecord) else "",

@@ -104,6 +104,19 @@ class FilesSettings(Section):
         ge=1,
         le=300,
     )
+    out_max_mb: int = setting(
+        25,
+        "The largest file, in megabytes, that a tool may send. Where a platform takes only smaller ones, "
+        "people get a link, if server.public_origins is set.",
+        ge=1,
+        le=500,
+    )
+    out_per_turn: int = setting(
+        10,
+        "How many files one answer sends at most.",
+        ge=0,
+        le=50,
+    )
 
 
 class ModelsSettings(Section):

@@ -10,6 +10,7 @@ from adapters.channel import OutboundReply
 from gateway.storage.inbox_items import ASKED_IN, Queued, StoredItem, asked_in, kind_of, to_body
 from gateway.storage.ports import Accepted, InboxEntry, Interaction, NewEntry, NewOutboxRow, OutboxRow
 from pipeline.domain.commands import parsed_name
+from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, SessionCommand
@@ -156,9 +157,16 @@ def question_of(gate: Gate, entry: InboxEntry, session_id: str, *, at: float) ->
     )
 
 
-def reply_of(row: NewOutboxRow | OutboxRow, thread: str, *, entry_id: int, text: str) -> OutboundReply:
-    """The reply of an outbox row. `text` comes from the log record; the row's body holds the other fields,
-    without empty values."""
+def reply_of(
+    row: NewOutboxRow | OutboxRow,
+    thread: str,
+    *,
+    entry_id: int,
+    text: str,
+    files: tuple[StoredFile, ...] = (),
+) -> OutboundReply:
+    """The reply of an outbox row. `text` and `files` come from the log record; the row's body holds the other
+    fields, without empty values."""
     body = row.body
     return OutboundReply(
         key=row.key,
@@ -175,6 +183,7 @@ def reply_of(row: NewOutboxRow | OutboxRow, thread: str, *, entry_id: int, text:
         asks=bool(body.get("asks", False)),
         author=str(body.get("author", "")),
         off_record=bool(body.get("off_record", False)),
+        files=files,
     )
 
 

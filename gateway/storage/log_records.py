@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Final
 
-from gateway.storage.ports import Record
+from gateway.storage.ports import NewRecord, Record
 from pipeline.domain.chat import ChatMessage, message_from_plain, message_to_plain
 from pipeline.domain.conversation import NO_SOURCE, Source, Summary
 from pipeline.domain.events import Thought, thought_from_plain, thought_to_plain
+from pipeline.domain.files import StoredFile, stored_file_from_plain, stored_file_to_plain
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import Mode, Speech
 from pipeline.domain.timeline import AskedQuestion, question_to_plain
@@ -20,6 +21,7 @@ from pipeline.runtime.ports import TurnAnswer, UserWords
 
 STEPS: Final = "steps"
 """The key of a run's last steps in the body of the record that shows its outcome."""
+_FILES: Final = "files"
 _QUESTIONS: Final = "questions"
 _PAUSED_FOR: Final = "paused_for"
 _REMOVED: Final = "removed"
@@ -230,6 +232,11 @@ def text_of(record: Record) -> str:
     return str(record.body.get("text", ""))
 
 
+def files_of(record: Record | NewRecord) -> tuple[StoredFile, ...]:
+    """The files of a record; empty for none."""
+    return _files_in(record.body)
+
+
 def words_of(record: Record) -> UserWords:
     """The words of a person's record. Older records hold no confidence for spoken words."""
     body, speech = record.body, None
@@ -271,7 +278,7 @@ def answer_body(answer: TurnAnswer, paused_for: Sequence[str]) -> dict[str, Any]
     body: dict[str, Any] = {"text": answer.text}
     if answer.thoughts:
         body["thoughts"] = [thought_to_plain(thought) for thought in answer.thoughts]
-    body |= _exchange_body(answer.exchange)
+    body |= {**_exchange_body(answer.exchange), **_files_body(answer.files)}
     return {**body, _PAUSED_FOR: list(paused_for)} if paused_for else body
 
 
@@ -285,10 +292,10 @@ def error_body(text: str, code: str, *, recoverable: bool, exchange: Sequence[Ch
     return {"text": text, "code": code, "recoverable": recoverable, **_exchange_body(exchange)}
 
 
-def notice_body(text: str, code: str, removed: str = "") -> dict[str, Any]:
+def notice_body(text: str, code: str, removed: str = "", files: Sequence[StoredFile] = ()) -> dict[str, Any]:
     """The body of a NoticeRecord."""
     body = {"text": text, "code": code} if code else {"text": text}
-    return {**body, _REMOVED: removed} if removed else body
+    return body | ({_REMOVED: removed} if removed else {}) | _files_body(files)
 
 
 def summary_body(summary: Summary) -> dict[str, Any]:
@@ -309,3 +316,12 @@ def questions_body(questions: Sequence[AskedQuestion]) -> dict[str, Any]:
 
 def _exchange_body(exchange: Sequence[ChatMessage]) -> dict[str, Any]:
     return {"exchange": [message_to_plain(message) for message in exchange]} if exchange else {}
+
+
+def _files_body(files: Sequence[StoredFile]) -> dict[str, Any]:
+    return {_FILES: [stored_file_to_plain(file) for file in files]} if files else {}
+
+
+def _files_in(body: Mapping[str, Any]) -> tuple[StoredFile, ...]:
+    plain = body.get(_FILES)
+    return tuple(stored_file_from_plain(one) for one in plain) if plain else ()

@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from gateway.runtime.failpoints import Failpoints
+from gateway.storage import log_records
 from gateway.storage.codec import question_of, reply_of
 from gateway.storage.inbox_items import is_voice_note
-from gateway.storage.log_records import answer_body, error_body, notice_body, partial_body, user_body
 from gateway.storage.ports import (
     Committed,
     InboxEntry,
@@ -36,6 +36,7 @@ from gateway.turns.turn_hooks import OnRecorded, OnReply
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import NO_SOURCE, Conversation, Summary
+from pipeline.domain.files import StoredFile
 from pipeline.domain.ids import new_id
 from pipeline.domain.messages import Mode
 from pipeline.domain.timeline import EntryRole
@@ -176,7 +177,8 @@ class StoreJournal:
 
     def _user_records(self, words: UserWords) -> list[NewRecord]:
         # The time at which it was sent: its author saw that time while the message waited.
-        said = self._record("user", user_body(words, self.agent, self._source), at=self._entry.received_at)
+        body = log_records.user_body(words, self.agent, self._source)
+        said = self._record("user", body, at=self._entry.received_at)
         if self._session.stored:
             return [said]
         self._session.stored = True
@@ -209,7 +211,7 @@ class StoreJournal:
         gates = () if self._off_record else answer.gates
         now = self._clock.now()
         questions = tuple(question_of(gate, self._entry, self.session_id, at=now) for gate in gates)
-        record = self._record("assistant", answer_body(kept, [one.id for one in questions]))
+        record = self._record("assistant", log_records.answer_body(kept, [one.id for one in questions]))
         said = len(answer.exchange) + 2
         committed = await self._finish(
             "answered",
@@ -222,7 +224,6 @@ class StoreJournal:
         )
         entry_id = committed.record_ids[-1]
         if self._user_text is not None:
-            now = self._clock.now()
             words, text = self._user_text, answer.text
             self._session.extend(past_turn(entry_id, words, answer.exchange, text, now, self._source))
         return entry_id
@@ -237,9 +238,9 @@ class StoreJournal:
         exchange: Sequence[ChatMessage] = (),
     ) -> int:
         outcome: Outcome = "cancelled" if code == "stopped" else "error"
-        records = [self._record("assistant", partial_body(partial))] if partial else []
+        records = [self._record("assistant", log_records.partial_body(partial))] if partial else []
         kept = () if self._off_record else exchange
-        body = error_body(message, code, recoverable=recoverable, exchange=kept)
+        body = log_records.error_body(message, code, recoverable=recoverable, exchange=kept)
         records.append(self._record("error", body))
         if self._user_text is None:
             # An earlier attempt may have recorded them, and this one ended before it needed them.
@@ -282,23 +283,23 @@ class StoreJournal:
         removed: str = "",
         menu: Interaction | None = None,
         model: str | None = None,
+        files: tuple[StoredFile, ...] = (),
     ) -> int:
-        """End a session command with a line for the user; the entry's id. `code` names it for channels. A
-        `forgotten` line is erased from the store once it is sent. `removed` is the message whose turn is
-        taken out of the conversation, `menu` offers values of the command, and `model` is chosen from here
-        on."""
+        """End a session command with a line for the user and `files`; the entry's id. `code` names it for
+        channels. A `forgotten` line is erased from the store once it is sent. `removed` is the message whose
+        turn is taken out of the conversation, `menu` offers values of the command, and `model` is chosen from
+        here on."""
         self.menu, menus = menu, () if menu is None else (menu,)
-        record = self._record("notice", notice_body(text, code, removed))
+        record = self._record("notice", log_records.notice_body(text, code, removed, files))
         records = [record] if model is None else [self._record("model", {"name": model}), record]
-        committed = await self._finish(
-            "command", records, role="notice", text=text, code=code, questions=menus, forgotten=forgotten
-        )
+        finish = partial(self._finish, "command", records, role="notice", text=text, code=code)
+        entry_id = (await finish(questions=menus, forgotten=forgotten)).record_ids[-1]
         if removed:
             self._session.remove(removed)
         if model is not None:
             self._session.model = model
-        self._show("notice", text, committed.record_ids[-1], code=code, removed=removed)
-        return committed.record_ids[-1]
+        self._show("notice", text, entry_id, code=code, removed=removed)
+        return entry_id
 
     async def commit_new_session(self, text: str, *, mode: Mode = "normal", agent: str | None = None) -> int:
         """Begin a new session, whose messages see an empty history; return the entry's id. `agent` is the
@@ -384,7 +385,8 @@ class StoreJournal:
             self._on_asked()
         self._session.stored = True
         self.outcome = outcome
-        reply = reply_of(row, self._lease.thread, entry_id=committed.record_ids[-1], text=text)
+        sends, entry_id = log_records.files_of(records[-1]), committed.record_ids[-1]
+        reply = reply_of(row, self._lease.thread, entry_id=entry_id, text=text, files=sends)
         reply = replace(reply, heard=transcript) if transcript else reply
         self._on_reply(committed.outbox_ids[0], reply, sending=row.sending)
         return committed

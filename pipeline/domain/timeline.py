@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pipeline.domain.events import Thought
+from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 
@@ -64,6 +65,8 @@ class TimelineEntry:
     questions: tuple[AskedQuestion, ...] = ()
     """For roles "assistant" and "error": the questions asked during the turn, oldest first, then those that
     it paused for, once closed."""
+    files: tuple[StoredFile, ...] = ()
+    """The files that were sent with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,6 +18,7 @@ _MOST_CHARS = 40
 SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "list_files": ("Listing the files", ""),
     "read_file": ("Reading the file", "path"),
+    "send_file": ("Sending the file", "path"),
     "search_files": ("Searching the files for", "text"),
     "write_file": ("Writing the file", "path"),
     "append_file": ("Adding to the file", "path"),

@@ -39,6 +39,7 @@
  * @property {boolean} unkept the gateway has deleted its text: it was off the record
  * @property {number} place the position of a row without `entryId`; 0 is the end
  * @property {Approval | null} approval
+ * @property {import('./files.js').SentFile[]} files what came with it
  *
  * @typedef {object} Approval a question that a person answers
  * @property {string} interaction
@@ -90,6 +91,7 @@ export function newItem(fields) {
     unkept: false,
     place: 0,
     approval: null,
+    files: [],
     ...fields,
   };
 }

@@ -10,6 +10,7 @@ import { branchControls, showVersion } from './branches.js';
 import { copyButton, el, icon } from './dom.js';
 import { exported } from './export.js';
 import { thumbs } from './feedback.js';
+import { showFiles } from './files.js';
 import { showFinished } from './finished.js';
 import { renderInline } from './inline.js';
 import { renderMarkdown } from './markdown.js';
@@ -86,6 +87,7 @@ function updateAnswer(row, item, actions) {
   if (item.html && !item.streaming) showFinished(prose, item.html);
   else renderMarkdown(prose, item.text);
   showWork(/** @type {HTMLElement} */ (prose.parentElement), item);
+  showFiles(prose, item.files);
   row.classList.toggle('streaming', item.streaming);
   row.classList.toggle('waiting', item.streaming && !item.text);
   if (item.streaming) {
@@ -156,7 +158,9 @@ function noticeContent(item) {
   if (file) return [icon('info'), file];
   const prose = el('div', { class: 'prose', dir: 'auto' });
   renderMarkdown(prose, item.text);
-  return [icon('info'), prose];
+  const body = el('div', {}, prose);
+  showFiles(prose, item.files);
+  return [icon('info'), body];
 }
 
 /** @param {Item} item @param {RowActions} actions @param {HTMLElement} row */

@@ -147,7 +147,7 @@ export class ConversationStore {
     const known = this.find(messageId, role) ?? this.heard.claim(frame);
     const words = { text: text || known?.text || '', html: html || known?.html || '' };
     const steps = stepsOf(thoughts).length > 0 ? stepsOf(thoughts) : settled(known?.steps ?? []);
-    const fields = { entryId: entryId || known?.entryId || 0, ...words, steps, at, spoken, code, thumb: feedback, streaming: false, growing: false };
+    const fields = { entryId: entryId || known?.entryId || 0, ...words, steps, at, spoken, code, thumb: feedback, files: frame.files ?? known?.files ?? [], streaming: false, growing: false };
     const item = known ?? this.add({ role, messageId, ...fields, state: role === 'user' ? 'queued' : '' });
     if (known) this.update(known, fields);
     if (role === 'user') this.#refreshUser(item);

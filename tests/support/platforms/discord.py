@@ -28,6 +28,7 @@ from tests.support.platforms.discord_world import (
     button_rows,
     read,
 )
+from tests.support.platforms.file_names import shown_kind
 from tests.support.platforms.platform import Call, Faults, Person, Place, Shown
 
 _VOICE = 1 << 13
@@ -328,6 +329,8 @@ class FakeDiscord:
             edits=message.edits,
             reply_to=message.reply_to,
             voice=message.files[0].content if message.flags & _VOICE else b"",
+            file=message.files[0].content if message.files else b"",
+            file_kind=shown_kind(message.files[0].name) if message.files else "",
         )
 
     def _note_change(self) -> None:

@@ -13,6 +13,7 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from tests.support.platforms.file_names import shown_kind
 from tests.support.platforms.platform import Call, Faults, Person, Place, Shown
 from tests.support.platforms.slack_delivery import Delivery, Envelope
 from tests.support.platforms.slack_state import APP, BOT_USER, TEAM, Conversation, Posted, Workspace
@@ -339,6 +340,8 @@ class FakeSlack:
             edits=posted.edits,
             reply_to=f"{posted.channel}:{posted.thread_ts}" if in_thread else "",
             voice=self._sound(posted),
+            file=self.workspace.contents.get(posted.files[0]["id"], b"") if posted.files else b"",
+            file_kind=shown_kind(posted.files[0]["name"]) if posted.files else "",
         )
 
     def _sound(self, posted: Posted) -> bytes:

@@ -197,6 +197,8 @@ class FakeTelegram:
             edits=stored.edits,
             reply_to="" if stored.reply_to is None else str(stored.reply_to),
             voice=self.state.files.get(stored.fields.get("voice", {}).get("file_id", ""), b""),
+            file=self.state.files.get(_file_of(stored).get("file_id", ""), b""),
+            file_kind=next((_KINDS[name] for name in _KINDS if name in stored.fields), ""),
         )
 
     def bot_texts(self, place: Place) -> list[str]:
@@ -245,3 +247,11 @@ class FakeTelegram:
     def _written(self, stored: Stored) -> str:
         self.push("message", self.state.as_message(stored))
         return str(stored.message_id)
+
+
+_KINDS = {"photo": "image", "audio": "audio", "video": "video", "document": "file"}
+
+
+def _file_of(stored: Stored) -> dict[str, Any]:
+    found: Any = next((stored.fields[name] for name in _KINDS if name in stored.fields), {})
+    return dict(found[-1]) if isinstance(found, list) else dict(found)
