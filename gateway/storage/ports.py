@@ -11,18 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, Literal, Protocol
 
-from gateway.storage.crash_counts import DeathBook
-from gateway.storage.expiries import ExpiryBook, InteractionKind
-from gateway.storage.feedback import FeedbackBook
-from gateway.storage.identities import IdentityBook
+from gateway.storage.books import Books
+from gateway.storage.expiries import InteractionKind
 from gateway.storage.inbox_items import EntryKind, StoredItem
-from gateway.storage.jobs import JobBook, NewJob
-from gateway.storage.pairings import PairingBook
-from gateway.storage.search import SearchBook
+from gateway.storage.jobs import NewJob
 from gateway.storage.sizes import StoreCounts
-from gateway.storage.speech import SpeakerPreferenceStore
-from gateway.storage.states import StateBook, StateWrite
-from gateway.storage.usage import UsageBook
+from gateway.storage.states import StateWrite
 from pipeline.domain.frozen import dataclass
 
 RecordKind = Literal["session", "user", "step", "assistant", "error", "notice", "summary", "title", "model"]
@@ -205,7 +199,7 @@ class Committed:
 AnswerStatus = Literal["accepted", "unknown", "already_answered", "expired", "not_allowed", "invalid_choice"]
 
 
-class Store(Protocol):
+class Store(Books, Protocol):
     """The whole store."""
 
     # -- life ---------------------------------------------------------------------------------
@@ -222,46 +216,6 @@ class Store(Protocol):
         """The damage found, one line each. May take minutes, but blocks nothing. Raises StorageError."""
 
     async def counts(self) -> StoreCounts: ...
-
-    @property
-    def pairings(self) -> PairingBook:
-        """Pairing requests and pairings."""
-
-    @property
-    def voices(self) -> SpeakerPreferenceStore:
-        """Speech buffers, speakers' preferences and transcripts."""
-
-    @property
-    def jobs(self) -> JobBook:
-        """Work that is due at a time."""
-
-    @property
-    def states(self) -> StateBook:
-        """State of graphs that outlives a run."""
-
-    @property
-    def expiries(self) -> ExpiryBook:
-        """Expired questions."""
-
-    @property
-    def feedback(self) -> FeedbackBook:
-        """People's reactions to answers."""
-
-    @property
-    def usage(self) -> UsageBook:
-        """Token use and cost, by day."""
-
-    @property
-    def identities(self) -> IdentityBook:
-        """Linked identities and the codes that link them."""
-
-    @property
-    def search(self) -> SearchBook:
-        """What was said, by its words."""
-
-    @property
-    def deaths(self) -> DeathBook:
-        """Process deaths, by entry."""
 
     # -- inbox --------------------------------------------------------------------------------
     async def accept(self, entry: NewEntry, *, limit: int | None = None, begin: bool = False) -> Accepted:

@@ -80,14 +80,12 @@ class StoreJournal:
         self.kept = KeptStates(store, session, lambda: self.agent, person)
         self._recorded = RecordedTurn(store, lease.thread, entry, off_the_record=session.mode == "otr")
         self._is_resume, self._off_record = self._recorded.is_resume, self._recorded.off_record
-        self.agent = ""
-        """The agent that answers; empty for the default one."""
+        self.agent = ""  # the agent that answers; empty for the default one
         log = UnwrittenRunLog if self._off_record else StoreRunLog
         self._log = log(store, lease, self._step_row, failpoints)
         self._arrivals = session.arrivals(entry.item.author.id)
         session.note_arrival(entry.item.author.id, entry.received_at)
-        self.replaces = ""
-        """The message whose turn the answer replaces; empty for none."""
+        self.replaces = ""  # the message whose turn the answer replaces; empty for none
         self._user_text: str | None = None
         self._source = NO_SOURCE
         self._transcript = ""
@@ -177,8 +175,8 @@ class StoreJournal:
 
     def _user_records(self, words: UserWords) -> list[NewRecord]:
         # The time at which it was sent: its author saw that time while the message waited.
-        body = log_records.user_body(words, self.agent, self._source)
-        said = self._record("user", body, at=self._entry.received_at)
+        body, at = log_records.user_body(words, self.agent, self._source), self._entry.received_at
+        said = self._record("user", body, at=at)
         if self._session.stored:
             return [said]
         self._session.stored = True

@@ -17,8 +17,9 @@ from gateway.app.components import Foundation
 from gateway.channels.timeline import StoreTimeline
 from gateway.turns.journal import StoreJournal
 from pipeline.domain.clock import SystemClock
+from pipeline.domain.commands import CommandName
 from pipeline.domain.files import FileStore, StoredFile
-from pipeline.domain.messages import Author, CommandName, SessionCommand
+from pipeline.domain.messages import Author, SessionCommand
 from pipeline.llm.scripted import ScriptedLlm
 from tests.support.all_platforms import open_all_platforms
 from tests.support.file_talk import SAID, sending, share
