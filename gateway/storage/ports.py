@@ -12,16 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, Literal, Protocol
 
-from gateway.storage.crash_counts import DeathBook
-from gateway.storage.expiries import ExpiryBook, InteractionKind
-from gateway.storage.identities import IdentityBook
+from gateway.storage.books import Books
+from gateway.storage.bursts import FinishedToo
+from gateway.storage.expiries import InteractionKind
 from gateway.storage.inbox_items import EntryKind, StoredItem
-from gateway.storage.jobs import JobBook, NewJob
-from gateway.storage.pairings import PairingBook
+from gateway.storage.jobs import NewJob
 from gateway.storage.sizes import StoreCounts
-from gateway.storage.speech import SpeakerPreferenceStore
-from gateway.storage.states import StateBook, StateWrite
-from gateway.storage.usage import UsageBook
+from gateway.storage.states import StateWrite
 from pipeline.domain.frozen import dataclass
 
 RecordKind = Literal["session", "user", "step", "assistant", "error", "notice", "summary", "title"]
@@ -75,6 +72,10 @@ class InboxEntry:
     cancelled: bool
     begun: bool = False
     """It comes from `accept`, not from a read: its first attempt is counted, but not yet in `attempts`."""
+    joined: int = 0
+    """The seq of the earlier entry whose turn answers this one too; 0 if it has a turn of its own."""
+    steered: bool = False
+    """It joined a run that was in progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,6 +190,8 @@ class TurnCommit:
     """If one was changed since it was read, the commit raises StateChanged and nothing is written."""
     body: Mapping[str, Any] | None = None
     """Replaces the entry's body if that must be forgotten; None keeps it."""
+    also: tuple[FinishedToo, ...] = ()
+    """Later entries of the thread that the turn answers too; they get the same outcome."""
     forget_session: str = ""
     """The id of an off-the-record session whose questions are deleted."""
     at: float = 0.0
@@ -205,7 +208,7 @@ class Committed:
 AnswerStatus = Literal["accepted", "unknown", "already_answered", "expired", "not_allowed", "invalid_choice"]
 
 
-class Store(Protocol):
+class Store(Books, Protocol):
     """The whole store."""
 
     # -- life ---------------------------------------------------------------------------------
@@ -222,38 +225,6 @@ class Store(Protocol):
         """The damage found, one line each. May take minutes, but blocks nothing. Raises StorageError."""
 
     async def counts(self) -> StoreCounts: ...
-
-    @property
-    def pairings(self) -> PairingBook:
-        """Pairing requests and pairings."""
-
-    @property
-    def voices(self) -> SpeakerPreferenceStore:
-        """Speech buffers, speakers' preferences and transcripts."""
-
-    @property
-    def jobs(self) -> JobBook:
-        """Work that is due at a time."""
-
-    @property
-    def states(self) -> StateBook:
-        """State of graphs that outlives a run."""
-
-    @property
-    def expiries(self) -> ExpiryBook:
-        """Expired questions."""
-
-    @property
-    def usage(self) -> UsageBook:
-        """Token use and cost, by day."""
-
-    @property
-    def identities(self) -> IdentityBook:
-        """Linked identities and the codes that link them."""
-
-    @property
-    def deaths(self) -> DeathBook:
-        """Process deaths, by entry."""
 
     # -- inbox --------------------------------------------------------------------------------
     async def accept(self, entry: NewEntry, *, limit: int | None = None, begin: bool = False) -> Accepted:
@@ -331,7 +302,7 @@ class Store(Protocol):
     async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
         """Apply `commit` in one transaction after checking the fence.
 
-        Raises FenceLost, or AlreadyDone when the entry is finished; then nothing is written.
+        Raises FenceLost, or AlreadyDone when one of the entries is finished; then nothing is written.
         """
 
     # -- outbox -------------------------------------------------------------------------------

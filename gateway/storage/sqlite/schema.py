@@ -257,6 +257,12 @@ _STEP_11 = (
     "ALTER TABLE speakers ADD COLUMN voice_brief INTEGER NOT NULL DEFAULT 0",
 )
 
+_STEP_12 = (
+    # The seq of the earlier entry whose turn answers this one too.
+    "ALTER TABLE inbox ADD COLUMN joined INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE inbox ADD COLUMN steered INTEGER NOT NULL DEFAULT 0",
+)
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_1,
     _STEP_2,
@@ -269,6 +275,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_9,
     _STEP_10,
     _STEP_11,
+    _STEP_12,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 
