@@ -33,6 +33,7 @@ from gateway.delivery.poster import Posting
 from gateway.delivery.unanswered_questions import UnansweredQuestions
 from gateway.ingress.inbox import Inbox
 from gateway.ingress.room_history import RoomRule, Rooms
+from gateway.interactions.approvals import ApprovalService
 from gateway.interactions.question_expiry import QuestionExpiry
 from gateway.runtime.data_dir import DataDir
 from gateway.runtime.http_server import Server
@@ -41,6 +42,8 @@ from gateway.speech.live_sessions import LiveSpeechService
 from gateway.speech.voice_notes import VoiceNoteTranscriber
 from gateway.storage.leases import ProcessingCoordinator
 from gateway.turns.after_turn import AfterTurn
+from gateway.turns.arrivals import Bursts
+from gateway.turns.bursts import BurstRules
 from gateway.turns.commands import SessionCommands
 from gateway.turns.runner import TurnRunner
 from gateway.turns.turn_hooks import TurnHooks
@@ -90,7 +93,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     after = build_after_turn(base, jobs, agents.book, tools.budgets, when_idle)
     replies = ReadyReplies(base.bus, delivery.enqueue)
     commands = build_commands(base, agents.book, tools, access)
-    turns = _turns(base, agents.book, commands, delivery, replies, expiries, after)
+    turns = _turns(base, agents.book, commands, delivery, replies, expiries, after, tools.approvals)
     worker = _worker(base, coordinator, turns, tools)
     _subscribe(base, coordinator, worker, tools, replies)
     inbox = _inbox(base, access, worker, owner_of, delivery, tools, rooms, agents.book, turns)
@@ -288,7 +291,9 @@ def _turns(
     replies: ReadyReplies,
     expiries: QuestionExpiry,
     after: AfterTurn,
+    approvals: ApprovalService,
 ) -> TurnRunner:
+    turn = base.settings.turn
     return TurnRunner(
         store=base.store,
         agents=agents,
@@ -306,8 +311,16 @@ def _turns(
         clock=base.clock,
         telemetry=base.telemetry,
         failpoints=base.failpoints,
-        max_attempts=base.settings.turn.max_attempts,
-        max_running=base.settings.turn.max_running or _model_slots(base.settings),
+        bursts=Bursts(
+            rules=BurstRules(merge=turn.bursts == "merge", window_s=turn.burst_s, while_busy=turn.while_busy),
+            store=base.store,
+            clock=base.clock,
+            failpoints=base.failpoints,
+            supervisor=base.tasks.turns,
+            withdraw=approvals.withdraw,
+        ),
+        max_attempts=turn.max_attempts,
+        max_running=turn.max_running or _model_slots(base.settings),
     )
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from gateway.storage.inbox_items import asked_in
-from gateway.storage.log_records import UserRecord, words_of
+from gateway.storage.log_records import OutcomeRecord, UserRecord, content_of, words_of
 from gateway.storage.ports import InboxEntry, Record, RecordKind, Store
 from gateway.turns.run_codec import newest_run
 from gateway.turns.sessions import conversation_before, words_on_record
 from pipeline.domain.conversation import Conversation
 from pipeline.graph.run.records import RawRecord
+from pipeline.runtime.arrivals import together
+from pipeline.runtime.ports import UserWords
 
 
 class RecordedTurn:
@@ -31,17 +33,39 @@ class RecordedTurn:
         return not self.off_record and (self._entry.attempts > 0 or self.is_resume)
 
     async def user(self) -> UserRecord | None:
-        """The words of the run; None if they are not on record."""
+        """The words of the run, of all its messages if it resumes an earlier one; None if they are not on
+        record."""
         records = await self._of_kind("user") if self._may_exist else ()
-        return UserRecord.of(records[-1]) if records else None
+        if not records:
+            return None
+        found = UserRecord.of(records[-1])
+        if not self.is_resume:
+            return found
+        outcomes = [content_of(record) for record in await self._of_kind("assistant")]
+        ids = [one for content in outcomes if isinstance(content, OutcomeRecord) for one in content.merged]
+        joined = [await self._recorded_words(message) for message in ids]
+        words = together([found.words, *(one for one in joined if one is not None)])
+        return UserRecord(words=words, agent=found.agent)
 
-    async def own_words(self) -> str | None:
-        """The words of the turn's own message, as the model reads them; None if they are not on record."""
+    async def joined(self, entry: InboxEntry) -> UserWords | None:
+        """The words of a message that has joined the turn; None if they are not on record."""
         if self.off_record or self._entry.attempts == 0:
             return None
-        own = self._entry.message_id
-        records = await self._store.read_log(self._thread, kinds=("user",), message_id=own)
-        return words_on_record(words_of(records[-1])) if records else None
+        return await self._recorded_words(entry.message_id)
+
+    async def own_words(self, entry: InboxEntry) -> str | None:
+        """The words of one of the turn's own messages, as the model reads them; None if they are not on
+        record."""
+        if self.off_record or self._entry.attempts == 0:
+            return None
+        words = await self._recorded_words(entry.message_id)
+        if words is None:
+            return None
+        return words_on_record(words) if entry is self._entry else words.text
+
+    async def _recorded_words(self, message_id: str) -> UserWords | None:
+        records = await self._store.read_log(self._thread, kinds=("user",), message_id=message_id)
+        return words_of(records[-1]) if records else None
 
     async def run(self) -> tuple[RawRecord, ...]:
         """The rows of the newest run, oldest first; empty for none."""

@@ -20,6 +20,8 @@ from gateway.storage.crash_counts import Deaths
 from gateway.storage.inbox_items import UnreadableItem, is_voice_note, reply_handle_of
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
+from gateway.turns.arrivals import Bursts, TurnArrivals
+from gateway.turns.bursts import answering, checks_for
 from gateway.turns.commands import SessionCommands, as_message, refused_command
 from gateway.turns.journal import StoreJournal
 from gateway.turns.sessions import SessionState, SessionView, load_session
@@ -75,9 +77,12 @@ class TurnRunner:
         clock: Clock,
         telemetry: Telemetry,
         failpoints: Failpoints,
+        bursts: Bursts,
         max_attempts: int,
         max_running: int,
     ) -> None:
+        self.bursts = bursts
+        """The messages that join running turns."""
         self._store = store
         self._agents = agents
         self._hooks = hooks
@@ -173,7 +178,10 @@ class TurnRunner:
         held = entry.kind in _AT_THE_MODEL and await self._admitted(entry, note_slots, slot, stop)
         self._telemetry.turn_started(entry.received_at)
         started = self._clock.monotonic()
+        arrivals = self._arrivals(lease, entry, session, journal, sender, stop)
         try:
+            if arrivals is not None:
+                await arrivals.load()
             item = await self._to_process(entry, journal, sender)
             if isinstance(item, SessionCommand):
                 await self._run_command(item, session, journal, sender, stop, slot)
@@ -184,9 +192,10 @@ class TurnRunner:
             elif item is not None and agent is not None:
                 journal.agent = session.answered_by = self._agents.recorded_name(agent)
                 shortcut = await self._shortcut(agent, item, entry, journal)
-                await agent.pipeline.process(item, sender, journal, stop, slot, shortcut=shortcut)
-                if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):
-                    await self._hooks.discard_media(item)
+                await agent.pipeline.process(
+                    item, sender, journal, stop, slot, shortcut=shortcut, arrivals=arrivals
+                )
+                await self._discard_media(journal)
         except (asyncio.CancelledError, StorageError, TurnHalted):
             journal.cut_off()
             await self._discount(lease, entry, journal)
@@ -194,14 +203,42 @@ class TurnRunner:
         else:
             return journal.added_entry
         finally:
+            self.bursts.end(entry.thread)
             self._keep_unwritten(entry.thread, session)
-            self._withdrawn.discard(entry.seq)
+            self._withdrawn -= {one.seq for one in journal.messages.entries}
             self._quarantine.end(entry.seq)
             slot.leave()
             if held and note_slots is not None:
                 note_slots.release()
             self._note_end(journal, self._clock.monotonic() - started)
             structlog.contextvars.unbind_contextvars("thread_key", "message_id")
+
+    def _arrivals(
+        self,
+        lease: Lease,
+        entry: InboxEntry,
+        session: SessionState,
+        journal: StoreJournal,
+        sender: TurnEvents,
+        stop: StopSignal,
+    ) -> TurnArrivals | None:
+        """What joins the turn of `entry`; None for an entry that is no message."""
+        if not isinstance(entry.item, InboundMessage):
+            return None
+        checks = checks_for(
+            self._agents,
+            lambda: self._agents.find(journal.agent) or self._agents.default,
+            entry,
+            session,
+            arrivals=journal.arrivals,
+            is_withdrawn=self._withdrawn.__contains__,
+        )
+        return self.bursts.begin(lease, entry, journal, sender=sender, stop=stop, checks=checks)
+
+    async def _discard_media(self, journal: StoreJournal) -> None:
+        for item in (one.item for one in journal.messages.entries):
+            if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):
+                await self._hooks.discard_media(item)
 
     def _note_end(self, journal: StoreJournal, seconds: float) -> None:
         outcome = journal.outcome or "interrupted"
@@ -228,16 +265,11 @@ class TurnRunner:
         recorded = await journal.recorded_agent()
         if recorded is not None:
             return self._agents.find(recorded)
-        return self._answering(item, session)
-
-    def _answering(
-        self, item: InboundMessage | ApprovalReply | SessionCommand, session: SessionState
-    ) -> Agent:
-        author, private = item.author.id, item.private
-        return self._agents.answering(item.thread, author, private=private, chosen=session.agent)
+        return answering(self._agents, item, session)
 
     def _on_reply(self, entry: InboxEntry, row_id: int, reply: OutboundReply, *, sending: bool) -> None:
-        self._edits.answered(entry, row_id)
+        for one in self.bursts.answered_with(entry):
+            self._edits.answered(one, row_id)
         self._hooks.on_reply(row_id, reply, sending=sending)
 
     async def _admitted(
@@ -321,7 +353,7 @@ class TurnRunner:
         slot: ConcurrencySlot,
     ) -> None:
         """Run a command, unless the gate of the agent that answers there takes it over."""
-        agent = self._answering(command, session)
+        agent = answering(self._agents, command, session)
         journal.agent = self._agents.recorded_name(agent)
         over = agent.pipeline.gate is not None and await agent.pipeline.process(
             as_message(command, journal.mode), sender, journal, stop, slot, shortcut=Shortcut()
@@ -333,7 +365,7 @@ class TurnRunner:
         """Whether the gate of the agent that answers there passes a message with the answer to a question for
         which a running turn waits."""
         session = await self.open_session(message.thread.encode())
-        gate = self._answering(message, session).pipeline.gate
+        gate = answering(self._agents, message, session).pipeline.gate
         return gate is None or await gate.passes(message, SessionView(session, message))
 
     async def _set_aside(

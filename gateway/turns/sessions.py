@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from gateway.storage.log_records import (
     AssistantRecord,
     ErrorRecord,
+    OutcomeRecord,
     SessionRecord,
     SummaryRecord,
     TitleRecord,
@@ -32,6 +33,7 @@ from pipeline.domain.messages import InboundMessage, Mode
 from pipeline.domain.rooms import said_by
 from pipeline.history.stale_results import with_brief
 from pipeline.intake.cleaning import clean_text
+from pipeline.runtime.arrivals import lines_of
 from pipeline.runtime.before_message import NOT_CHECKED
 from pipeline.runtime.ports import UserWords
 
@@ -268,29 +270,38 @@ async def _spoken(store: Store, thread: str, session_id: str) -> tuple[Record, .
 def _conversation(records: Sequence[Record]) -> Conversation:
     """The conversation from finished turns only: a user message without an answer or error after it belongs
     to a turn that has yet to run, and the model must not answer it now."""
-    asked: dict[str, str] = {}
+    asked: dict[str, dict[str, str]] = {}
+    """By the message of the turn, then by message."""
     partial: dict[str, tuple[int, str]] = {}
     turns: list[PastTurn] = []
     summary: Summary | None = None
     for record in records:
         content = content_of(record)
         if isinstance(content, UserRecord):
-            asked[record.message_id] = words_on_record(content.words)
+            said = asked.setdefault(content.turn or record.message_id, {})
+            said[record.message_id] = content.text if said else words_on_record(content.words)
         elif isinstance(content, SummaryRecord):
             summary = content.summary
         elif isinstance(content, AssistantRecord) and content.partial:
             # The error that ended the turn follows it.
             partial[record.message_id] = record.id, content.text
-        elif (question := asked.pop(record.message_id, None)) is not None:
+        elif isinstance(content, OutcomeRecord) and record.message_id in asked:
+            question = question_of_turn(asked.pop(record.message_id), content.steered)
             if isinstance(content, AssistantRecord):
                 turns.append(past_turn(record.id, question, content.exchange, content.text, record.at))
             elif isinstance(content, ErrorRecord) and content.code not in UNSHOWN_FAILURES:
-                number, said = partial.pop(record.message_id, (record.id, ""))
+                number, shown = partial.pop(record.message_id, (record.id, ""))
                 exchange, code = content.exchange, content.code
-                turns.append(unanswered_turn(number, question, exchange, said, code, record.at))
+                turns.append(unanswered_turn(number, question, exchange, shown, code, record.at))
     if summary is not None:
         turns = [turn for turn in turns if turn.id > summary.upto]
     return Conversation(summary=summary, turns=tuple(turns))
+
+
+def question_of_turn(said: Mapping[str, str], steered: Collection[str]) -> str:
+    """The words of the messages of one turn as the model sees them later, `said` by message id, oldest first:
+    without those of `steered`, which the exchange holds."""
+    return lines_of([words for message, words in said.items() if message not in steered])
 
 
 def words_on_record(words: UserWords) -> str:

@@ -10,9 +10,21 @@ import logging
 from gateway.cluster.bus import EventStream
 from gateway.runtime.metrics import TurnStages
 from gateway.storage.turn_questions import TurnQuestions
-from pipeline.domain.events import LlmToken, NodeCompleted, NodeStarted, PipelineEvent
+from pipeline.domain.events import (
+    LlmToken,
+    MessageJoined,
+    NodeCompleted,
+    NodeStarted,
+    PipelineEvent,
+    TranscriptPartial,
+    TranscriptPending,
+    TranscriptReady,
+    TurnStarted,
+)
 
 _UNNOTED = frozenset({NodeStarted, NodeCompleted})
+_BEFORE_WORK = frozenset({TurnStarted, MessageJoined, TranscriptPending, TranscriptPartial, TranscriptReady})
+"""What a turn shows before its answer is in progress."""
 
 _log = logging.getLogger(__name__)
 
@@ -32,6 +44,8 @@ class TurnEvents:
         self._questions = questions
         self._stages = stages
         self._is_answering = False
+        self.has_shown = False
+        """Whether a part of the answer, or of the work on it, was shown."""
 
     async def send_event(self, event: PipelineEvent) -> None:
         """Send `event` to the channel. Does not raise."""
@@ -42,6 +56,7 @@ class TurnEvents:
                 self._is_answering = True
             else:
                 self._questions.note(event)
+            self.has_shown = self.has_shown or kind not in _BEFORE_WORK
             self._stream.observe(event)
         try:
             await self._stream.send_event(event)

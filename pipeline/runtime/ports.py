@@ -42,6 +42,8 @@ class TurnAnswer:
     """Open gates: the author of the message may answer them."""
     state: StateChange | None = None
     """What the run changed in the state that outlives it; committed with the answer."""
+    steered: tuple[str, ...] = ()
+    """The ids of the messages that came during the run; their words are in `exchange`."""
 
 
 class KeptStateReader(Protocol):
@@ -109,12 +111,18 @@ class TurnJournal(TurnSession, Protocol):
     records are those of that message.
     """
 
-    async def recorded_user(self) -> UserWords | None:
-        """The words of the run, if an earlier, interrupted attempt or turn recorded them."""
+    async def recorded_user(self, message: InboundMessage | None = None) -> UserWords | None:
+        """The words of the run, or those of a `message` that has joined it, if an earlier, interrupted
+        attempt or turn recorded them."""
         ...
 
-    async def record_user(self, words: UserWords) -> None:
-        """Make the user's words durable. A second call in the same turn changes nothing."""
+    async def record_user(self, words: UserWords, message: InboundMessage | None = None) -> None:
+        """Make the user's words durable: those of the turn's first message, or of a `message` that has
+        joined it. A second call in the same turn changes nothing."""
+        ...
+
+    def begin_again(self) -> None:
+        """Drop the records of a run that has left nothing durable: another run follows in this turn."""
         ...
 
     @property
@@ -143,12 +151,13 @@ class TurnJournal(TurnSession, Protocol):
         recoverable: bool,
         partial: str,
         exchange: Sequence[ChatMessage] = (),
+        steered: Sequence[str] = (),
     ) -> int:
         """End the turn with a visible error instead of an answer; the error entry's id.
 
         `partial` is the text streamed before; it is kept as the assistant's words, so that the conversation
         shows what the user saw. `exchange` holds the earlier messages of the model and its tools, each call
-        with a result. Later turns see both, and that the turn has no answer.
+        with a result. Later turns see both, and that the turn has no answer. `steered`: as in TurnAnswer.
         """
         ...
 

@@ -28,6 +28,8 @@ from voice.transcriber import Transcriber
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 THREAD = "console:local:c1"
+ONE_BY_ONE = ("turn.bursts=each", "turn.while_busy=queue")
+"""Each message has a turn of its own, for tests that send several at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,15 +67,15 @@ async def open_gateway(
     secrets: Secrets | None = None,
     bus: Bus | None = None,
 ) -> AsyncIterator[GatewayHarness]:
-    """Run a gateway on the folder `data`; the web channel, the quota of messages and titles are off unless
-    an override turns them on.
+    """Run a gateway on the folder `data`; the web channel, the quota of messages and titles are off, and each
+    message has a turn of its own, unless an override says otherwise.
 
     `posts` is a posting channel in addition to the showing one, with open access unless `rule` is given.
     `model` replaces the scripted model, `graph` the conversation graph; `crash_at` ends this whole process
     (see `gateway.runtime.failpoints`).
     """
     quiet = ("channels.web.enabled=false", "limits.messages_per_minute=0", "agent.titles=false")
-    settings = load(None, {}, [*quiet, f'data.dir="{data}"', *overrides])
+    settings = load(None, {}, [*quiet, *ONE_BY_ONE, f'data.dir="{data}"', *overrides])
     llm = llm or ScriptedLlm.echo()
     channel = channel or MemoryChannel()
     store = store or SqliteStore(data / "parlour.sqlite3", synchronous="NORMAL")
