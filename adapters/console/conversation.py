@@ -22,6 +22,7 @@ from pipeline.domain.events import (
     ApprovalResolved,
     ErrorEvent,
     LlmToken,
+    MessageJoined,
     PipelineEvent,
     ResponseComplete,
     TranscriptReady,
@@ -143,6 +144,9 @@ class Conversation:
         match event:
             case LlmToken():
                 self._screen.token(event.message_id, event.text, event.offset)
+            case MessageJoined():
+                # The answer to the earlier message is its answer too.
+                self._undelivered.pop(event.joined, None)
             case TranscriptReady():
                 self._screen.line(f'heard: "{event.text}"')
             case ApprovalRequired():

@@ -77,6 +77,8 @@ def entry_frame(entry: TimelineEntry, answers: HtmlCache) -> Frame:
         "spoken": entry.spoken,
         "code": entry.code,
     }
+    if entry.turn:
+        fields["turn"] = entry.turn
     if entry.role == "assistant":
         fields["html"] = answers.html_of(entry.text)
         fields["thoughts"] = [thought_to_plain(thought) for thought in entry.thoughts]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from adapters.channel import Failure, LiveView, Outgoing, PostingChannel
@@ -26,6 +27,7 @@ from pipeline.domain.events import (
     ApprovalRequired,
     ApprovalResolved,
     LlmToken,
+    MessageJoined,
     PipelineEvent,
     TranscriptPartial,
     TranscriptPending,
@@ -173,14 +175,11 @@ class LiveReply:
         match event:
             case TurnStarted():
                 self._begin()
-            case TranscriptPending(eta_s=eta_s):
-                self._transcript = _WAITING.format(seconds=round(min(_LONGEST_WAIT_S, eta_s)))
-                self._schedule()
-            case TranscriptPartial(text=text):
-                self._transcript = f"{text} …"
-                self._schedule()
-            case TranscriptReady(text=text):
-                self._transcript = text
+            case MessageJoined(reply_handle=reply_handle):
+                # A preview that is shown already stays where it is.
+                self._origin = replace(self._origin, reply_handle=reply_handle)
+            case TranscriptPending() | TranscriptPartial() | TranscriptReady():
+                self._transcript = _transcript_line(event)
                 self._schedule()
             case LlmToken(text=text, offset=offset) if offset <= len(self._text):
                 self._text = self._text[:offset] + text
@@ -370,3 +369,13 @@ class LiveReply:
                 pause = max(pause, failure.retry_after_s or 0.0)
                 _log.debug("typing was not shown", extra={"reason": failure.message})
             await self._clock.sleep(pause)
+
+
+def _transcript_line(event: TranscriptPending | TranscriptPartial | TranscriptReady) -> str:
+    match event:
+        case TranscriptPending(eta_s=eta_s):
+            return _WAITING.format(seconds=round(min(_LONGEST_WAIT_S, eta_s)))
+        case TranscriptPartial(text=text):
+            return f"{text} …"
+        case TranscriptReady(text=text):
+            return text

@@ -140,7 +140,8 @@ class TurnArrivals:
         turn may come at any time before the turn has shown anything."""
         if self._rules.while_busy == "interrupt":
             return True
-        return one.received_at - before.received_at <= self._rules.window_s
+        # In whole milliseconds: Unix times as floats have no exact differences.
+        return round((one.received_at - before.received_at) * 1000) <= round(self._rules.window_s * 1000)
 
     # -- during the run ----------------------------------------------------------------------------
 

@@ -76,7 +76,14 @@ async def test_only_open_later_entries_of_the_thread_can_join_and_only_one_turn(
     (first, second, third), lease = await three(store)
     foreign = (await store.accept(entry("4", thread=OTHER))).seq
     await store.bursts.join(lease, second, [third])
-    for lead, one in ((first, third), (second, first), (third, third), (first, foreign), (first, 99), (99, second)):
+    for lead, one in (
+        (first, third),
+        (second, first),
+        (third, third),
+        (first, foreign),
+        (first, 99),
+        (99, second),
+    ):
         with pytest.raises(AlreadyDone):
             await store.bursts.join(lease, lead, [one])
     # Nothing is written if one of several cannot join.

@@ -11,6 +11,7 @@ import { newItem } from './items.js';
 import { Label } from './label.js';
 import { Questions } from './questions.js';
 import { settled, stepsOf, withStep } from './steps.js';
+import { Together } from './together.js';
 
 /** @typedef {import('./items.js').Item} Item */
 /** @typedef {import('./items.js').Role} Role */
@@ -33,6 +34,7 @@ export class ConversationStore {
     this.questions = new Questions(this);
     this.heard = new Heard(this);
     this.label = new Label();
+    this.together = new Together();
     /** Highest durable entry, the `after` of the next hello. */
     this.highest = 0;
   }
@@ -43,6 +45,7 @@ export class ConversationStore {
     this.active.clear();
     this.heard.clear();
     this.label.clear();
+    this.together.clear();
     for (const item of [...this.items.values()]) if (item.messageId) this.remove(item);
   }
 
@@ -115,7 +118,7 @@ export class ConversationStore {
     const items = [...this.items.values()];
     const ended = Math.max(0, ...items.map(({ role, entryId }) => (role === 'user' || role === 'approval' ? 0 : entryId)));
     for (const item of items) {
-      if (item.role !== 'user' || !item.messageId || item.state === 'answered' || this.active.has(item.messageId)) continue;
+      if (item.role !== 'user' || !item.messageId || item.state === 'answered' || this.active.has(item.turn || item.messageId)) continue;
       const over = item.entryId > 0 && item.entryId < ended;
       if (over || !recordedOnly) this.update(item, { state: over ? 'answered' : 'queued' });
     }
@@ -126,10 +129,11 @@ export class ConversationStore {
     const local = this.byClient.get(clientId);
     if (!local || local.messageId === messageId) return;
     const known = this.find(messageId, 'user');
-    const state = this.active.has(messageId) ? 'answering' : (known?.state ?? 'queued');
+    const turn = this.together.of(messageId);
+    const state = this.active.has(turn || messageId) ? 'answering' : (known?.state ?? 'queued');
     const fields = known ? { entryId: known.entryId, at: known.at, text: known.text || local.text, spoken: known.spoken } : {};
     if (known) this.remove(known);
-    this.update(local, { ...fields, messageId, state, problem: '', place: 0 });
+    this.update(local, { ...fields, messageId, turn, state, problem: '', place: 0 });
   }
 
   /** @param {import('./connection.js').Frame} frame `entry` */
@@ -137,13 +141,14 @@ export class ConversationStore {
     const { entry_id: entryId, message_id: messageId, role, text, html, at, spoken, code, thoughts } = frame;
     this.label.entry(frame);
     if (!ROLES.has(role)) return;
+    this.together.note(messageId, frame.turn ?? '');
     this.highest = Math.max(this.highest, entryId);
     // The entry that ends `/stop`: each stopped message has its own entry that says so.
     if (role === 'notice' && code === 'stopped') return;
     const known = this.find(messageId, role) ?? this.heard.claim(frame);
     const words = { text: text || known?.text || '', html: html || known?.html || '' };
     const steps = stepsOf(thoughts).length > 0 ? stepsOf(thoughts) : settled(known?.steps ?? []);
-    const fields = { entryId: entryId || known?.entryId || 0, ...words, steps, at, spoken, code, streaming: false, growing: false };
+    const fields = { entryId: entryId || known?.entryId || 0, ...words, turn: this.together.of(messageId), steps, at, spoken, code, streaming: false, growing: false };
     const item = known ?? this.add({ role, messageId, ...fields, state: role === 'user' ? 'queued' : '' });
     if (known) this.update(known, fields);
     if (role === 'user') this.#refreshUser(item);
@@ -166,6 +171,9 @@ export class ConversationStore {
       case 'turn_started':
         this.#begin(messageId);
         if (!this.#hasAnswer(messageId)) this.update(this.#stream(messageId), { steps: [] });
+        return;
+      case 'message_joined':
+        this.#join(event);
         return;
       case 'transcript_pending':
       case 'transcript_partial':
@@ -202,6 +210,16 @@ export class ConversationStore {
     const user = this.find(messageId, 'user');
     if (user) this.update(user, { state: 'answering' });
     this.#stream(messageId);
+  }
+
+  /** @param {Record<string, any>} event `message_joined` */
+  #join({ message_id: turn, joined }) {
+    this.together.note(joined, turn);
+    const user = this.find(joined, 'user');
+    if (user) this.update(user, { turn, state: 'answering' });
+    // The answer in progress moves below it.
+    const stream = this.find(turn, 'assistant');
+    if (stream) this.onChange(stream, 'changed');
   }
 
   /** @param {Record<string, any>} event `llm_token` */
@@ -242,19 +260,22 @@ export class ConversationStore {
     this.active.delete(messageId);
     const stream = this.find(messageId, 'assistant');
     if (stream?.streaming && role !== 'assistant') this.remove(stream);
-    const user = this.find(messageId, 'user');
-    if (user) this.update(user, { state: 'answered' });
+    for (const one of this.together.messages(messageId)) {
+      const user = this.find(one, 'user');
+      if (user) this.update(user, { state: 'answered' });
+    }
     this.questions.finish(messageId, role === 'error');
   }
 
   /** @param {Item} user */
   #refreshUser(user) {
+    const turn = user.turn || user.messageId;
     const ended = ['assistant', 'error', 'notice'].some((role) => {
-      const other = this.find(user.messageId, /** @type {Role} */ (role));
+      const other = this.find(turn, /** @type {Role} */ (role));
       return other && !other.streaming;
     });
     if (ended) this.update(user, { state: 'answered' });
-    else if (this.active.has(user.messageId)) this.update(user, { state: 'answering' });
+    else if (this.active.has(turn)) this.update(user, { state: 'answering' });
     else if (user.state === 'sending') this.update(user, { state: 'queued' });
   }
 
@@ -278,9 +299,9 @@ export class ConversationStore {
   }
 
   /** Where a turn ended: off the record only its answer has a position, not its message. @param {Item} user @returns {number} */
-  #outcomeOf({ messageId }) {
+  #outcomeOf({ messageId, turn }) {
     const ends = messageId ? /** @type {Role[]} */ (['assistant', 'error', 'notice']) : [];
-    return Math.max(0, ...ends.map((role) => this.find(messageId, role)?.entryId ?? 0));
+    return Math.max(0, ...ends.map((role) => this.find(turn || messageId, role)?.entryId ?? 0));
   }
 
   /** @param {Item} item @returns {[number, number, number]} */
@@ -291,7 +312,8 @@ export class ConversationStore {
     // A tool's question was answered before the answer; a paused run's question follows it.
     if (asking?.entryId) return [asking.entryId, 0, item.approval?.paused ? 1 : -0.5];
     if (item.role === 'user' && this.#outcomeOf(item)) return [this.#outcomeOf(item), 0, -1];
-    const user = item.role === 'user' ? undefined : this.find(item.messageId, 'user');
+    const last = item.role === 'user' ? '' : this.together.messages(item.messageId).findLast((one) => this.find(one, 'user'));
+    const user = last ? this.find(last, 'user') : undefined;
     if (!user || !item.messageId) return [Infinity, item.uid, 0];
     const [first, second] = this.#sortKey(user);
     return [first, second, item.role === 'approval' ? 1 : 2];
