@@ -9,6 +9,7 @@ import { activityOf, transcriptOf } from './activity.js';
 import { Heard } from './heard.js';
 import { newItem } from './items.js';
 import { Label } from './label.js';
+import { inOrder } from './order.js';
 import { Questions } from './questions.js';
 import { settled, stepsOf, withStep } from './steps.js';
 import { Together } from './together.js';
@@ -51,8 +52,7 @@ export class ConversationStore {
 
   /** @returns {Item[]} in the order of the conversation */
   ordered() {
-    const keyed = [...this.items.values()].map((item) => ({ item, key: this.#sortKey(item) }));
-    return keyed.sort((a, b) => a.key[0] - b.key[0] || a.key[1] - b.key[1] || a.key[2] - b.key[2] || a.item.uid - b.item.uid).map(({ item }) => item);
+    return inOrder(this);
   }
 
   /** @param {string} messageId @param {Role} role */
@@ -296,26 +296,5 @@ export class ConversationStore {
     // Several questions may belong to one message, so the message id does not identify them.
     if (item.messageId && item.role !== 'approval') this.byIdentity.set(`${item.messageId}|${item.role}`, item);
     if (item.clientId) this.byClient.set(item.clientId, item);
-  }
-
-  /** Where a turn ended: off the record only its answer has a position, not its message. @param {Item} user @returns {number} */
-  #outcomeOf({ messageId, turn }) {
-    const ends = messageId ? /** @type {Role[]} */ (['assistant', 'error', 'notice']) : [];
-    return Math.max(0, ...ends.map((role) => this.find(turn || messageId, role)?.entryId ?? 0));
-  }
-
-  /** @param {Item} item @returns {[number, number, number]} */
-  #sortKey(item) {
-    if (item.entryId > 0) return [item.entryId, 0, 0];
-    if (item.place > 0) return [item.place, 0, 0];
-    const asking = item.approval ? this.find(item.messageId, 'assistant') : undefined;
-    // A tool's question was answered before the answer; a paused run's question follows it.
-    if (asking?.entryId) return [asking.entryId, 0, item.approval?.paused ? 1 : -0.5];
-    if (item.role === 'user' && this.#outcomeOf(item)) return [this.#outcomeOf(item), 0, -1];
-    const last = item.role === 'user' ? '' : this.together.messages(item.messageId).findLast((one) => this.find(one, 'user'));
-    const user = last ? this.find(last, 'user') : undefined;
-    if (!user || !item.messageId) return [Infinity, item.uid, 0];
-    const [first, second] = this.#sortKey(user);
-    return [first, second, item.role === 'approval' ? 1 : 2];
   }
 }

@@ -1,0 +1,37 @@
+/**
+ * The order of the rows of a conversation.
+ *
+ * @module order
+ */
+
+/** @typedef {import('./items.js').Item} Item */
+/** @typedef {import('./items.js').Role} Role */
+/** @typedef {import('./store.js').ConversationStore} ConversationStore */
+
+/** @param {ConversationStore} store @returns {Item[]} */
+export function inOrder(store) {
+  const keyed = [...store.items.values()].map((item) => ({ item, key: sortKey(store, item) }));
+  return keyed.sort((a, b) => a.key[0] - b.key[0] || a.key[1] - b.key[1] || a.key[2] - b.key[2] || a.item.uid - b.item.uid).map(({ item }) => item);
+}
+
+/** Where a turn ended: off the record only its answer has a position, not its message. @param {ConversationStore} store @param {Item} user @returns {number} */
+function outcomeOf(store, { messageId, turn }) {
+  const ends = messageId ? /** @type {Role[]} */ (['assistant', 'error', 'notice']) : [];
+  return Math.max(0, ...ends.map((role) => store.find(turn || messageId, role)?.entryId ?? 0));
+}
+
+/** @param {ConversationStore} store @param {Item} item @returns {[number, number, number]} */
+function sortKey(store, item) {
+  if (item.entryId > 0) return [item.entryId, 0, 0];
+  if (item.place > 0) return [item.place, 0, 0];
+  const asking = item.approval ? store.find(item.messageId, 'assistant') : undefined;
+  // A tool's question was answered before the answer; a paused run's question follows it.
+  if (asking?.entryId) return [asking.entryId, 0, item.approval?.paused ? 1 : -0.5];
+  if (item.role === 'user' && outcomeOf(store, item)) return [outcomeOf(store, item), 0, -1];
+  // An answer follows the last of the messages that it answers.
+  const asked = store.together.messages(item.messageId).reverse().map((one) => store.find(one, 'user'));
+  const user = item.role === 'user' ? undefined : asked.find((one) => one);
+  if (!user || !item.messageId) return [Infinity, item.uid, 0];
+  const [first, second] = sortKey(store, user);
+  return [first, second, item.role === 'approval' ? 1 : 2];
+}
