@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
+
+import pytest
 
 from adapters.channel import Acceptance
 from pipeline.domain.chat import ToolCall
-from pipeline.domain.events import ErrorEvent, MessageJoined, ResponseComplete
+from pipeline.domain.events import ErrorEvent, MessageJoined, ResponseComplete, TranscriptReady
 from pipeline.domain.messages import Author, InboundMessage
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.runtime.arrivals import MEANWHILE
 from tests.support.harness import THREAD, GatewayHarness, open_gateway
+from tests.support.mortal_store import MortalStore
 from tests.support.posting_channel import MemoryPosts
+from voice.transcriber import OnProgress, Recording
+from voice.transcript import Transcript
+from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 MERGE, STEER, INTERRUPT = "turn.bursts=merge", "turn.while_busy=steer", "turn.while_busy=interrupt"
 
@@ -240,3 +247,159 @@ async def test_off_the_record_no_word_of_a_burst_is_kept(tmp_path: Path) -> None
         bodies = [body for _, body in await harness.store.newest_entries(limit=10)]
     assert _asked(llm, 1) == "a secret\nanother secret"
     assert not any("text" in body for body in bodies)
+
+
+def _room(
+    store: MortalStore, data: Path, llm: ScriptedLlm, *rules: str
+) -> AbstractAsyncContextManager[GatewayHarness]:
+    """A gateway on a store that outlives it."""
+    return open_gateway(data, MERGE, *rules, llm=llm, store=store, drain_s=0.0)
+
+
+async def _one_answer(harness: GatewayHarness, first: str, *others: str) -> str:
+    """The one answer to messages that were sent before the process died."""
+    await harness.channel.terminal(first)
+    (answer,) = await harness.records("assistant")
+    assert answer.message_id == first
+    assert answer.body["together"] == list(others)
+    assert await harness.store.open_entries(THREAD) == ()
+    assert [one.message_id for one in await harness.records("user")] == [first, *others]
+    return str(answer.body["text"])
+
+
+async def test_a_death_after_a_merge_leaves_one_answer_to_both(tmp_path: Path) -> None:
+    store, (held, _), (again, _) = MortalStore(), _held(), _held()
+    before, after = _llm(held, again), _llm("Both.")
+    async with _room(store, tmp_path, before) as harness:
+        first, second = await _say_while_asked(harness, "one", "two")
+        await harness.channel.until(lambda: len(before.requests) == 2)
+        await store.die()
+    store.revive()
+    async with _room(store, tmp_path, after) as harness:
+        assert await _one_answer(harness, first.message_id, second.message_id) == "Both."
+    assert _asked(before, 1) == _asked(after, 0) == "one\ntwo"
+
+
+@pytest.mark.parametrize("dies", ["as it joins", "once the model has it"])
+async def test_a_death_after_steering_gives_the_message_to_the_run_once(tmp_path: Path, dies: str) -> None:
+    store, gate, (held, _) = MortalStore(), asyncio.Event(), _held()
+    tool = ScriptedAnswer(chunks=("Let me look.",), gate=gate, gate_at=1, calls=_tool().calls)
+    before, after = _llm(tool, held), _llm("For Paris.", "More.")
+    async with _room(store, tmp_path, before, STEER) as harness:
+        channel = harness.channel
+        first = await channel.say("the weather in Rome")
+        await channel.until(lambda: any(one.type == "llm_token" for one in channel.events))
+        second = await channel.say("I mean Paris", at=30)
+        store.left = 0 if dies == "as it joins" else -1
+        gate.set()
+        await channel.until(lambda: store.died or len(before.requests) == 2)
+        await store.die()
+    store.revive()
+    async with _room(store, tmp_path, after, STEER) as harness:
+        answer = await _one_answer(harness, first.message_id, second.message_id)
+    assert answer.endswith("For Paris.")
+    assert len(after.requests) == 1
+    assert [one.content for one in after.requests[0].messages if MEANWHILE in one.content] == [
+        f"{MEANWHILE}\nI mean Paris"
+    ]
+
+
+class _Listening(ScriptedTranscriber):
+    """Writes a note down when the test says so."""
+
+    def __init__(self, *texts: str) -> None:
+        super().__init__(texts)
+        self.done = asyncio.Event()
+
+    async def transcribe(self, recording: Recording, *, on_progress: OnProgress | None = None) -> Transcript:
+        transcript = await super().transcribe(recording, on_progress=on_progress)
+        await self.done.wait()
+        return transcript
+
+
+async def test_a_text_that_comes_while_the_note_before_it_is_transcribed_belongs_to_it(
+    tmp_path: Path,
+) -> None:
+    transcriber, llm = _Listening("the red one"), _llm("Both.")
+    async with open_gateway(tmp_path, MERGE, llm=llm, transcriber=transcriber) as harness:
+        channel = harness.channel
+        first = await channel.say("", voice=b"note")
+        await channel.until(lambda: transcriber.calls)
+        second = await channel.say("in size 4", at=20)
+        transcriber.done.set()
+        assert await _one_answer(harness, first.message_id, second.message_id) == "Both."
+    assert _asked(llm, 0) == "the red one\nin size 4"
+
+
+async def test_a_voice_note_in_the_window_is_transcribed_for_the_turn_of_the_text(tmp_path: Path) -> None:
+    held, _ = _held()
+    transcriber, llm = _Listening("in size 4"), _llm(held, "Both.")
+    transcriber.done.set()
+    async with open_gateway(tmp_path, MERGE, llm=llm, transcriber=transcriber) as harness:
+        first = await harness.channel.say("the red one")
+        await harness.channel.until(lambda: llm.requests)
+        second = await harness.channel.say("", voice=b"note", at=1)
+        assert await _one_answer(harness, first.message_id, second.message_id) == "Both."
+        reply = await harness.channel.reply(first.message_id)
+        shown = [one for one in harness.channel.events if isinstance(one, TranscriptReady)]
+    assert _asked(llm, 1) == "the red one\nin size 4"
+    assert [(one.message_id, one.text) for one in shown] == [(second.message_id, "in size 4")]
+    assert reply.heard == "in size 4"
+
+
+async def test_a_note_of_a_burst_that_cannot_be_heard_is_named_and_the_text_is_answered(
+    tmp_path: Path,
+) -> None:
+    held, _ = _held()
+    llm = _llm(held, "The red one.")
+    async with open_gateway(tmp_path, MERGE, llm=llm, transcriber=ScriptedTranscriber()) as harness:
+        first = await harness.channel.say("the red one")
+        await harness.channel.until(lambda: llm.requests)
+        await harness.channel.say("", voice=b"note", at=1)
+        reply = await harness.channel.reply(first.message_id)
+        assert await harness.store.open_entries(THREAD) == ()
+    problem, answer = reply.text.split("\n\n")
+    assert problem
+    assert answer == "The red one."
+
+
+async def test_an_edit_of_one_message_of_a_burst_stops_the_turn_and_is_answered(tmp_path: Path) -> None:
+    (held, _), (again, _) = _held(), _held()
+    llm, posts = _llm(held, again, "Red and blue."), MemoryPosts()
+    async with open_gateway(tmp_path, MERGE, llm=llm, posts=posts) as harness:
+        await posts.bring(_post(posts, 1, "red"))
+        await posts.until(lambda: len(llm.requests) == 1)
+        await posts.bring(_post(posts, 2, "bleu"))
+        await posts.until(lambda: len(llm.requests) == 2)
+        await posts.bring(_post(posts, 3, "blue", edits=2))
+        await posts.until(lambda: posts.texts()[-1:] == ["Red and blue."])
+        assert await harness.store.open_entries(posts.thread("c1").encode()) == ()
+    assert llm.requests[2].messages[1].content == "red\nbleu"
+    assert _asked(llm, 2) == "blue"
+
+
+async def test_the_reply_to_a_burst_goes_to_its_last_message(tmp_path: Path) -> None:
+    held, _ = _held()
+    llm, posts = _llm(held, "Both."), MemoryPosts()
+    async with open_gateway(tmp_path, MERGE, llm=llm, posts=posts) as harness:
+        await posts.bring(_post(posts, 1, "red"))
+        await posts.until(lambda: len(llm.requests) == 1)
+        await posts.bring(_post(posts, 2, "blue"))
+        await posts.until(lambda: posts.texts() == ["Both."])
+        row = await harness.store.outbox_row("m1")
+    assert row is not None
+    assert row.body["reply_handle"] == "h2"
+
+
+def _post(posts: MemoryPosts, number: int, text: str, *, edits: int = 0) -> InboundMessage:
+    return InboundMessage(
+        message_id=f"m{number}",
+        native_id=f"n{number}",
+        thread=posts.thread("c1"),
+        author=Author(id="ann"),
+        received_at=0.0,
+        text=text,
+        edited=edits > 0,
+        place=str(edits or number),
+        reply_handle=f"h{number}",
+    )

@@ -10,15 +10,14 @@ import asyncio
 import json
 import random
 import re
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from adapters.channel import Acceptance
 from gateway.runtime.tasks import Supervisor
-from gateway.storage.memory import MemoryStore
-from gateway.storage.ports import Accepted, Committed, Lease, NewEntry, Record, TurnCommit
+from gateway.storage.ports import Record
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError
@@ -39,6 +38,7 @@ from pipeline.tools.registry import FixedGroup
 from pipeline.tools.tool import Tool, ToolOutput, tool_schema
 from tests.support.channel import MemoryChannel
 from tests.support.harness import GatewayHarness, open_gateway
+from tests.support.mortal_store import MortalStore
 from voice.transcriber import OnProgress, Recording
 from voice.transcript import Transcript
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
@@ -47,57 +47,6 @@ STEP_S = 0.1
 _LONGEST_S = 400.0
 _WORD = re.compile(r"\bw\d+x\d+(?:e\d+)?\b")
 _TOOL = "please act"
-
-
-class MortalStore(MemoryStore):
-    """A store of a process that dies at its n-th write, before or after it: nothing is written afterwards."""
-
-    def __init__(self, rng: random.Random) -> None:
-        super().__init__()
-        self._rng = rng
-        self.left = -1
-        """Writes until the death; negative for none."""
-        self.died = False
-        self.bursts = _MortalBursts(self, self.bursts)
-
-    async def around(self, write: Callable[[], Any]) -> Any:
-        """Make a write, with the death before or after it."""
-        await asyncio.sleep(0)
-        due = self.left == 0
-        self.left -= 1
-        if due and self._rng.random() < 0.5:
-            await self.die()
-        result = await write()
-        if due:
-            await self.die()
-        await asyncio.sleep(0)
-        if self.died:
-            raise StorageError("the process is dead")
-        return result
-
-    async def die(self) -> None:
-        """End every access of the process."""
-        self.died = True
-        await self.close()
-
-    async def accept(self, entry: NewEntry, *, limit: int | None = None, begin: bool = False) -> Accepted:
-        accept = super().accept
-        accepted: Accepted = await self.around(lambda: accept(entry, limit=limit, begin=begin))
-        return accepted
-
-    async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
-        commit_turn = super().commit_turn
-        committed: Committed = await self.around(lambda: commit_turn(lease, commit))
-        return committed
-
-
-class _MortalBursts:
-    def __init__(self, store: MortalStore, bursts: Any) -> None:
-        self._store = store
-        self._bursts = bursts
-
-    async def join(self, lease: Lease, turn: int, seqs: Sequence[int], *, steered: bool = False) -> None:
-        await self._store.around(lambda: self._bursts.join(lease, turn, seqs, steered=steered))
 
 
 class SlowTranscriber(ScriptedTranscriber):
@@ -247,7 +196,7 @@ class World:
         self._rng = rng
         self._overrides = overrides
         self.clock = ManualClock()
-        self.store = MortalStore(rng)
+        self.store = MortalStore(lambda: rng.random() < 0.5)
         self._media: dict[str, bytes] = {}
         self._asked: list[ApprovalRequired] = []
         self._pressed: set[str] = set()
@@ -275,7 +224,7 @@ class World:
             if not self.store.died:
                 return
             self.deaths += 1
-            self.store.died = False
+            self.store.revive()
 
     async def _live(self, harness: GatewayHarness) -> None:
         until = self.clock.now() + _LONGEST_S

@@ -22,14 +22,13 @@ from pipeline.llm.scripted import ScriptedLlm
 from pipeline.runtime.context import RunContext
 from pipeline.tools.tool import ToolGroup
 from tests.support.channel import MemoryChannel
+from tests.support.gateway_process import ONE_BY_ONE
 from tests.support.posting_channel import MemoryPosts
 from voice.synthesis.synthesizer import SpeechSynthesizer
 from voice.transcriber import Transcriber
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 THREAD = "console:local:c1"
-ONE_BY_ONE = ("turn.bursts=each", "turn.while_busy=queue")
-"""Each message has a turn of its own, for tests that send several at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
