@@ -217,7 +217,7 @@ class Pipeline:
                 return await self._attempt(turn, tools, slot, shortcut, arrivals)
             except TurnExtended:
                 arrivals.require_untouched()
-                turn.begin_again()
+                await turn.begin_again()
 
     async def _attempt(
         self, turn: Turn, tools: NotedTools, slot: Slot, shortcut: Shortcut | None, arrivals: Arrivals

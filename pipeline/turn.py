@@ -173,11 +173,11 @@ class Turn:
         loop = {} if self.outcome is None else self.outcome.state.get(LOOP, {})
         return tuple(loop.get(STEERED, ()))
 
-    def begin_again(self) -> None:
+    async def begin_again(self) -> None:
         """Forget a run that has shown nothing."""
         self.links.held = ""
         self.outcome = None
-        self.journal.begin_again()
+        await self.journal.begin_again()
 
     async def send(self, event: PipelineEvent) -> None:
         """Send `event` without secrets; the stream of an answer's tokens is redacted already. Raises

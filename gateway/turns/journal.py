@@ -161,12 +161,12 @@ class StoreJournal:
         counted = await self.messages.record(words, message, agent=self.agent, attempt=attempt)
         self.attempt_counted = self.attempt_counted or counted
 
-    def begin_again(self) -> None:
-        self._log.begin_again()
+    async def begin_again(self) -> None:
+        await self._log.begin_again()
 
     @property
     def untouched(self) -> bool:
-        """Whether no run of this attempt has left a record."""
+        """Whether no run of this attempt has recorded more than its first step."""
         return not self._log.left_trace
 
     def note_joined(self, entry: InboxEntry) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from gateway.runtime.failpoints import Failpoints, Label
 from gateway.storage.log_records import STEPS
 from gateway.storage.ports import Lease, NewRecord, Store
-from gateway.turns.run_codec import to_embedded, to_row, to_rows
+from gateway.turns.run_codec import DROPPED, to_embedded, to_row, to_rows
 
 _EFFECT_LABELS: Mapping[str, tuple[Label, Label]] = {
     "began": ("effect-begun-before", "effect-begun-after"),
@@ -50,8 +50,8 @@ class StoreRunLog:
         """Records to write before the next row of the run, each with what gets its id."""
         self._words_in_commit: tuple[OnWritten, ...] = ()
         self.left_trace = False
-        """Whether a record was written, or one that must be: the run cannot begin again as if it had not
-        begun."""
+        """Whether more than the first step was recorded: the run cannot begin again as if it had not begun."""
+        self._has_written = False
         self._last: Sequence[Mapping[str, Any]] = ()
         self.run_id = ""
         """The id of the run; empty until its first record."""
@@ -78,10 +78,15 @@ class StoreRunLog:
             written = await self._store.append(self._lease, [record for record, _ in held])
             _report(held, written)
 
-    def begin_again(self) -> None:
-        """Drop the records of a run that has left no trace: another one begins."""
+    async def begin_again(self) -> None:
+        """Drop a run of which at most the first step was recorded: another one begins. It is durable when
+        this returns."""
         self._records = []
         self.run_id = ""
+        if self._has_written:
+            await self._until_written()
+            self._has_written = False
+            await self._store.append(self._lease, [self._row(DROPPED)])
 
     async def barrier(self) -> None:
         self.hand_over()
@@ -134,7 +139,7 @@ class StoreRunLog:
     def hand_over(self) -> None:
         """Queue the records that wait, and the words before them."""
         if self._records:
-            self.left_trace = True
+            self._has_written = True
             self._drop_written()
             records, self._records = self._records, []
             words, self._words = self._words, []
@@ -155,7 +160,7 @@ class StoreRunLog:
             self._failpoints.reach(label)
 
     def _note_trace(self, record: Mapping[str, Any]) -> None:
-        self.left_trace = self.left_trace or bool(self._records) or not _can_wait([record])
+        self.left_trace = self.left_trace or record["do"] != "step" or "head" not in record
 
     def _note_run(self, record: Mapping[str, Any]) -> None:
         if "head" in record:

@@ -121,8 +121,8 @@ class TurnJournal(TurnSession, Protocol):
         joined it. A second call in the same turn changes nothing."""
         ...
 
-    def begin_again(self) -> None:
-        """Drop the records of a run that has left nothing durable: another run follows in this turn."""
+    async def begin_again(self) -> None:
+        """Drop a run that has recorded its first step at most, durably: another run follows in this turn."""
         ...
 
     @property
