@@ -218,8 +218,7 @@ export class ConversationStore {
     const user = this.find(joined, 'user');
     if (user) this.update(user, { turn, state: 'answering' });
     // The answer in progress moves below it.
-    const stream = this.find(turn, 'assistant');
-    if (stream) this.onChange(stream, 'changed');
+    if (this.active.has(turn)) this.update(this.#stream(turn), {});
   }
 
   /** @param {Record<string, any>} event `llm_token` */
