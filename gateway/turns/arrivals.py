@@ -19,10 +19,11 @@ from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.tasks import Supervisor
 from gateway.storage.codec import GATE
 from gateway.storage.inbox_items import is_voice_note, reply_handle_of
-from gateway.storage.ports import InboxEntry, Lease, Store
+from gateway.storage.ports import InboxEntry, Store
 from gateway.turns.bursts import MOST_JOINED, BurstRules, Checks, may_join
 from gateway.turns.journal import StoreJournal
 from gateway.turns.turn_events import TurnEvents
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.events import MessageJoined
@@ -33,6 +34,8 @@ from pipeline.runtime.stopping import StopSignal
 
 _log = logging.getLogger(__name__)
 
+_MOST_WOKEN = 10_000
+"""Threads remembered; a message of a forgotten one has a turn of its own."""
 _BEGAN = "the run had already begun to show or do something; the turn is resumed"
 
 
@@ -44,8 +47,6 @@ class TurnArrivals:
         *,
         rules: BurstRules,
         store: Store,
-        lease: Lease,
-        entry: InboxEntry,
         journal: StoreJournal,
         sender: TurnEvents,
         stop: StopSignal,
@@ -57,8 +58,8 @@ class TurnArrivals:
     ) -> None:
         self._rules = rules
         self._store = store
-        self._lease = lease
-        self._entry = entry
+        self._lease = journal.messages.lease
+        self._entry = entry = journal.messages.entry
         self._journal = journal
         self._sender = sender
         self._stop = stop
@@ -133,7 +134,8 @@ class TurnArrivals:
 
     @property
     def _untouched(self) -> bool:
-        return not (self._resumes or self._sender.has_shown) and self._journal.untouched
+        is_fresh = not (self._resumes or self._sender.has_shown)
+        return is_fresh and not self._journal.run_log().left_trace
 
     def _is_close(self, before: InboxEntry, one: InboxEntry) -> bool:
         """Whether a message came within the window after the one before it. A message that replaces a running
@@ -292,23 +294,22 @@ class Bursts:
         self._supervisor = supervisor
         self._withdraw = withdraw
         self._running: dict[str, tuple[TurnArrivals, StoreJournal]] = {}
+        self._woken = BoundedDict[str, None](_MOST_WOKEN)
+        """Threads in which a message may have arrived before their next turn began."""
 
     def begin(
         self,
-        lease: Lease,
-        entry: InboxEntry,
         journal: StoreJournal,
         *,
         sender: TurnEvents,
         stop: StopSignal,
         checks: Checks,
     ) -> TurnArrivals:
-        """The arrivals of the turn of `entry`, which runs now."""
+        """The arrivals of the turn of `journal`, which runs from now on."""
+        thread = journal.messages.entry.thread
         arrivals = TurnArrivals(
             rules=self._rules,
             store=self._store,
-            lease=lease,
-            entry=entry,
             journal=journal,
             sender=sender,
             stop=stop,
@@ -318,7 +319,10 @@ class Bursts:
             supervisor=self._supervisor,
             withdraw=self._withdraw,
         )
-        self._running[entry.thread] = arrivals, journal
+        if thread in self._woken:
+            self._woken.pop(thread)
+            arrivals.wake()
+        self._running[thread] = arrivals, journal
         return arrivals
 
     def end(self, thread: str) -> None:
@@ -330,6 +334,8 @@ class Bursts:
         found = self._running.get(thread)
         if found is not None:
             found[0].wake()
+        else:
+            self._woken[thread] = None
 
     def answered_with(self, entry: InboxEntry) -> Sequence[InboxEntry]:
         """The entries that the turn of `entry`, which is running, answers."""

@@ -164,11 +164,6 @@ class StoreJournal:
     async def begin_again(self) -> None:
         await self._log.begin_again()
 
-    @property
-    def untouched(self) -> bool:
-        """Whether no run of this attempt has recorded more than its first step."""
-        return not self._log.left_trace
-
     def note_joined(self, entry: InboxEntry) -> None:
         """Note that the turn answers `entry` too, which is durable."""
         self.messages.joined.append(entry)

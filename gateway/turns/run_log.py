@@ -50,7 +50,7 @@ class StoreRunLog:
         """Records to write before the next row of the run, each with what gets its id."""
         self._words_in_commit: tuple[OnWritten, ...] = ()
         self.left_trace = False
-        """Whether more than the first step was recorded: the run cannot begin again as if it had not begun."""
+        """Whether more than the first step was recorded: the run cannot begin again."""
         self._has_written = False
         self._last: Sequence[Mapping[str, Any]] = ()
         self.run_id = ""

@@ -163,6 +163,7 @@ class TurnRunner:
             questions=questions,
             person=partial(self._hooks.person_of, thread, entry.item.author.id),
         )
+        arrivals = self._arrivals(session, journal, sender, stop)
         structlog.contextvars.bind_contextvars(thread_key=entry.thread, message_id=entry.message_id)
         slot = ConcurrencySlot(
             self._slots,
@@ -178,7 +179,6 @@ class TurnRunner:
         held = entry.kind in _AT_THE_MODEL and await self._admitted(entry, note_slots, slot, stop)
         self._telemetry.turn_started(entry.received_at)
         started = self._clock.monotonic()
-        arrivals = self._arrivals(lease, entry, session, journal, sender, stop)
         try:
             if arrivals is not None:
                 await arrivals.load()
@@ -214,15 +214,10 @@ class TurnRunner:
             structlog.contextvars.unbind_contextvars("thread_key", "message_id")
 
     def _arrivals(
-        self,
-        lease: Lease,
-        entry: InboxEntry,
-        session: SessionState,
-        journal: StoreJournal,
-        sender: TurnEvents,
-        stop: StopSignal,
+        self, session: SessionState, journal: StoreJournal, sender: TurnEvents, stop: StopSignal
     ) -> TurnArrivals | None:
-        """What joins the turn of `entry`; None for an entry that is no message."""
+        """What joins the turn; None for an entry that is no message."""
+        entry = journal.messages.entry
         if not isinstance(entry.item, InboundMessage):
             return None
         checks = checks_for(
@@ -233,7 +228,7 @@ class TurnRunner:
             arrivals=journal.arrivals,
             is_withdrawn=self._withdrawn.__contains__,
         )
-        return self.bursts.begin(lease, entry, journal, sender=sender, stop=stop, checks=checks)
+        return self.bursts.begin(journal, sender=sender, stop=stop, checks=checks)
 
     async def _discard_media(self, journal: StoreJournal) -> None:
         for item in (one.item for one in journal.messages.entries):

@@ -36,8 +36,8 @@ class TurnMessages:
         on_recorded: Callable[[TimelineEntry], None],
     ) -> None:
         self._store = store
-        self._lease = lease
-        self._entry = entry
+        self.lease = lease
+        self.entry = entry
         self._session = session
         self._clock = clock
         self._log = log
@@ -51,7 +51,7 @@ class TurnMessages:
     @property
     def entries(self) -> tuple[InboxEntry, ...]:
         """All entries of the turn, oldest first."""
-        return (self._entry, *self.joined)
+        return (self.entry, *self.joined)
 
     @property
     def reply_handle(self) -> str:
@@ -90,7 +90,7 @@ class TurnMessages:
                 self._log.hold(records, partial(self._show, entry, words))
             else:
                 await self._log.write_held()
-                ids = await self._store.append(self._lease, records, attempt=attempt)
+                ids = await self._store.append(self.lease, records, attempt=attempt)
                 entry_id, counted = ids[-1], attempt is not None
         # The speaker of live speech saw the words while speaking; the author of a note did not.
         if transcribed and words.text not in self._transcripts:
@@ -107,34 +107,34 @@ class TurnMessages:
                 known = await self._recorded.own_words(entry)
                 if known is not None:
                     self._said[entry.message_id] = known
-        if self._entry.message_id not in self._said:
+        if self.entry.message_id not in self._said:
             return None
         ordered = {entry.message_id: self._said.get(entry.message_id, "") for entry in self.entries}
         return question_of_turn({key: said for key, said in ordered.items() if said}, steered)
 
     def _of(self, message: InboundMessage | None) -> InboxEntry:
         if message is None:
-            return self._entry
+            return self.entry
         return next(entry for entry in self.joined if entry.message_id == message.message_id)
 
     def _note(self, entry: InboxEntry, words: UserWords) -> None:
-        own = entry is self._entry
+        own = entry is self.entry
         self._said[entry.message_id] = words_on_record(words) if own else words.text
 
     def _records(self, entry: InboxEntry, words: UserWords, agent: str) -> Sequence[NewRecord]:
-        own = entry is self._entry
+        own = entry is self.entry
         said = NewRecord(
             kind="user",
             session_id=self._session.session_id,
             message_id=entry.message_id,
-            body=user_body(words, agent, "" if own else self._entry.message_id),
+            body=user_body(words, agent, "" if own else self.entry.message_id),
             # The time at which it was sent: its author saw that time while the message waited.
             at=entry.received_at,
         )
         if self._session.stored:
             return [said]
         self._session.stored = True
-        begins = session_record(self._session.session_id, self._entry.message_id, self._clock.now())
+        begins = session_record(self._session.session_id, self.entry.message_id, self._clock.now())
         return [begins, said]
 
     def _show(self, entry: InboxEntry, words: UserWords, entry_id: int) -> None:
@@ -146,6 +146,6 @@ class TurnMessages:
                 text=words.text,
                 at=entry.received_at,
                 spoken=words.speech is not None,
-                turn="" if entry is self._entry else self._entry.message_id,
+                turn="" if entry is self.entry else self.entry.message_id,
             )
         )
