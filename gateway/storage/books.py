@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gateway.storage.bursts import BurstBook
 from gateway.storage.crash_counts import DeathBook
 from gateway.storage.expiries import ExpiryBook
 from gateway.storage.identities import IdentityBook
@@ -49,7 +48,3 @@ class Books(Protocol):
     @property
     def deaths(self) -> DeathBook:
         """Process deaths, by entry."""
-
-    @property
-    def bursts(self) -> BurstBook:
-        """Which entries the turn of an earlier entry answers too."""

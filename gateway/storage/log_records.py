@@ -46,7 +46,7 @@ class UserRecord:
     agent: str = ""
     """The agent that answers it; empty for the default one."""
     turn: str = ""
-    """The id of the earlier message whose turn answers it too; empty if it has a turn of its own."""
+    """The id of the earlier message whose turn answers it too; empty if it has a separate turn."""
 
     @staticmethod
     def of(record: Record) -> UserRecord:

@@ -73,7 +73,7 @@ class InboxEntry:
     begun: bool = False
     """It comes from `accept`, not from a read: its first attempt is counted, but not yet in `attempts`."""
     joined: int = 0
-    """The seq of the earlier entry whose turn answers this one too; 0 if it has a turn of its own."""
+    """The seq of the earlier entry whose turn answers this one too; 0 if it has a separate turn."""
     steered: bool = False
     """It joined a run that was in progress."""
 
@@ -208,6 +208,20 @@ class Committed:
 AnswerStatus = Literal["accepted", "unknown", "already_answered", "expired", "not_allowed", "invalid_choice"]
 
 
+class BurstBook(Protocol):
+    """Which entries the turn of an earlier entry answers too. A restart finds what a turn covers."""
+
+    async def join(self, lease: Lease, turn: int, seqs: Sequence[int], *, steered: bool = False) -> None:
+        """Record durably that the turn of the entry with the seq `turn` answers the entries `seqs` too.
+        `steered`: its run was in progress when they joined it. An entry that has joined the turn before is
+        not changed.
+
+        Raises FenceLost; and AlreadyDone, with nothing written, if one of them is finished, is not a later
+        entry of the thread, or has joined another turn.
+        """
+        ...
+
+
 class Store(Books, Protocol):
     """The whole store."""
 
@@ -225,6 +239,10 @@ class Store(Books, Protocol):
         """The damage found, one line each. May take minutes, but blocks nothing. Raises StorageError."""
 
     async def counts(self) -> StoreCounts: ...
+
+    @property
+    def bursts(self) -> BurstBook:
+        """Entries that are answered together."""
 
     # -- inbox --------------------------------------------------------------------------------
     async def accept(self, entry: NewEntry, *, limit: int | None = None, begin: bool = False) -> Accepted:

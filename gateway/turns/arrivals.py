@@ -35,7 +35,7 @@ from pipeline.runtime.stopping import StopSignal
 _log = logging.getLogger(__name__)
 
 _MOST_WOKEN = 10_000
-"""Threads remembered; a message of a forgotten one has a turn of its own."""
+"""Threads remembered; a message of a forgotten one has a separate turn."""
 _BEGAN = "the run had already begun to show or do something; the turn is resumed"
 
 
@@ -171,7 +171,7 @@ class TurnArrivals:
             joining = []
             for one in await self._candidates():
                 item = one.item
-                # A voice note has no words before it is transcribed, in a turn of its own.
+                # A voice note has no words before it is transcribed, in a separate turn.
                 if not isinstance(item, InboundMessage) or item.voice is not None:
                     break
                 if not await self._checks.passes_gate(item):
@@ -237,7 +237,7 @@ class TurnArrivals:
         return found
 
     async def _is_free(self, entry: InboxEntry, at: Sequence[float] = ()) -> bool:
-        """Whether nothing outside of the message's own fields keeps it in a turn of its own. `at`: when the
+        """Whether nothing outside of the message's own fields keeps it in a separate turn. `at`: when the
         messages before it arrived that join with it."""
         item = entry.item
         if not isinstance(item, InboundMessage) or self._checks.is_withdrawn(entry.seq):

@@ -5,7 +5,7 @@ Not here: when a message joins a turn (`arrivals`).
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Literal
 
 from gateway.agents.agent_book import Agent, AgentBook
@@ -57,7 +57,7 @@ def may_join(first: InboxEntry, other: InboxEntry) -> bool:
 
 
 def _is_plain(item: InboundMessage) -> bool:
-    """Whether the message has no rights or duties of its own."""
+    """Whether the message has no special rights or duties."""
     special = item.edited or item.if_named or item.answers or bool(item.refusal)
     # Forwarded words, and a quote in a room, are another person's: they stay apart from the author's own.
     foreign = item.forwarded or bool(item.passed_on) or (bool(item.quoted) and not item.private)
@@ -74,15 +74,17 @@ def answering(
 
 def checks_for(
     agents: AgentBook,
-    agent: Callable[[], Agent],
+    agent_name: Callable[[], str],
     first: InboxEntry,
     session: SessionState,
-    *,
     arrivals: Sequence[float],
-    is_withdrawn: Callable[[int], bool],
+    withdrawn: Collection[int],
 ) -> Checks:
-    """The checks of the turn of `first`, which `agent` answers. `arrivals`: when its author's messages before
-    it came."""
+    """The checks of the turn of `first`, which the agent of that recorded name answers. `arrivals`: when its
+    author's messages before it came; `withdrawn`: the seqs of messages that were edited or deleted."""
+
+    def agent() -> Agent:
+        return agents.find(agent_name()) or agents.default
 
     def refused(item: InboundMessage, at: Sequence[float]) -> bool:
         earlier = arrivals if item is first.item else session.arrivals(item.author.id)
@@ -96,5 +98,5 @@ def checks_for(
         same_agent=lambda item: answering(agents, item, session) is agent(),
         refused=refused,
         passes_gate=passes_gate,
-        is_withdrawn=is_withdrawn,
+        is_withdrawn=withdrawn.__contains__,
     )

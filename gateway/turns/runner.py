@@ -165,12 +165,7 @@ class TurnRunner:
         )
         arrivals = self._arrivals(session, journal, sender, stop)
         structlog.contextvars.bind_contextvars(thread_key=entry.thread, message_id=entry.message_id)
-        slot = ConcurrencySlot(
-            self._slots,
-            leave_quarantine=lambda: self._quarantine.end(entry.seq),
-            discount=lambda: self._discount(lease, entry, journal),
-            count=journal.count_attempt,
-        )
+        slot = self._slot(lease, entry, journal)
         # A note is transcribed before it takes a slot at the model.
         note_slots = self._voice_notes if is_voice_note(entry.item) else None
         if not self._starts_at_once(note_slots):
@@ -213,6 +208,14 @@ class TurnRunner:
             self._note_end(journal, self._clock.monotonic() - started)
             structlog.contextvars.unbind_contextvars("thread_key", "message_id")
 
+    def _slot(self, lease: Lease, entry: InboxEntry, journal: StoreJournal) -> ConcurrencySlot:
+        return ConcurrencySlot(
+            self._slots,
+            leave_quarantine=lambda: self._quarantine.end(entry.seq),
+            discount=lambda: self._discount(lease, entry, journal),
+            count=journal.count_attempt,
+        )
+
     def _arrivals(
         self, session: SessionState, journal: StoreJournal, sender: TurnEvents, stop: StopSignal
     ) -> TurnArrivals | None:
@@ -221,12 +224,7 @@ class TurnRunner:
         if not isinstance(entry.item, InboundMessage):
             return None
         checks = checks_for(
-            self._agents,
-            lambda: self._agents.find(journal.agent) or self._agents.default,
-            entry,
-            session,
-            arrivals=journal.arrivals,
-            is_withdrawn=self._withdrawn.__contains__,
+            self._agents, lambda: journal.agent, entry, session, journal.arrivals, self._withdrawn
         )
         return self.bursts.begin(journal, sender=sender, stop=stop, checks=checks)
 

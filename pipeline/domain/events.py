@@ -39,8 +39,8 @@ class TurnStarted(_Event):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageJoined(_Event):
-    """A later message of the same person has joined the turn and is answered with it. It has no terminal
-    event of its own."""
+    """A later message of the same person has joined the turn and is answered with it. It has no separate
+    terminal event."""
 
     type: ClassVar[str] = "message_joined"
     joined: str

@@ -89,8 +89,8 @@ def together(words: Sequence[UserWords]) -> UserWords:
 
 
 def lines_of(texts: Sequence[str]) -> str:
-    """Several messages as one text, each on lines of its own."""
-    # A quoted passage or a note about attachments is a block of its own.
+    """Several messages as one text, each on separate lines."""
+    # A quoted passage or a note about attachments is a separate block.
     gap = "\n\n" if any("\n\n" in text for text in texts) else "\n"
     return gap.join(texts)
 

@@ -112,18 +112,15 @@ class TurnJournal(TurnSession, Protocol):
     """
 
     async def recorded_user(self, message: InboundMessage | None = None) -> UserWords | None:
-        """The words of the run, or those of a `message` that has joined it, if an earlier, interrupted
-        attempt or turn recorded them."""
+        """The words of the run, or of a `message` that has joined it, if an interrupted attempt has them."""
         ...
 
     async def record_user(self, words: UserWords, message: InboundMessage | None = None) -> None:
-        """Make the user's words durable: those of the turn's first message, or of a `message` that has
-        joined it. A second call in the same turn changes nothing."""
+        """Make the words of the turn's first message, or of one that has joined it, durable: once each."""
         ...
 
     async def begin_again(self) -> None:
         """Drop a run that has recorded its first step at most, durably: another run follows in this turn."""
-        ...
 
     @property
     def kept(self) -> KeptStateReader:
@@ -157,7 +154,7 @@ class TurnJournal(TurnSession, Protocol):
 
         `partial` is the text streamed before; it is kept as the assistant's words, so that the conversation
         shows what the user saw. `exchange` holds the earlier messages of the model and its tools, each call
-        with a result. Later turns see both, and that the turn has no answer. `steered`: as in TurnAnswer.
+        with a result. Later turns see both, and that the turn has no answer.
         """
         ...
 

@@ -10,39 +10,23 @@ import pytest
 
 from adapters.channel import Acceptance
 from pipeline.domain.chat import ToolCall
-from pipeline.domain.events import ErrorEvent, MessageJoined, ResponseComplete, TranscriptReady
+from pipeline.domain.events import ErrorEvent, MessageJoined, ResponseComplete
 from pipeline.domain.messages import Author, InboundMessage
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.runtime.arrivals import MEANWHILE
+from tests.support.burst_talk import asked_in, held_answer, one_answer, scripted
 from tests.support.harness import THREAD, GatewayHarness, open_gateway
 from tests.support.mortal_store import MortalStore
 from tests.support.posting_channel import MemoryPosts
-from voice.transcriber import OnProgress, Recording
-from voice.transcript import Transcript
-from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 MERGE, STEER, INTERRUPT = "turn.bursts=merge", "turn.while_busy=steer", "turn.while_busy=interrupt"
-
-
-def _held(text: str = "never shown") -> tuple[ScriptedAnswer, asyncio.Event]:
-    """An answer that waits before its first word."""
-    gate = asyncio.Event()
-    return ScriptedAnswer(chunks=(text,), gate=gate), gate
-
-
-def _llm(*answers: ScriptedAnswer | str) -> ScriptedLlm:
-    return ScriptedLlm([ScriptedAnswer.of(one) if isinstance(one, str) else one for one in answers])
-
-
-def _asked(llm: ScriptedLlm, number: int) -> str:
-    return llm.requests[number].messages[-1].content
 
 
 async def _answers(harness: GatewayHarness) -> list[str]:
     return [str(record.body["text"]) for record in await harness.records("assistant")]
 
 
-async def _say_while_asked(harness: GatewayHarness, *texts: str, at: float = 0.0) -> list[Acceptance]:
+async def _say_whileasked_in(harness: GatewayHarness, *texts: str, at: float = 0.0) -> list[Acceptance]:
     """Say the first text, and the others once the model works on it."""
     channel = harness.channel
     asked = len(harness.llm.requests)
@@ -53,17 +37,17 @@ async def _say_while_asked(harness: GatewayHarness, *texts: str, at: float = 0.0
 
 
 async def test_two_messages_in_the_window_get_one_answer_that_names_both(tmp_path: Path) -> None:
-    held, _ = _held()
-    llm = _llm(held, "Both.")
+    held, _ = held_answer()
+    llm = scripted(held, "Both.")
     async with open_gateway(tmp_path, MERGE, llm=llm) as harness:
-        first, second = await _say_while_asked(harness, "the red one", "no, the blue one", at=1.2)
+        first, second = await _say_whileasked_in(harness, "the red one", "no, the blue one", at=1.2)
         end = await harness.channel.terminal(first.message_id)
         assert isinstance(end, ResponseComplete)
         reply = await harness.channel.reply(first.message_id)
         records = await harness.records("user")
         (answer,) = await harness.records("assistant")
         assert await harness.store.open_entries(THREAD) == ()
-    assert _asked(llm, 1) == "the red one\nno, the blue one"
+    assert asked_in(llm, 1) == "the red one\nno, the blue one"
     assert [(one.message_id, one.body.get("turn", "")) for one in records] == [
         (first.message_id, ""),
         (second.message_id, first.message_id),
@@ -77,10 +61,10 @@ async def test_two_messages_in_the_window_get_one_answer_that_names_both(tmp_pat
 
 
 async def test_a_later_turn_sees_the_burst_as_one_message_also_after_a_restart(tmp_path: Path) -> None:
-    held, _ = _held()
-    llm = _llm(held, "Both.", "Third.", "Fourth.")
+    held, _ = held_answer()
+    llm = scripted(held, "Both.", "Third.", "Fourth.")
     async with open_gateway(tmp_path, MERGE, llm=llm) as harness:
-        first, _ = await _say_while_asked(harness, "one", "two")
+        first, _ = await _say_whileasked_in(harness, "one", "two")
         await harness.channel.terminal(first.message_id)
         third = await harness.channel.say("three", at=60)
         await harness.channel.terminal(third.message_id)
@@ -91,11 +75,11 @@ async def test_a_later_turn_sees_the_burst_as_one_message_also_after_a_restart(t
         assert [one.content for one in request.messages[1:]] == ["one\ntwo", "Both.", *end]
 
 
-async def test_a_message_after_the_window_has_a_turn_of_its_own(tmp_path: Path) -> None:
-    held, gate = _held("First.")
-    llm = _llm(held, "Second.")
+async def test_a_message_after_the_window_has_a_separate_turn(tmp_path: Path) -> None:
+    held, gate = held_answer("First.")
+    llm = scripted(held, "Second.")
     async with open_gateway(tmp_path, MERGE, llm=llm) as harness:
-        said = await _say_while_asked(harness, "one", "two", at=1.3)
+        said = await _say_whileasked_in(harness, "one", "two", at=1.3)
         gate.set()
         for one in said:
             await harness.channel.terminal(one.message_id)
@@ -105,7 +89,7 @@ async def test_a_message_after_the_window_has_a_turn_of_its_own(tmp_path: Path) 
 
 async def test_a_turn_that_has_shown_a_word_does_not_begin_again(tmp_path: Path) -> None:
     gate = asyncio.Event()
-    llm = _llm(ScriptedAnswer(chunks=("First ", "answer."), gate=gate, gate_at=1), "Second.")
+    llm = scripted(ScriptedAnswer(chunks=("First ", "answer."), gate=gate, gate_at=1), "Second.")
     async with open_gateway(tmp_path, MERGE, llm=llm) as harness:
         first = await harness.channel.say("one")
         await harness.channel.until(lambda: any(one.type == "llm_token" for one in harness.channel.events))
@@ -117,10 +101,10 @@ async def test_a_turn_that_has_shown_a_word_does_not_begin_again(tmp_path: Path)
 
 
 async def test_with_each_every_message_has_an_answer(tmp_path: Path) -> None:
-    held, gate = _held("First.")
-    llm = _llm(held, "Second.")
+    held, gate = held_answer("First.")
+    llm = scripted(held, "Second.")
     async with open_gateway(tmp_path, "turn.bursts=each", STEER, llm=llm) as harness:
-        said = await _say_while_asked(harness, "one", "two")
+        said = await _say_whileasked_in(harness, "one", "two")
         gate.set()
         for one in said:
             await harness.channel.terminal(one.message_id)
@@ -128,20 +112,20 @@ async def test_with_each_every_message_has_an_answer(tmp_path: Path) -> None:
 
 
 async def test_messages_that_wait_for_a_turn_are_answered_together(tmp_path: Path) -> None:
-    held, gate = _held("First.")
-    llm = _llm(held, "Rest.")
+    held, gate = held_answer("First.")
+    llm = scripted(held, "Rest.")
     async with open_gateway(tmp_path, MERGE, "turn.while_busy=queue", llm=llm) as harness:
-        first, second, _ = await _say_while_asked(harness, "one", "two", "three", at=30)
+        first, second, _ = await _say_whileasked_in(harness, "one", "two", "three", at=30)
         gate.set()
         await harness.channel.terminal(second.message_id)
         assert await _answers(harness) == ["First.", "Rest."]
-    assert _asked(llm, 1) == "two\nthree"
+    assert asked_in(llm, 1) == "two\nthree"
     assert first.message_id != second.message_id
 
 
 async def test_people_of_a_room_are_answered_one_by_one(tmp_path: Path) -> None:
-    held, gate = _held("To ann.")
-    llm, posts = _llm(held, "To bob.", "To ann again."), MemoryPosts()
+    held, gate = held_answer("To ann.")
+    llm, posts = scripted(held, "To bob.", "To ann again."), MemoryPosts()
     async with open_gateway(tmp_path, MERGE, STEER, llm=llm, posts=posts):
         for number, author in enumerate(("ann", "bob", "ann")):
             await posts.bring(
@@ -157,7 +141,7 @@ async def test_people_of_a_room_are_answered_one_by_one(tmp_path: Path) -> None:
             )
         gate.set()
         await posts.until(lambda: posts.texts("room") == ["To ann.", "To bob.", "To ann again."])
-    asked = [_asked(llm, number).splitlines()[-1] for number in range(3)]
+    asked = [asked_in(llm, number).splitlines()[-1] for number in range(3)]
     assert asked == ["ann: ann 0", "bob: bob 1", "ann: ann 2"]
 
 
@@ -168,7 +152,7 @@ def _tool() -> ScriptedAnswer:
 async def test_a_message_during_a_turn_reaches_the_model_after_the_tool(tmp_path: Path) -> None:
     gate = asyncio.Event()
     tool = ScriptedAnswer(chunks=("Let me look.",), gate=gate, gate_at=1, calls=_tool().calls)
-    llm = _llm(tool, "For Paris.", "Later.")
+    llm = scripted(tool, "For Paris.", "Later.")
     async with open_gateway(tmp_path, MERGE, STEER, llm=llm) as harness:
         channel = harness.channel
         first = await channel.say("the weather in Rome")
@@ -182,7 +166,7 @@ async def test_a_message_during_a_turn_reaches_the_model_after_the_tool(tmp_path
         assert await harness.store.open_entries(THREAD) == ()
         users = await harness.records("user")
     assert [one.role for one in llm.requests[1].messages[-3:]] == ["assistant", "tool", "user"]
-    assert _asked(llm, 1) == f"{MEANWHILE}\nI mean Paris"
+    assert asked_in(llm, 1) == f"{MEANWHILE}\nI mean Paris"
     assert answer.body["steered"] == [second.message_id]
     assert [one.message_id for one in users] == [first.message_id, second.message_id, third.message_id]
     later = [one.content for one in llm.requests[2].messages if one.role == "user"]
@@ -191,7 +175,7 @@ async def test_a_message_during_a_turn_reaches_the_model_after_the_tool(tmp_path
 
 async def test_a_message_that_interrupts_stops_the_turn_and_the_next_sees_both(tmp_path: Path) -> None:
     gate = asyncio.Event()
-    llm = _llm(ScriptedAnswer(chunks=("Rome is", " sunny."), gate=gate, gate_at=1), "Paris is wet.")
+    llm = scripted(ScriptedAnswer(chunks=("Rome is", " sunny."), gate=gate, gate_at=1), "Paris is wet.")
     async with open_gateway(tmp_path, MERGE, INTERRUPT, llm=llm) as harness:
         channel = harness.channel
         first = await channel.say("the weather in Rome")
@@ -208,22 +192,22 @@ async def test_a_message_that_interrupts_stops_the_turn_and_the_next_sees_both(t
 
 
 async def test_a_message_that_interrupts_a_turn_without_a_word_joins_it(tmp_path: Path) -> None:
-    held, _ = _held()
-    llm = _llm(held, "Both.")
+    held, _ = held_answer()
+    llm = scripted(held, "Both.")
     async with open_gateway(tmp_path, MERGE, INTERRUPT, llm=llm) as harness:
-        first, _ = await _say_while_asked(harness, "Rome", "or Paris", at=30)
+        first, _ = await _say_whileasked_in(harness, "Rome", "or Paris", at=30)
         await harness.channel.terminal(first.message_id)
         assert await _answers(harness) == ["Both."]
-    assert _asked(llm, 1) == "Rome\nor Paris"
+    assert asked_in(llm, 1) == "Rome\nor Paris"
 
 
 async def test_stop_ends_a_burst(tmp_path: Path) -> None:
-    first_held, _ = _held()
-    second_held, _ = _held()
-    llm = _llm(first_held, second_held, "Later.")
+    first_held, _ = held_answer()
+    second_held, _ = held_answer()
+    llm = scripted(first_held, second_held, "Later.")
     async with open_gateway(tmp_path, MERGE, llm=llm) as harness:
         channel = harness.channel
-        first, second = await _say_while_asked(harness, "one", "two")
+        first, second = await _say_whileasked_in(harness, "one", "two")
         await channel.until(lambda: len(llm.requests) == 2)
         await channel.say("/stop")
         end = await channel.terminal(first.message_id)
@@ -237,15 +221,15 @@ async def test_stop_ends_a_burst(tmp_path: Path) -> None:
 
 
 async def test_off_the_record_no_word_of_a_burst_is_kept(tmp_path: Path) -> None:
-    held, _ = _held()
-    llm = _llm(held, "Both.")
+    held, _ = held_answer()
+    llm = scripted(held, "Both.")
     async with open_gateway(tmp_path, MERGE, llm=llm) as harness:
         await harness.channel.say("/otr")
-        first, _ = await _say_while_asked(harness, "a secret", "another secret")
+        first, _ = await _say_whileasked_in(harness, "a secret", "another secret")
         await harness.channel.reply(first.message_id)
         assert await harness.records("user") == []
         bodies = [body for _, body in await harness.store.newest_entries(limit=10)]
-    assert _asked(llm, 1) == "a secret\nanother secret"
+    assert asked_in(llm, 1) == "a secret\nanother secret"
     assert not any("text" in body for body in bodies)
 
 
@@ -256,35 +240,24 @@ def _room(
     return open_gateway(data, MERGE, *rules, llm=llm, store=store, drain_s=0.0)
 
 
-async def _one_answer(harness: GatewayHarness, first: str, *others: str) -> str:
-    """The one answer to messages that were sent before the process died."""
-    await harness.channel.terminal(first)
-    (answer,) = await harness.records("assistant")
-    assert answer.message_id == first
-    assert answer.body["together"] == list(others)
-    assert await harness.store.open_entries(THREAD) == ()
-    assert [one.message_id for one in await harness.records("user")] == [first, *others]
-    return str(answer.body["text"])
-
-
 async def test_a_death_after_a_merge_leaves_one_answer_to_both(tmp_path: Path) -> None:
-    store, (held, _), (again, _) = MortalStore(), _held(), _held()
-    before, after = _llm(held, again), _llm("Both.")
+    store, (held, _), (again, _) = MortalStore(), held_answer(), held_answer()
+    before, after = scripted(held, again), scripted("Both.")
     async with _room(store, tmp_path, before) as harness:
-        first, second = await _say_while_asked(harness, "one", "two")
+        first, second = await _say_whileasked_in(harness, "one", "two")
         await harness.channel.until(lambda: len(before.requests) == 2)
         await store.die()
     store.revive()
     async with _room(store, tmp_path, after) as harness:
-        assert await _one_answer(harness, first.message_id, second.message_id) == "Both."
-    assert _asked(before, 1) == _asked(after, 0) == "one\ntwo"
+        assert await one_answer(harness, first.message_id, second.message_id) == "Both."
+    assert asked_in(before, 1) == asked_in(after, 0) == "one\ntwo"
 
 
 @pytest.mark.parametrize("dies", ["as it joins", "once the model has it"])
 async def test_a_death_after_steering_gives_the_message_to_the_run_once(tmp_path: Path, dies: str) -> None:
-    store, gate, (held, _) = MortalStore(), asyncio.Event(), _held()
+    store, gate, (held, _) = MortalStore(), asyncio.Event(), held_answer()
     tool = ScriptedAnswer(chunks=("Let me look.",), gate=gate, gate_at=1, calls=_tool().calls)
-    before, after = _llm(tool, held), _llm("For Paris.", "More.")
+    before, after = scripted(tool, held), scripted("For Paris.", "More.")
     async with _room(store, tmp_path, before, STEER) as harness:
         channel = harness.channel
         first = await channel.say("the weather in Rome")
@@ -296,7 +269,7 @@ async def test_a_death_after_steering_gives_the_message_to_the_run_once(tmp_path
         await store.die()
     store.revive()
     async with _room(store, tmp_path, after, STEER) as harness:
-        answer = await _one_answer(harness, first.message_id, second.message_id)
+        answer = await one_answer(harness, first.message_id, second.message_id)
     assert answer.endswith("For Paris.")
     assert len(after.requests) == 1
     assert [one.content for one in after.requests[0].messages if MEANWHILE in one.content] == [
@@ -304,68 +277,9 @@ async def test_a_death_after_steering_gives_the_message_to_the_run_once(tmp_path
     ]
 
 
-class _Listening(ScriptedTranscriber):
-    """Writes a note down when the test says so."""
-
-    def __init__(self, *texts: str) -> None:
-        super().__init__(texts)
-        self.done = asyncio.Event()
-
-    async def transcribe(self, recording: Recording, *, on_progress: OnProgress | None = None) -> Transcript:
-        transcript = await super().transcribe(recording, on_progress=on_progress)
-        await self.done.wait()
-        return transcript
-
-
-async def test_a_text_that_comes_while_the_note_before_it_is_transcribed_belongs_to_it(
-    tmp_path: Path,
-) -> None:
-    transcriber, llm = _Listening("the red one"), _llm("Both.")
-    async with open_gateway(tmp_path, MERGE, llm=llm, transcriber=transcriber) as harness:
-        channel = harness.channel
-        first = await channel.say("", voice=b"note")
-        await channel.until(lambda: transcriber.calls)
-        second = await channel.say("in size 4", at=20)
-        transcriber.done.set()
-        assert await _one_answer(harness, first.message_id, second.message_id) == "Both."
-    assert _asked(llm, 0) == "the red one\nin size 4"
-
-
-async def test_a_voice_note_in_the_window_is_transcribed_for_the_turn_of_the_text(tmp_path: Path) -> None:
-    held, _ = _held()
-    transcriber, llm = _Listening("in size 4"), _llm(held, "Both.")
-    transcriber.done.set()
-    async with open_gateway(tmp_path, MERGE, llm=llm, transcriber=transcriber) as harness:
-        first = await harness.channel.say("the red one")
-        await harness.channel.until(lambda: llm.requests)
-        second = await harness.channel.say("", voice=b"note", at=1)
-        assert await _one_answer(harness, first.message_id, second.message_id) == "Both."
-        reply = await harness.channel.reply(first.message_id)
-        shown = [one for one in harness.channel.events if isinstance(one, TranscriptReady)]
-    assert _asked(llm, 1) == "the red one\nin size 4"
-    assert [(one.message_id, one.text) for one in shown] == [(second.message_id, "in size 4")]
-    assert reply.heard == "in size 4"
-
-
-async def test_a_note_of_a_burst_that_cannot_be_heard_is_named_and_the_text_is_answered(
-    tmp_path: Path,
-) -> None:
-    held, _ = _held()
-    llm = _llm(held, "The red one.")
-    async with open_gateway(tmp_path, MERGE, llm=llm, transcriber=ScriptedTranscriber()) as harness:
-        first = await harness.channel.say("the red one")
-        await harness.channel.until(lambda: llm.requests)
-        await harness.channel.say("", voice=b"note", at=1)
-        reply = await harness.channel.reply(first.message_id)
-        assert await harness.store.open_entries(THREAD) == ()
-    problem, answer = reply.text.split("\n\n")
-    assert problem
-    assert answer == "The red one."
-
-
 async def test_an_edit_of_one_message_of_a_burst_stops_the_turn_and_is_answered(tmp_path: Path) -> None:
-    (held, _), (again, _) = _held(), _held()
-    llm, posts = _llm(held, again, "Red and blue."), MemoryPosts()
+    (held, _), (again, _) = held_answer(), held_answer()
+    llm, posts = scripted(held, again, "Red and blue."), MemoryPosts()
     async with open_gateway(tmp_path, MERGE, llm=llm, posts=posts) as harness:
         await posts.bring(_post(posts, 1, "red"))
         await posts.until(lambda: len(llm.requests) == 1)
@@ -375,12 +289,12 @@ async def test_an_edit_of_one_message_of_a_burst_stops_the_turn_and_is_answered(
         await posts.until(lambda: posts.texts()[-1:] == ["Red and blue."])
         assert await harness.store.open_entries(posts.thread("c1").encode()) == ()
     assert llm.requests[2].messages[1].content == "red\nbleu"
-    assert _asked(llm, 2) == "blue"
+    assert asked_in(llm, 2) == "blue"
 
 
 async def test_the_reply_to_a_burst_goes_to_its_last_message(tmp_path: Path) -> None:
-    held, _ = _held()
-    llm, posts = _llm(held, "Both."), MemoryPosts()
+    held, _ = held_answer()
+    llm, posts = scripted(held, "Both."), MemoryPosts()
     async with open_gateway(tmp_path, MERGE, llm=llm, posts=posts) as harness:
         await posts.bring(_post(posts, 1, "red"))
         await posts.until(lambda: len(llm.requests) == 1)

@@ -106,7 +106,7 @@ def _newest(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
 
 
 def _calls_in(turn: Sequence[ChatMessage]) -> int | None:
-    """How many calls the turn has made; None if nobody has asked for any."""
+    """How many calls the turn has made; None if it asks for none."""
     asked = turn and _TOOL in turn[0].content
     return sum(one.role == "tool" for one in turn) if asked else None
 
@@ -265,7 +265,7 @@ class World:
 
     def _press(self, channel: MemoryChannel, sending: set[asyncio.Task[None]], people: Supervisor) -> None:
         self._asked += [event for event in channel.events if isinstance(event, ApprovalRequired)]
-        # Of the other events none is looked at, and nobody waits for one.
+        # Of the other events none is looked at or waited for.
         channel.events.clear()
         for event in self._asked:
             if event.interaction_id in self._pressed or self._rng.random() > 0.08:

@@ -30,7 +30,7 @@ ROOT = Path(__file__).parents[2]
 SCRIPTED = ('llm.model="scripted:echo"', 'voice.transcriber="scripted:hello"')
 """Settings of a gateway without models, which answers at once."""
 ONE_BY_ONE = ("turn.bursts=each", "turn.while_busy=queue")
-"""Each message has a turn of its own, for tests that send several at once."""
+"""Each message has a separate turn, for tests that send several at once."""
 KILLED = -signal.SIGKILL
 
 _PAGE = re.compile(r"^ +page +(http://\S+)$", re.MULTILINE)

@@ -67,7 +67,7 @@ async def open_gateway(
     bus: Bus | None = None,
 ) -> AsyncIterator[GatewayHarness]:
     """Run a gateway on the folder `data`; the web channel, the quota of messages and titles are off, and each
-    message has a turn of its own, unless an override says otherwise.
+    message has a separate turn, unless an override says otherwise.
 
     `posts` is a posting channel in addition to the showing one, with open access unless `rule` is given.
     `model` replaces the scripted model, `graph` the conversation graph; `crash_at` ends this whole process

@@ -6,9 +6,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gateway.storage.bursts import BurstBook
 from gateway.storage.memory import MemoryStore
-from gateway.storage.ports import Accepted, Committed, Lease, NewEntry, TurnCommit
+from gateway.storage.ports import Accepted, BurstBook, Committed, Lease, NewEntry, TurnCommit
 from pipeline.domain.errors import StorageError
 
 
@@ -25,7 +24,7 @@ class MortalStore(MemoryStore):
         self.left = -1
         """Writes until the death; negative for none."""
         self.died = False
-        self.bursts: BurstBook = _MortalBursts(self, self.bursts)  # type: ignore[assignment] - around the store's own
+        self.bursts: BurstBook = _MortalBursts(self, self.bursts)  # type: ignore[assignment]  # it wraps the own one
 
     async def around(self, write: Callable[[], Any]) -> Any:
         """Make a write, with the death before or after it."""

@@ -17,7 +17,7 @@ export class Together {
     if (turn) this.turns.set(messageId, turn);
   }
 
-  /** @param {string} messageId @returns {string} empty if it has a turn of its own */
+  /** @param {string} messageId @returns {string} empty if it has a separate turn */
   of(messageId) {
     return this.turns.get(messageId) ?? '';
   }
