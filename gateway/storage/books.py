@@ -1,4 +1,4 @@
-"""The parts of the store that have a port of their own. Every store has all of them."""
+"""The parts of the store that have separate ports. Every store has all of them."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def test_a_plain_message_of_the_same_person_may_join(fields: dict[str, Any]) -> 
     ],
     ids=lambda fields: next(iter(fields)),
 )
-def test_a_message_with_other_rights_or_a_duty_of_its_own_neither_joins_nor_is_joined(
+def test_a_message_with_other_rights_or_a_special_duty_neither_joins_nor_is_joined(
     fields: dict[str, Any],
 ) -> None:
     other = _message(**fields)
