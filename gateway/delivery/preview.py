@@ -175,7 +175,7 @@ class LiveReply:
         match event:
             case TurnStarted():
                 self._begin()
-            case MessageJoined(reply_handle=reply_handle):
+            case MessageJoined(reply_handle=reply_handle) if reply_handle:
                 # A preview that is shown already stays where it is.
                 self._origin = replace(self._origin, reply_handle=reply_handle)
             case TranscriptPending() | TranscriptPartial() | TranscriptReady():
