@@ -262,6 +262,7 @@ class TurnArrivals:
         self._failpoints.reach("join-after")
         for one in joining:
             self._journal.note_joined(_as_joined(one, self._entry.seq, steered=steered))
+        for one in joining:
             await self._sender.send_event(
                 MessageJoined(
                     session_id=self._journal.session_id,

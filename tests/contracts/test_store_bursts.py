@@ -64,6 +64,14 @@ async def test_a_commit_that_cannot_finish_all_of_them_leaves_no_trace(store: St
     assert [seq for seq, _, _ in await joined(store)] == ([first, third] if gone == "finished" else [1, 2, 3])
 
 
+async def test_an_entry_whose_turn_has_ended_without_it_has_a_turn_that_others_can_join(store: Store) -> None:
+    (first, second, third), lease = await three(store)
+    await store.bursts.join(lease, first, [second])
+    await store.commit_turn(lease, turn(first))
+    await store.bursts.join(lease, second, [third])
+    assert await joined(store) == [(second, first, False), (third, second, False)]
+
+
 async def test_a_stale_lease_joins_nothing(store: Store) -> None:
     (first, second, _), lease = await three(store)
     await lease_on(store, owner="you", now=NOW + 31)

@@ -17,8 +17,7 @@ class MemoryBursts:
 
     async def join(self, lease: Lease, turn: int, seqs: Sequence[int], *, steered: bool = False) -> None:
         unfinished = self._fenced(lease).unfinished
-        lead = unfinished.get(turn)
-        if lead is None or lead.joined:
+        if turn not in unfinished:
             raise AlreadyDone(f"inbox entry {turn} has no turn that others can join")
         rows = [unfinished.get(seq) for seq in seqs]
         for seq, row in zip(seqs, rows, strict=True):

@@ -10,7 +10,7 @@ from gateway.storage.sqlite import threads
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 from pipeline.domain.errors import AlreadyDone
 
-_IS_OPEN = "SELECT 1 FROM inbox WHERE seq = ? AND thread = ? AND outcome IS NULL AND joined = 0"
+_IS_OPEN = "SELECT 1 FROM inbox WHERE seq = ? AND thread = ? AND outcome IS NULL"
 _JOIN = """
     UPDATE inbox SET joined = ?1, steered = CASE joined WHEN ?1 THEN steered ELSE ?2 END
     WHERE seq = ?3 AND seq > ?1 AND thread = ?4 AND outcome IS NULL AND joined IN (0, ?1)"""
