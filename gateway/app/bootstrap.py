@@ -13,6 +13,7 @@ from gateway.access.token_budgets import DailyBudgets
 from gateway.agents.agent_book import AgentBook
 from gateway.app.after_turn import build_after_turn
 from gateway.app.agents import build_agents
+from gateway.app.bursts import build_bursts
 from gateway.app.commands import build_commands
 from gateway.app.components import Extras, Foundation, build_components
 from gateway.app.lifecycle import Gateway, Parts
@@ -42,8 +43,6 @@ from gateway.speech.live_sessions import LiveSpeechService
 from gateway.speech.voice_notes import VoiceNoteTranscriber
 from gateway.storage.leases import ProcessingCoordinator
 from gateway.turns.after_turn import AfterTurn
-from gateway.turns.arrivals import Bursts
-from gateway.turns.bursts import BurstRules
 from gateway.turns.commands import SessionCommands
 from gateway.turns.runner import TurnRunner
 from gateway.turns.turn_hooks import TurnHooks
@@ -311,14 +310,7 @@ def _turns(
         clock=base.clock,
         telemetry=base.telemetry,
         failpoints=base.failpoints,
-        bursts=Bursts(
-            rules=BurstRules(merge=turn.bursts == "merge", window_s=turn.burst_s, while_busy=turn.while_busy),
-            store=base.store,
-            clock=base.clock,
-            failpoints=base.failpoints,
-            supervisor=base.tasks.turns,
-            withdraw=approvals.withdraw,
-        ),
+        bursts=build_bursts(base, approvals),
         max_attempts=turn.max_attempts,
         max_running=turn.max_running or _model_slots(base.settings),
     )
