@@ -52,6 +52,7 @@ from pipeline.turn import Turn, answer_of
 from pipeline.turn_contexts import TurnContexts
 from pipeline.turn_reads import TurnReads
 from pipeline.turn_words import TurnWords, spent
+from pipeline.unasked import UnaskedMessages
 
 _log = logging.getLogger(__name__)
 
@@ -93,12 +94,15 @@ class Pipeline:
             None if gate is None else GateCheck(gate, self._contexts, llm=llm, agent=agent, clock=clock)
         )
         """The check that every message passes first; None without one."""
+        check = None if self.gate is None else functools.partial(self.gate.reply, is_command=False)
+        unasked = UnaskedMessages(self._contexts, llm=llm, clock=clock, gate=check)
         self._words = TurnWords(
             speech_to_text=speech_to_text,
             settings=settings,
             services=self._services,
             clock=clock,
             gated=gate is not None,
+            wants_answer=unasked.wants_answer,
         )
         self._notified: set[str] = set()
         """Sessions that were notified of the cheaper model."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import GraphError, TurnFailed
@@ -48,13 +48,16 @@ class TurnWords:
         services: PipelineServices,
         clock: Clock,
         gated: bool,
+        wants_answer: Callable[[Turn], Awaitable[bool]],
     ) -> None:
-        """`gated`: a gate sees all words before anything is recorded."""
+        """`gated`: a gate sees all words before anything is recorded. `wants_answer` decides about a message
+        that the bot may leave without an answer."""
         self._transcriber = speech_to_text
         self._settings = settings
         self._services = services
         self._clock = clock
         self._gated = gated
+        self._wants_answer = wants_answer
 
     async def first(self, turn: Turn) -> UserWords:
         """The words of the first message: typed, transcribed now, or recorded by an earlier attempt or
@@ -160,19 +163,22 @@ class TurnWords:
     async def is_for_bot(self, turn: Turn, stop: StopSignal) -> bool:
         """Whether the message is for the bot. A voice note that the platform did not address to the bot must
         name it; nothing is shown before that is known, and a note that fails or is stopped is ignored. So is
-        an expired question whose run has ended."""
+        an expired question whose run has ended. Of other messages that were not addressed to it, the model
+        decides."""
         message = turn.message
         if isinstance(message, ApprovalReply):
             return not (message.expired and has_ended(await turn.journal.recorded_run()))
-        if not message.if_named:
+        if not (message.if_named or message.may_decline):
             return True
         if await turn.journal.recorded_user() is not None:
             return True
         try:
             with stop.guard():
+                if message.may_decline:
+                    return await self._wants_answer(turn)
                 turn.early_transcription = await self._heard(message, _ignore_progress)
         except TurnFailed as error:
-            _log.info("a voice note in a room was not understood", extra={"reason": str(error)})
+            _log.info("a message in a room is not answered", extra={"reason": str(error)})
             return False
         return names_one_of(turn.early_transcription.text, self._settings.called)
 

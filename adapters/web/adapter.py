@@ -26,6 +26,7 @@ from adapters.channel import (
 from adapters.health import HealthTracker
 from adapters.web.attempts import WrongTokens, network_of
 from adapters.web.connection import Connection
+from adapters.web.file_links import FileAccess, LinkedFiles
 from adapters.web.handshake import greet
 from adapters.web.html_cache import HtmlCache
 from adapters.web.hub import Hub, ThreadSender
@@ -55,7 +56,9 @@ _SHUTDOWN_S = 3.0
 class WebAdapter:
     """The ChannelAdapter of the web channel. One per gateway; `run` once."""
 
-    def __init__(self, settings: WebSettings, timeline: Timeline, clock: Clock) -> None:
+    def __init__(
+        self, settings: WebSettings, timeline: Timeline, clock: Clock, links: FileAccess | None = None
+    ) -> None:
         self._settings = settings
         self._capabilities = ChannelCapabilities(
             text_limit=settings.text_chars,
@@ -68,8 +71,11 @@ class WebAdapter:
         )
         self._pages = PageFiles(settings.static_dir)
         self._media = MediaInbox(settings.media_dir)
+        self._links = LinkedFiles(links)
         rendered = HtmlCache()
-        self._hub = Hub(max_per_chat=settings.max_sockets_per_chat, rendered=rendered, clock=clock)
+        self._hub = Hub(
+            max_per_chat=settings.max_sockets_per_chat, rendered=rendered, links=self._links, clock=clock
+        )
         self._clock = clock
         self._open_sockets = 0
         self._greeting: dict[int, web.Request] = {}
@@ -87,6 +93,7 @@ class WebAdapter:
             ),
             hub=self._hub,
             rendered=rendered,
+            links=self._links,
             media=self._media,
             timeline=timeline,
             wrong_tokens=WrongTokens(clock, "page", settings.on_wrong_token),
@@ -116,6 +123,7 @@ class WebAdapter:
         return [
             web.get("/", self._serve_index),
             web.get("/static/{name:.+}", self._serve_file),
+            web.get("/f/{token}/{name}", self._serve_stored),
             web.get("/ws", self._serve_socket, allow_head=False),
         ]
 
@@ -145,6 +153,7 @@ class WebAdapter:
             text=reply.text,
             at=reply.created_at,
             code=reply.code,
+            files=reply.files,
         )
         self._hub.entry(reply.thread, entry)
         return Receipt(native_id=str(reply.entry_id))
@@ -186,6 +195,11 @@ class WebAdapter:
         if not host_allowed(request, self._settings.allowed_hosts()):
             return foreign_address_response()
         return self._pages.response(request.match_info["name"], request)
+
+    async def _serve_stored(self, request: web.Request) -> web.Response:
+        if not host_allowed(request, self._settings.allowed_hosts()):
+            return foreign_address_response()
+        return await self._links.serve(request)
 
     async def _serve_socket(self, request: web.Request) -> web.StreamResponse:
         if not host_allowed(request, self._settings.allowed_hosts()):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 
 from adapters.identity import derived_message_id
+from adapters.web.feedback import Feedback, to_reaction
 from adapters.web.protocol import Approval, Command, TextMessage
 from adapters.web.settings import ACCOUNT, CHANNEL
 from pipeline.domain.ids import ThreadKey
@@ -32,8 +33,12 @@ def thread_of(chat: str) -> ThreadKey:
     return ThreadKey(channel=CHANNEL, account=ACCOUNT, chat=chat)
 
 
-def to_inbound(chat: str, frame: TextMessage | Command | Approval, *, received_at: float) -> Inbound:
-    """The message, command or approval answer in `frame`. `received_at` in Unix seconds."""
+def to_inbound(
+    chat: str, frame: TextMessage | Command | Approval | Feedback, *, received_at: float
+) -> Inbound:
+    """The message, command, approval answer or reaction in `frame`. `received_at` in Unix seconds."""
+    if isinstance(frame, Feedback):
+        return to_reaction(thread_of(chat), OWNER, frame, received_at=received_at)
     native_id, message_id = _identity(chat, frame.client_id)
     if isinstance(frame, Approval):
         return ApprovalReply(
@@ -45,7 +50,8 @@ def to_inbound(chat: str, frame: TextMessage | Command | Approval, *, received_a
             interaction_id=frame.interaction,
             choice=frame.choice,
         )
-    command = frame if isinstance(frame, Command) else parse_command(frame.text)
+    edits = frame.edits if isinstance(frame, TextMessage) else ""
+    command = frame if isinstance(frame, Command) else None if edits else parse_command(frame.text)
     if command is not None:
         return SessionCommand(
             message_id=message_id,
@@ -63,6 +69,8 @@ def to_inbound(chat: str, frame: TextMessage | Command | Approval, *, received_a
         author=OWNER,
         received_at=received_at,
         text=frame.text if isinstance(frame, TextMessage) else "",
+        edited=bool(edits),
+        place=edits or message_id,
     )
 
 

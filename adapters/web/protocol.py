@@ -11,8 +11,9 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NoReturn
 
+from adapters.web.feedback import Feedback
+from pipeline.domain.commands import COMMAND_NAMES, MAX_ARGUMENT_CHARS, CommandName
 from pipeline.domain.frozen import dataclass
-from pipeline.domain.messages import COMMAND_NAMES, MAX_ARGUMENT_CHARS, CommandName
 
 PROTOCOL_VERSION: Final = 1
 CLOSE_CODES: Final[Mapping[str, int]] = {
@@ -67,6 +68,8 @@ class TextMessage:
 
     client_id: str
     text: str
+    edits: str = ""
+    """The message that it replaces; empty for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +83,7 @@ class VoiceAnnouncement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A pressed button or a typed command: stop, new, help, voice, otr, agent, link or unlink."""
+    """A pressed button or a typed command, see `pipeline.domain.commands`."""
 
     client_id: str
     name: CommandName
@@ -166,6 +169,7 @@ ClientFrame = (
     | VoiceAnnouncement
     | Command
     | Approval
+    | Feedback
     | Ping
     | EarlierRequest
     | ChatsRequest
@@ -219,7 +223,9 @@ def parse_frame(raw: str, limits: Limits) -> ClientFrame | Problem:
 def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientFrame:
     match kind:
         case "message":
-            return TextMessage(client_id=_client_id(fields), text=_message_text(fields, limits))
+            return TextMessage(
+                client_id=_client_id(fields), text=_message_text(fields, limits), edits=_edits(fields)
+            )
         case "voice":
             return _voice(fields, limits)
         case "command":
@@ -231,6 +237,13 @@ def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientF
                 client_id=_client_id(fields),
                 interaction=_string(fields, "interaction", max_chars=_MAX_INTERACTION_CHARS),
                 choice=_string(fields, "choice", max_chars=_MAX_INTERACTION_CHARS),
+            )
+        case "feedback":
+            return Feedback(
+                client_id=_client_id(fields),
+                message_id=_string(fields, "message_id", max_chars=_MAX_MESSAGE_ID_CHARS),
+                up=_boolean(fields, "up"),
+                on=_boolean(fields, "on"),
             )
         case "ping":
             return Ping()
@@ -326,6 +339,12 @@ def _argument(fields: Mapping[str, Any]) -> str:
     if "argument" not in fields:
         return ""
     return _string(fields, "argument", max_chars=MAX_ARGUMENT_CHARS, may_be_empty=True).strip()
+
+
+def _edits(fields: Mapping[str, Any]) -> str:
+    if "edits" not in fields:
+        return ""
+    return _string(fields, "edits", max_chars=_MAX_MESSAGE_ID_CHARS)
 
 
 def _client_id(fields: Mapping[str, Any]) -> str:

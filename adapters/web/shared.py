@@ -12,6 +12,7 @@ from aiohttp import web
 
 from adapters.channel import LiveSpeech, OnInbound, ReadAloud, Timeline
 from adapters.web.attempts import WrongTokens
+from adapters.web.file_links import LinkedFiles
 from adapters.web.html_cache import HtmlCache
 from adapters.web.hub import Hub
 from adapters.web.media import MediaInbox
@@ -41,6 +42,7 @@ class Shared:
     limits: Limits
     hub: Hub
     rendered: HtmlCache
+    links: LinkedFiles
     media: MediaInbox
     timeline: Timeline
     wrong_tokens: WrongTokens

@@ -16,6 +16,7 @@ from adapters.web.inbound import OWNER
 from adapters.web.security import token_matches
 from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
 from gateway.config import SecretRef, Secrets, SecretUnavailable, Settings
+from gateway.files.links import FileLinks
 from gateway.runtime.data_dir import own_web_token
 from gateway.runtime.http_server import Addresses
 from gateway.speech.read_aloud import AnswerReader, OwnReader
@@ -90,6 +91,7 @@ def make_page(
     timeline: Timeline,
     clock: Clock,
     on_wrong_token: Callable[[], None] = lambda: None,
+    files: FileLinks | None = None,
 ) -> Page:
     """Build the page; its adapter is None if it is switched off."""
     if not settings.channels.web.enabled:
@@ -106,7 +108,7 @@ def make_page(
         voice_bytes=settings.voice.max_bytes,
         voice_seconds=int(settings.voice.max_seconds),
     )
-    return Page(adapter=WebAdapter(wanted, timeline, clock))
+    return Page(adapter=WebAdapter(wanted, timeline, clock, files))
 
 
 def token_check(settings: Settings, secrets: Secrets) -> Callable[[str], bool]:

@@ -6,9 +6,11 @@ from typing import Protocol
 
 from gateway.storage.crash_counts import DeathBook
 from gateway.storage.expiries import ExpiryBook
+from gateway.storage.feedback import FeedbackBook
 from gateway.storage.identities import IdentityBook
 from gateway.storage.jobs import JobBook
 from gateway.storage.pairings import PairingBook
+from gateway.storage.search import SearchBook
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.storage.states import StateBook
 from gateway.storage.usage import UsageBook
@@ -38,12 +40,20 @@ class Books(Protocol):
         """Expired questions."""
 
     @property
+    def feedback(self) -> FeedbackBook:
+        """People's reactions to answers."""
+
+    @property
     def usage(self) -> UsageBook:
         """Token use and cost, by day."""
 
     @property
     def identities(self) -> IdentityBook:
         """Linked identities and the codes that link them."""
+
+    @property
+    def search(self) -> SearchBook:
+        """What was said, by its words."""
 
     @property
     def deaths(self) -> DeathBook:

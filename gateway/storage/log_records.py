@@ -9,10 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Final
 
-from gateway.storage.ports import Record
+from gateway.storage.ports import NewRecord, Record
 from pipeline.domain.chat import ChatMessage, message_from_plain, message_to_plain
-from pipeline.domain.conversation import Summary
+from pipeline.domain.conversation import NO_SOURCE, Source, Summary
 from pipeline.domain.events import Thought, thought_from_plain, thought_to_plain
+from pipeline.domain.files import StoredFile, stored_file_from_plain, stored_file_to_plain
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import Mode, Speech
 from pipeline.domain.timeline import AskedQuestion, question_to_plain
@@ -20,11 +21,13 @@ from pipeline.runtime.ports import TurnAnswer, UserWords
 
 STEPS: Final = "steps"
 """The key of a run's last steps in the body of the record that shows its outcome."""
+_FILES: Final = "files"
 _QUESTIONS: Final = "questions"
 _PAUSED_FOR: Final = "paused_for"
 _TURN: Final = "turn"
 _TOGETHER: Final = "together"
 _STEERED: Final = "steered"
+_REMOVED: Final = "removed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +50,34 @@ class UserRecord:
     """The agent that answers it; empty for the default one."""
     turn: str = ""
     """The id of the earlier message whose turn answers it too; empty if it has a separate turn."""
+    replaces: str = ""
+    """The message whose turn its answer replaces; empty for none."""
+    author: str = ""
+    """The author's id, in a room."""
+    answers: bool = False
+    """It is an answer to a question of a paused run."""
 
     @staticmethod
     def of(record: Record) -> UserRecord:
         """What a record of that kind holds."""
         body = record.body
         return UserRecord(
-            words=words_of(record), agent=str(body.get("agent", "")), turn=str(body.get(_TURN, ""))
+            words=words_of(record),
+            agent=str(body.get("agent", "")),
+            turn=str(body.get(_TURN, "")),
+            replaces=str(body.get("replaces", "")),
+            author=str(body.get("author", "")),
+            answers=bool(body.get("answers")),
+        )
+
+    def source(self, message_id: str) -> Source:
+        """The message, as a turn of the conversation names it."""
+        return Source(
+            message_id=message_id,
+            root=self.replaces or message_id,
+            text=self.words.text,
+            author=self.author,
+            answers=self.answers,
         )
 
     @property
@@ -143,6 +167,11 @@ class NoticeRecord(OutcomeRecord):
 
     code: str
 
+    @property
+    def removed(self) -> str:
+        """The message whose turn it takes out of the conversation; empty for none."""
+        return str(self.body.get(_REMOVED, ""))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRecord:
@@ -162,6 +191,14 @@ class TitleRecord:
     text: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRecord:
+    """The model that a person chose for the session from here on; empty for the agent's own."""
+
+    name: str
+    text: str = ""
+
+
 LogRecord = (
     SessionRecord
     | UserRecord
@@ -171,6 +208,7 @@ LogRecord = (
     | NoticeRecord
     | SummaryRecord
     | TitleRecord
+    | ModelRecord
 )
 
 
@@ -195,13 +233,29 @@ def content_of(record: Record) -> LogRecord:
             return SummaryRecord(summary=Summary(text=text, upto=int(body.get("upto", 0)), foreign=foreign))
         case "title":
             return TitleRecord(text=text)
+        case "model":
+            return ModelRecord(name=str(body.get("name", "")))
         case "step":
             return StepRecord(row=body)
+
+
+def run_of(records: Iterable[Record]) -> str:
+    """The id of the newest run among a message's records; empty without one."""
+    found = ""
+    for record in records:
+        rows = (record.body, *record.body.get(STEPS, ()))
+        found = next((row["run"] for row in rows if isinstance(row.get("run"), str)), found)
+    return found
 
 
 def text_of(record: Record) -> str:
     """The words that the record shows; empty for none."""
     return str(record.body.get("text", ""))
+
+
+def files_of(record: Record | NewRecord) -> tuple[StoredFile, ...]:
+    """The files of a record; empty for none."""
+    return _files_in(record.body)
 
 
 def words_of(record: Record) -> UserWords:
@@ -223,13 +277,19 @@ def session_body(text: str, mode: Mode, agent: str) -> dict[str, Any]:
     return {key: value for key, value in given.items() if value}
 
 
-def user_body(words: UserWords, agent: str = "", turn: str = "") -> dict[str, Any]:
+def user_body(
+    words: UserWords, agent: str = "", *, turn: str = "", source: Source = NO_SOURCE
+) -> dict[str, Any]:
     """The body of a UserRecord; `agent` is the agent that answers, empty for the default one."""
     body: dict[str, Any] = {"text": words.text, "agent": agent} if agent else {"text": words.text}
     if turn:
         body[_TURN] = turn
     if words.by:
-        body["by"] = words.by
+        body |= {"by": words.by, "author": source.author}
+    if source.replaces:
+        body["replaces"] = source.root
+    if source.answers:
+        body["answers"] = True
     if words.speech is not None:
         speech = words.speech
         body |= {"spoken": True, "language": speech.language, "confidence": speech.confidence}
@@ -243,7 +303,7 @@ def answer_body(answer: TurnAnswer, paused_for: Sequence[str]) -> dict[str, Any]
     body: dict[str, Any] = {"text": answer.text}
     if answer.thoughts:
         body["thoughts"] = [thought_to_plain(thought) for thought in answer.thoughts]
-    body |= _exchange_body(answer.exchange)
+    body |= {**_exchange_body(answer.exchange), **_files_body(answer.files)}
     return {**body, _PAUSED_FOR: list(paused_for)} if paused_for else body
 
 
@@ -257,9 +317,10 @@ def error_body(text: str, code: str, *, recoverable: bool, exchange: Sequence[Ch
     return {"text": text, "code": code, "recoverable": recoverable, **_exchange_body(exchange)}
 
 
-def notice_body(text: str, code: str) -> dict[str, Any]:
+def notice_body(text: str, code: str, removed: str = "", files: Sequence[StoredFile] = ()) -> dict[str, Any]:
     """The body of a NoticeRecord."""
-    return {"text": text, "code": code} if code else {"text": text}
+    body = {"text": text, "code": code} if code else {"text": text}
+    return body | ({_REMOVED: removed} if removed else {}) | _files_body(files)
 
 
 def summary_body(summary: Summary) -> dict[str, Any]:
@@ -286,3 +347,12 @@ def questions_body(questions: Sequence[AskedQuestion]) -> dict[str, Any]:
 
 def _exchange_body(exchange: Sequence[ChatMessage]) -> dict[str, Any]:
     return {"exchange": [message_to_plain(message) for message in exchange]} if exchange else {}
+
+
+def _files_body(files: Sequence[StoredFile]) -> dict[str, Any]:
+    return {_FILES: [stored_file_to_plain(file) for file in files]} if files else {}
+
+
+def _files_in(body: Mapping[str, Any]) -> tuple[StoredFile, ...]:
+    plain = body.get(_FILES)
+    return tuple(stored_file_from_plain(one) for one in plain) if plain else ()

@@ -1,8 +1,7 @@
 """The port of the gateway's store. Every implementation passes tests/contracts/test_store.py.
 
 Terms: an *entry* is one accepted inbound item; a *record* is one line of a thread's append-only log; an
-*outbox row* is one reply to send. All times are Unix seconds. All bodies are plain JSON data. Every method
-raises StorageError when the store fails.
+*outbox row* is one reply to send. Times are Unix seconds, bodies plain JSON; all methods raise StorageError.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from gateway.storage.sizes import StoreCounts
 from gateway.storage.states import StateWrite
 from pipeline.domain.frozen import dataclass
 
-RecordKind = Literal["session", "user", "step", "assistant", "error", "notice", "summary", "title"]
+RecordKind = Literal["session", "user", "step", "assistant", "error", "notice", "summary", "title", "model"]
 VISIBLE_KINDS: tuple[RecordKind, ...] = ("session", "user", "assistant", "error", "notice")
 OutboxState = Literal["ready", "sending", "sent", "failed"]
 Outcome = Literal["answered", "error", "cancelled", "command", "declined"]
@@ -165,8 +164,7 @@ class Interaction:
     session_id: str
     kind: InteractionKind
     options: tuple[str, ...]
-    allowed_users: tuple[str, ...]
-    """Empty means that no user may answer."""
+    allowed_users: tuple[str, ...]  # empty: no user may answer
     action_hash: str
     created_at: float
     expires_at: float

@@ -58,7 +58,8 @@ def may_join(first: InboxEntry, other: InboxEntry) -> bool:
 
 def _is_plain(item: InboundMessage) -> bool:
     """Whether the message has no special rights or duties."""
-    special = item.edited or item.if_named or item.answers or bool(item.refusal)
+    unasked = item.if_named or item.may_decline
+    special = item.edited or unasked or item.answers or bool(item.refusal)
     # Forwarded words, and a quote in a room, are another person's: they stay apart from the author's own.
     foreign = item.forwarded or bool(item.passed_on) or (bool(item.quoted) and not item.private)
     return not (special or foreign or item.text.lstrip().startswith("/"))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from gateway.runtime.failpoints import Failpoints
+from gateway.storage import log_records
 from gateway.storage.codec import question_of, reply_of
-from gateway.storage.log_records import answer_body, error_body, notice_body, partial_body, together_body
 from gateway.storage.ports import (
     Committed,
     InboxEntry,
@@ -23,26 +24,22 @@ from gateway.storage.ports import (
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.after_turn import AfterTurn
 from gateway.turns.kept_states import KeptStates
+from gateway.turns.past_turns import UNSHOWN_FAILURES, past_turn, unanswered_turn
 from gateway.turns.recorded_turn import RecordedTurn
 from gateway.turns.rows import bare_body, reply_row, with_more
 from gateway.turns.run_log import StoreRunLog, UnwrittenRunLog
-from gateway.turns.sessions import (
-    UNSHOWN_FAILURES,
-    SessionState,
-    past_turn,
-    session_record,
-    unanswered_turn,
-    write_summary,
-)
+from gateway.turns.sessions import SessionState, session_record, write_summary
+from gateway.turns.shown_records import ShownRecords
 from gateway.turns.spoken_answers import answer_question, has_answered_question
 from gateway.turns.turn_hooks import OnRecorded, OnReply
 from gateway.turns.turn_messages import TurnMessages
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation, Summary
+from pipeline.domain.files import StoredFile
 from pipeline.domain.ids import new_id
 from pipeline.domain.messages import InboundMessage, Mode
-from pipeline.domain.timeline import EntryRole, TimelineEntry
+from pipeline.domain.timeline import EntryRole
 from pipeline.graph.run.records import RawRecord, RunUnreadable, head_of
 from pipeline.runtime.kept_state import StateChange
 from pipeline.runtime.ports import TurnAnswer, UserWords
@@ -74,7 +71,7 @@ class StoreJournal:
         self._session = session
         self._clock = clock
         self._failpoints = failpoints
-        self._on_recorded = on_recorded
+        self._show = ShownRecords(entry, clock, on_recorded).show
         self._on_reply = on_reply
         self._sends_at_once = sends_at_once
         self._on_asked = on_asked
@@ -83,8 +80,7 @@ class StoreJournal:
         self.kept = KeptStates(store, session, lambda: self.agent, person)
         self._recorded = RecordedTurn(store, lease.thread, entry, off_the_record=session.mode == "otr")
         self._is_resume, self._off_record = self._recorded.is_resume, self._recorded.off_record
-        self.agent = ""
-        """The agent that answers; empty for the default one."""
+        self.agent = ""  # the agent that answers; empty for the default one
         log = UnwrittenRunLog if self._off_record else StoreRunLog
         self._log = log(store, lease, self._step_row, failpoints)
         self._arrivals: tuple[float, ...] = ()
@@ -100,9 +96,9 @@ class StoreJournal:
             on_recorded=on_recorded,
         )
         self.attempt_counted = entry.begun  # durably
-        self.outcome: Outcome | None = None
-        """Set once the turn is final."""
+        self.outcome: Outcome | None = None  # set once the turn is final
         self.added_entry = False  # to its thread
+        self.menu: Interaction | None = None  # the values of a command that its line offers
 
     @property
     def session_id(self) -> str:
@@ -123,21 +119,30 @@ class StoreJournal:
         return self._session.agent
 
     @property
+    def chosen_model(self) -> str:
+        """The model that a person chose for the session; empty for the agent's own."""
+        return self._session.model
+
+    @property
     def arrivals(self) -> tuple[float, ...]:
         return self._arrivals
 
     async def conversation(self) -> Conversation:
-        return await self._recorded.conversation() if self._is_resume else await self._session.read()
+        if self._is_resume:
+            return await self._recorded.conversation()
+        known = await self._session.read()
+        replaced = self.messages.replaces
+        return known.without(replaced) if replaced else known
 
     async def record_summary(self, summary: Summary) -> bool:
         at, own = self._clock.now(), self._entry.message_id
         return await write_summary(self._store, self._lease, self._session, summary, at=at, message_id=own)
 
     async def recorded_user(self, message: InboundMessage | None = None) -> UserWords | None:
-        if message is not None:
-            joined = next(one for one in self.messages.joined if one.message_id == message.message_id)
-            return await self._recorded.joined(joined)
-        found = await self._recorded.user()
+        if message is None:
+            found = await self._recorded.user()
+        else:
+            found = await self.messages.recorded(message)
         return None if found is None else found.words
 
     async def recorded_agent(self) -> str | None:
@@ -195,7 +200,7 @@ class StoreJournal:
         gates = () if self._off_record else answer.gates
         now = self._clock.now()
         questions = tuple(question_of(gate, self._entry, self.session_id, at=now) for gate in gates)
-        record = self._record("assistant", answer_body(kept, [one.id for one in questions]))
+        record = self._record("assistant", log_records.answer_body(kept, [one.id for one in questions]))
         said = len(answer.exchange) + 2
         committed = await self._finish(
             "answered",
@@ -208,9 +213,10 @@ class StoreJournal:
             steered=answer.steered,
         )
         entry_id = committed.record_ids[-1]
-        if (question := await self.messages.question(answer.steered)) is not None:
-            now = self._clock.now()
-            self._session.extend(past_turn(entry_id, question, answer.exchange, answer.text, now))
+        if (asked := await self.messages.asked(answer.steered)) is not None:
+            question, source = asked
+            turn = past_turn(entry_id, question, answer.exchange, answer.text, now, source)
+            self._session.extend(turn)
         return entry_id
 
     async def commit_failure(
@@ -224,21 +230,22 @@ class StoreJournal:
         steered: Sequence[str] = (),
     ) -> int:
         outcome: Outcome = "cancelled" if code == "stopped" else "error"
-        records = [self._record("assistant", partial_body(partial))] if partial else []
+        records = [self._record("assistant", log_records.partial_body(partial))] if partial else []
         kept = () if self._off_record else exchange
-        body = error_body(message, code, recoverable=recoverable, exchange=kept)
+        body = log_records.error_body(message, code, recoverable=recoverable, exchange=kept)
         records.append(self._record("error", body))
-        question = await self.messages.question(steered)
+        asked = await self.messages.asked(steered)
         said = 0 if code in UNSHOWN_FAILURES else len(exchange) + 2
         committed = await self._finish(
             outcome, records, role="error", text=message, code=code, said=said, steered=steered
         )
         partial_id, entry_id = committed.record_ids[-2 if partial else -1], committed.record_ids[-1]
-        if question is not None and said:
+        if asked is not None and said:
             now = self._clock.now()
-            self._session.extend(unanswered_turn(partial_id, question, exchange, partial, code, now))
+            ended = (partial_id, asked[0], exchange, partial, code, now)
+            self._session.extend(unanswered_turn(*ended, asked[1]), answered=False)
         if partial:
-            self._notify("assistant", partial, partial_id)
+            self._show("assistant", partial, partial_id)
         return entry_id
 
     async def try_consume_as_answer(self, words: str) -> bool:
@@ -259,15 +266,32 @@ class StoreJournal:
         # The author, the caption and the message it replies to are private too.
         await self.commit_silently("declined", body=bare_body(self._entry))
 
-    async def commit_notice(self, text: str, *, code: str = "", forgotten: bool = False) -> int:
-        """End a session command with a line for the user; the entry's id. `code` names it for channels. A
-        `forgotten` line is erased from the store once it is sent."""
-        record = self._record("notice", notice_body(text, code))
-        committed = await self._finish(
-            "command", [record], role="notice", text=text, code=code, forgotten=forgotten
-        )
-        self._notify("notice", text, committed.record_ids[-1], code=code)
-        return committed.record_ids[-1]
+    async def commit_notice(
+        self,
+        text: str,
+        *,
+        code: str = "",
+        forgotten: bool = False,
+        removed: str = "",
+        menu: Interaction | None = None,
+        model: str | None = None,
+        files: tuple[StoredFile, ...] = (),
+    ) -> int:
+        """End a session command with a line for the user and `files`; the entry's id. `code` names it for
+        channels. A `forgotten` line is erased from the store once it is sent. `removed` is the message whose
+        turn is taken out of the conversation, `menu` offers values of the command, and `model` is chosen from
+        here on."""
+        self.menu, menus = menu, () if menu is None else (menu,)
+        record = self._record("notice", log_records.notice_body(text, code, removed, files))
+        records = [record] if model is None else [self._record("model", {"name": model}), record]
+        finish = partial(self._finish, "command", records, role="notice", text=text, code=code)
+        entry_id = (await finish(questions=menus, forgotten=forgotten)).record_ids[-1]
+        if removed:
+            self._session.remove(removed)
+        if model is not None:
+            self._session.model = model
+        self._show("notice", text, entry_id, code=code, removed=removed)
+        return entry_id
 
     async def commit_new_session(self, text: str, *, mode: Mode = "normal", agent: str | None = None) -> int:
         """Begin a new session, whose messages see an empty history; return the entry's id. `agent` is the
@@ -279,7 +303,7 @@ class StoreJournal:
         code = "" if mode == "normal" else mode
         committed = await self._finish("command", [record], role="session", text=text, code=code)
         self._session.restart(session_id, mode=mode, agent=agent)
-        self._notify("session", text, committed.record_ids[-1], code=code)
+        self._show("session", text, committed.record_ids[-1], code=code)
         return committed.record_ids[-1]
 
     async def commit_silently(
@@ -312,7 +336,7 @@ class StoreJournal:
         # Raises if a step could not be written: the turn must fail before anything is visible.
         unwritten = await self._log.unwritten()
         joined = [entry.message_id for entry in self.messages.joined]
-        more = {} if self._off_record else self._questions.body() | together_body(joined, steered)
+        more = {} if self._off_record else self._questions.body() | log_records.together_body(joined, steered)
         if not self._is_resume:
             more |= self._log.embedded_records()
         records[-1] = with_more(records[-1], more)
@@ -344,7 +368,7 @@ class StoreJournal:
             records=tuple(records),
             outbox=(row,),
             interactions=questions,
-            body=bare_body(self._entry) if off_record else None,
+            body=bare_body(self._entry) if off_record or (forgotten and self._off_record) else None,
             also=self.messages.finished_too(forget=off_record),
             forget_session=self.session_id if off_record else "",
             jobs=self._after.jobs(self._session, self._entry, said, now),
@@ -359,7 +383,8 @@ class StoreJournal:
             self._on_asked()
         self._session.stored = True
         self.outcome = outcome
-        reply = reply_of(row, self._lease.thread, entry_id=committed.record_ids[-1], text=text)
+        sends, entry_id = log_records.files_of(records[-1]), committed.record_ids[-1]
+        reply = reply_of(row, self._lease.thread, entry_id=entry_id, text=text, files=sends)
         reply = replace(reply, heard=transcript) if transcript else reply
         self._on_reply(committed.outbox_ids[0], reply, sending=row.sending)
         return committed
@@ -371,29 +396,5 @@ class StoreJournal:
     def _record(
         self, kind: RecordKind, body: Mapping[str, Any], *, message_id: str = "", at: float | None = None
     ) -> NewRecord:
-        return NewRecord(
-            kind=kind,
-            session_id=self._session.session_id,
-            message_id=message_id or self._entry.message_id,
-            body=body,
-            at=self._clock.now() if at is None else at,
-        )
-
-    def _notify(
-        self,
-        role: EntryRole,
-        text: str,
-        entry_id: int,
-        *,
-        code: str = "",
-    ) -> None:
-        self._on_recorded(
-            TimelineEntry(
-                entry_id=entry_id,
-                message_id=self._entry.message_id,
-                role=role,
-                text=text,
-                at=self._clock.now(),
-                code=code,
-            )
-        )
+        own, at = message_id or self._entry.message_id, self._clock.now() if at is None else at
+        return NewRecord(kind=kind, session_id=self.session_id, message_id=own, body=body, at=at)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from gateway.storage.inbox_items import asked_in
-from gateway.storage.log_records import OutcomeRecord, UserRecord, content_of, words_of
+from gateway.storage.log_records import OutcomeRecord, UserRecord, content_of
 from gateway.storage.ports import InboxEntry, Record, RecordKind, Store
 from gateway.turns.run_codec import newest_run
-from gateway.turns.sessions import conversation_before, words_on_record
+from gateway.turns.sessions import conversation_before
 from pipeline.domain.conversation import Conversation
+from pipeline.domain.messages import ApprovalReply
 from pipeline.graph.run.records import RawRecord
 from pipeline.runtime.arrivals import together
 from pipeline.runtime.ports import UserWords
@@ -43,29 +44,32 @@ class RecordedTurn:
             return found
         outcomes = [content_of(record) for record in await self._of_kind("assistant")]
         ids = [one for content in outcomes if isinstance(content, OutcomeRecord) for one in content.merged]
-        joined = [await self._recorded_words(message) for message in ids]
-        words = together([found.words, *(one for one in joined if one is not None)])
+        joined = [await self._said(message) for message in ids]
+        words = together([found.words, *(one.words for one in joined if one is not None)])
         return UserRecord(words=words, agent=found.agent)
 
-    async def joined(self, entry: InboxEntry) -> UserWords | None:
-        """The words of a message that has joined the turn; None if they are not on record."""
+    async def said(self, entry: InboxEntry) -> UserRecord | None:
+        """One of the turn's messages; None if it is not on record."""
         if self.off_record or self._entry.attempts == 0:
             return None
-        return await self._recorded_words(entry.message_id)
+        return await self._said(entry.message_id)
 
-    async def own_words(self, entry: InboxEntry) -> str | None:
-        """The words of one of the turn's own messages, as the model reads them; None if they are not on
-        record."""
-        if self.off_record or self._entry.attempts == 0:
-            return None
-        words = await self._recorded_words(entry.message_id)
-        if words is None:
-            return None
-        return words_on_record(words) if entry is self._entry else words.text
+    def new(self, entry: InboxEntry, words: UserWords, *, agent: str, replaces: str) -> UserRecord:
+        """One of the turn's messages, with its words. `replaces` is the message whose turn this one replaces,
+        empty for none."""
+        own = entry is self._entry
+        return UserRecord(
+            words=words,
+            agent=agent,
+            turn="" if own else self._entry.message_id,
+            replaces=replaces if own else "",
+            author=entry.item.author.id if words.by else "",
+            answers=isinstance(entry.item, ApprovalReply),
+        )
 
-    async def _recorded_words(self, message_id: str) -> UserWords | None:
+    async def _said(self, message_id: str) -> UserRecord | None:
         records = await self._store.read_log(self._thread, kinds=("user",), message_id=message_id)
-        return words_of(records[-1]) if records else None
+        return UserRecord.of(records[-1]) if records else None
 
     async def run(self) -> tuple[RawRecord, ...]:
         """The rows of the newest run, oldest first; empty for none."""

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 
 from gateway.storage.bursts import FinishedToo
 from gateway.storage.inbox_items import is_voice_note, reply_handle_of
-from gateway.storage.log_records import user_body
+from gateway.storage.log_records import UserRecord, user_body
 from gateway.storage.ports import InboxEntry, Lease, NewRecord, Store
+from gateway.turns.past_turns import asked_of
 from gateway.turns.recorded_turn import RecordedTurn
 from gateway.turns.rows import bare_body
 from gateway.turns.run_log import StoreRunLog
-from gateway.turns.sessions import SessionState, question_of_turn, session_record, words_on_record
+from gateway.turns.sessions import SessionState, session_record
+from gateway.turns.turn_hooks import OnRecorded
 from pipeline.domain.clock import Clock
+from pipeline.domain.conversation import Source
 from pipeline.domain.messages import InboundMessage
 from pipeline.domain.timeline import TimelineEntry
 from pipeline.runtime.ports import UserWords
@@ -33,7 +36,7 @@ class TurnMessages:
         clock: Clock,
         log: StoreRunLog,
         recorded: RecordedTurn,
-        on_recorded: Callable[[TimelineEntry], None],
+        on_recorded: OnRecorded,
     ) -> None:
         self._store = store
         self.lease = lease
@@ -45,7 +48,9 @@ class TurnMessages:
         self._on_recorded = on_recorded
         self.joined: list[InboxEntry] = []
         """Oldest first."""
-        self._said: dict[str, str] = {}
+        self.replaces = ""
+        """The message whose turn the answer replaces; empty for none."""
+        self._said: dict[str, UserRecord] = {}
         self._transcripts: list[str] = []
 
     @property
@@ -82,13 +87,14 @@ class TurnMessages:
         attempt was counted."""
         entry = self._of(message)
         transcribed = is_voice_note(entry.item)
-        self._note(entry, words)
+        user = self._recorded.new(entry, words, agent=agent, replaces=self.replaces)
+        self._said[entry.message_id] = user
         counted, entry_id = False, 0
         if not self._recorded.off_record:
-            records = self._records(entry, words, agent)
+            records = self._records(entry, user)
             if attempt is None and not transcribed:
                 # A transcript would have to be computed again.
-                self._log.hold(records, partial(self._show, entry, words))
+                self._log.hold(records, partial(self._show, entry, user))
             else:
                 await self._log.write_held()
                 ids = await self._store.append(self.lease, records, attempt=attempt)
@@ -96,39 +102,39 @@ class TurnMessages:
         # The speaker of live speech saw the words while speaking; the author of a note did not.
         if transcribed and words.text not in self._transcripts:
             self._transcripts.append(words.text)
-        self._show(entry, words, entry_id)
+        self._show(entry, user, entry_id)
         return counted
 
-    async def question(self, steered: Collection[str]) -> str | None:
-        """The words of all messages as the model sees them in later turns, without those of `steered`; None
-        if the words of the turn's own message are unknown."""
+    async def recorded(self, message: InboundMessage) -> UserRecord | None:
+        """A message that has joined the turn; None if its words are not on record."""
+        return await self._recorded.said(self._of(message))
+
+    async def asked(self, steered: Collection[str]) -> tuple[str, Source] | None:
+        """The words of all messages as the model sees them in later turns, without those of `steered`, and
+        what a further version of the turn needs; None if the words of the turn's own message are unknown."""
         for entry in self.entries:
             if entry.message_id not in self._said:
                 # An earlier attempt may have recorded them, and this one ended before it needed them.
-                known = await self._recorded.own_words(entry)
+                known = await self._recorded.said(entry)
                 if known is not None:
                     self._said[entry.message_id] = known
-        if self.entry.message_id not in self._said:
+        own = self.entry.message_id
+        if own not in self._said:
             return None
-        ordered = {entry.message_id: self._said.get(entry.message_id, "") for entry in self.entries}
-        return question_of_turn({key: said for key, said in ordered.items() if said}, steered)
+        ids = [entry.message_id for entry in self.entries]
+        return asked_of(own, {one: self._said[one] for one in ids if one in self._said}, steered)
 
     def _of(self, message: InboundMessage | None) -> InboxEntry:
         if message is None:
             return self.entry
         return next(entry for entry in self.joined if entry.message_id == message.message_id)
 
-    def _note(self, entry: InboxEntry, words: UserWords) -> None:
-        own = entry is self.entry
-        self._said[entry.message_id] = words_on_record(words) if own else words.text
-
-    def _records(self, entry: InboxEntry, words: UserWords, agent: str) -> Sequence[NewRecord]:
-        own = entry is self.entry
+    def _records(self, entry: InboxEntry, user: UserRecord) -> Sequence[NewRecord]:
         said = NewRecord(
             kind="user",
             session_id=self._session.session_id,
             message_id=entry.message_id,
-            body=user_body(words, agent, "" if own else self.entry.message_id),
+            body=user_body(user.words, user.agent, turn=user.turn, source=user.source(entry.message_id)),
             # The time at which it was sent: its author saw that time while the message waited.
             at=entry.received_at,
         )
@@ -138,15 +144,16 @@ class TurnMessages:
         begins = session_record(self._session.session_id, self.entry.message_id, self._clock.now())
         return [begins, said]
 
-    def _show(self, entry: InboxEntry, words: UserWords, entry_id: int) -> None:
+    def _show(self, entry: InboxEntry, user: UserRecord, entry_id: int) -> None:
         self._on_recorded(
             TimelineEntry(
                 entry_id=entry_id,
                 message_id=entry.message_id,
                 role="user",
-                text=words.text,
+                text=user.text,
                 at=entry.received_at,
-                spoken=words.speech is not None,
-                turn="" if entry is self.entry else self.entry.message_id,
+                spoken=user.words.speech is not None,
+                turn=user.turn,
+                replaces=user.replaces,
             )
         )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal
 
+from pipeline.domain.files import StoredFile, stored_file_from_plain, stored_file_to_plain
 from pipeline.domain.frozen import dataclass
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -56,6 +57,8 @@ class ChatMessage:
     """For a `tool` message: the call that it answers."""
     foreign: str = ""
     """The source of the words in a `tool` message, if not the author or the operator: `a web page`."""
+    sends: tuple[StoredFile, ...] = ()
+    """For a `tool` message: the files that the tool returned, which are sent with the answer."""
     tokens: int = field(init=False, compare=False, repr=False)
     """Estimated tokens including the role, rather too many. Counted once, because every turn measures its
     conversation."""
@@ -86,6 +89,8 @@ def message_to_plain(message: ChatMessage) -> dict[str, Any]:
         plain["tool_call_id"] = message.tool_call_id
     if message.foreign:
         plain["foreign"] = message.foreign
+    if message.sends:
+        plain["sends"] = [stored_file_to_plain(file) for file in message.sends]
     return plain
 
 
@@ -97,4 +102,5 @@ def message_from_plain(plain: Mapping[str, Any]) -> ChatMessage:
         tool_calls=tuple(ToolCall(**call) for call in plain.get("tool_calls", ())),
         tool_call_id=plain.get("tool_call_id", ""),
         foreign=plain.get("foreign", ""),
+        sends=tuple(map(stored_file_from_plain, plain["sends"])) if "sends" in plain else (),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pipeline.domain.events import Thought
+from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 
@@ -56,11 +57,19 @@ class TimelineEntry:
     separate turn."""
     code: str = ""
     """For role "error": the error's code. For role "session": `otr` if it is off the record."""
+    replaces: str = ""
+    """For role "user": the id of the message whose turn its answer replaces; empty for none."""
+    removed: str = ""
+    """For role "notice": the id of the message whose turn it takes out of the conversation."""
     thoughts: tuple[Thought, ...] = ()
     """For role "assistant": the reasoning steps that led to the answer."""
+    feedback: Literal["", "up", "down"] = ""
+    """For role "assistant": what a person thinks of the answer."""
     questions: tuple[AskedQuestion, ...] = ()
     """For roles "assistant" and "error": the questions asked during the turn, oldest first, then those that
     it paused for, once closed."""
+    files: tuple[StoredFile, ...] = ()
+    """The files that were sent with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,6 +8,7 @@ from typing import Final, Literal, Protocol
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition
 from pipeline.domain.conversation import Conversation, Summary
 from pipeline.domain.events import Thought
+from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import ApprovalReply, InboundMessage, Mode, Speech
 from pipeline.domain.rooms import RoomTalk
@@ -44,6 +45,8 @@ class TurnAnswer:
     """What the run changed in the state that outlives it; committed with the answer."""
     steered: tuple[str, ...] = ()
     """The ids of the messages that came during the run; their words are in `exchange`."""
+    files: tuple[StoredFile, ...] = ()
+    """Files that are sent with the answer, in this order."""
 
 
 class KeptStateReader(Protocol):
@@ -225,6 +228,8 @@ class ToolResult:
     """The source of the words in `content`, if not the author or the operator."""
     answer: str = ""
     """An answer for people that may replace the model's; empty if the model has to write it."""
+    files: tuple[StoredFile, ...] = ()
+    """Files that the tool returned; they are sent with the answer."""
 
 
 EXECUTION: Final = "execute:"

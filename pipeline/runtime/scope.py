@@ -11,6 +11,7 @@ from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey, identity_key
 from pipeline.domain.messages import Author, Mode
 from pipeline.runtime.foreign_text import ForeignWords
+from pipeline.runtime.turn_files import TurnFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,8 @@ class TurnScope:
     """Enter it while sub-agents work: it pauses the turn's deadline, as sub-agents have their own."""
     foreign: ForeignWords = field(default_factory=ForeignWords, compare=False)
     """The foreign text that the turn has read so far; shared with sub-agents."""
+    files: TurnFiles = field(default_factory=TurnFiles, compare=False)
+    """The files that the turn will send with its answer; shared with sub-agents."""
 
     @property
     def owner(self) -> str:

@@ -93,7 +93,7 @@ async def test_a_command_and_a_recording_are_taken(tmp_path: Path) -> None:
     async with open_gateway(tmp_path / "data", *PAGE, transcriber=transcriber) as harness:
         shown = await _talk(harness, tmp_path / "data", "/help", voice=str(note))
     assert 'heard: "spoken words"\nYou said: spoken words\n' in shown
-    assert "/stop stops the answer" in shown
+    assert "/stop: Stop the answer" in shown
 
 
 async def test_a_tools_question_is_asked_with_its_choices_and_answered(tmp_path: Path) -> None:

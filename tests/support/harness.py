@@ -66,14 +66,19 @@ async def open_gateway(
     secrets: Secrets | None = None,
     bus: Bus | None = None,
 ) -> AsyncIterator[GatewayHarness]:
-    """Run a gateway on the folder `data`; the web channel, the quota of messages and titles are off, and each
-    message has a separate turn, unless an override says otherwise.
+    """Run a gateway on the folder `data`; the web channel, the quota of messages, titles and the web search
+    are off, and each message has a separate turn, unless an override says otherwise.
 
     `posts` is a posting channel in addition to the showing one, with open access unless `rule` is given.
     `model` replaces the scripted model, `graph` the conversation graph; `crash_at` ends this whole process
     (see `gateway.runtime.failpoints`).
     """
-    quiet = ("channels.web.enabled=false", "limits.messages_per_minute=0", "agent.titles=false")
+    quiet = (
+        "channels.web.enabled=false",
+        "limits.messages_per_minute=0",
+        "agent.titles=false",
+        'tools.search.backend="none"',
+    )
     settings = load(None, {}, [*quiet, *ONE_BY_ONE, f'data.dir="{data}"', *overrides])
     llm = llm or ScriptedLlm.echo()
     channel = channel or MemoryChannel()

@@ -36,9 +36,11 @@
  * @property {number} stable number of a provisional row's first characters (UTF-16 units) that no longer change
  * @property {HTMLElement | null} player an answer's sound, once its first part was read aloud
  * @property {boolean} reading its audio is being synthesised
+ * @property {'' | 'up' | 'down'} thumb what the person thinks of an answer
  * @property {boolean} unkept the gateway has deleted its text: it was off the record
  * @property {number} place the position of a row without `entryId`; 0 is the end
  * @property {Approval | null} approval
+ * @property {import('./files.js').SentFile[]} files what came with it
  *
  * @typedef {object} Approval a question that a person answers
  * @property {string} interaction
@@ -48,6 +50,7 @@
  * @property {boolean} open it can be answered
  * @property {boolean} sent an answer was sent
  * @property {boolean} paused asked by a paused run: its turn has ended, and the answer starts another
+ * @property {string} command the command whose values it offers; empty for a question of a turn
  * @property {number} until Unix seconds by this browser's clock when the question expires; 0 for never
  */
 
@@ -86,9 +89,11 @@ export function newItem(fields) {
     stable: 0,
     player: null,
     reading: false,
+    thumb: '',
     unkept: false,
     place: 0,
     approval: null,
+    files: [],
     ...fields,
   };
 }

@@ -13,6 +13,7 @@ import { inOrder } from './order.js';
 import { Questions } from './questions.js';
 import { settled, stepsOf, withStep } from './steps.js';
 import { Together } from './together.js';
+import { Versions } from './versions.js';
 
 /** @typedef {import('./items.js').Item} Item */
 /** @typedef {import('./items.js').Role} Role */
@@ -34,6 +35,7 @@ export class ConversationStore {
     this.active = new Set();
     this.questions = new Questions(this);
     this.heard = new Heard(this);
+    this.versions = new Versions(this);
     this.label = new Label();
     this.together = new Together();
     /** Highest durable entry, the `after` of the next hello. */
@@ -47,6 +49,7 @@ export class ConversationStore {
     this.heard.clear();
     this.label.clear();
     this.together.clear();
+    this.versions.clear();
     for (const item of [...this.items.values()]) if (item.messageId) this.remove(item);
   }
 
@@ -138,7 +141,7 @@ export class ConversationStore {
 
   /** @param {import('./connection.js').Frame} frame `entry` */
   entry(frame) {
-    const { entry_id: entryId, message_id: messageId, role, text, html, at, spoken, code, thoughts } = frame;
+    const { entry_id: entryId, message_id: messageId, role, text, html, at, spoken, code, thoughts, feedback = '' } = frame;
     this.label.entry(frame);
     if (!ROLES.has(role)) return;
     this.together.note(messageId, frame.turn ?? '');
@@ -148,12 +151,13 @@ export class ConversationStore {
     const known = this.find(messageId, role) ?? this.heard.claim(frame);
     const words = { text: text || known?.text || '', html: html || known?.html || '' };
     const steps = stepsOf(thoughts).length > 0 ? stepsOf(thoughts) : settled(known?.steps ?? []);
-    const fields = { entryId: entryId || known?.entryId || 0, ...words, turn: this.together.of(messageId), steps, at, spoken, code, streaming: false, growing: false };
+    const fields = { entryId: entryId || known?.entryId || 0, ...words, turn: this.together.of(messageId), steps, at, spoken, code, thumb: feedback, files: frame.files ?? known?.files ?? [], streaming: false, growing: false };
     const item = known ?? this.add({ role, messageId, ...fields, state: role === 'user' ? 'queued' : '' });
     if (known) this.update(known, fields);
     if (role === 'user') this.#refreshUser(item);
     else this.#finish(messageId, role);
     this.questions.recorded(frame);
+    this.versions.entry(frame);
   }
 
   /** @param {import('./connection.js').Frame} frame `snapshot` */
@@ -264,6 +268,7 @@ export class ConversationStore {
       if (user) this.update(user, { state: 'answered' });
     }
     this.questions.finish(messageId, role === 'error');
+    this.versions.ended(messageId);
   }
 
   /** @param {Item} user */

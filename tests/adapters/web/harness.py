@@ -14,6 +14,7 @@ from aiohttp import ClientWebSocketResponse, WSMsgType, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from adapters.web.adapter import WebAdapter
+from adapters.web.file_links import FileAccess
 from adapters.web.security import token_matches
 from adapters.web.settings import WebSettings
 from pipeline.domain.clock import ManualClock
@@ -28,7 +29,14 @@ Frame = dict[str, Any]
 class WebHarness:
     """The adapter, its fakes, and the client side. Made by `serving`."""
 
-    def __init__(self, directory: Path, *, timeline: MemoryTimeline | None = None, **changes: Any) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        timeline: MemoryTimeline | None = None,
+        links: FileAccess | None = None,
+        **changes: Any,
+    ) -> None:
         static = directory / "static"
         static.mkdir(exist_ok=True)
         self.static = static
@@ -49,7 +57,7 @@ class WebHarness:
             static_dir=static,
         )
         self.settings = replace(settings, **changes)
-        self.adapter = WebAdapter(self.settings, self.timeline, self.clock)
+        self.adapter = WebAdapter(self.settings, self.timeline, self.clock, links)
 
     @property
     def host(self) -> str:
