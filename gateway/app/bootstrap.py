@@ -12,7 +12,7 @@ from gateway.access.sender_rate_limit import RateLimit
 from gateway.access.token_budgets import DailyBudgets
 from gateway.agents.agent_book import AgentBook
 from gateway.app.after_turn import build_after_turn
-from gateway.app.agents import build_agents
+from gateway.app.agents import build_agents, model_slots
 from gateway.app.bursts import build_bursts
 from gateway.app.commands import build_commands
 from gateway.app.components import Extras, Foundation, build_components, reply_files
@@ -28,7 +28,7 @@ from gateway.app.voice import (
 )
 from gateway.channels.registry import key_of
 from gateway.channels.token_lease import TokenLease, lock_folder
-from gateway.config import DEFAULT_AGENT, Secrets, Settings, agent_settings, environment
+from gateway.config import Secrets, Settings, environment
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
 from gateway.delivery.unanswered_questions import UnansweredQuestions
@@ -48,7 +48,6 @@ from gateway.turns.runner import TurnRunner
 from gateway.turns.turn_hooks import TurnHooks
 from gateway.turns.worker import IdleWork, Worker
 from pipeline.domain.ids import AccountKey
-from pipeline.llm.local_process import SLOTS
 from voice.streaming.vad_client import VadClient
 from voice.transcriber import Transcriber
 from voice.transcription.voice_note import VoiceIntake
@@ -319,14 +318,8 @@ def _turns(
         failpoints=base.failpoints,
         bursts=build_bursts(base, approvals),
         max_attempts=turn.max_attempts,
-        max_running=turn.max_running or _model_slots(base.settings),
+        max_running=turn.max_running or model_slots(base.settings),
     )
-
-
-def _model_slots(settings: Settings) -> int:
-    """The number of concurrent turns: the embedded model's parallel slots, or 64 with a hosted model."""
-    models = {agent_settings(settings, name).llm.model for name in (DEFAULT_AGENT, *settings.agents)}
-    return SLOTS if models == {"local"} else 64
 
 
 def _inbox(

@@ -151,14 +151,8 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     reader = None if speaker is None else AnswerReader(speaker, download)
     speech_of = _speech_of(settings, store)
     taken = Acknowledgements(channels=channels, queues=queues, clock=clock)
-    live = LiveReplies(
-        store=store,
-        queues=queues,
-        clock=clock,
-        supervisor=tasks.background,
-        show_work=_show_work(settings),
-        taken=taken,
-    )
+    show = partial(LiveReplies, show_work=_show_work(settings), taken=taken)
+    live = show(store=store, queues=queues, clock=clock, supervisor=tasks.background)
     return Foundation(
         settings=settings,
         secrets=secrets,

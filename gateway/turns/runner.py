@@ -14,22 +14,21 @@ import structlog
 from adapters.channel import OutboundReply
 from gateway.agents.agent_book import Agent, AgentBook
 from gateway.channels.timeline import asked_again
-from gateway.cluster.signals import LiveTurn
 from gateway.interactions.message_edits import Edits
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.crash_counts import Deaths
-from gateway.storage.inbox_items import UnreadableItem, is_voice_note, reply_handle_of
+from gateway.storage.inbox_items import UnreadableItem, is_voice_note
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.arrivals import Bursts, TurnArrivals
 from gateway.turns.bursts import answering, checks_for
-from gateway.turns.commands import SessionCommands, as_message, refused_command
+from gateway.turns.commands import SessionCommands, as_message, shortcut_of
 from gateway.turns.journal import StoreJournal
 from gateway.turns.last_turn import note_edit
 from gateway.turns.sessions import SessionState, SessionView, load_session
 from gateway.turns.slots import ConcurrencySlot, Quarantine
-from gateway.turns.turn_events import TurnEvents
+from gateway.turns.turn_events import TurnEvents, live_turn
 from gateway.turns.turn_hooks import TurnHooks
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError, TurnFailed
@@ -147,7 +146,7 @@ class TurnRunner:
         thread = ThreadKey.decode(entry.thread)
         questions = TurnQuestions()
         sender = TurnEvents(
-            self._hooks.events(_live_turn(lease, thread, entry)),
+            self._hooks.events(live_turn(lease, thread, entry)),
             questions=questions,
             stages=self._telemetry.stages(entry.received_at),
         )
@@ -252,7 +251,11 @@ class TurnRunner:
             return None
         if agent.pipeline.gate is not None:
             await journal.count_attempt()
-        return _shortcut(item, entry) if item.refusal or item.text.lstrip().startswith("/") else None
+        return (
+            shortcut_of(item, cancelled=entry.cancelled)
+            if item.refusal or item.text.lstrip().startswith("/")
+            else None
+        )
 
     async def _agent_of(
         self, item: InboundMessage | ApprovalReply, session: SessionState, journal: StoreJournal
@@ -395,24 +398,3 @@ class TurnRunner:
                 entry_id=entry_id,
             )
         )
-
-
-def _shortcut(item: InboundMessage, entry: InboxEntry) -> Shortcut | None:
-    """What the message leads to in place of a run."""
-    if entry.cancelled:
-        return None
-    if item.refusal:
-        return Shortcut(words=item.refusal, code="quota")
-    words = refused_command(item)
-    return Shortcut(words=words) if words else None
-
-
-def _live_turn(lease: Lease, thread: ThreadKey, entry: InboxEntry) -> LiveTurn:
-    """The turn as its channel needs it to show the events."""
-    return LiveTurn(
-        thread=thread,
-        message_id=entry.message_id,
-        fence=lease.fence,
-        reply_handle=reply_handle_of(entry.item),
-        private=entry.item.private,
-    )

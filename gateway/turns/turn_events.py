@@ -8,7 +8,10 @@ from __future__ import annotations
 import logging
 
 from gateway.cluster.bus import EventStream
+from gateway.cluster.signals import LiveTurn
 from gateway.runtime.metrics import TurnStages
+from gateway.storage.inbox_items import reply_handle_of
+from gateway.storage.ports import InboxEntry, Lease
 from gateway.storage.turn_questions import TurnQuestions
 from pipeline.domain.events import (
     LlmToken,
@@ -21,6 +24,7 @@ from pipeline.domain.events import (
     TranscriptReady,
     TurnStarted,
 )
+from pipeline.domain.ids import ThreadKey
 
 _UNNOTED = frozenset({NodeStarted, NodeCompleted})
 _BEFORE_WORK = frozenset({TurnStarted, MessageJoined, TranscriptPending, TranscriptPartial, TranscriptReady})
@@ -64,3 +68,14 @@ class TurnEvents:
             _log.exception("a channel failed to show an event", extra={"event_type": event.type})
         if is_noted:
             self._stages.note(event)
+
+
+def live_turn(lease: Lease, thread: ThreadKey, entry: InboxEntry) -> LiveTurn:
+    """The turn as its channel needs it to show the events."""
+    return LiveTurn(
+        thread=thread,
+        message_id=entry.message_id,
+        fence=lease.fence,
+        reply_handle=reply_handle_of(entry.item),
+        private=entry.item.private,
+    )

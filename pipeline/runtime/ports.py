@@ -394,12 +394,3 @@ class Budgets(Protocol):
     async def spent(self, scope: TurnScope, *, tokens: int, cost: float) -> None:
         """Count the tokens and cost of a call; `cost` in US dollars."""
         ...
-
-
-class InertLinks(Protocol):
-    """Removes links from a text for people. The host implements it, as it knows its channels' Markdown."""
-
-    def __call__(self, markdown: str, may_link: Callable[[str], bool], *, rewrite: bool = False) -> str:
-        """`markdown` with only the host left of every address whose host, in lower case, `may_link` does not
-        allow. `rewrite`: as Markdown that does not depend on the text around it. Never raises."""
-        ...
