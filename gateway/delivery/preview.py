@@ -158,10 +158,8 @@ class LiveReply:
             clock=clock,
         )
         self._work = work
-        self._work_shown = ""
+        self._work_shown = self._transcript = self._text = ""
         self._work_not_before = 0.0
-        self._transcript = ""
-        self._text = ""
         self._view: LiveView | None = None
         self._previews = True
         self._shown: Outgoing | None = None
@@ -169,8 +167,8 @@ class LiveReply:
         self._failures = 0
         self._typing: asyncio.Task[None] | None = None
         self._ended = False
-        self._post_cut = False
-        self._edit_cut = False
+        self._post_cut = self._edit_cut = False
+        self._joined: list[str] = []
 
     async def send_event(self, event: PipelineEvent) -> None:
         """Record one event and schedule a preview for it; returns at once."""
@@ -184,6 +182,7 @@ class LiveReply:
             case MessageJoined(reply_handle=reply_handle) if reply_handle:
                 # A preview that is shown already stays where it is.
                 self._origin = replace(self._origin, reply_handle=reply_handle)
+                self._joined.append(event.joined)
             case TranscriptPending() | TranscriptPartial() | TranscriptReady():
                 self._transcript = _transcript_line(event)
                 self._schedule()
@@ -215,7 +214,8 @@ class LiveReply:
         self.end()
         self._questions.end()
         if self._taken is not None:
-            self._taken.ended(self._origin.message_id)
+            for one in (self._origin.message_id, *self._joined):
+                self._taken.ended(one)
 
     def give_up(self) -> None:
         """Stop previews for good, because no final answer will take them over. The message is released in the
