@@ -57,6 +57,7 @@ def test_a_plain_message_of_the_same_person_may_join(fields: dict[str, Any]) -> 
         {"mode": "otr"},
         {"edited": True},
         {"if_named": True},
+        {"may_decline": True},
         {"answers": True},
         {"refusal": "too many"},
         {"forwarded": True},
