@@ -9,7 +9,6 @@ import { activityOf, transcriptOf } from './activity.js';
 import { Heard } from './heard.js';
 import { newItem } from './items.js';
 import { Label } from './label.js';
-import { inOrder } from './order.js';
 import { Questions } from './questions.js';
 import { settled, stepsOf, withStep } from './steps.js';
 import { Together } from './together.js';
@@ -51,11 +50,6 @@ export class ConversationStore {
     this.together.clear();
     this.versions.clear();
     for (const item of [...this.items.values()]) if (item.messageId) this.remove(item);
-  }
-
-  /** @returns {Item[]} in the order of the conversation */
-  ordered() {
-    return inOrder(this);
   }
 
   /** @param {string} messageId @param {Role} role */
