@@ -32,8 +32,7 @@ _CLIENT_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _MIME = re.compile(r"([A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+( *;[\x20-\x7e]*)?)?")
 _MAX_TOKEN_CHARS = 500
 _MAX_MIME_CHARS = 100
-_MAX_INTERACTION_CHARS = 200
-_MAX_MESSAGE_ID_CHARS = 200
+_MAX_INTERACTION_CHARS = _MAX_MESSAGE_ID_CHARS = 200
 _MAX_ENTRY_ID = 2**53 - 1
 
 PCM_FRAME_BYTES: Final = 32_000
@@ -206,8 +205,7 @@ class _Refused(Exception):
 
 def parse_frame(raw: str, limits: Limits) -> ClientFrame | Problem:
     """The frame in the text `raw`, or the problem with it. Raises nothing; ignores unknown fields."""
-    client_id: str | None = None
-    announced = False
+    client_id, announced = None, False
     try:
         fields = _json_object(raw)
         kind = _string(fields, "type", max_chars=100)
@@ -223,9 +221,8 @@ def parse_frame(raw: str, limits: Limits) -> ClientFrame | Problem:
 def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientFrame:
     match kind:
         case "message":
-            return TextMessage(
-                client_id=_client_id(fields), text=_message_text(fields, limits), edits=_edits(fields)
-            )
+            client_id, text = _client_id(fields), _message_text(fields, limits)
+            return TextMessage(client_id=client_id, text=text, edits=_edits(fields))
         case "voice":
             return _voice(fields, limits)
         case "command":
@@ -342,9 +339,7 @@ def _argument(fields: Mapping[str, Any]) -> str:
 
 
 def _edits(fields: Mapping[str, Any]) -> str:
-    if "edits" not in fields:
-        return ""
-    return _string(fields, "edits", max_chars=_MAX_MESSAGE_ID_CHARS)
+    return _string(fields, "edits", max_chars=_MAX_MESSAGE_ID_CHARS) if "edits" in fields else ""
 
 
 def _client_id(fields: Mapping[str, Any]) -> str:

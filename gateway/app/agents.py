@@ -15,6 +15,7 @@ from gateway.ingress.room_history import Rooms
 from pipeline.domain.frozen import dataclass
 from pipeline.graph_book import installed_graphs
 from pipeline.llm.client import LlmClient
+from pipeline.llm.local_process import SLOTS
 from pipeline.message_gate import MessageGate
 from pipeline.runtime.ports import SpeechToText
 from pipeline.service import Pipeline
@@ -114,3 +115,9 @@ def _with_model(
 def _gate(settings: Settings, base: Foundation) -> MessageGate | None:
     name = settings.agent.gate
     return None if not name else MessageGate(installed_graphs().open(name), clock=base.clock)
+
+
+def model_slots(settings: Settings) -> int:
+    """The number of concurrent turns: the embedded model's parallel slots, or 64 with a hosted model."""
+    models = {agent_settings(settings, name).llm.model for name in (DEFAULT_AGENT, *settings.agents)}
+    return SLOTS if models == {"local"} else 64
