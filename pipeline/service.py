@@ -14,7 +14,6 @@ from pipeline.agent.llm_decider import LlmDecider
 from pipeline.agent.task import between_tasks
 from pipeline.agent.task_texts import TASKS
 from pipeline.agent.unfinished import NotedTools
-from pipeline.domain.attachments import left_out_line
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import GraphError, ModelError, StorageError, TurnFailed
@@ -27,9 +26,10 @@ from pipeline.graph.execution.executor import Executor
 from pipeline.graph.run import records as run_records
 from pipeline.graph.run.outcome import GATE_EXPIRED
 from pipeline.graph.run.records import has_ended
+from pipeline.intake.attachments import has_content, take_in_time, takes, unused_line
 from pipeline.intake.spoken import names_one_of, spoken_words
 from pipeline.intake.transcription import transcribe_in_time
-from pipeline.intake.written import asks_something, written_words
+from pipeline.intake.written import written_words
 from pipeline.llm.client import LlmClient
 from pipeline.resuming import resumed
 from pipeline.runtime.before_message import NOT_CHECKED, BeforeMessage, Shortcut, not_checked
@@ -137,7 +137,7 @@ class Pipeline:
                 await turn.send(TurnStarted(**turn.ids))
             turn.written = written_words(message)
             turn.checked = self.gate is None or isinstance(message, ApprovalReply)
-            if turn.written is not None and turn.checked:
+            if turn.written is not None and turn.checked and not takes(self._services, message):
                 # Before the guard: the words are recorded even if the turn was stopped while it waited.
                 await turn.record(turn.written)
             with stop.guard():
@@ -206,7 +206,7 @@ class Pipeline:
         words = await self._words(turn)
         if self.gate is None and not turn.recorded and not await self._admitted(turn, words):
             return None
-        line = left_out_line(turn.message) if isinstance(turn.message, InboundMessage) else ""
+        line = unused_line(turn.message, words, self._settings, taken=takes(self._services, turn.message))
         if line and await self._is_all(turn, words, line):
             return TurnAnswer(text="")
         await slot.enter()
@@ -257,7 +257,7 @@ class Pipeline:
         """Put a line about what is left out of the message above the answer. Whether that line is the whole
         answer: without words there is nothing to check either."""
         turn.preface = turn.redactor.text(line)
-        if isinstance(turn.message, InboundMessage) and asks_something(turn.message):
+        if isinstance(turn.message, InboundMessage) and has_content(turn.message, words, self._settings):
             return False
         if not turn.recorded:
             await self._admit(turn, words)
@@ -333,7 +333,8 @@ class Pipeline:
     async def _words(self, turn: Turn) -> UserWords:
         """The words of the run: typed, transcribed now, or recorded by an earlier attempt or turn."""
         message = turn.message
-        if isinstance(message, InboundMessage) and message.voice is None:
+        typed = isinstance(message, InboundMessage) and message.voice is None
+        if typed and not takes(self._services, message):
             if turn.written is None:
                 raise TurnFailed("unsupported", "I can read text and hear voice notes, nothing else yet.")
             return turn.written
@@ -348,14 +349,21 @@ class Pipeline:
         if recorded is not None:
             return recorded
         if self.gate is None:
-            # Transcription takes up to a minute of CPU time, and without a budget the words cannot be
-            # answered. A gate sees the words first.
+            # Transcription takes up to a minute of CPU time, files have to be fetched, and without a budget
+            # the words cannot be answered. A gate sees the words first.
             allowance = await self._services.budgets.allowance(turn.scope)
             if allowance.model == "none":
                 raise _spent(allowance)
-        spoken = turn.early_transcription or await self._transcribe(message, turn.on_transcription)
+        spoken = turn.early_transcription
+        if spoken is None and message.voice is not None:
+            spoken = await self._transcribe(message, turn.on_transcription)
+        unstored = turn.unstored if turn.journal.mode == "otr" else None
+        taken = await take_in_time(self._services.attachments, message, self._settings, self._clock, unstored)
+        if spoken is None:
+            turn.written = written_words(message, taken)
+            return turn.written or UserWords(text="")
         turn.transcription = spoken
-        return spoken_words(message, spoken)
+        return spoken_words(message, spoken, taken)
 
     async def _transcribe(self, message: InboundMessage, on_progress: OnTranscription) -> Transcription:
         limit_s = self._settings.turn_timeout_s

@@ -37,6 +37,7 @@ from pipeline.graph.run import events as graph_events
 from pipeline.graph.run.outcome import GATE_EXPIRED, RunOutcome
 from pipeline.intake.cleaning import clean_text
 from pipeline.redaction.redactor import Redactor
+from pipeline.runtime.attachments import Unstored
 from pipeline.runtime.foreign_text import ForeignWords
 from pipeline.runtime.kept_state import StateChange
 from pipeline.runtime.links import AnswerLinks
@@ -92,6 +93,8 @@ class Turn:
     streamed: list[str] = field(default_factory=list)
     streamed_chars: int = 0
     foreign: ForeignWords = field(default_factory=ForeignWords)
+    unstored: dict[str, Unstored] = field(default_factory=dict)
+    """The files of a message off the record, by their ids."""
     began_with: Mapping[str, Any] = field(default_factory=dict)
     """The kept state with which the run began."""
     outcome: RunOutcome | None = None
@@ -126,6 +129,7 @@ class Turn:
             send=self.send,
             waiting=self.waiting,
             delegating=self.delegating,
+            unstored=self.unstored,
             foreign=self.foreign,
         )
 
@@ -151,6 +155,8 @@ class Turn:
         text = clean_text(redacted)
         if text != redacted:
             text = self.redactor.configured(text)
+        if words.files:
+            words = replace(words, attached=self.redactor.configured(words.attached))
         await self.journal.record_user(words if text == words.text else replace(words, text=text))
 
     async def on_transcription(self, progress: TranscriptionQueued | PartialTranscription) -> None:

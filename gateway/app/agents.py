@@ -16,6 +16,7 @@ from pipeline.domain.frozen import dataclass
 from pipeline.graph_book import installed_graphs
 from pipeline.llm.client import LlmClient
 from pipeline.message_gate import MessageGate
+from pipeline.runtime.attachments import Attachments
 from pipeline.runtime.ports import SpeechToText
 from pipeline.service import Pipeline
 
@@ -40,11 +41,15 @@ class BuiltAgents:
 
 
 def build_agents(
-    base: Foundation, shared: SharedTools, speech_to_text: SpeechToText, rooms: Rooms
+    base: Foundation,
+    shared: SharedTools,
+    speech_to_text: SpeechToText,
+    rooms: Rooms,
+    attachments: Attachments | None,
 ) -> BuiltAgents:
     """Build all agents."""
     built = [
-        _agent(name, agent_settings(base.settings, name), base, shared, speech_to_text, rooms)
+        _agent(name, agent_settings(base.settings, name), base, shared, speech_to_text, rooms, attachments)
         for name in (DEFAULT_AGENT, *base.settings.agents)
     ]
     return BuiltAgents(
@@ -60,6 +65,7 @@ def _agent(
     shared: SharedTools,
     speech_to_text: SpeechToText,
     rooms: Rooms,
+    attachments: Attachments | None,
 ) -> tuple[Agent, AgentTools]:
     llm, cheaper = base.models.main(settings), base.models.cheaper()
     limits = pipeline_settings(settings, llm)
@@ -72,7 +78,7 @@ def _agent(
         speech_to_text=speech_to_text,
         settings=limits,
         clock=base.clock,
-        services=replace(tools.services, rooms=rooms),
+        services=replace(tools.services, rooms=rooms, attachments=attachments),
         agent="" if is_default else name,
         gate=_gate(settings, base),
     )

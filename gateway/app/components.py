@@ -42,6 +42,7 @@ from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import AccountKey
+from pipeline.domain.readings import FileReader
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
@@ -65,6 +66,7 @@ class Extras:
     transcriber: Transcriber | None = None
     speaker: SpeechSynthesizer | None = None
     """Reads answers aloud."""
+    file_reader: FileReader | None = None
     store: Store | None = None
     bus: Bus | None = None
     graph: GraphSpec[RunContext] | None = None
@@ -99,7 +101,9 @@ class Foundation:
     store: Store
     files: FolderFileStore
     reading: SandboxedReader
-    """Reads pictures and documents."""
+    """Reads pictures and documents, in processes that end with the gateway."""
+    file_reader: FileReader
+    """The same, or what the host gives in its place."""
     bus: Bus
     people: PersonDirectory
     preferences: SharedPreferences
@@ -135,6 +139,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     check = token_check(settings, secrets)
     telemetry = Telemetry(clock)
     wrong = partial(telemetry.wrong_token, "page")
+    reading = build_reader(settings, clock)
     page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong)
     posting, left_out = built_channels(settings, timeline, clock)
     channels = _channels(page, posting, [make(timeline) for make in extras.channels])
@@ -156,7 +161,8 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         failpoints=failpoints,
         store=store,
         files=_files(settings, data, clock),
-        reading=build_reader(settings, clock),
+        reading=reading,
+        file_reader=extras.file_reader or reading,
         bus=extras.bus or InProcessBus(),
         people=people,
         preferences=preferences,

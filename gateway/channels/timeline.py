@@ -14,6 +14,7 @@ from gateway.storage.log_records import (
     SessionRecord,
     UserRecord,
     content_of,
+    is_visible,
     text_of,
 )
 from gateway.storage.ports import VISIBLE_KINDS, InboxEntry, Interaction, Record, Store
@@ -32,6 +33,7 @@ _ROLES: dict[str, EntryRole] = {
     "title": "title",
 }
 _WAITING_VOICE = "Voice note"
+_WAITING_FILES = "Files"
 _ENTRIES_LOOKED_AT = 5_000
 _TITLE_CHARS = 120
 
@@ -52,7 +54,7 @@ class StoreTimeline:
         recorded = await self._recorded(key, waiting)
         records = await self._store.read_log(key, after=after, kinds=(*VISIBLE_KINDS, "title"), limit=limit)
         recorded |= {record.message_id for record in records if record.kind == "user"}
-        visible = [await self._from_record(record) for record in records if text_of(record)]
+        visible = [await self._from_record(record) for record in records if is_visible(record)]
         return (*visible, *_still_waiting(waiting, recorded))
 
     async def earlier(self, thread: ThreadKey, *, before: int, limit: int) -> Earlier:
@@ -61,7 +63,7 @@ class StoreTimeline:
             thread.encode(), before=before, kinds=(*VISIBLE_KINDS, "title"), limit=limit + 1
         )
         more, kept = len(records) > limit, records[-limit:]
-        visible = [await self._from_record(record) for record in kept if text_of(record)]
+        visible = [await self._from_record(record) for record in kept if is_visible(record)]
         return Earlier(entries=tuple(visible), next=kept[0].id if more else 0)
 
     async def chats(self, channel: str, account: str, *, limit: int) -> tuple[ChatSummary, ...]:
@@ -104,6 +106,7 @@ class StoreTimeline:
             text=content.text,
             at=record.at,
             spoken=isinstance(content, UserRecord) and content.words.speech is not None,
+            files=content.words.files if isinstance(content, UserRecord) else (),
             code=_code(content),
             thoughts=() if ended is None else ended.thoughts,
             questions=() if ended is None else (*ended.questions, *await self._closed(ended.paused_for)),
@@ -130,7 +133,11 @@ class StoreTimeline:
 
 def _waiting_words(waiting: Sequence[InboxEntry]) -> str:
     items = (one.item for one in waiting)
-    return next((item.text or _WAITING_VOICE for item in items if isinstance(item, InboundMessage)), "")
+    return next((item.text or _waiting(item) for item in items if isinstance(item, InboundMessage)), "")
+
+
+def _waiting(item: InboundMessage) -> str:
+    return _WAITING_VOICE if item.voice is not None else _WAITING_FILES
 
 
 def _asked_again(question: Interaction, now: float) -> ApprovalRequired:
@@ -172,7 +179,7 @@ def _still_waiting(waiting: Sequence[InboxEntry], recorded: set[str]) -> list[Ti
             entry_id=0,
             message_id=entry.message_id,
             role="user",
-            text=entry.item.text or _WAITING_VOICE,
+            text=entry.item.text or _waiting(entry.item),
             at=entry.received_at,
             spoken=entry.item.voice is not None or entry.item.speech is not None,
         )

@@ -13,6 +13,7 @@ from gateway.storage.ports import Record
 from pipeline.domain.chat import ChatMessage, message_from_plain, message_to_plain
 from pipeline.domain.conversation import Summary
 from pipeline.domain.events import Thought, thought_from_plain, thought_to_plain
+from pipeline.domain.files import StoredFile, stored_file_from_plain, stored_file_to_plain
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import Mode, Speech
 from pipeline.domain.timeline import AskedQuestion, question_to_plain
@@ -20,6 +21,7 @@ from pipeline.runtime.ports import TurnAnswer, UserWords
 
 STEPS: Final = "steps"
 """The key of a run's last steps in the body of the record that shows its outcome."""
+_FILES: Final = "files"
 _QUESTIONS: Final = "questions"
 _PAUSED_FOR: Final = "paused_for"
 
@@ -181,6 +183,11 @@ def text_of(record: Record) -> str:
     return str(record.body.get("text", ""))
 
 
+def is_visible(record: Record) -> bool:
+    """Whether there is anything to show of it: words, or files without words."""
+    return bool(text_of(record) or record.body.get(_FILES))
+
+
 def words_of(record: Record) -> UserWords:
     """The words of a person's record. Older records hold no confidence for spoken words."""
     body, speech = record.body, None
@@ -191,7 +198,20 @@ def words_of(record: Record) -> UserWords:
             seconds=float(body.get("seconds", 0.0)),
             forwarded=bool(body.get("forwarded")),
         )
-    return UserWords(text=text_of(record), speech=speech, by=str(body.get("by", "")))
+    return UserWords(
+        text=text_of(record),
+        speech=speech,
+        by=str(body.get("by", "")),
+        files=files_of(record),
+        attached=str(body.get("attached", "")),
+        left_out=str(body.get("left_out", "")),
+    )
+
+
+def files_of(record: Record) -> tuple[StoredFile, ...]:
+    """The files of a record; empty for none."""
+    plain = record.body.get(_FILES)
+    return tuple(stored_file_from_plain(one) for one in plain) if plain else ()
 
 
 def session_body(text: str, mode: Mode, agent: str) -> dict[str, Any]:
@@ -210,6 +230,12 @@ def user_body(words: UserWords, agent: str = "") -> dict[str, Any]:
         body |= {"spoken": True, "language": speech.language, "confidence": speech.confidence}
         body |= {"seconds": speech.seconds} if speech.seconds else {}
         body |= {"forwarded": True} if speech.forwarded else {}
+    if words.files:
+        body[_FILES] = [stored_file_to_plain(file) for file in words.files]
+    if words.attached:
+        body["attached"] = words.attached
+    if words.left_out:
+        body["left_out"] = words.left_out
     return body
 
 

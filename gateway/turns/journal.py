@@ -31,10 +31,10 @@ from gateway.turns.run_log import StoreRunLog, UnwrittenRunLog
 from gateway.turns.sessions import (
     UNSHOWN_FAILURES,
     SessionState,
+    message_on_record,
     past_turn,
     session_record,
     unanswered_turn,
-    words_on_record,
     write_summary,
 )
 from gateway.turns.spoken_answers import answer_question, has_answered_question
@@ -42,6 +42,7 @@ from gateway.turns.turn_hooks import OnRecorded, OnReply
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation, Summary
+from pipeline.domain.files import StoredFile
 from pipeline.domain.ids import new_id
 from pipeline.domain.messages import Mode
 from pipeline.domain.timeline import EntryRole, TimelineEntry
@@ -91,7 +92,7 @@ class StoreJournal:
         self._log = log(store, lease, self._step_row, failpoints)
         self._arrivals = session.arrivals(entry.item.author.id)
         session.note_arrival(entry.item.author.id, entry.received_at)
-        self._user_text: str | None = None
+        self._asked: ChatMessage | None = None
         self._transcript = ""
         self.attempt_counted = entry.begun  # durably
         self.outcome: Outcome | None = None
@@ -150,19 +151,19 @@ class StoreJournal:
         transcribed = is_voice_note(self._entry.item)
         if self._off_record:
             await self.count_attempt()
-        elif self.attempt_counted and not transcribed:
-            # The inbox has the words; a transcript would have to be computed again.
+        elif self.attempt_counted and not transcribed and not words.files:
+            # The inbox has the words; a transcript would have to be computed again, and files be fetched.
             self._log.hold(self._user_records(words), partial(self._notify_words, words))
         else:
             entry_id = await self._write_user(words)
-        self._user_text = words_on_record(words)
+        self._asked = message_on_record(words)
         # The speaker of live speech saw the words while speaking; the author of a note did not.
         self._transcript = words.text if transcribed else ""
         self._notify_words(words, entry_id)
 
     def _notify_words(self, words: UserWords, entry_id: int) -> None:
-        spoken = words.speech is not None
-        self._notify("user", words.text, entry_id, spoken=spoken, at=self._entry.received_at)
+        spoken, at = words.speech is not None, self._entry.received_at
+        self._notify("user", words.text, entry_id, spoken=spoken, files=words.files, at=at)
 
     def _user_records(self, words: UserWords) -> list[NewRecord]:
         # The time at which it was sent: its author saw that time while the message waited.
@@ -211,9 +212,8 @@ class StoreJournal:
             state=answer.state,
         )
         entry_id = committed.record_ids[-1]
-        if self._user_text is not None:
-            now = self._clock.now()
-            self._session.extend(past_turn(entry_id, self._user_text, answer.exchange, answer.text, now))
+        if self._asked is not None:
+            self._session.extend(past_turn(entry_id, self._asked, answer.exchange, answer.text, now))
         return entry_id
 
     async def commit_failure(
@@ -230,15 +230,15 @@ class StoreJournal:
         kept = () if self._off_record else exchange
         body = error_body(message, code, recoverable=recoverable, exchange=kept)
         records.append(self._record("error", body))
-        if self._user_text is None:
+        if self._asked is None:
             # An earlier attempt may have recorded them, and this one ended before it needed them.
-            self._user_text = await self._recorded.own_words()
+            self._asked = await self._recorded.own_message()
         said = 0 if code in UNSHOWN_FAILURES else len(exchange) + 2
         committed = await self._finish(outcome, records, role="error", text=message, code=code, said=said)
         partial_id, entry_id = committed.record_ids[-2 if partial else -1], committed.record_ids[-1]
-        if self._user_text is not None and said:
+        if self._asked is not None and said:
             now = self._clock.now()
-            self._session.extend(unanswered_turn(partial_id, self._user_text, exchange, partial, code, now))
+            self._session.extend(unanswered_turn(partial_id, self._asked, exchange, partial, code, now))
         if partial:
             self._notify("assistant", partial, partial_id)
         return entry_id
@@ -383,6 +383,7 @@ class StoreJournal:
         *,
         spoken: bool = False,
         code: str = "",
+        files: tuple[StoredFile, ...] = (),
         at: float | None = None,
     ) -> None:
         self._on_recorded(
@@ -394,5 +395,6 @@ class StoreJournal:
                 at=self._clock.now() if at is None else at,
                 spoken=spoken,
                 code=code,
+                files=files,
             )
         )

@@ -6,7 +6,8 @@ from gateway.storage.inbox_items import asked_in
 from gateway.storage.log_records import UserRecord, words_of
 from gateway.storage.ports import InboxEntry, Record, RecordKind, Store
 from gateway.turns.run_codec import newest_run
-from gateway.turns.sessions import conversation_before, words_on_record
+from gateway.turns.sessions import conversation_before, message_on_record
+from pipeline.domain.chat import ChatMessage
 from pipeline.domain.conversation import Conversation
 from pipeline.graph.run.records import RawRecord
 
@@ -35,13 +36,13 @@ class RecordedTurn:
         records = await self._of_kind("user") if self._may_exist else ()
         return UserRecord.of(records[-1]) if records else None
 
-    async def own_words(self) -> str | None:
-        """The words of the turn's own message, as the model reads them; None if they are not on record."""
+    async def own_message(self) -> ChatMessage | None:
+        """The turn's own message, as the model reads them; None if they are not on record."""
         if self.off_record or self._entry.attempts == 0:
             return None
         own = self._entry.message_id
         records = await self._store.read_log(self._thread, kinds=("user",), message_id=own)
-        return words_on_record(words_of(records[-1])) if records else None
+        return message_on_record(words_of(records[-1])) if records else None
 
     async def run(self) -> tuple[RawRecord, ...]:
         """The rows of the newest run, oldest first; empty for none."""

@@ -17,7 +17,7 @@ from gateway.interactions.message_edits import Edits
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.crash_counts import Deaths
-from gateway.storage.inbox_items import UnreadableItem, is_voice_note, reply_handle_of
+from gateway.storage.inbox_items import UnreadableItem, has_media, reply_handle_of
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.commands import SessionCommands, as_message, refused_command
@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 _AT_THE_MODEL = frozenset({"message", "approval"})
 """The kinds of entries that need a slot."""
 _MAX_VOICE_NOTES = 64
-"""Voice notes in progress at once; the transcriber itself refuses what exceeds its capacity."""
+"""Messages with media in progress at once; the transcriber itself refuses what exceeds its capacity."""
 _MAX_UNWRITTEN = 200
 """Conversations off the record kept in memory; the least recently used one is dropped first."""
 _GAVE_UP = (
@@ -165,8 +165,8 @@ class TurnRunner:
             discount=lambda: self._discount(lease, entry, journal),
             count=journal.count_attempt,
         )
-        # A note is transcribed before it takes a slot at the model.
-        note_slots = self._voice_notes if is_voice_note(entry.item) else None
+        # Media are fetched and read before the turn takes a slot at the model.
+        note_slots = self._voice_notes if has_media(entry.item) else None
         if not self._starts_at_once(note_slots):
             # A turn that waits is not at work.
             await self._discount(lease, entry, journal)
@@ -185,7 +185,7 @@ class TurnRunner:
                 journal.agent = session.answered_by = self._agents.recorded_name(agent)
                 shortcut = await self._shortcut(agent, item, entry, journal)
                 await agent.pipeline.process(item, sender, journal, stop, slot, shortcut=shortcut)
-                if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):
+                if isinstance(item, InboundMessage) and has_media(item):
                     await self._hooks.discard_media(item)
         except (asyncio.CancelledError, StorageError, TurnHalted):
             journal.cut_off()
@@ -303,9 +303,9 @@ class TurnRunner:
         """The message in the session's mode; None if it answered a question."""
         if journal.mode != "normal":
             message = replace(message, mode=journal.mode)
-        if message.voice is not None or message.answers:
+        if has_media(message) or message.answers:
             if await journal.was_consumed_as_answer():
-                if message.voice is not None:
+                if has_media(message):
                     await self._hooks.discard_media(message)
                 return None
             await journal.count_attempt()

@@ -30,6 +30,7 @@ from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.ids import new_id
 from pipeline.domain.messages import InboundMessage, Mode
 from pipeline.domain.rooms import said_by
+from pipeline.history.attached_files import asked_message
 from pipeline.history.stale_results import with_brief
 from pipeline.intake.cleaning import clean_text
 from pipeline.runtime.before_message import NOT_CHECKED
@@ -268,14 +269,14 @@ async def _spoken(store: Store, thread: str, session_id: str) -> tuple[Record, .
 def _conversation(records: Sequence[Record]) -> Conversation:
     """The conversation from finished turns only: a user message without an answer or error after it belongs
     to a turn that has yet to run, and the model must not answer it now."""
-    asked: dict[str, str] = {}
+    asked: dict[str, ChatMessage] = {}
     partial: dict[str, tuple[int, str]] = {}
     turns: list[PastTurn] = []
     summary: Summary | None = None
     for record in records:
         content = content_of(record)
         if isinstance(content, UserRecord):
-            asked[record.message_id] = words_on_record(content.words)
+            asked[record.message_id] = message_on_record(content.words)
         elif isinstance(content, SummaryRecord):
             summary = content.summary
         elif isinstance(content, AssistantRecord) and content.partial:
@@ -293,19 +294,22 @@ def _conversation(records: Sequence[Record]) -> Conversation:
     return Conversation(summary=summary, turns=tuple(turns))
 
 
-def words_on_record(words: UserWords) -> str:
-    """A user's words as the model reads them: in a room with the author's name first."""
-    return said_by(words.text, words.by)
+def message_on_record(words: UserWords) -> ChatMessage:
+    """A user's words and files as the model reads them: in a room with the author's name first."""
+    said = clean_text(said_by(words.text, words.by))  # as it was sent when it was new
+    if not words.files:
+        return ChatMessage(role="user", content=said)
+    return asked_message(said, words.files, words.attached)
 
 
 def past_turn(
-    record_id: int, question: str, exchange: Sequence[ChatMessage], answer: str, at: float
+    record_id: int, question: ChatMessage, exchange: Sequence[ChatMessage], answer: str, at: float
 ) -> PastTurn:
     """An answered message, as the model sees it."""
     turn = PastTurn(
         id=record_id,
         messages=(
-            ChatMessage(role="user", content=clean_text(question)),  # as it was sent when it was new
+            question,
             *exchange,
             ChatMessage(role="assistant", content=_last_words(exchange, answer)),
         ),
@@ -315,7 +319,7 @@ def past_turn(
 
 
 def unanswered_turn(
-    record_id: int, question: str, exchange: Sequence[ChatMessage], partial: str, code: str, at: float
+    record_id: int, question: ChatMessage, exchange: Sequence[ChatMessage], partial: str, code: str, at: float
 ) -> PastTurn:
     """A message whose turn ended with the error `code`, as the model sees it: the partial answer and how the
     turn ended. `record_id` is that of the partial answer, or of the error if there is none."""
@@ -325,7 +329,7 @@ def unanswered_turn(
     turn = PastTurn(
         id=record_id,
         messages=(
-            ChatMessage(role="user", content=clean_text(question)),
+            question,
             *exchange,
             ChatMessage(role="assistant", content=f"{rest}\n\n{mark}" if rest else mark),
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pipeline.domain.events import Thought
+from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 
@@ -53,6 +54,8 @@ class TimelineEntry:
     """The text is a transcript of a voice note."""
     code: str = ""
     """For role "error": the error's code. For role "session": `otr` if it is off the record."""
+    files: tuple[StoredFile, ...] = ()
+    """The files that came with the words of role "user"."""
     thoughts: tuple[Thought, ...] = ()
     """For role "assistant": the reasoning steps that led to the answer."""
     questions: tuple[AskedQuestion, ...] = ()

@@ -8,6 +8,7 @@ from typing import Final, Literal, Protocol
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition
 from pipeline.domain.conversation import Conversation, Summary
 from pipeline.domain.events import Thought
+from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import ApprovalReply, InboundMessage, Mode, Speech
 from pipeline.domain.rooms import RoomTalk
@@ -27,6 +28,12 @@ class UserWords:
     """Set for spoken words, with the quality of their transcription; None for typed words."""
     by: str = ""
     """In a room: the name that precedes the words for the model."""
+    files: tuple[StoredFile, ...] = ()
+    """The files that came with the words and can be used."""
+    attached: str = ""
+    """What the model reads of the files, below the words; people do not see it."""
+    left_out: str = ""
+    """A line for the person about attachments that cannot be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
