@@ -26,6 +26,7 @@ from adapters.channel import (
 from adapters.health import HealthTracker
 from adapters.web.attempts import WrongTokens, network_of
 from adapters.web.connection import Connection
+from adapters.web.file_requests import FileRequests
 from adapters.web.handshake import greet
 from adapters.web.html_cache import HtmlCache
 from adapters.web.hub import Hub, ThreadSender
@@ -43,6 +44,7 @@ from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
 from adapters.web.shared import GOING_AWAY, Shared
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, StorageError
+from pipeline.domain.files import FileStore
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import MediaRef
 from pipeline.domain.ports import EventSender
@@ -55,7 +57,9 @@ _SHUTDOWN_S = 3.0
 class WebAdapter:
     """The ChannelAdapter of the web channel. One per gateway; `run` once."""
 
-    def __init__(self, settings: WebSettings, timeline: Timeline, clock: Clock) -> None:
+    def __init__(
+        self, settings: WebSettings, timeline: Timeline, clock: Clock, files: FileStore | None = None
+    ) -> None:
         self._settings = settings
         self._capabilities = ChannelCapabilities(
             text_limit=settings.text_chars,
@@ -67,7 +71,7 @@ class WebAdapter:
             copies="This page shows it until you load it again.",
         )
         self._pages = PageFiles(settings.static_dir)
-        self._media = MediaInbox(settings.media_dir)
+        self._media = MediaInbox(settings.media_dir, clock)
         rendered = HtmlCache()
         self._hub = Hub(max_per_chat=settings.max_sockets_per_chat, rendered=rendered, clock=clock)
         self._clock = clock
@@ -84,6 +88,7 @@ class WebAdapter:
                 text_chars=settings.text_chars,
                 voice_bytes=settings.voice_bytes,
                 voice_seconds=settings.voice_seconds,
+                file_bytes=settings.file_bytes,
             ),
             hub=self._hub,
             rendered=rendered,
@@ -91,7 +96,9 @@ class WebAdapter:
             timeline=timeline,
             wrong_tokens=WrongTokens(clock, "page", settings.on_wrong_token),
             clock=clock,
+            files=files,
         )
+        self._file_requests = FileRequests(self._shared)
 
     def attach(self, live: LiveSpeech | None, read_aloud: ReadAloud | None) -> None:
         """Set live speech recognition and speech synthesis, before `run`; None disables that one. Both need
@@ -117,7 +124,12 @@ class WebAdapter:
             web.get("/", self._serve_index),
             web.get("/static/{name:.+}", self._serve_file),
             web.get("/ws", self._serve_socket, allow_head=False),
+            *self._file_requests.routes(),
         ]
+
+    def upload_routes(self) -> list[web.RouteDef]:
+        """The routes that read their bodies themselves."""
+        return self._file_requests.upload_routes()
 
     async def run(self, on_inbound: OnInbound) -> None:
         """Receive messages until cancelled; then the sockets are closed with 1001."""
@@ -168,7 +180,7 @@ class WebAdapter:
         return await self._media.download(ref, max_bytes=max_bytes)
 
     async def discard(self, ref: MediaRef) -> None:
-        """Remove a voice note after its turn. Raises MediaUnavailable, StorageError."""
+        """Remove a voice note or an upload after its turn. Raises MediaUnavailable, StorageError."""
         await self._media.discard(ref)
 
     async def sweep_media(self, keep: Collection[str]) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import secrets
 
 from adapters.identity import derived_message_id
-from adapters.web.protocol import Approval, Command, TextMessage
+from adapters.media_kinds import media_kind
+from adapters.web.protocol import Approval, Command, TextMessage, UploadedFile
 from adapters.web.settings import ACCOUNT, CHANNEL
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
@@ -45,7 +46,8 @@ def to_inbound(chat: str, frame: TextMessage | Command | Approval, *, received_a
             interaction_id=frame.interaction,
             choice=frame.choice,
         )
-    command = frame if isinstance(frame, Command) else parse_command(frame.text)
+    has_files = isinstance(frame, TextMessage) and bool(frame.files)
+    command = frame if isinstance(frame, Command) else None if has_files else parse_command(frame.text)
     if command is not None:
         return SessionCommand(
             message_id=message_id,
@@ -63,6 +65,23 @@ def to_inbound(chat: str, frame: TextMessage | Command | Approval, *, received_a
         author=OWNER,
         received_at=received_at,
         text=frame.text if isinstance(frame, TextMessage) else "",
+        attachments=_attachments(frame.files) if isinstance(frame, TextMessage) else (),
+    )
+
+
+def _attachments(files: tuple[UploadedFile, ...]) -> tuple[MediaRef, ...]:
+    return tuple(
+        [
+            MediaRef(
+                channel=CHANNEL,
+                handle=one.handle,
+                mime=one.mime,
+                size=one.size,
+                kind=media_kind(one.mime, one.name),
+                name=one.name,
+            )
+            for one in files
+        ]
     )
 
 

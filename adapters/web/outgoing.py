@@ -15,7 +15,7 @@ from typing import Any
 from adapters.channel import VoiceClip
 from adapters.formatting.visible import visible
 from adapters.web.html_cache import HtmlCache
-from adapters.web.protocol import PROTOCOL_VERSION, Limits, Problem
+from adapters.web.protocol import MAX_FILES, PROTOCOL_VERSION, Limits, Problem
 from pipeline.domain.events import (
     ApprovalRequired,
     PipelineEvent,
@@ -23,6 +23,7 @@ from pipeline.domain.events import (
     event_to_wire,
     thought_to_plain,
 )
+from pipeline.domain.files import stored_file_to_plain
 from pipeline.domain.live import LiveEvent, live_event_to_wire
 from pipeline.domain.timeline import ChatSummary, TimelineEntry, question_to_plain
 
@@ -58,6 +59,8 @@ def welcome_frame(*, chat: str, bot: str, limits: Limits, voice: bool, live: boo
             "text_chars": limits.text_chars,
             "voice_bytes": limits.voice_bytes,
             "voice_seconds": limits.voice_seconds,
+            "file_bytes": limits.file_bytes,
+            "files": MAX_FILES,
         },
         "voice": voice,
         "live": live,
@@ -80,6 +83,8 @@ def entry_frame(entry: TimelineEntry, answers: HtmlCache) -> Frame:
     if entry.role == "assistant":
         fields["html"] = answers.html_of(entry.text)
         fields["thoughts"] = [thought_to_plain(thought) for thought in entry.thoughts]
+    if entry.files:
+        fields["files"] = [stored_file_to_plain(file) for file in entry.files]
     if entry.questions:
         fields["questions"] = [_seen(question_to_plain(one)) for one in entry.questions]
     return fields

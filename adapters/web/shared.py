@@ -19,6 +19,7 @@ from adapters.web.protocol import Limits, Problem
 from adapters.web.settings import WebSettings
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, StorageError
+from pipeline.domain.files import FileStore
 
 _log = logging.getLogger(__name__)
 
@@ -45,6 +46,8 @@ class Shared:
     timeline: Timeline
     wrong_tokens: WrongTokens
     clock: Clock
+    files: FileStore | None = None
+    """The stored files of conversations; None where there are none."""
     on_inbound: OnInbound | None = None
     """None while the gateway is not receiving."""
     live: LiveSpeech | None = None

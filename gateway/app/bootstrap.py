@@ -225,7 +225,10 @@ def _server(gateway: Gateway, base: Foundation) -> Server:
     return Server(
         addresses=base.addresses,
         routes=page.routes() if page else (),
-        webhooks=[route for one in base.posting for route in one.routes],
+        webhooks=[
+            *(page.upload_routes() if page else ()),
+            *(route for one in base.posting for route in one.routes),
+        ],
         channels=gateway.channel_lines,
         ready=lambda: gateway.ready,
         metrics=base.telemetry.exposition,

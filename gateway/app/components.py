@@ -139,8 +139,18 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     check = token_check(settings, secrets)
     telemetry = Telemetry(clock)
     wrong = partial(telemetry.wrong_token, "page")
-    reading = build_reader(settings, clock)
-    page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong)
+    files, reading = _files(settings, data, clock), build_reader(settings, clock)
+    page = make_page(
+        settings,
+        data.media_path,
+        addresses,
+        check,
+        timeline,
+        clock,
+        wrong,
+        files=files,
+        takes_files=True,
+    )
     posting, left_out = built_channels(settings, timeline, clock)
     channels = _channels(page, posting, [make(timeline) for make in extras.channels])
     queues = ChatQueues(clock, tasks.deliveries)
@@ -160,7 +170,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         telemetry=telemetry,
         failpoints=failpoints,
         store=store,
-        files=_files(settings, data, clock),
+        files=files,
         reading=reading,
         file_reader=extras.file_reader or reading,
         bus=extras.bus or InProcessBus(),

@@ -24,6 +24,7 @@ from gateway.storage.ports import Store
 from gateway.storage.speech import SpeakerKey, SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ParlourError
+from pipeline.domain.files import FileStore
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import InboundMessage, MediaRef
@@ -97,8 +98,12 @@ def make_page(
     timeline: Timeline,
     clock: Clock,
     on_wrong_token: Callable[[], None] = lambda: None,
+    *,
+    files: FileStore | None = None,
+    takes_files: bool = False,
 ) -> Page:
-    """Build the page; its adapter is None if it is switched off."""
+    """Build the page; its adapter is None if it is switched off. It serves `files`, and takes some of people
+    if something reads them."""
     if not settings.channels.web.enabled:
         return Page(adapter=None)
     wanted = WebSettings(
@@ -112,8 +117,9 @@ def make_page(
         voice_enabled=settings.voice.enabled,
         voice_bytes=settings.voice.max_bytes,
         voice_seconds=int(settings.voice.max_seconds),
+        file_bytes=settings.files.max_mb * 1_000_000 if takes_files else 0,
     )
-    return Page(adapter=WebAdapter(wanted, timeline, clock))
+    return Page(adapter=WebAdapter(wanted, timeline, clock, files))
 
 
 def token_check(settings: Settings, secrets: Secrets) -> Callable[[str], bool]:

@@ -16,6 +16,7 @@ from aiohttp.test_utils import TestClient, TestServer
 from adapters.web.adapter import WebAdapter
 from adapters.web.security import token_matches
 from adapters.web.settings import WebSettings
+from gateway.files.folder_store import FolderFileStore
 from pipeline.domain.clock import ManualClock
 from tests.adapters.fakes import MemoryInbox, MemoryTimeline
 
@@ -46,10 +47,14 @@ class WebHarness:
             text_chars=200,
             voice_bytes=200_000,
             voice_seconds=60,
+            file_bytes=100_000,
             static_dir=static,
         )
         self.settings = replace(settings, **changes)
-        self.adapter = WebAdapter(self.settings, self.timeline, self.clock)
+        self.files = FolderFileStore(
+            directory / "files", keep_days=1, thread_bytes=1_000_000, clock=self.clock
+        )
+        self.adapter = WebAdapter(self.settings, self.timeline, self.clock, self.files)
 
     @property
     def host(self) -> str:
@@ -135,7 +140,7 @@ class Browser:
 async def serving(harness: WebHarness, *, running: bool = True) -> AsyncIterator[Browser]:
     """Serve the harness's adapter; with `running` it also receives."""
     app = web.Application()
-    app.add_routes(harness.adapter.routes())
+    app.add_routes([*harness.adapter.routes(), *harness.adapter.upload_routes()])
     harness.server = TestServer(app, host="127.0.0.1")
     async with TestClient(harness.server) as client, asyncio.TaskGroup() as group:
         receiving = group.create_task(harness.adapter.run(harness.inbox)) if running else None
