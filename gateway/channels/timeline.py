@@ -20,8 +20,9 @@ from gateway.storage.log_records import (
 from gateway.storage.ports import VISIBLE_KINDS, InboxEntry, Interaction, Record, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import EXPIRED, ApprovalRequired
+from pipeline.domain.files import StoredFile
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import InboundMessage
+from pipeline.domain.messages import InboundMessage, MediaRef
 from pipeline.domain.timeline import AskedQuestion, ChatSummary, Earlier, EntryRole, TimelineEntry
 
 _ROLES: dict[str, EntryRole] = {
@@ -140,6 +141,11 @@ def _waiting(item: InboundMessage) -> str:
     return _WAITING_VOICE if item.voice is not None else _WAITING_FILES
 
 
+def _waiting_file(ref: MediaRef) -> StoredFile:
+    """A file of a message that waits: it has no id, as it is not stored yet."""
+    return StoredFile(id="", kind=ref.kind, mime=ref.mime, size=ref.size or 0, name=ref.name)
+
+
 def _asked_again(question: Interaction, now: float) -> ApprovalRequired:
     details = details_of(question)
     return ApprovalRequired(
@@ -179,7 +185,8 @@ def _still_waiting(waiting: Sequence[InboxEntry], recorded: set[str]) -> list[Ti
             entry_id=0,
             message_id=entry.message_id,
             role="user",
-            text=entry.item.text or _waiting(entry.item),
+            text=entry.item.text or (_WAITING_VOICE if entry.item.voice is not None else ""),
+            files=tuple([_waiting_file(ref) for ref in entry.item.attachments]),
             at=entry.received_at,
             spoken=entry.item.voice is not None or entry.item.speech is not None,
         )

@@ -163,7 +163,8 @@ class StoreJournal:
 
     def _notify_words(self, words: UserWords, entry_id: int) -> None:
         spoken, at = words.speech is not None, self._entry.received_at
-        self._notify("user", words.text, entry_id, spoken=spoken, files=words.files, at=at)
+        files = () if self._off_record else words.files
+        self._notify("user", words.text, entry_id, spoken=spoken, files=files, at=at)
 
     def _user_records(self, words: UserWords) -> list[NewRecord]:
         # The time at which it was sent: its author saw that time while the message waited.
@@ -201,14 +202,13 @@ class StoreJournal:
         now = self._clock.now()
         questions = tuple(question_of(gate, self._entry, self.session_id, at=now) for gate in gates)
         record = self._record("assistant", answer_body(kept, [one.id for one in questions]))
-        said = len(answer.exchange) + 2
         committed = await self._finish(
             "answered",
             [record],
             role="assistant",
             text=answer.text,
             questions=questions,
-            said=said,
+            said=len(answer.exchange) + 2,
             state=answer.state,
         )
         entry_id = committed.record_ids[-1]

@@ -55,7 +55,7 @@ class TimelineEntry:
     code: str = ""
     """For role "error": the error's code. For role "session": `otr` if it is off the record."""
     files: tuple[StoredFile, ...] = ()
-    """The files that came with the words of role "user"."""
+    """The files that came with the words of role "user"; without ids while the message waits."""
     thoughts: tuple[Thought, ...] = ()
     """For role "assistant": the reasoning steps that led to the answer."""
     questions: tuple[AskedQuestion, ...] = ()

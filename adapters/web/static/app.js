@@ -9,9 +9,9 @@ import { commandOf } from './commands.js';
 import { Composer } from './composer.js';
 import { Connection } from './connection.js';
 import { byId } from './dom.js';
-import { refuseFiles } from './drops.js';
+import { Files } from './files.js';
 import { wireKeys } from './keys.js';
-import { Outbox, newClientId } from './outbox.js';
+import { Outbox, messageFrame, newClientId } from './outbox.js';
 import { Past } from './past.js';
 import { read, wireTheme, write } from './settings.js';
 import { SignIn } from './signin.js';
@@ -29,7 +29,7 @@ const RESEND_MS = 4000;
 const LATEST = 'latest';
 
 /** The gateway's limits; until its first `welcome`, the protocol's defaults. */
-let limits = { text_chars: 8000, voice_bytes: 20_971_520, voice_seconds: 300 };
+let limits = { text_chars: 8000, voice_bytes: 20_971_520, voice_seconds: 300, file_bytes: 0, files: 10 };
 let botName = 'Parlour';
 let resendTimer = 0;
 /** The last `problem` of this connection: the gateway's reason for closing it. */
@@ -44,7 +44,7 @@ const store = new ConversationStore((item, change) => {
   refreshRunning();
 });
 store.label.onChange = (/** @type {import('./label.js').Label} */ label) => status.session(label);
-const view = new LogView(store, { retry, discard, choose, listen: (item) => spoken.reader.listen(item), botName: () => botName });
+const view = new LogView(store, { retry, discard, choose, getFile: (id) => files.get(id), listen: (item) => spoken.reader.listen(item), botName: () => botName });
 const connection = new Connection({
   hello: () => ({ token: signIn.token, chat: read('chat') ?? LATEST, after: store.highest }),
   onFrame: receive,
@@ -56,7 +56,8 @@ const connection = new Connection({
   onClose: closed,
 });
 const signIn = new SignIn(() => connection.connect(), (words) => status.tell(words));
-const composer = new Composer({ limit: () => limits.text_chars, onSend: say });
+const files = new Files({ limits: () => limits, signIn, onTrouble: (words) => status.tell(words), onChange: () => composer.refresh() });
+const composer = new Composer({ limit: () => limits.text_chars, files: () => files.state, onSend: say });
 const voice = new VoiceButton({
   limits: () => limits,
   taken: () => spoken.talk.on,
@@ -79,10 +80,7 @@ function start() {
   wireTheme(byId('theme'));
   wireButtons();
   wireKeys({ signIn, composer, onEscape: escape });
-  refuseFiles((words) => (signIn.open ? signIn.say(words) : status.tell(words)));
-  for (const { clientId, text, at } of outbox.texts()) {
-    store.add({ role: 'user', clientId, text, at, state: 'sending' });
-  }
+  for (const item of outbox.texts()) store.add({ role: 'user', ...item, state: 'sending' });
   if (signIn.token) {
     byId('app').hidden = false;
     connection.connect();
@@ -136,6 +134,7 @@ function welcome(frame) {
   byId('bot-name').textContent = botName;
   status.name(botName);
   byId('mic').hidden = frame.voice === false;
+  files.refresh();
   spoken.welcome(frame);
   const opening = signIn.open;
   signIn.accept();
@@ -186,19 +185,19 @@ function sendWaiting() {
   }
 }
 
-/** @param {string} text */
-function say(text) {
+/** @param {string} text @param {import('./files.js').Uploaded[]} [shown] */
+function say(text, shown = files.take()) {
   status.tell('');
-  const typed = commandOf(text);
+  const typed = shown.length > 0 ? null : commandOf(text);
   if (typed) {
     command(typed.name, typed.argument);
     return;
   }
-  const item = { clientId: newClientId(), text, at: Date.now() / 1000 };
+  const item = { clientId: newClientId(), text, at: Date.now() / 1000, files: shown };
   outbox.addText(item);
   store.add({ role: 'user', state: 'sending', ...item });
   view.toEnd();
-  connection.send({ type: 'message', client_id: item.clientId, text });
+  connection.send(messageFrame(item));
 }
 
 /** @param {import('./recorder.js').Recording} recording */
@@ -237,7 +236,7 @@ function retry(item) {
   const source = item.role === 'error' ? store.find(item.messageId, 'user') : item;
   if (item.role !== 'error') discard(item);
   if (source?.audio) sendRecording({ blob: source.audio, mime: source.audio.type, seconds: source.seconds });
-  else if (source?.text) say(source.text);
+  else if (source?.text || source?.files.length) say(source.text, source.files.filter((one) => one.handle));
 }
 
 /** @param {Item} item */

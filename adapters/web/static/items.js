@@ -17,6 +17,7 @@
  * @property {string} text
  * @property {string} html a finished answer as the gateway renders it; empty until then
  * @property {number} at Unix seconds
+ * @property {import('./attached.js').FileRef[]} files that came with it
  * @property {boolean} spoken
  * @property {string} code
  * @property {Delivery} state the delivery state of a user's message
@@ -66,6 +67,7 @@ export function newItem(fields) {
     text: '',
     html: '',
     at: Date.now() / 1000,
+    files: [],
     spoken: false,
     code: '',
     state: '',

@@ -10,7 +10,7 @@ import { readJson, write } from './settings.js';
 import { clock } from './times.js';
 
 /**
- * @typedef {{ clientId: string, text: string, at: number }} TextItem
+ * @typedef {{ clientId: string, text: string, at: number, files?: import('./files.js').Uploaded[] }} TextItem
  * @typedef {{ clientId: string, blob: Blob, mime: string, seconds: number, at: number }} VoiceItem
  * @typedef {{ clientId: string, seconds: number, at: number }} VoiceMarker
  */
@@ -19,6 +19,12 @@ import { clock } from './times.js';
 export function newClientId() {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return `w_${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+}
+
+/** @param {TextItem} item */
+export function messageFrame({ clientId, text, files = [] }) {
+  const frame = { type: 'message', client_id: clientId, text };
+  return files.length > 0 ? { ...frame, files: files.map(({ handle, name, mime, size }) => ({ handle, name, mime, size })) } : frame;
 }
 
 export class Outbox {
@@ -36,7 +42,7 @@ export class Outbox {
 
   /** @returns {{ header: import('./connection.js').Frame, blob?: Blob }[]} the frames of all waiting messages, oldest first */
   waiting() {
-    const texts = this.texts().map(({ clientId, text, at }) => ({ at, header: { type: 'message', client_id: clientId, text } }));
+    const texts = this.texts().map((item) => ({ at: item.at, header: messageFrame(item) }));
     const voices = [...this.voices.values()].map(({ clientId, blob, mime, at }) => ({ at, blob, header: { type: 'voice', client_id: clientId, mime, size: blob.size } }));
     return [...texts, ...voices].sort((a, b) => a.at - b.at);
   }

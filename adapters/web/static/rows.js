@@ -6,6 +6,7 @@
  */
 
 import { shortened } from './asked.js';
+import { fileBlock } from './attached.js';
 import { copyButton, el, icon } from './dom.js';
 import { showFinished } from './finished.js';
 import { renderInline } from './inline.js';
@@ -22,6 +23,7 @@ import { showWork } from './work.js';
  * @property {(item: Item) => void} discard forget a message that could not be sent
  * @property {(item: Item, choice: string) => void} choose answer an approval
  * @property {(item: Item) => void} listen read a finished answer aloud
+ * @property {import('./attached.js').Fetch} getFile
  * @property {() => string} botName
  */
 
@@ -121,6 +123,7 @@ function userContent(item, actions, row) {
     const length = item.seconds ? `Voice note, ${clock(item.seconds)}` : 'Spoken';
     bubble.append(el('div', { class: 'spoken' }, icon('mic'), el('span', {}, length), item.audio && playButton(item.audio)));
   }
+  if (item.files.length > 0) bubble.append(fileBlock(item.files, actions.getFile));
   const listening = item.spoken && !item.text && item.state !== 'answered' && item.state !== 'failed';
   if (item.text) {
     const unstable = item.provisional && el('span', { class: 'unstable' }, item.text.slice(item.stable));

@@ -127,7 +127,7 @@ export class ConversationStore {
     if (!local || local.messageId === messageId) return;
     const known = this.find(messageId, 'user');
     const state = this.active.has(messageId) ? 'answering' : (known?.state ?? 'queued');
-    const fields = known ? { entryId: known.entryId, at: known.at, text: known.text || local.text, spoken: known.spoken } : {};
+    const fields = known ? { entryId: known.entryId, at: known.at, text: known.text || local.text, spoken: known.spoken, files: known.files.some(({ id }) => id) ? known.files : local.files } : {};
     if (known) this.remove(known);
     this.update(local, { ...fields, messageId, state, problem: '', place: 0 });
   }
@@ -143,7 +143,7 @@ export class ConversationStore {
     const known = this.find(messageId, role) ?? this.heard.claim(frame);
     const words = { text: text || known?.text || '', html: html || known?.html || '' };
     const steps = stepsOf(thoughts).length > 0 ? stepsOf(thoughts) : settled(known?.steps ?? []);
-    const fields = { entryId: entryId || known?.entryId || 0, ...words, steps, at, spoken, code, streaming: false, growing: false };
+    const fields = { entryId: entryId || known?.entryId || 0, ...words, files: frame.files ?? known?.files ?? [], steps, at, spoken, code, streaming: false, growing: false };
     const item = known ?? this.add({ role, messageId, ...fields, state: role === 'user' ? 'queued' : '' });
     if (known) this.update(known, fields);
     if (role === 'user') this.#refreshUser(item);
