@@ -98,4 +98,4 @@ async def _read(url: str, max_bytes: int) -> bytes:
 
 
 def _too_large(max_bytes: int) -> MediaUnavailable:
-    return MediaUnavailable(f"the file is larger than {max_bytes} bytes")
+    return MediaUnavailable(f"It is larger than {max_bytes / 1_000_000:.3g} MB. Please send a smaller one.")

@@ -26,6 +26,7 @@ from gateway.app.voice import (
     voice_settings,
     with_memory,
 )
+from gateway.attachments.erasure import FileErasure
 from gateway.channels.registry import key_of
 from gateway.channels.token_lease import TokenLease, lock_folder
 from gateway.config import DEFAULT_AGENT, Secrets, Settings, agent_settings, environment
@@ -354,6 +355,7 @@ def _inbox(
         redactor=base.redactor,
         gates=turns if gated else None,
         beyond=RateLimit(a_minute, base.clock) if a_minute and gated else None,
+        on_deleted=FileErasure(base.store, base.files).deleted,
     )
 
 
