@@ -17,9 +17,11 @@ from pipeline.llm.client import LlmClient
 from pipeline.llm.direct_client import DirectClient
 from pipeline.llm.litellm_client import LitellmClient
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from tests.support.all_platforms import open_all_platforms
 from tests.support.file_reader import PICTURE, SCALED, FakeFileReader
 from tests.support.harness import open_gateway
 from tests.support.openai_server import Behaviour, FakeOpenAiServer
+from tests.support.platforms.discord_world import StoredFile as DiscordFile
 from tests.support.posting_channel import MemoryPosts
 
 SEEING = ('llm.model="openai/gpt-4o-mini"',)
@@ -247,3 +249,26 @@ async def test_off_the_record_nothing_of_a_file_is_written(tmp_path: Path, serve
         await posts.until(lambda: "I see" in "".join(posts.texts()))
     assert seen_in(server.requests[0].body) == [SCALED + b"a cat"]
     assert not list((tmp_path / "files").rglob("*"))
+
+
+async def test_a_photo_and_a_document_reach_the_model_from_every_platform(tmp_path: Path) -> None:
+    llm = ScriptedLlm.echo()
+    async with open_all_platforms(tmp_path, *SEEING, llm=llm, file_reader=FakeFileReader()) as setup:
+        telegram, slack, discord = setup.telegram, setup.slack, setup.discord
+        chats = {one.name: (one.private_chat(ann := one.person("ann")), ann) for one in setup.platforms}
+        telegram.send(*chats["telegram"], "photo", PICTURE + b"telegram", caption="look", width=90, height=60)
+        await slack.share(*chats["slack"], PICTURE + b"slack", mime="image/png", text="look")
+        photo = DiscordFile(id="77", name="cat.png", content=PICTURE + b"discord", mime="image/png")
+        await discord.send(*chats["discord"], "look", files=[photo])
+        for platform in setup.platforms:
+            await platform.until(lambda one=platform: len(one.bot_texts(chats[one.name][0])) == 1)
+        telegram.send(*chats["telegram"], "document", b"telegram words", file_name="a.txt")
+        await slack.share(*chats["slack"], b"slack words", mime="text/plain", text="")
+        words = DiscordFile(id="78", name="c.txt", content=b"discord words", mime="text/plain")
+        await discord.send(*chats["discord"], "", files=[words])
+        for platform in setup.platforms:
+            await platform.until(lambda one=platform: len(one.bot_texts(chats[one.name][0])) == 2)
+    shown = {content for request in llm.requests[:3] for content in request.pictures.values()}
+    assert shown == {SCALED + name.encode() for name in chats}
+    asked = "\n".join(request.messages[-1].content for request in llm.requests[3:])
+    assert [f"{name} words" in asked for name in chats] == [True, True, True]
