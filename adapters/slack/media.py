@@ -14,6 +14,7 @@ from adapters.slack.calls import Calls
 from adapters.slack.failures import CALL_ERRORS, CallFailed, failed
 from adapters.slack.fields import count, ident
 from adapters.slack.settings import CHANNEL, SlackSettings
+from pipeline.domain.attachments import file_size
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.messages import MediaRef
@@ -85,4 +86,4 @@ async def _fetch(session: aiohttp.ClientSession, url: str, headers: dict[str, st
 
 def _check_size(size: int | None, max_bytes: int) -> None:
     if size is not None and size > max_bytes:
-        raise MediaUnavailable(f"It is larger than {max_bytes / 1_000_000:.3g} MB. Please send a smaller one.")
+        raise MediaUnavailable(f"It is larger than {file_size(max_bytes)}. Please send a smaller one.")

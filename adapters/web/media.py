@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from adapters.web.settings import CHANNEL
+from pipeline.domain.attachments import file_size
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable, StorageError
 from pipeline.domain.messages import MediaRef
@@ -160,7 +161,7 @@ class MediaInbox:
                 raise MediaUnavailable("This is no file of the web channel.")
             content = file.read(max_bytes + 1)
         if len(content) > max_bytes:
-            raise MediaUnavailable(f"It is larger than {max_bytes / 1_000_000:.0f} MB.")
+            raise MediaUnavailable(f"It is larger than {file_size(max_bytes)}.")
         return content
 
     def _sweep(self, keep: frozenset[str]) -> int:
@@ -182,6 +183,6 @@ async def _written(file: IO[bytes], chunks: AsyncIterator[bytes], max_bytes: int
     async for chunk in chunks:
         size += len(chunk)
         if size > max_bytes:
-            raise TooLarge(f"It is larger than {max_bytes / 1_000_000:.0f} MB.")
+            raise TooLarge(f"It is larger than {file_size(max_bytes)}.")
         await asyncio.to_thread(file.write, chunk)
     return size

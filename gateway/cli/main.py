@@ -47,6 +47,9 @@ def _parser() -> argparse.ArgumentParser:
 
     chat = commands.add_parser("chat", parents=[common], help="talk to the same bot in this terminal")
     chat.add_argument("--voice", metavar="FILE", type=Path, help="send this recording first")
+    chat.add_argument(
+        "--file", metavar="FILE", type=Path, action="append", help="send this file with the first line"
+    )
     chat.set_defaults(run=_chat)
 
     _add_init(
@@ -183,9 +186,11 @@ def _serve(options: argparse.Namespace) -> int:
 
 
 def _chat(options: argparse.Namespace) -> int:
-    from gateway.cli.chat import chat
+    from gateway.cli.chat import SentFiles, chat
 
-    return chat(options.config, options.overrides, options.voice)
+    voice = (options.voice,) if options.voice is not None else ()
+    sent = SentFiles(voice=voice, files=tuple(options.file or ()))
+    return chat(options.config, options.overrides, sent)
 
 
 def _init(options: argparse.Namespace) -> int:

@@ -51,9 +51,9 @@ def with_newest_pictures(conversation: Conversation, most: int | None) -> Conver
         return conversation
     left, turns = most or 0, list(conversation.turns)
     for index in range(len(turns) - 1, -1, -1):
-        if turns[index].pictures:
+        if count := turns[index].pictures:
             turns[index] = _with_pictures(turns[index], left, seen=most is not None)
-            left = max(0, left - turns[index].pictures)
+            left = max(0, left - count)
     return replace(conversation, turns=tuple(turns))
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import AsyncIterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import pytest
 
+from adapters.identity import derived_message_id
 from gateway.attachments.intake import MAX_PICTURE_BYTES, MAX_SIDE
+from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import SystemClock
-from pipeline.domain.messages import Author, InboundMessage, MediaKind, MediaRef, SessionCommand
+from pipeline.domain.messages import Author, InboundMessage, MediaKind, MediaRef, SessionCommand, Withdrawal
 from pipeline.llm.client import LlmClient
 from pipeline.llm.direct_client import DirectClient
 from pipeline.llm.litellm_client import LitellmClient
@@ -22,6 +25,7 @@ from tests.support.file_reader import PICTURE, SCALED, FakeFileReader
 from tests.support.harness import open_gateway
 from tests.support.openai_server import Behaviour, FakeOpenAiServer
 from tests.support.platforms.discord_world import StoredFile as DiscordFile
+from tests.support.platforms.platform import FakePlatform, Place
 from tests.support.posting_channel import MemoryPosts
 
 SEEING = ('llm.model="openai/gpt-4o-mini"',)
@@ -261,14 +265,70 @@ async def test_a_photo_and_a_document_reach_the_model_from_every_platform(tmp_pa
         photo = DiscordFile(id="77", name="cat.png", content=PICTURE + b"discord", mime="image/png")
         await discord.send(*chats["discord"], "look", files=[photo])
         for platform in setup.platforms:
-            await platform.until(lambda one=platform: len(one.bot_texts(chats[one.name][0])) == 1)
+            await _texts(platform, chats[platform.name][0], 1)
         telegram.send(*chats["telegram"], "document", b"telegram words", file_name="a.txt")
         await slack.share(*chats["slack"], b"slack words", mime="text/plain", text="")
         words = DiscordFile(id="78", name="c.txt", content=b"discord words", mime="text/plain")
         await discord.send(*chats["discord"], "", files=[words])
         for platform in setup.platforms:
-            await platform.until(lambda one=platform: len(one.bot_texts(chats[one.name][0])) == 2)
+            await _texts(platform, chats[platform.name][0], 2)
     shown = {content for request in llm.requests[:3] for content in request.pictures.values()}
     assert shown == {SCALED + name.encode() for name in chats}
     asked = "\n".join(request.messages[-1].content for request in llm.requests[3:])
     assert [f"{name} words" in asked for name in chats] == [True, True, True]
+
+
+async def test_a_long_document_is_read_on_with_the_tool_in_its_own_chat_only(tmp_path: Path) -> None:
+    posts = MemoryPosts()
+    posts.media = {"d1": "\f".join(f"page {n} " + "word " * 900 for n in range(1, 6)).encode()}
+    load = ScriptedAnswer.calling(
+        ToolCall(id="a", name="load_tools", arguments='{"groups": ["attachments"]}')
+    )
+    page = '{"file": "report.pdf", "page": 4}'
+    look = ScriptedAnswer.calling(ToolCall(id="b", name="read_attachment", arguments=page))
+    llm = ScriptedLlm([ScriptedAnswer.of("Long."), *[load, look, ScriptedAnswer.of("Done.")] * 2])
+    async with open_gateway(tmp_path, *SEEING, posts=posts, llm=llm, file_reader=FakeFileReader()):
+        await posts.bring(message(posts, 1, "Read it.", REPORT))
+        await posts.until(lambda: posts.texts() == ["Long."])
+        await posts.receive("And page 4?", native_id="2")
+        await posts.until(lambda: len(posts.texts()) == 2)
+        await posts.receive("And page 4?", native_id="3", chat="another")
+        await posts.until(lambda: len(posts.texts("another")) == 1)
+    assert "pages 1 to 2 follow; read_attachment reads more" in llm.requests[0].messages[-1].content
+    results = [request.messages[-1].content for request in (llm.requests[3], llm.requests[6])]
+    assert "Page 4 of 5\n\npage 4 word" in results[0]
+    assert "nothing was attached in this conversation" in results[1]
+
+
+async def test_a_message_that_is_deleted_on_its_platform_loses_its_files(tmp_path: Path) -> None:
+    posts, llm = MemoryPosts(), ScriptedLlm.echo()
+    posts.media = {"p1": PICTURE + b"a cat"}
+    async with open_gateway(tmp_path, *SEEING, posts=posts, llm=llm, file_reader=FakeFileReader()):
+        for number in (1, 2):
+            item = message(posts, number, "Look.", PHOTO)
+            own = derived_message_id("memory", "main", str(number))
+            await posts.bring(replace(item, message_id=own, place=str(number)))
+            await _asked(posts, llm, number)
+        assert len(_stored(tmp_path)) == 2
+        deletion = Withdrawal(
+            message_id="d1",
+            native_id="1:deleted",
+            thread=posts.thread(),
+            author=Author(id="ann"),
+            received_at=1.0,
+            place="1",
+        )
+        assert (await posts.bring(deletion)).status == "accepted"
+        assert len(_stored(tmp_path)) == 1
+
+
+def _stored(data: Path) -> list[Path]:
+    return [path for path in (data / "files").rglob("*") if path.is_file()]
+
+
+async def _texts(platform: FakePlatform, chat: Place, count: int) -> None:
+    await platform.until(lambda: len(platform.bot_texts(chat)) == count)
+
+
+async def _asked(posts: MemoryPosts, llm: ScriptedLlm, count: int) -> None:
+    await posts.until(lambda: len(llm.requests) == count and bool(posts.texts()))

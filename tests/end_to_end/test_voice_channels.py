@@ -81,6 +81,11 @@ async def _answered(platform: FakePlatform, chat: Place, number: int) -> str:
     return platform.bot_texts(chat)[-1]
 
 
+async def _said(platform: FakePlatform, chat: Place, number: int) -> None:
+    """Waits for the bot's text number `number` in a chat."""
+    await platform.until(lambda: len(platform.bot_texts(chat)) == number, timeout_s=200)
+
+
 def _is_whole(text: str) -> bool:
     """What was heard, and then the echo of all of it; or that nothing was heard."""
     shown, found, echoed = text.partition(ANSWER)
@@ -142,7 +147,7 @@ async def test_what_is_said_in_a_sound_file_reaches_the_model_as_the_content_of_
     for number, data in enumerate(_notes(kind), start=1):
         name = f"{number}.{kind}"
         telegram.send(chat, ben, "audio", data, duration=5, mime_type=AUDIO_FILES[kind], file_name=name)
-        await telegram.until(lambda count=number: len(telegram.bot_texts(chat)) == count, timeout_s=200)
+        await _said(telegram, chat, number)
         note_line, _, content = requests[-1].messages[-1].content.partition("\n")
         assert note_line == f'[Attached: sound file "{name}"; what is said in it follows]'
         heard.append(content.partition("\n")[2].partition("\n[/FILE]")[0])

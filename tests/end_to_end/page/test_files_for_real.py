@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from playwright.async_api import Page, expect
+from playwright.async_api import FilePayload, Page, expect
 
 from pipeline.domain.readings import Picture
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
@@ -91,7 +91,7 @@ async def test_a_dropped_and_a_chosen_file_are_previewed_and_one_is_removed_befo
 ) -> None:
     async with opened(page, tmp_path, "Read.") as harness:
         await page.evaluate(_HAND_OVER, ["drop", "#log", base64.b64encode(PNG).decode()])
-        notes = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"buy milk"}
+        notes: FilePayload = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"buy milk"}
         await page.get_by_test_id("attach-input").set_input_files(files=[notes])
         pending = page.get_by_test_id("pending-file")
         await expect(pending).to_have_count(2)
