@@ -7,11 +7,13 @@ from dataclasses import replace
 
 from gateway.agents.agent_book import Agent, AgentBook, AgentModels
 from gateway.agents.routes import Routes
+from gateway.app.attachments import build_attachments
 from gateway.app.components import Foundation
 from gateway.app.llm import pipeline_settings, warm_up
 from gateway.app.tools import AgentTools, SharedTools, build_agent_tools
 from gateway.config import DEFAULT_AGENT, DEFAULT_GRAPH, Settings, agent_settings
 from gateway.ingress.room_history import Rooms
+from gateway.speech.voice_notes import VoiceNoteTranscriber
 from pipeline.domain.frozen import dataclass
 from pipeline.graph_book import installed_graphs
 from pipeline.llm.client import LlmClient
@@ -41,13 +43,10 @@ class BuiltAgents:
 
 
 def build_agents(
-    base: Foundation,
-    shared: SharedTools,
-    speech_to_text: SpeechToText,
-    rooms: Rooms,
-    attachments: Attachments | None,
+    base: Foundation, shared: SharedTools, speech_to_text: VoiceNoteTranscriber, rooms: Rooms
 ) -> BuiltAgents:
     """Build all agents."""
+    attachments = build_attachments(base, speech_to_text)
     built = [
         _agent(name, agent_settings(base.settings, name), base, shared, speech_to_text, rooms, attachments)
         for name in (DEFAULT_AGENT, *base.settings.agents)

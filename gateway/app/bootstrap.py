@@ -13,7 +13,7 @@ from gateway.access.token_budgets import DailyBudgets
 from gateway.agents.agent_book import AgentBook
 from gateway.app.after_turn import build_after_turn
 from gateway.app.agents import build_agents
-from gateway.app.attachments import build_attachments, build_conversation_files
+from gateway.app.attachments import build_conversation_files
 from gateway.app.commands import build_commands
 from gateway.app.components import Extras, Foundation, build_components
 from gateway.app.lifecycle import Gateway, Parts
@@ -87,8 +87,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     jobs = _jobs(base)
     tools = _shared_tools(base, owner_of, access, jobs)
     rooms = _rooms(base)
-    speech = _voice_notes(base, transcriber, forgetful)
-    agents = build_agents(base, tools, speech, rooms, build_attachments(base, speech))
+    agents = build_agents(base, tools, _voice_notes(base, transcriber, forgetful), rooms)
     expiries = _expiries(base, access)
     after = build_after_turn(base, jobs, agents.book, tools.budgets, when_idle)
     replies = ReadyReplies(base.bus, delivery.enqueue)

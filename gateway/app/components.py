@@ -140,17 +140,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     telemetry = Telemetry(clock)
     wrong = partial(telemetry.wrong_token, "page")
     files, reading = _files(settings, data, clock), build_reader(settings, clock)
-    page = make_page(
-        settings,
-        data.media_path,
-        addresses,
-        check,
-        timeline,
-        clock,
-        wrong,
-        files=files,
-        takes_files=True,
-    )
+    page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, files)
     posting, left_out = built_channels(settings, timeline, clock)
     channels = _channels(page, posting, [make(timeline) for make in extras.channels])
     queues = ChatQueues(clock, tasks.deliveries)

@@ -98,12 +98,10 @@ def make_page(
     timeline: Timeline,
     clock: Clock,
     on_wrong_token: Callable[[], None] = lambda: None,
-    *,
     files: FileStore | None = None,
-    takes_files: bool = False,
 ) -> Page:
-    """Build the page; its adapter is None if it is switched off. It serves `files`, and takes some of people
-    if something reads them."""
+    """Build the page; its adapter is None if it is switched off. It takes files of people and serves
+    `files`; None: neither."""
     if not settings.channels.web.enabled:
         return Page(adapter=None)
     wanted = WebSettings(
@@ -117,7 +115,7 @@ def make_page(
         voice_enabled=settings.voice.enabled,
         voice_bytes=settings.voice.max_bytes,
         voice_seconds=int(settings.voice.max_seconds),
-        file_bytes=settings.files.max_mb * 1_000_000 if takes_files else 0,
+        file_bytes=0 if files is None else settings.files.max_mb * 1_000_000,
     )
     return Page(adapter=WebAdapter(wanted, timeline, clock, files))
 

@@ -46,10 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.set_defaults(run=_serve)
 
     chat = commands.add_parser("chat", parents=[common], help="talk to the same bot in this terminal")
-    chat.add_argument("--voice", metavar="FILE", type=Path, help="send this recording first")
-    chat.add_argument(
-        "--file", metavar="FILE", type=Path, action="append", help="send this file with the first line"
-    )
+    _add_sent_files(chat)
     chat.set_defaults(run=_chat)
 
     _add_init(
@@ -183,6 +180,12 @@ def _serve(options: argparse.Namespace) -> int:
     from gateway.cli.serve import serve
 
     return serve(options.config, options.overrides)
+
+
+def _add_sent_files(chat: argparse.ArgumentParser) -> None:
+    chat.add_argument("--voice", metavar="FILE", type=Path, help="send this recording first")
+    words = "send this file with the first line; may be given several times"
+    chat.add_argument("--file", metavar="FILE", type=Path, action="append", help=words)
 
 
 def _chat(options: argparse.Namespace) -> int:

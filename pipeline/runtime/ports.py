@@ -204,8 +204,7 @@ class SpeechToText(Protocol):
     """Turns a message's voice note into text."""
 
     async def transcribe(self, message: InboundMessage, on_progress: OnTranscription) -> Transcription:
-        """Transcribe the note; `on_progress` is notified meanwhile, in order. Raises TurnFailed with a reason
-        for the user; never invents text."""
+        """Transcribe the note, and report progress in order. Raises TurnFailed; never invents text."""
         ...
 
 

@@ -116,14 +116,6 @@ async def test_the_files_of_the_command_line_go_with_the_first_line(tmp_path: Pa
     assert "buy milk" in alone
 
 
-async def test_a_gateway_that_takes_no_files_says_so_in_the_terminal(tmp_path: Path) -> None:
-    plan = tmp_path / "plan.txt"
-    plan.write_bytes(b"buy milk")
-    async with open_gateway(tmp_path / "data", *PAGE) as harness:
-        shown = await _talk(harness, tmp_path / "data", "What is due?", files=(plan,))
-    assert "the running gateway takes no files" in shown
-
-
 async def test_a_tools_question_is_asked_with_its_choices_and_answered(tmp_path: Path) -> None:
     arguments = json.dumps({"path": "a.txt", "text": "hello"})
     calls = [
