@@ -134,7 +134,7 @@ function welcome(frame) {
   byId('bot-name').textContent = botName;
   status.name(botName);
   byId('mic').hidden = frame.voice === false;
-  files.refresh();
+  files.refresh(frame.chat);
   spoken.welcome(frame);
   const opening = signIn.open;
   signIn.accept();

@@ -8,7 +8,6 @@
 import { byId, el, icon } from './dom.js';
 import { pictureUrl, sizeWords } from './attached.js';
 import { NO_FILES, takeFiles } from './drops.js';
-import { read } from './settings.js';
 
 /**
  * @typedef {object} Pending a file of the next message
@@ -37,6 +36,7 @@ export class Files {
     this.onChange = onChange;
     /** @type {Pending[]} */
     this.pending = [];
+    this.chat = '';
     this.shown = byId('files');
     for (const name of ['attach', 'camera']) {
       /** @type {HTMLInputElement} */
@@ -67,11 +67,12 @@ export class Files {
 
   /** @param {string} path @param {RequestInit} request */
   #fetch(path, request) {
-    return fetch(`/files/${read('chat')}${path}`, { ...request, headers: { Authorization: `Bearer ${this.signIn.token}` } });
+    return fetch(`/files/${this.chat}${path}`, { ...request, headers: { Authorization: `Bearer ${this.signIn.token}` } });
   }
 
-  /** The gateway's limits are known. */
-  refresh() {
+  /** The gateway's limits are known, and the chat of this window: another window may show another one. @param {string} chat */
+  refresh(chat) {
+    this.chat = chat;
     for (const name of ['attach', 'camera']) byId(name).hidden = !this.limits().file_bytes;
   }
 
