@@ -71,10 +71,13 @@ class FileRequests:
         headers = security_headers() | {
             "Content-Type": shown or _DOWNLOAD,
             "Content-Disposition": "inline" if shown else 'attachment; filename="file"',
-            "Cache-Control": "private, max-age=86400, immutable",
-            # The path of a file never changes its content, but another person's token must not get it.
+            # A browser keeps it, and asks each time whether it is still stored and the token still right.
+            "Cache-Control": "private, no-cache",
+            "ETag": f'"{file_id}"',
             "Vary": "Authorization",
         }
+        if request.headers.get("If-None-Match") == headers["ETag"]:
+            return web.Response(status=304, headers=headers)
         return web.Response(body=content, headers=headers)
 
     async def _take(self, request: web.Request) -> web.Response:

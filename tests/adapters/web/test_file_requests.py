@@ -40,7 +40,13 @@ async def test_a_picture_is_served_as_its_content_shows_whatever_was_declared(tm
             assert response.headers["Content-Disposition"] == "inline"
             assert response.headers["X-Content-Type-Options"] == "nosniff"
             assert "default-src 'none'" in response.headers["Content-Security-Policy"]
-            assert response.headers["Cache-Control"].startswith("private")
+            assert response.headers["Cache-Control"] == "private, no-cache"
+        again = {**BEARER, "If-None-Match": response.headers["ETag"]}
+        async with browser.client.get(f"/files/{CHAT}/{file.id}", headers=again) as response:
+            assert (response.status, await response.read()) == (304, b"")
+        await harness.files.discard(thread_of(CHAT), [file.id])
+        async with browser.client.get(f"/files/{CHAT}/{file.id}", headers=again) as response:
+            assert response.status == 404
 
 
 @pytest.mark.parametrize(

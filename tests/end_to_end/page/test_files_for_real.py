@@ -12,6 +12,7 @@ from playwright.async_api import FilePayload, Page, expect
 
 from pipeline.domain.readings import Picture
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from tests.end_to_end.page.accessibility import serious_violations
 from tests.end_to_end.page.acts import entries, ready, send, sign_in
 from tests.support.browser_fixture import Watch
 from tests.support.file_reader import FakeFileReader
@@ -65,6 +66,7 @@ async def test_a_pasted_picture_is_sent_shown_enlarged_and_there_again_after_a_r
         pending = page.get_by_test_id("pending-file")
         await expect(pending).to_have_attribute("data-ready", "true")
         await expect(pending).to_contain_text("shot.png")
+        assert await serious_violations(page) == []
         await page.get_by_test_id("composer").fill("What is it?")
         await page.get_by_test_id("composer").press("Enter")
         await expect(entries(page, "assistant")).to_contain_text("A square.")
@@ -72,9 +74,11 @@ async def test_a_pasted_picture_is_sent_shown_enlarged_and_there_again_after_a_r
         for _ in range(2):
             picture = entries(page, "user").get_by_test_id("picture")
             await expect(picture).to_have_js_property("naturalWidth", 8)
+            assert await serious_violations(page) == []
             await picture.click()
             lightbox = page.get_by_test_id("lightbox")
             await expect(lightbox.locator("img")).to_have_js_property("naturalWidth", 8)
+            assert await serious_violations(page) == []
             await page.keyboard.press("Escape")
             await expect(lightbox).to_be_hidden()
             await page.reload()
@@ -95,6 +99,7 @@ async def test_a_dropped_and_a_chosen_file_are_previewed_and_one_is_removed_befo
         await page.get_by_test_id("attach-input").set_input_files(files=[notes])
         pending = page.get_by_test_id("pending-file")
         await expect(pending).to_have_count(2)
+        assert await serious_violations(page) == []
         await expect(page.get_by_test_id("send")).to_be_enabled()
         await page.get_by_role("button", name="Remove shot.png").click()
         await expect(pending).to_have_count(1)
