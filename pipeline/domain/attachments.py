@@ -22,7 +22,9 @@ _KINDS: dict[MediaKind, str] = {
 _NAME_CHARS = 80
 _MOST_NAMED = 5
 _NOTE = "[Attached: {what}. The content is not available to you.]"
-_USED_NOTE = "[Attached: {what}]"
+NOTE_BEGINS = "[Attached: "
+"""How every note for the model begins."""
+_USED_NOTE = NOTE_BEGINS + "{what}]"
 _REASON = "I left out {what}. {reason}"
 NOT_SEEN = "This model cannot see pictures."
 """Why a picture is left out for a model without vision."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from operator import attrgetter
 
+from pipeline.domain.attachments import NOTE_BEGINS
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.conversation import Conversation, PastTurn
 from pipeline.domain.files import StoredFile
@@ -32,6 +33,11 @@ def asked_message(words: str, files: Iterable[StoredFile], attached: str) -> Cha
         foreign=source_of(kept),
         pictures=pictures_in(kept),
     )
+
+
+def without_files(content: str) -> str:
+    """The author's words in a message that `asked_message` made: what is above the notes and texts."""
+    return content.partition(NOTE_BEGINS)[0]
 
 
 def pictures_in(files: Iterable[StoredFile]) -> tuple[StoredFile, ...]:
