@@ -67,6 +67,7 @@ class Extras:
     speaker: SpeechSynthesizer | None = None
     """Reads answers aloud."""
     file_reader: FileReader | None = None
+    """Reads pictures and documents, in place of the gateway's own processes."""
     store: Store | None = None
     bus: Bus | None = None
     graph: GraphSpec[RunContext] | None = None
