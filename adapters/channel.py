@@ -14,10 +14,11 @@ from typing import Any, Literal, Protocol, runtime_checkable
 from typing_extensions import TypeIs
 
 from pipeline.domain.events import ApprovalRequired
+from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.live import LiveEvent
-from pipeline.domain.messages import Author, Inbound, MediaRef
+from pipeline.domain.messages import Author, Inbound, MediaKind, MediaRef
 from pipeline.domain.ports import EventSender
 from pipeline.domain.timeline import ChatSummary, Earlier, EntryRole, TimelineEntry
 
@@ -35,9 +36,8 @@ Resolution = Literal["nonce", "lookup", "placeholder", "none"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimits:
-    """The platform's rate limits, in calls per second or seconds; 0 means no limit here.
-
-    A call is a post or an edit. The platform's own `retry_after` always applies in addition."""
+    """The platform's rate limits, in calls (posts or edits) per second or seconds; 0 means no limit here. The
+    platform's own `retry_after` always applies in addition."""
 
     chat_per_s: float = 0.0
     chat_burst: int = 3
@@ -63,6 +63,7 @@ class ChannelCapabilities:
     resolution: Resolution = "none"
     """For a posting channel."""
     adopts: bool = False  # finds an unconfirmed post afterwards: `adapters.duplicate_posts`
+    file_bytes: int = 0  # the largest file that a posting channel posts: `adapters.files`
     typing_s: float = 0.0
     """How long one `typing` call lasts; 0 without typing indicators."""
     silence_limit_s: float = 0.0
@@ -117,6 +118,8 @@ class OutboundReply:
     """The user id of the person answered; empty in replies that an earlier version wrote."""
     off_record: bool = False
     """Whether it is deleted after sending."""
+    files: tuple[StoredFile, ...] = ()
+    """Sent after the text, in this order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,8 +148,9 @@ class Part:
     plain: str
     """The same text without formatting, for a second try after the platform rejected the formatting."""
     file: bytes | None = None
-    """An attachment that replaces too many parts."""
+    """An attachment: the whole text in place of too many parts, or a file of the reply."""
     file_name: str = ""
+    file_kind: MediaKind | None = None  # for a file of the reply: what to show or play it as
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -382,11 +386,8 @@ class CheckableChannel(Protocol):
     """A channel whose credentials can be checked without receiving anything."""
 
     async def check_credentials(self) -> str:
-        """The bot's name on the platform, after one login call for each credential.
-
-        Raises ConfigurationError when the platform rejects a credential. Any other exception means that the
-        platform gave no answer; `classify` takes it.
-        """
+        """The bot's name on the platform, after one login call for each credential. Raises ConfigurationError
+        when the platform rejects one; any other exception means that it gave no answer."""
         ...
 
 

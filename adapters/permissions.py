@@ -14,7 +14,7 @@ from pipeline.domain.frozen import dataclass
 class ChannelUse:
     """What the configuration wants to do on a channel."""
 
-    rooms: Literal["addressed", "all", "never"] = "addressed"
+    rooms: Literal["addressed", "may_answer", "all", "never"] = "addressed"
     """When the bot answers in rooms."""
     hear_rooms: bool = False
     """Whether it transcribes the voice notes of rooms."""

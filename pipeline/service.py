@@ -56,6 +56,7 @@ from pipeline.runtime.stopping import StopSignal, TurnHalted
 from pipeline.turn import Turn, answer_of
 from pipeline.turn_contexts import TurnContexts
 from pipeline.turn_reads import TurnReads
+from pipeline.unasked import UnaskedMessages
 
 _log = logging.getLogger(__name__)
 
@@ -98,6 +99,8 @@ class Pipeline:
             None if gate is None else GateCheck(gate, self._contexts, llm=llm, agent=agent, clock=clock)
         )
         """The check that every message passes first; None without one."""
+        check = None if self.gate is None else functools.partial(self.gate.reply, is_command=False)
+        self._unasked = UnaskedMessages(self._contexts, llm=llm, clock=clock, gate=check)
         self._notified: set[str] = set()
         """Sessions that were notified of the cheaper model."""
 
@@ -374,19 +377,22 @@ class Pipeline:
     async def _is_for_bot(self, turn: Turn, stop: StopSignal) -> bool:
         """Whether the message is for the bot. A voice note that the platform did not address to the bot must
         name it; nothing is shown before that is known, and a note that fails or is stopped is ignored. So is
-        an expired question whose run has ended."""
+        an expired question whose run has ended. Of other messages that were not addressed to it, the model
+        decides."""
         message = turn.message
         if isinstance(message, ApprovalReply):
             return not (message.expired and has_ended(await turn.journal.recorded_run()))
-        if not message.if_named:
+        if not (message.if_named or message.may_decline):
             return True
         if await turn.journal.recorded_user() is not None:
             return True
         try:
             with stop.guard():
+                if message.may_decline:
+                    return await self._unasked.wants_answer(turn)
                 turn.early_transcription = await self._transcribe(message, _ignore_progress)
         except TurnFailed as error:
-            _log.info("a voice note in a room was not understood", extra={"reason": str(error)})
+            _log.info("a message in a room is not answered", extra={"reason": str(error)})
             return False
         return names_one_of(turn.early_transcription.text, self._settings.called)
 

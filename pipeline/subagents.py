@@ -144,6 +144,7 @@ class SubAgents:
         if scope.depth > 0:
             raise ToolFailed("a sub-agent cannot start sub-agents")
         orders = _orders(arguments)
+        files = len(scope.files)
         try:
             # The parent's deadline is shorter than theirs, and would end them without any report.
             async with scope.delegating(), asyncio.TaskGroup() as group:
@@ -159,7 +160,8 @@ class SubAgents:
             for order, (done, words) in zip(orders, reports, strict=True)
         )
         foreign = ", ".join(scope.foreign.sources)
-        return ToolOutput(text=text, success=any(done for done, _ in reports), foreign=foreign)
+        done = any(done for done, _ in reports)
+        return ToolOutput(text=text, success=done, foreign=foreign, stored=scope.files.since(files))
 
     async def _run_one(self, order: _Order, scope: TurnScope) -> tuple[bool, str]:
         """Run one sub-agent: whether it succeeded, and its report or the reason."""

@@ -13,6 +13,7 @@ from typing import Any, TypedDict
 
 from pipeline.agent.model_messages import exchanged
 from pipeline.agent.node import THOUGHTS
+from pipeline.agent.sent_files import sent_files
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import GraphError, TurnFailed
@@ -203,6 +204,9 @@ class Turn:
         text = self._inert(self.redactor.text(text))
         if text != answer.text:
             answer = replace(answer, text=text)
+        if answer.files:
+            files = [replace(file, caption=self._inert(file.caption)) for file in answer.files]
+            answer = replace(answer, files=tuple(files))
         entry_id = await self.journal.commit(answer)
         # Off the record a paused run is not stored: its question is a plain answer, without choices.
         for gate in answer.gates if self.journal.mode == "normal" else ():
@@ -257,8 +261,16 @@ def answer_of(outcome: RunOutcome, turn: Turn, graph: GraphSpec[Any]) -> TurnAns
     if not isinstance(answer, str) or not answer:
         raise TurnFailed("no_answer", _NO_ANSWER_WORDS)
     thoughts = tuple(Thought(**plain) for plain in outcome.state.get(THOUGHTS, ()))
+    exchange = exchanged(outcome.state)
+    files = sent_files(outcome.state)
+    if files:
+        exchange = tuple([replace(message, sends=()) if message.sends else message for message in exchange])
     return TurnAnswer(
-        text=answer, exchange=exchanged(outcome.state), thoughts=thoughts, state=_change(outcome, turn, graph)
+        text=answer,
+        exchange=exchange,
+        thoughts=thoughts,
+        state=_change(outcome, turn, graph),
+        files=files,
     )
 
 

@@ -31,6 +31,7 @@ from adapters.media_kinds import media_kind
 from pipeline.domain.attachments import file_size
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, MediaUnavailable, ParlourError
+from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey, new_id
 from pipeline.domain.messages import (
@@ -69,6 +70,8 @@ class ConsoleSettings:
     """Lines of the earlier conversation to show first."""
     settle_s: float = 10.0
     """Seconds to wait at the end of the input for replies that may not come."""
+    where: Callable[[StoredFile], str] = lambda _file: ""
+    """Where the person gets a file: a path or an address; empty if unknown."""
 
 
 class ConsoleAdapter:
@@ -96,7 +99,7 @@ class ConsoleAdapter:
         self._files = tuple(files)
         prompt = settings.prompt if settings.interactive else ""
         self._screen = screen or Screen(write, bot_name=settings.bot_name, prompt=prompt)
-        self._conversation = Conversation(self._screen)
+        self._conversation = Conversation(self._screen, settings.where)
         self._health = HealthTracker(clock)
 
     @property

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from adapters.channel import OutboundReply
 from adapters.console.screen import Screen
@@ -15,6 +15,7 @@ from adapters.console.steps import step_words
 from adapters.formatting.plain import plain_text
 from adapters.formatting.question_text import shortened
 from adapters.formatting.visible import visible
+from pipeline.domain.attachments import file_size
 from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.events import (
     EXPIRED,
@@ -26,6 +27,7 @@ from pipeline.domain.events import (
     ResponseComplete,
     TranscriptReady,
 )
+from pipeline.domain.files import StoredFile
 from pipeline.domain.timeline import EntryRole, TimelineEntry
 
 _log = logging.getLogger(__name__)
@@ -37,8 +39,11 @@ SHOW_ALL = "all"
 class Conversation:
     """The state of the one conversation in a terminal. An EventSender."""
 
-    def __init__(self, screen: Screen) -> None:
+    def __init__(self, screen: Screen, where: Callable[[StoredFile], str] = lambda _file: "") -> None:
+        """`where` says where the person gets a file; empty if unknown."""
         self._screen = screen
+        self._where = where
+        self._files = BoundedDict[tuple[str, str], None](_REMEMBERED_LINES)
         self._undelivered: dict[str, bool] = {}
         """Messages without their durable reply; True while their outcome is also open."""
         self._printed = BoundedDict[tuple[str, EntryRole], None](_REMEMBERED_LINES)
@@ -76,6 +81,8 @@ class Conversation:
 
     def ask_again(self, question: ApprovalRequired) -> None:
         """Ask a question that an earlier process left open."""
+        if question.command:
+            return
         self._paused.add(question.interaction_id)
         self._add(question)
 
@@ -108,6 +115,7 @@ class Conversation:
         """Print a durable reply unless it is on the screen. Raises OSError when printing fails."""
         try:
             self._finish(reply.message_id, reply.role, reply.text)
+            self._show_files(reply.message_id, reply.files)
         except OSError:
             self.output_gone = True
             raise
@@ -120,9 +128,20 @@ class Conversation:
         for entry in entries:
             try:
                 self._screen.earlier(entry.role, entry.text)
+                self._show_files(entry.message_id, entry.files)
             except OSError:
                 self.output_gone = True
             self._printed[entry.message_id, entry.role] = None
+
+    def _show_files(self, message_id: str, files: Sequence[StoredFile]) -> None:
+        """Print a line for each file of a message, once."""
+        for file in files:
+            if (message_id, file.id) in self._files:
+                continue
+            self._files[message_id, file.id] = None
+            about = ", ".join(part for part in (file.about, file_size(file.size)) if part)
+            place = self._where(file)
+            self._screen.line(f"{file.caption} [{file.name}, {about}{f': {place}' if place else ''}]".strip())
 
     def said_elsewhere(self, text: str) -> None:
         """Print the person's message from another window; an answer being printed continues below it."""
@@ -145,6 +164,9 @@ class Conversation:
                 self._screen.token(event.message_id, event.text, event.offset)
             case TranscriptReady():
                 self._screen.line(f'heard: "{event.text}"')
+            case ApprovalRequired() if event.command:
+                # The line above it names the values, which can be typed behind the command.
+                return
             case ApprovalRequired():
                 # The text of a paused run is in its turn's reply, which follows.
                 self._add(event, said=event.paused)

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
+from adapters.acknowledging import TAKEN
 from adapters.channel import (
     ChannelCapabilities,
     ChannelHealth,
@@ -25,17 +26,28 @@ from adapters.discord.chat_queues import ChatQueues, Job
 from adapters.discord.download import Downloads
 from adapters.discord.failures import classify
 from adapters.discord.gateway import GatewayClient
-from adapters.discord.inbound import Context, bot_roles, parse_event
-from adapters.discord.interactions import SLASH_COMMANDS, Interaction
+from adapters.discord.inbound import NO_REFERENCE, Context, bot_roles, parse_event
+from adapters.discord.interactions import Interaction
 from adapters.discord.listed_chats import ListedChats
-from adapters.discord.outbound import TEXT_CHARS, as_plain, nonce_of, render, shows
+from adapters.discord.outbound import (
+    FILE_BYTES,
+    TEXT_CHARS,
+    as_plain,
+    named,
+    nonce_of,
+    render,
+    render_file,
+    shows,
+)
 from adapters.discord.payload import leading_snowflake, snowflake, snowflake_at
 from adapters.discord.permissions import permission_gaps
 from adapters.discord.rest import Rest
 from adapters.discord.room_history import lines_of
 from adapters.discord.sdk import discord
 from adapters.discord.settings import CHANNEL, DEFAULT_RATES, DiscordSettings
+from adapters.discord.slash_commands import SLASH_COMMANDS
 from adapters.discord.view import EditView
+from adapters.files import OutgoingFile
 from adapters.json_fields import mapping
 from adapters.permissions import ChannelUse, PermissionGap
 from pipeline.domain.clock import Clock
@@ -104,6 +116,7 @@ class DiscordAdapter:
             edit=True,
             voice_in=True,
             resolution="nonce",
+            file_bytes=FILE_BYTES,
             typing_s=_TYPING_S,
             silence_limit_s=_SILENCE_S,
             rates=self._settings.rates or DEFAULT_RATES,
@@ -235,8 +248,12 @@ class DiscordAdapter:
     def render(self, outgoing: Outgoing) -> tuple[Part, ...]:
         return render(outgoing)
 
+    def render_file(self, file: OutgoingFile) -> Part:
+        return render_file(file)
+
     async def post(self, thread: ThreadKey, part: Part, *, key: str, reply_handle: str = "") -> Receipt:
         fields = _post_fields(key, reply_handle)
+        part = named(part, key)
 
         async def once(shown: Part) -> tuple[str, bool]:
             body = {**shown.body, **fields}
@@ -272,7 +289,8 @@ class DiscordAdapter:
         await _plain_if_refused(once, part)
         return Receipt(native_id=native_id)
 
-    async def find(self, thread: ThreadKey, part: Part, *, key: str, since: float) -> Receipt | None:  # noqa: ARG002 - Discord keeps no keys
+    async def find(self, thread: ThreadKey, part: Part, *, key: str, since: float) -> Receipt | None:
+        part = named(part, key)
         # Awaited, because this may run before READY: without a bot id, the post would never be found.
         bot_id = await self._gateway.bot_id()
         after = snowflake_at(since - _LOOK_BEFORE_S)
@@ -307,13 +325,21 @@ class DiscordAdapter:
 
         return EditView(post, edit, native_id)
 
+    @property
+    def acknowledges(self) -> bool:
+        return self._settings.acknowledges
+
+    async def acknowledge(self, thread: ThreadKey, reply_handle: str, *, on: bool) -> None:
+        message = reply_handle.removeprefix(NO_REFERENCE)
+        await (self._rest.react if on else self._rest.unreact)(thread.chat, message, TAKEN)
+
     async def typing(self, thread: ThreadKey) -> None:
         await self._rest.typing(thread.chat)
 
 
 def _post_fields(key: str, reply_handle: str) -> dict[str, Any]:
     fields: dict[str, Any] = {"nonce": nonce_of(key), "enforce_nonce": True}
-    if reply_handle:
+    if reply_handle and not reply_handle.startswith(NO_REFERENCE):
         fields["message_reference"] = {"message_id": reply_handle, "fail_if_not_exists": False}
     return fields
 

@@ -26,8 +26,15 @@ from pipeline.domain.errors import ConfigurationError
 _log = logging.getLogger(__name__)
 
 OnDispatch = Callable[[str, Mapping[str, Any]], None]
-INTENTS = discord.Intents(guilds=True, guild_messages=True, dm_messages=True, message_content=True)
-"""The events that the bot receives: messages of servers and of direct chats, with their text."""
+INTENTS = discord.Intents(
+    guilds=True,
+    guild_messages=True,
+    dm_messages=True,
+    message_content=True,
+    guild_reactions=True,
+    dm_reactions=True,
+)
+"""The events that the bot receives: messages with their text, and reactions, of servers and direct chats."""
 
 _IDENTIFY_AGAIN_S = 5.0
 """Seconds. Discord accepts one IDENTIFY in five seconds."""

@@ -14,15 +14,15 @@ from adapters.buttons import STOP, read_answer
 from adapters.discord.content import described, unusable
 from adapters.discord.media import media_of
 from adapters.discord.payload import snowflake
+from adapters.discord.reaction_events import KINDS, parse_reaction
 from adapters.discord.settings import CHANNEL
 from adapters.identity import derived_message_id
 from adapters.json_fields import integer, mapping, mappings, text
 from pipeline.domain.attachments import attached_note
+from pipeline.domain.commands import COMMAND_NAMES, MAX_ARGUMENT_CHARS
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
-    COMMAND_NAMES,
-    MAX_ARGUMENT_CHARS,
     ApprovalReply,
     Author,
     Inbound,
@@ -47,6 +47,8 @@ _OUR_CONTEXTS = (_SERVER, _BOT_DM)
 """Not the third context: a chat among people, where an app installed by a user can be called."""
 _MENTION = re.compile(r"<@([!&]?)([0-9]{1,20})>")
 _ROLE = "&"
+NO_REFERENCE = "~"
+"""How the reply handle of a message begins whose answer is not shown as a reply to it: in direct chats."""
 _STALE_EDIT_S = 900.0
 """An update with an older edit has another cause, such as a pin or a link preview."""
 
@@ -79,6 +81,8 @@ def parse_event(name: str, data: object, context: Context) -> Inbound | None:
         return _deleted(payload, context)
     if name == "INTERACTION_CREATE":
         return _interaction(payload, context)
+    if name in KINDS:
+        return parse_reaction(name, payload, account=context.account, bot_id=context.bot_id, now=context.now)
     return None
 
 
@@ -161,6 +165,7 @@ def _from_words(
         addressed=addressed,
         private=private,
         quoted=_quoted(replied),
+        quoted_by=_quoted_by(replied, context.bot_id),
         forwarded=all_forwarded,
         passed_on=passed_on,
         edited=edited,
@@ -250,7 +255,7 @@ def _thread(payload: Mapping[str, Any], context: Context) -> ThreadKey:
 
 
 def _reply_handle(payload: Mapping[str, Any], *, private: bool) -> str:
-    return "" if private else str(payload["id"])
+    return f"{NO_REFERENCE if private else ''}{payload['id']}"
 
 
 def _edit_id(message_id: str, stamp: object, context: Context) -> str:
@@ -298,6 +303,14 @@ def _quoted(replied: Mapping[str, Any]) -> str:
         return words[:_QUOTE_CHARS]
     media = media_of(replied, ())
     return attached_note((*filter(None, (media.voice,)), *media.attachments))
+
+
+def _quoted_by(replied: Mapping[str, Any], bot_id: str) -> str:
+    """The name of the author of the message that is replied to."""
+    author = mapping(replied.get("author"))
+    if snowflake(author.get("id")) == bot_id:
+        return "You"
+    return text(author.get("global_name") or author.get("username"), most=_NAME_CHARS)
 
 
 def _joined(*parts: str) -> str:

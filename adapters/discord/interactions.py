@@ -20,44 +20,20 @@ from adapters.formatting.discord import discord_parts
 from adapters.formatting.visible import visible
 from adapters.json_fields import mapping, mappings, text
 from pipeline.domain.clock import Clock
-from pipeline.domain.messages import ApprovalReply, CommandName, SessionCommand
+from pipeline.domain.commands import CommandName
+from pipeline.domain.messages import ApprovalReply, SessionCommand
 
 _log = logging.getLogger(__name__)
 
-_AGENT_NAME = {"type": 3, "name": "name", "description": "The agent to choose", "required": False}
-_LINK_CODE = {"type": 3, "name": "code", "description": "The code from the other channel", "required": False}
-_IN_PRIVATE = {"contexts": [1]}
-# In servers that invited the bot, and in its direct chats.
-SLASH_COMMANDS: tuple[Mapping[str, Any], ...] = tuple(
-    {"type": 1, "name": name, "contexts": [0, 1], "integration_types": [0], **more}
-    for name, more in (
-        ("stop", {"description": "Stop the answer that is being written"}),
-        ("new", {"description": "Begin a new conversation"}),
-        ("otr", {"description": "Begin one of which nothing is kept, or end it"}),
-        ("voice", {"description": "Read answers aloud, or stop that"}),
-        ("agent", {"description": "Show the agents here, or choose one", "options": [_AGENT_NAME]}),
-        (
-            "link",
-            {
-                "description": "Join this chat with your chats on other channels",
-                "options": [_LINK_CODE],
-                **_IN_PRIVATE,
-            },
-        ),
-        ("unlink", {"description": "Undo that for this chat", **_IN_PRIVATE}),
-        ("help", {"description": "What this bot can do"}),
-    )
-)
 _SAID: Mapping[CommandName, str] = {
     "stop": "Stopping.",
     "new": "Beginning a new conversation.",
     "otr": "Changing whether this is kept.",
     "voice": "Changing voice replies.",
     "help": "The help comes into this chat.",
-    "agent": "The answer comes into this chat.",
-    "link": "The answer comes into this chat.",
-    "unlink": "The answer comes into this chat.",
+    "retry": "Answering again.",
 }
+_SAID_OTHERWISE = "The answer comes into this chat."
 _PUT_OFF_S = 2.0
 """Two of Discord's three seconds; one is for the network."""
 _COMMAND, _COMPONENT = 2, 3
@@ -122,7 +98,7 @@ class Interaction:
         elif self._component:
             await self._update({"components": []})
         else:
-            await self._say(_SAID[item.name])
+            await self._say(_SAID.get(item.name, _SAID_OTHERWISE))
 
     async def _say(self, words: str) -> None:
         """Send text that only the user who pressed sees."""

@@ -7,6 +7,7 @@ and no buttons that are not requested.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
@@ -14,6 +15,7 @@ from typing import Any
 
 from adapters.buttons import STOP, answer_data
 from adapters.channel import Outgoing, Part
+from adapters.files import OutgoingFile
 from adapters.formatting.discord import DiscordText, discord_parts
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS, as_file
 from adapters.formatting.visible import visible
@@ -24,6 +26,12 @@ TEXT_CHARS = 2000
 EPHEMERAL = 1 << 6
 _SUPPRESS_EMBEDS = 1 << 2
 _LABEL_CHARS = 80
+FILE_BYTES = 10_000_000
+"""The largest file in a server without boosts, and in direct chats."""
+_UNNAMED = re.compile(r"[^A-Za-z0-9._-]+")
+"""What Discord would replace in a file's name itself: the post would not be found."""
+_MARK_DIGITS = 8
+_ABOUT_CHARS = 1000
 _ROWS = 5
 _BUTTONS = 5
 _ROW, _BUTTON = 1, 2
@@ -48,6 +56,35 @@ def render(outgoing: Outgoing) -> tuple[Part, ...]:
         about = DiscordText(content=f"{name}:", plain=f"{name}:")
         parts.insert(0, _part(about, [], file=outgoing.attached, file_name=name))
     return tuple(parts)
+
+
+def render_file(file: OutgoingFile) -> Part:
+    """The message with `file`, which Discord shows or plays by its name's ending, below its caption."""
+    said = (
+        discord_parts(file.caption, limit=TEXT_CHARS)[0]
+        if file.caption
+        else DiscordText(content="", plain="")
+    )
+    body = plain_body(said.content)
+    body["attachments"] = [{"description": (file.caption or file.name)[:_ABOUT_CHARS]}]
+    return Part(
+        body=body,
+        plain=said.plain,
+        file=file.content,
+        file_name=_UNNAMED.sub("_", file.name).strip("_.") or "file",
+        file_kind=file.kind,
+    )
+
+
+def named(part: Part, key: str) -> Part:
+    """`part` as it is posted under `key`. The name of a reply's file gets a digest of the key, so that a post
+    is found although an earlier one had a file of the same name."""
+    if part.file_kind is None:
+        return part
+    stem, dot, ending = part.file_name.rpartition(".")
+    mark = nonce_of(key)[:_MARK_DIGITS]
+    name = f"{stem}-{mark}{dot}{ending}" if stem else f"{part.file_name}-{mark}"
+    return replace(part, file_name=name)
 
 
 def plain_body(content: str, rows: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:

@@ -21,7 +21,7 @@ _NEEDED: Mapping[int, tuple[str, str]] = MappingProxyType(
         1 << 10: ("View Channels", "no message of its channels arrives"),
         1 << 11: ("Send Messages", "it cannot answer in channels"),
         1 << 38: ("Send Messages in Threads", "it cannot answer in threads"),
-        1 << 15: ("Attach Files", "long answers and voice replies cannot be sent"),
+        1 << 15: ("Attach Files", "long answers, files and voice replies cannot be sent"),
         1 << 16: ("Read Message History", "missed messages are not read back, and answers may repeat"),
     }
 )

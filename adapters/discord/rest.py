@@ -1,4 +1,5 @@
-"""Discord's REST API through discord.py's HTTP client: one attempt per call, in at most 15 seconds.
+"""Discord's REST API through discord.py's HTTP client: one attempt per call, in at most 15 seconds, or 90
+with a file.
 
 discord.py would sleep through a 429 and retry after a 5xx. The gateway waits and retries, so both end the
 call at once here. discord.py still delays a call that would exceed a limit reported by Discord.
@@ -20,10 +21,12 @@ from pipeline.domain.clock import Clock
 _CHANNEL = "/channels/{channel_id}"
 _MESSAGES = _CHANNEL + "/messages"
 _MESSAGE = _MESSAGES + "/{message_id}"
+_REACTION = _MESSAGE + "/reactions/{emoji}/@me"
 _WEBHOOK = "/webhooks/{webhook_id}/{webhook_token}"
 _BINARY = "application/octet-stream"
 VOICE_NAME = "voice-message.ogg"
 _CALL_S = 15.0
+_UPLOAD_S = 90.0
 _TOO_MANY = 429
 _SERVER_ERROR = 500
 _BANNED_S = 60.0
@@ -150,6 +153,14 @@ class Rest:
         """Show the bot as typing for ten seconds."""
         await self._call("POST", _CHANNEL + "/typing", channel_id=channel)
 
+    async def react(self, channel: str, message: str, emoji: str) -> None:
+        """Put the bot's reaction on a message."""
+        await self._call("PUT", _REACTION, channel_id=channel, message_id=message, emoji=emoji)
+
+    async def unreact(self, channel: str, message: str, emoji: str) -> None:
+        """Remove the bot's reaction from a message."""
+        await self._call("DELETE", _REACTION, channel_id=channel, message_id=message, emoji=emoji)
+
     async def set_commands(self, application: str, commands: Sequence[Mapping[str, Any]]) -> None:
         """Set the application's global slash commands."""
         path = "/applications/{application_id}/commands"
@@ -173,7 +184,7 @@ class Rest:
         client = await self._client()
         # The route contains the server's address: it is created when there is a client.
         route = Route(method, path, **place)
-        async with self._clock.timeout(_CALL_S):
+        async with self._clock.timeout(_UPLOAD_S if what and "form" in what else _CALL_S):
             return await client.http.request(route, **(what or {}))
 
 
@@ -187,7 +198,8 @@ def _content(body: Mapping[str, Any], file: bytes | None, file_name: str) -> dic
 def _form(
     body: Mapping[str, Any], file: bytes, file_name: str, *, mime: str, about: Mapping[str, Any]
 ) -> dict[str, Any]:
-    payload = {**body, "attachments": [{"id": 0, "filename": file_name, **about}]}
+    said, *_ = body.get("attachments") or [{}]
+    payload = {**body, "attachments": [{"id": 0, "filename": file_name, **said, **about}]}
     fields = {"name": "payload_json", "value": json.dumps(payload), "content_type": "application/json"}
     content = {"name": "files[0]", "value": file, "filename": file_name, "content_type": mime}
     return {"form": [fields, content]}

@@ -12,7 +12,7 @@ DEFAULT_RATES = RateLimits(chat_per_s=0.9, chat_burst=2, account_per_s=40.0, edi
 """Discord's documentation: 50 calls a second per bot. A chat's limits are only in response headers; posts and
 edits count separately, about five in five seconds each. discord.py delays calls beyond them."""
 
-_INVITED_WITH = 274_878_008_320
+_INVITED_WITH = 274_878_008_384
 """The sum of the permissions that the bot needs: docs/guides/discord.md lists them."""
 
 
@@ -39,6 +39,8 @@ class DiscordSettings:
     """None: DEFAULT_RATES."""
     previews: bool = True
     """Whether the answer is shown while it is written."""
+    acknowledges: bool = False
+    """Whether a message that is taken has a reaction until its answer is there."""
     people: tuple[str, ...] = ()
     """User ids of listed people: their direct messages from while the bot was offline are fetched, also
     where it knows no chat with them."""

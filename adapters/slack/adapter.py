@@ -24,6 +24,7 @@ from adapters.channel import (
     Receipt,
     VoiceClip,
 )
+from adapters.files import OutgoingFile
 from adapters.formatting.slack import PART_CHARS
 from adapters.health import HealthTracker
 from adapters.json_fields import mapping
@@ -34,12 +35,12 @@ from adapters.slack.failures import CallFailed, failed
 from adapters.slack.fields import stamp
 from adapters.slack.inbound import Bot
 from adapters.slack.media import download
-from adapters.slack.outbound import pressed_label, render
+from adapters.slack.outbound import FILE_BYTES, pressed_label, render, render_file
 from adapters.slack.people import People
 from adapters.slack.permissions import permission_gaps
 from adapters.slack.plain_text import escaped
 from adapters.slack.posts import Posts
-from adapters.slack.reactions import AtWork
+from adapters.slack.reactions import AtWork, set_reaction
 from adapters.slack.room_history import Reading
 from adapters.slack.settings import CHANNEL, DEFAULT_RATES, SlackSettings
 from adapters.slack.socket import SocketModeReceiver
@@ -102,6 +103,7 @@ class SlackAdapter:
             edit=True,
             voice_in=True,
             resolution="lookup",
+            file_bytes=FILE_BYTES,
             typing_s=_TYPING_S,
             silence_limit_s=_SILENT_SOCKET_S if self._settings.mode == "socket" else 0.0,
             rates=self._settings.rates or DEFAULT_RATES,
@@ -212,10 +214,17 @@ class SlackAdapter:
     async def recent(self, thread: ThreadKey, *, before: str, limit: int) -> tuple[RoomLine, ...]:
         return await self._reading.recent(thread, await self._who(), before=before, limit=limit)
 
+    def _answers(self, thread: ThreadKey, reply_handle: str) -> None:
+        if self._settings.reactions == "auto":
+            self._at_work.answered(thread, reply_handle)
+
     # -- sending ------------------------------------------------------------------------------------
 
     def render(self, outgoing: Outgoing) -> tuple[Part, ...]:
         return render(outgoing)
+
+    def render_file(self, file: OutgoingFile) -> Part:
+        return render_file(file)
 
     async def post(
         self,
@@ -225,7 +234,7 @@ class SlackAdapter:
         key: str,
         reply_handle: str = "",
     ) -> Receipt:
-        self._at_work.answered(thread, reply_handle)
+        self._answers(thread, reply_handle)
         receipt = await self._posts.post(thread, part, key=key)
         self._statuses.pop(thread, None)
         await self._at_work.end(thread)
@@ -272,7 +281,7 @@ class SlackAdapter:
         native_id: str,
         doubtful_since: float | None = None,
     ) -> LiveView | None:
-        self._at_work.answered(thread, reply_handle)
+        self._answers(thread, reply_handle)
         if not self._settings.previews:
             return None
         return SlackView(
@@ -287,11 +296,19 @@ class SlackAdapter:
             streams=self._streams,
         )
 
+    @property
+    def acknowledges(self) -> bool:
+        return self._settings.reactions == "taken"
+
+    async def acknowledge(self, thread: ThreadKey, reply_handle: str, *, on: bool) -> None:
+        await set_reaction(self._calls, thread.chat, reply_handle, on=on)
+
     async def typing(self, thread: ThreadKey) -> None:
         """Show a status line below the thread. Slack has none outside of threads: in a direct chat, a
         reaction on the person's message."""
         if thread.topic is None:
-            await self._at_work.show(thread)
+            if self._settings.reactions == "auto":
+                await self._at_work.show(thread)
             return
         if self._statuses_refused:
             return

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
 _CALL_S = 15.0
+_UPLOAD_S = 150.0
+"""For one of the largest files over a slow line; less than the gateway's limit for a call."""
 _SLACK = "slack.com"
 
 
@@ -44,8 +46,11 @@ class Calls:
     def __init__(self, settings: SlackSettings, clock: Clock) -> None:
         self._settings = settings
         self._clock = clock
-        self._client = AsyncWebClient(
-            base_url=settings.api_url, retry_handlers=[], logger=quiet_logger(), timeout=int(_CALL_S)
+        self._client, self._uploads = (
+            AsyncWebClient(
+                base_url=settings.api_url, retry_handlers=[], logger=quiet_logger(), timeout=int(seconds)
+            )
+            for seconds in (_CALL_S, _UPLOAD_S)
         )
 
     @property
@@ -59,17 +64,22 @@ class Calls:
         async with aiohttp.ClientSession(
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=10)
         ) as session:
-            self._client.session = session
+            self._client.session = self._uploads.session = session
             try:
                 yield session
             finally:
-                self._client.session = None
+                self._client.session = self._uploads.session = None
 
     async def run(
-        self, method: str, ask: Callable[[AsyncWebClient], Awaitable[AsyncSlackResponse]]
+        self,
+        method: str,
+        ask: Callable[[AsyncWebClient], Awaitable[AsyncSlackResponse]],
+        *,
+        uploads: bool = False,
     ) -> Mapping[str, Any]:
-        """One call with the bot's token. Raises CallFailed; cancellation passes."""
-        return mapping((await self._run(method, ask)).data)
+        """One call with the bot's token; one that `uploads` a file may take longer. Raises CallFailed;
+        cancellation passes."""
+        return mapping((await self._run(method, ask, uploads=uploads)).data)
 
     async def scopes(self) -> frozenset[str] | None:
         """The scopes of the bot's token; None where Slack does not say. Raises as `run`."""
@@ -79,15 +89,20 @@ class Calls:
         return None if listed is None else frozenset(filter(None, map(str.strip, listed.split(","))))
 
     async def _run(
-        self, method: str, ask: Callable[[AsyncWebClient], Awaitable[AsyncSlackResponse]]
+        self,
+        method: str,
+        ask: Callable[[AsyncWebClient], Awaitable[AsyncSlackResponse]],
+        *,
+        uploads: bool = False,
     ) -> AsyncSlackResponse:
+        client, limit_s = (self._uploads, _UPLOAD_S) if uploads else (self._client, _CALL_S)
         try:
-            self._client.token = self._settings.bot_token().strip()
+            client.token = self._settings.bot_token().strip()
         except ConfigurationError as error:
             raise CallFailed(Failure(kind="auth", message=str(error))) from None
         try:
-            async with self._clock.timeout(_CALL_S):
-                return await ask(self._client)
+            async with self._clock.timeout(limit_s):
+                return await ask(client)
         except CALL_ERRORS as error:
             # Without the cause: the SDK's exception contains the request with its token.
             raise failed(method, error) from None

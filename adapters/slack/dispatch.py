@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
 
 from slack_bolt.app.async_app import AsyncApp
@@ -24,6 +24,7 @@ from adapters.slack.inbound import Bot, parse_event, parse_press, parse_slash, t
 from adapters.slack.plain_text import escaped
 from adapters.slack.settings import SlackSettings
 from pipeline.domain.clock import Clock
+from pipeline.domain.commands import COMMANDS, CommandName
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import Inbound
 
@@ -33,20 +34,27 @@ Payload = Mapping[str, Any]
 AfterPress = Callable[[Payload, Inbound, Acceptance], Awaitable[None]]
 _ANYTHING = re.compile(r"")
 _AFTER = "parlour_after"
-_COMMAND_WORDS = {
+_COMMAND_WORDS: Mapping[CommandName, str] = {
     "stop": "Stopping.",
     "new": "A new session begins.",
     "otr": "Whether this is kept changes.",
     "voice": "Voice replies change.",
     "help": "Here is what I can do.",
     "agent": "Here are the agents.",
-    "link": "The answer comes into this chat.",
-    "unlink": "The answer comes into this chat.",
+    "retry": "I answer again.",
 }
+_COMMAND_WORDS_OTHERWISE = "The answer comes into this chat."
+
+
+def _listed(words: Iterable[str], last: str) -> str:
+    *others, final = words
+    return f"{', '.join(others)} {last} {final}"
+
+
 USAGE = (
-    "Write `stop`, `new`, `otr`, `voice`, `agent`, `link`, `unlink` or `help` after the command, in our "
-    "direct chat. In a channel every thread is a separate conversation: mention me in it with /stop, /new, "
-    "/otr, /voice, /agent or /help, or press Stop."
+    f"Write {_listed((f'`{one.name}`' for one in COMMANDS), 'or')} after the command, in our direct chat. "
+    "In a channel every thread is a separate conversation: mention me in it with "
+    f"{_listed((f'/{one.name}' for one in COMMANDS if not one.private), 'or')}, or press Stop."
 )
 
 
@@ -157,11 +165,15 @@ class Dispatcher:
             return
         acceptance = await self._on_inbound(item)
         refused = acceptance.status == "refused"
-        await ack(escaped(acceptance.reason) if refused else _COMMAND_WORDS[item.name])
+        await ack(escaped(acceptance.reason) if refused else _words_for(item.name))
 
     async def _failed(self, error: Exception) -> None:
         """Leave the error to Bolt, which answers 500, so that Slack delivers again."""
         _log.warning("an item was not taken", extra={"error": type(error).__name__})
+
+
+def _words_for(command: CommandName) -> str:
+    return _COMMAND_WORDS.get(command, _COMMAND_WORDS_OTHERWISE)
 
 
 def _authorize(settings: SlackSettings, bot: Bot) -> Callable[..., Awaitable[AuthorizeResult]]:

@@ -16,6 +16,7 @@ from adapters.json_fields import mapping, mappings, text
 from adapters.media_kinds import media_kind
 from adapters.slack.fields import count, ident, reply_handle, stamp, trigger
 from adapters.slack.plain_text import plain_words
+from adapters.slack.reaction_events import KINDS, parse_reaction
 from adapters.slack.settings import CHANNEL
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
@@ -71,6 +72,8 @@ def parse_event(payload: Mapping[str, Any], bot: Bot, account: str) -> Inbound |
     kind, subtype = event.get("type"), event.get("subtype")
     if kind == "app_mention":
         return _message(event, bot, account)
+    if isinstance(kind, str) and kind in KINDS:
+        return parse_reaction(event, bot.user, account)
     if kind != "message":
         return None
     if subtype == "message_changed":

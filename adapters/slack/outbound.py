@@ -12,13 +12,17 @@ from typing import Any
 
 from adapters.buttons import STOP, answer_data, read_answer
 from adapters.channel import Outgoing, Part
+from adapters.files import OutgoingFile
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS, as_file
 from adapters.formatting.slack import slack_parts
 from adapters.formatting.visible import visible
 from adapters.json_fields import mapping, mappings
+from adapters.slack.plain_text import escaped
 from pipeline.domain.events import ApprovalRequired
 
 MOST_BLOCKS = 50
+FILE_BYTES = 1_000_000_000
+_ALT_CHARS = 500
 _LABEL_CHARS = 75
 _BUTTONS_PER_BLOCK = 25
 _STOP_LABEL = "Stop"
@@ -48,6 +52,21 @@ def render(outgoing: Outgoing) -> tuple[Part, ...]:
     if outgoing.attached:
         parts.insert(0, Part(body={}, plain="", file=outgoing.attached, file_name=outgoing.attached_name))
     return (*parts, *file)
+
+
+def render_file(file: OutgoingFile) -> Part:
+    """The message with `file`, which Slack shows or plays by its type. `body` has the title of the file, the
+    words above it, and its description for people who cannot see it."""
+    body = {"title": file.name, "comment": escaped(file.caption)}
+    if file.kind == "image":
+        body["alt"] = (file.caption or file.name)[:_ALT_CHARS]
+    return Part(
+        body=body,
+        plain=file.caption or file.name,
+        file=file.content,
+        file_name=file.name,
+        file_kind=file.kind,
+    )
 
 
 def plain_body(part: Part) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ _DIRECT: Mapping[str, str] = MappingProxyType(
         "im:history": "messages in direct chats do not arrive",
         "commands": "/parlour does not exist",
         "files:read": "voice notes cannot be heard",
-        "files:write": "answers too long for messages, and voice replies, cannot be sent",
+        "files:write": "long answers, files and voice replies cannot be sent",
     }
 )
 """The scopes that every bot needs, with what does not work without them."""
@@ -33,6 +33,7 @@ _ROOMS: Mapping[str, str] = MappingProxyType(
 """The scopes that rooms need."""
 _EXTRA: Mapping[str, str] = MappingProxyType(
     {
+        "reactions:read": "thumbs on answers and ticks on questions do not arrive",
         "reactions:write": "direct chats do not show that it is at work",
         "users:read": "the model gets ids in place of people's names",
     }

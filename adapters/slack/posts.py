@@ -121,7 +121,7 @@ class Posts:
         self, thread: ThreadKey, *, since: float, key: str, kind: PostKind = "parlour_reply"
     ) -> Receipt | None:
         """The message that a post under `key` made, or its file. Raises CallFailed."""
-        title = file_title(key)
+        mark = file_title(key, "")
 
         def is_it(message: Mapping[str, Any]) -> bool:
             metadata = mapping(message.get("metadata"))
@@ -129,7 +129,9 @@ class Posts:
             if metadata.get("event_type") == kind and payload.get("key") == key:
                 return True
             files = message.get("files")
-            return isinstance(files, list) and any(mapping(file).get("title") == title for file in files)
+            return isinstance(files, list) and any(
+                str(mapping(file).get("title")).endswith(mark) for file in files
+            )
 
         return await self.find_ours(thread, since=since, is_it=is_it)
 
@@ -178,8 +180,11 @@ class Posts:
                 thread_ts=thread.topic,
                 content=part.file,
                 filename=part.file_name,
-                title=file_title(key),
+                title=file_title(key, str(part.body.get("title", "answer"))),
+                alt_txt=part.body.get("alt"),
+                initial_comment=part.body.get("comment") or None,
             ),
+            uploads=True,
         )
         files = answer.get("files")
         name = mapping(files[0]).get("id") if isinstance(files, list) and files else None
@@ -194,9 +199,9 @@ def ts_of(native_id: str) -> str:
     return ts
 
 
-def file_title(key: str) -> str:
-    """A file's title that encodes the upload's key invisibly, because files have no metadata."""
-    return f"answer {hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()[:10]}"
+def file_title(key: str, name: str) -> str:
+    """A file's title, which ends in a digest of the upload's key, because files have no metadata."""
+    return f"{name} {hashlib.sha256(key.encode('utf-8', 'replace')).hexdigest()[:10]}"
 
 
 async def _or_plain(send: Callable[[Body], Awaitable[Mapping[str, Any]]], part: Part) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
-"""Show activity in a direct chat, outside of threads, by a reaction on the person's message.
+"""Put reactions on people's messages: to acknowledge them, or to show activity in a direct chat.
 
-Slack has status lines only in threads. The reaction is removed when the answer arrives. A reaction left by a
-crashed process is removed with the answer to its message.
+Slack has status lines only in threads: `AtWork` replaces them in direct chats. Its reaction is removed when
+the answer arrives. A reaction left by a crashed process is removed with the answer to its message.
 """
 
 from __future__ import annotations
@@ -22,6 +22,28 @@ _KEEP = 1000
 _CALL_S = 2.0
 """Seconds. Recording the answer waits for the removal."""
 _PASSING = ("transient", "rate_limit", "auth")
+
+
+async def set_reaction(calls: Calls, chat: str, reply_handle: str, *, on: bool) -> None:
+    """Put the reaction on the message of a reply handle, or remove it. Repeating it is no error. Raises
+    CallFailed."""
+    handle = read_handle(reply_handle)
+    if handle is None:
+        return
+    try:
+        if on:
+            await calls.run(
+                "reactions.add",
+                lambda client: client.reactions_add(channel=chat, timestamp=handle[0], name=EMOJI),
+            )
+        else:
+            await calls.run(
+                "reactions.remove",
+                lambda client: client.reactions_remove(channel=chat, timestamp=handle[0], name=EMOJI),
+            )
+    except CallFailed as error:
+        if error.code not in ("already_reacted", "no_reaction", "message_not_found"):
+            raise
 
 
 class AtWork:

@@ -32,6 +32,8 @@ class SlackSettings:
     rates: RateLimits | None = None
     """None: DEFAULT_RATES."""
     previews: bool = True
+    reactions: Literal["auto", "none", "taken"] = "auto"
+    """On a message that is taken: on all of them, or with `auto` in direct chats in place of typing."""
     streams: bool = True
     """Previews in threads by Slack's chat streams, with edits as the fallback."""
     ping_s: float = 5.0

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from aiohttp import web
 from telegram.error import InvalidToken, TelegramError
 
+from adapters.acknowledging import TAKEN
 from adapters.channel import (
     ChannelCapabilities,
     ChannelHealth,
@@ -20,11 +21,13 @@ from adapters.channel import (
     Receipt,
     VoiceClip,
 )
+from adapters.files import OutgoingFile
 from adapters.health import HealthTracker
 from adapters.json_fields import integer, mapping, text
 from adapters.permissions import ChannelUse, PermissionGap
 from adapters.telegram import failures, media, orphans, outbound
 from adapters.telegram.api import TelegramApi
+from adapters.telegram.command_menu import command_menu
 from adapters.telegram.permissions import permission_gaps
 from adapters.telegram.polling import REFUSED, Poller
 from adapters.telegram.receiving import Receiver
@@ -33,22 +36,13 @@ from adapters.telegram.settings import CHANNEL, DEFAULT_RATES, TelegramSettings
 from adapters.telegram.view import Drafts, EditedView
 from adapters.telegram.webhook import Webhook
 from pipeline.domain.clock import Clock
+from pipeline.domain.commands import LANGUAGES
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import MediaRef
 
 _log = logging.getLogger(__name__)
 
-_COMMANDS = (
-    {"command": "stop", "description": "Stop the answer that is being written"},
-    {"command": "new", "description": "Begin a new conversation"},
-    {"command": "otr", "description": "Begin one of which nothing is kept, or end it"},
-    {"command": "voice", "description": "Read answers aloud, or stop that"},
-    {"command": "agent", "description": "Show the agents here, or choose one"},
-    {"command": "link", "description": "Join this chat with your chats on other channels"},
-    {"command": "unlink", "description": "Undo that for this chat"},
-    {"command": "help", "description": "What this bot can do"},
-)
 _SILENCE_S = 120.0
 _TYPING_S = 5.0
 _GUARANTEES = {
@@ -98,6 +92,7 @@ class TelegramAdapter:
             voice_in=True,
             resolution="placeholder" if replies == "edit" else "none",
             adopts=replies == "post",
+            file_bytes=outbound.FILE_BYTES,
             typing_s=_TYPING_S,
             silence_limit_s=_SILENCE_S,
             rates=self._settings.rates or DEFAULT_RATES,
@@ -125,6 +120,9 @@ class TelegramAdapter:
 
     def render(self, outgoing: Outgoing) -> tuple[Part, ...]:
         return outbound.render(outgoing)
+
+    def render_file(self, file: OutgoingFile) -> Part:
+        return outbound.render_file(file)
 
     async def post(self, thread: ThreadKey, part: Part, *, key: str, reply_handle: str = "") -> Receipt:  # noqa: ARG002 - Telegram takes no key
         return Receipt(native_id=await self._sender.post(thread, part, reply_handle=reply_handle))
@@ -179,6 +177,13 @@ class TelegramAdapter:
 
     async def take_back(self, thread: ThreadKey, native_id: str) -> None:
         await self._sender.delete(thread, native_id)
+
+    @property
+    def acknowledges(self) -> bool:
+        return self._settings.acknowledges
+
+    async def acknowledge(self, thread: ThreadKey, reply_handle: str, *, on: bool) -> None:
+        await self._sender.react(thread, reply_handle, TAKEN if on else "")
 
     async def typing(self, thread: ThreadKey) -> None:
         await self._sender.typing(thread)
@@ -243,8 +248,9 @@ class TelegramAdapter:
             await poller.run()
 
     async def _set_commands(self) -> None:
-        """Set the command menu. The bot also works without it."""
+        """Set the command menu in every language. The bot also works without it."""
         try:
-            await self._api.call("setMyCommands", {"commands": list(_COMMANDS)})
+            for language in LANGUAGES:
+                await self._api.call("setMyCommands", command_menu(language))
         except TelegramError as error:
             _log.info("the menu of commands was not set", extra={"reason": failures.classify(error).message})

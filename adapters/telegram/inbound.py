@@ -27,7 +27,13 @@ from pipeline.domain.messages import (
     parse_command,
 )
 
-ALLOWED_UPDATES = ("message", "edited_message", "callback_query", "stopped_message_generation")
+ALLOWED_UPDATES = (
+    "message",
+    "edited_message",
+    "callback_query",
+    "stopped_message_generation",
+    "message_reaction",
+)
 
 _MAX_TEXT = 32_768
 _MAX_QUOTE = 2_000
@@ -78,7 +84,7 @@ def parse_update(update: Mapping[str, Any], context: ParseContext) -> Inbound | 
 
 def chat_of(update: Mapping[str, Any]) -> int | None:
     """The chat within which the update is ordered; None where there is none."""
-    for kind in ("message", "edited_message", "stopped_message_generation"):
+    for kind in ("message", "edited_message", "stopped_message_generation", "message_reaction"):
         if kind in update:
             return integer(mapping(mapping(update[kind]).get("chat")).get("id"))
     message = mapping(mapping(update.get("callback_query")).get("message"))
@@ -134,6 +140,7 @@ def _message(
         addressed=origin.private or words.mentions_bot or _is_by_bot(replied, context),
         private=origin.private,
         quoted=_quoted(message, replied),
+        quoted_by=_quoted_by(replied, context),
         forwarded=forwarded,
         edited=edited,
         place=origin.reply_handle,
@@ -199,7 +206,7 @@ def _origin(
     chat_id, kind = integer(chat.get("id")), chat.get("type")
     if not chat_id or kind not in ("private", "group", "supergroup"):
         return None
-    author = _author(sender, mapping(message.get("sender_chat")), chat_id)
+    author = author_of(sender, mapping(message.get("sender_chat")), chat_id)
     if author is None:
         return None
     topic = integer(message.get("message_thread_id")) if message.get("is_topic_message") is True else None
@@ -219,7 +226,8 @@ def _origin(
     )
 
 
-def _author(sender: Mapping[str, Any], sender_chat: Mapping[str, Any], chat_id: int) -> Author | None:
+def author_of(sender: Mapping[str, Any], sender_chat: Mapping[str, Any], chat_id: int) -> Author | None:
+    """The person who sent something, or the group in whose name they did; None for bots and channels."""
     if sender_chat:
         # An anonymous administrator writes in the group's name, and only the group's id is known. A
         # channel's posts, forwarded here or written in its name, have no person as author.
@@ -255,6 +263,15 @@ def _quoted(message: Mapping[str, Any], replied: Mapping[str, Any]) -> str:
     media = media_of(replied)
     refs = (*filter(None, (media.voice,)), *media.attachments)
     return described(replied) or attached_note(refs, unusable(replied))
+
+
+def _quoted_by(replied: Mapping[str, Any], context: ParseContext) -> str:
+    """The name of the author of the message that is replied to."""
+    if _is_by_bot(replied, context):
+        return "You"
+    chat = integer(mapping(replied.get("chat")).get("id")) or 0
+    author = author_of(mapping(replied.get("from")), mapping(replied.get("sender_chat")), chat)
+    return "" if author is None else author.name
 
 
 def _id_text(value: object) -> str | None:

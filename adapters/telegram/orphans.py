@@ -25,8 +25,8 @@ async def adopt(
     """The bot's oldest message above the newest known one and below `repeat`, which shows `part` now; empty
     for none. Raises InvalidInput where there are too many ids, and TelegramError."""
     above = {*labels, repeat}
-    if part.file is not None or not repeat.isdecimal():
-        raise InvalidInput("telegram: a file cannot be looked for")
+    if not repeat.isdecimal():
+        raise InvalidInput(f"telegram: {repeat!a} is not the id of a message")
     ours = {int(one) for one in (*known, *sender.confirmed(thread)) if one.isdecimal() and one not in above}
     below = [number for number in ours if number < int(repeat)]
     if not below:
@@ -38,7 +38,7 @@ async def adopt(
         try:
             await sender.edit(thread, str(number), part)
         except BadRequest:
-            # Another author's, in another chat, a file, or missing.
+            # Another author's, in another chat, a file or a text where the other is sought, or missing.
             continue
         return str(number)
     return ""

@@ -7,14 +7,25 @@ from typing import Any
 
 from adapters.buttons import STOP, answer_data
 from adapters.channel import Outgoing, Part
+from adapters.files import OutgoingFile
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS, as_file
 from adapters.formatting.telegram import TelegramText, telegram_parts
 from adapters.formatting.visible import visible
 from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import MediaKind
 
 STOP_KEYBOARD: Mapping[str, Any] = {"inline_keyboard": [[{"text": "Stop", "callback_data": STOP}]]}
 _NO_PREVIEW: Mapping[str, Any] = {"is_disabled": True}
+FILE_BYTES = 50_000_000
+"""The largest file that a bot may send."""
+_PHOTO_BYTES = 10_000_000
+_CAPTION_UNITS = 1024
+_SHOWN_AS: Mapping[MediaKind, frozenset[str]] = {
+    "image": frozenset({"image/png", "image/jpeg", "image/webp"}),
+    "audio": frozenset({"audio/mpeg", "audio/mp4"}),
+    "video": frozenset({"video/mp4"}),
+}
 _MAX_LABEL = 64
 _MAX_OPTIONS = 20
 _MAX_QUESTIONS = 5
@@ -41,6 +52,16 @@ def render(outgoing: Outgoing) -> tuple[Part, ...]:
         body = {**last.body, "reply_markup": _keyboard(outgoing.questions)}
         parts[-1] = Part(body=body, plain=last.plain, file=last.file, file_name=last.file_name)
     return tuple(parts)
+
+
+def render_file(file: OutgoingFile) -> Part:
+    """The message that shows `file`: as a picture, a sound or a film where Telegram shows these."""
+    kind: MediaKind = file.kind if file.mime in _SHOWN_AS.get(file.kind, ()) else "file"
+    if kind == "image" and len(file.content) > _PHOTO_BYTES:
+        kind = "file"
+    caption = file.caption.encode("utf-16-le", "replace")[: 2 * _CAPTION_UNITS].decode("utf-16-le", "ignore")
+    body = {"caption": caption} if caption else {}
+    return Part(body=body, plain=caption or file.name, file=file.content, file_name=file.name, file_kind=kind)
 
 
 def unformatted(part: Part) -> dict[str, Any]:

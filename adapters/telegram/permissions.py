@@ -37,13 +37,13 @@ def _in_groups(me: Mapping[str, Any], use: ChannelUse) -> list[PermissionGap]:
                 missing="the bot may not join groups",
                 effect="it answers in private chats only",
                 fix="to allow it, send /setjoingroups to @BotFather, choose the bot, Enable",
-                needed=use.rooms == "all" or use.hear_rooms,
+                needed=_reads_all(use) or use.hear_rooms,
             )
         ]
     if me.get("can_read_all_group_messages") is not False:
         return []
     needing = {
-        'rooms = "all"': use.rooms == "all",
+        f'rooms = "{use.rooms}"': _reads_all(use),
         "hear_rooms": use.hear_rooms,
         f"room_messages = {use.room_messages}": use.room_messages > 0,
     }
@@ -56,9 +56,14 @@ def _in_groups(me: Mapping[str, Any], use: ChannelUse) -> list[PermissionGap]:
             effect=f"{' and '.join(affected)} cannot work in groups in which it is no administrator",
             fix=_PRIVACY_FIX,
             # The messages before a mention are extra: the default setting needs no change at @BotFather.
-            needed=use.rooms == "all" or use.hear_rooms,
+            needed=_reads_all(use) or use.hear_rooms,
         )
     ]
+
+
+def _reads_all(use: ChannelUse) -> bool:
+    """Whether it works on messages that are not addressed to it."""
+    return use.rooms in ("all", "may_answer")
 
 
 def _of_webhook(hook: Mapping[str, Any], settings: TelegramSettings) -> list[PermissionGap]:

@@ -14,6 +14,7 @@ from adapters.telegram.api import TelegramApi
 from adapters.telegram.callback_queries import answer, callback_query_of
 from adapters.telegram.inbound import ParseContext, parse_update
 from adapters.telegram.media_groups import merged
+from adapters.telegram.reactions import parse_reactions
 from adapters.telegram.sending import Sender
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput
@@ -47,7 +48,7 @@ class Receiver:
     async def take(self, updates: Sequence[Mapping[str, Any]]) -> None:
         """Make one update durable, or the parts of one album together. Raises the errors of `on_inbound`:
         the update must then not be acknowledged to Telegram."""
-        items = [item for item in (self._parsed(update) for update in updates) if item is not None]
+        items = [item for update in updates for item in self._parsed(update)]
         press = callback_query_of(updates[0])
         acceptance = None
         for item in _together(items):
@@ -55,12 +56,15 @@ class Receiver:
         if press is not None:
             self._tasks.create_task(answer(self._api, self._sender, press, acceptance))
 
-    def _parsed(self, update: Mapping[str, Any]) -> Inbound | None:
+    def _parsed(self, update: Mapping[str, Any]) -> Sequence[Inbound]:
         number, username = self._bot
         context = ParseContext(
             account=self._account, bot_id=number, bot_username=username, received_at=self._clock.now()
         )
-        return parse_update(update, context)
+        if "message_reaction" in update:
+            return parse_reactions(update, context)
+        item = parse_update(update, context)
+        return () if item is None else (item,)
 
     async def _accept(self, item: Inbound) -> Acceptance | None:
         try:

@@ -19,6 +19,13 @@ from pipeline.domain.errors import InvalidInput
 from pipeline.domain.ids import ThreadKey
 
 _VOICE_NAME = "answer.ogg"
+_DOCUMENT = ("sendDocument", "document")
+_METHODS: Mapping[str, tuple[str, str]] = {
+    "image": ("sendPhoto", "photo"),
+    "audio": ("sendAudio", "audio"),
+    "video": ("sendVideo", "video"),
+}
+"""The method for a kind of file, and the field of its content."""
 _NEWEST = 8
 _CHATS = 2_000
 """The most chats whose newest messages are remembered."""
@@ -39,11 +46,23 @@ class Sender:
         """Post a message; its id."""
         fields = {**_place(thread), **reply_fields(thread, reply_handle)}
         if part.file is not None:
-            upload = InputFile(part.file, filename=part.file_name)
-            shown = await self._api.call("sendDocument", {**part.body, **fields, "document": upload})
+            shown = await self._send_file(part, part.file, fields)
         else:
             shown = await self._show("sendMessage", part, fields)
         return self._noted(thread, _id_of(shown))
+
+    async def _send_file(self, part: Part, content: bytes, fields: Mapping[str, Any]) -> Any:
+        """Send a file as what it is; as a document where Telegram refuses that, such as a picture that is too
+        long and narrow."""
+        method, field = _METHODS.get(part.file_kind or "file", _DOCUMENT)
+        try:
+            upload = InputFile(content, filename=part.file_name)
+            return await self._api.call(method, {**part.body, **fields, field: upload})
+        except BadRequest:
+            if field == "document":
+                raise
+        upload = InputFile(content, filename=part.file_name)
+        return await self._api.call("sendDocument", {**part.body, **fields, "document": upload})
 
     async def voice(self, thread: ThreadKey, clip: VoiceClip, *, reply_handle: str = "") -> str:
         """Post a voice message; its id. Telegram computes the waveform itself."""
@@ -61,12 +80,16 @@ class Sender:
                 raise
 
     async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> None:
-        """Edit one of the bot's messages to show `part`; an unchanged message is no error."""
-        if part.file is not None or not native_id.isdecimal():
+        """Edit one of the bot's messages to show `part`; an unchanged message is no error. Of a file only the
+        caption is edited, which succeeds for a message with a file alone."""
+        if not native_id.isdecimal():
             raise InvalidInput(f"telegram: message {native_id!a} cannot become this part by an edit")
         fields = {"chat_id": _place(thread)["chat_id"], "message_id": int(native_id)}
         try:
-            await self._show("editMessageText", part, fields)
+            if part.file is not None:
+                await self._api.call("editMessageCaption", {**part.body, **fields})
+            else:
+                await self._show("editMessageText", part, fields)
         except BadRequest as error:
             if not is_not_modified(error):
                 raise
@@ -80,6 +103,12 @@ class Sender:
     async def typing(self, thread: ThreadKey) -> None:
         """Show a typing indicator."""
         await self._api.call("sendChatAction", {**_place(thread), "action": "typing"})
+
+    async def react(self, thread: ThreadKey, message_id: str, emoji: str) -> None:
+        """Set the bot's reaction on a message; an empty one removes it."""
+        reaction = [{"type": "emoji", "emoji": emoji}] if emoji else []
+        fields = {"chat_id": int(thread.chat), "message_id": int(message_id), "reaction": reaction}
+        await self._api.call("setMessageReaction", fields)
 
     async def set_buttons(self, chat: int, message_id: int, markup: Mapping[str, Any]) -> None:
         """Replace the buttons below a message; an empty keyboard removes them."""

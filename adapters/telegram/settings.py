@@ -41,6 +41,8 @@ class TelegramSettings:
     `edit`: a recorded placeholder becomes the answer. `plain`: it is posted, and nothing is edited."""
     previews: bool = True
     """Show the answer while it is being written."""
+    acknowledges: bool = False
+    """Put a reaction on a message that is taken, until its answer is there."""
     rates: RateLimits | None = None
     poll_s: int = 25
     """Seconds that one poll waits for updates."""

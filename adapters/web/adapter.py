@@ -26,7 +26,7 @@ from adapters.channel import (
 from adapters.health import HealthTracker
 from adapters.web.attempts import WrongTokens, network_of
 from adapters.web.connection import Connection
-from adapters.web.file_requests import FileRequests
+from adapters.web.file_links import FileAccess, LinkedFiles
 from adapters.web.handshake import greet
 from adapters.web.html_cache import HtmlCache
 from adapters.web.hub import Hub, ThreadSender
@@ -42,9 +42,9 @@ from adapters.web.security import (
 )
 from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
 from adapters.web.shared import GOING_AWAY, Shared
+from adapters.web.uploads import Uploads
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, StorageError
-from pipeline.domain.files import FileStore
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import MediaRef
 from pipeline.domain.ports import EventSender
@@ -58,7 +58,7 @@ class WebAdapter:
     """The ChannelAdapter of the web channel. One per gateway; `run` once."""
 
     def __init__(
-        self, settings: WebSettings, timeline: Timeline, clock: Clock, files: FileStore | None = None
+        self, settings: WebSettings, timeline: Timeline, clock: Clock, links: FileAccess | None = None
     ) -> None:
         self._settings = settings
         self._capabilities = ChannelCapabilities(
@@ -72,8 +72,11 @@ class WebAdapter:
         )
         self._pages = PageFiles(settings.static_dir)
         self._media = MediaInbox(settings.media_dir, clock)
+        self._links = LinkedFiles(links)
         rendered = HtmlCache()
-        self._hub = Hub(max_per_chat=settings.max_sockets_per_chat, rendered=rendered, clock=clock)
+        self._hub = Hub(
+            max_per_chat=settings.max_sockets_per_chat, rendered=rendered, links=self._links, clock=clock
+        )
         self._clock = clock
         self._open_sockets = 0
         self._greeting: dict[int, web.Request] = {}
@@ -92,13 +95,13 @@ class WebAdapter:
             ),
             hub=self._hub,
             rendered=rendered,
+            links=self._links,
             media=self._media,
             timeline=timeline,
             wrong_tokens=WrongTokens(clock, "page", settings.on_wrong_token),
             clock=clock,
-            files=files,
         )
-        self._file_requests = FileRequests(self._shared)
+        self._uploads = Uploads(self._shared)
 
     def attach(self, live: LiveSpeech | None, read_aloud: ReadAloud | None) -> None:
         """Set live speech recognition and speech synthesis, before `run`; None disables that one. Both need
@@ -123,13 +126,13 @@ class WebAdapter:
         return [
             web.get("/", self._serve_index),
             web.get("/static/{name:.+}", self._serve_file),
+            web.get("/f/{token}/{name}", self._serve_stored),
             web.get("/ws", self._serve_socket, allow_head=False),
-            *self._file_requests.routes(),
         ]
 
     def upload_routes(self) -> list[web.RouteDef]:
         """The routes that read their bodies themselves."""
-        return self._file_requests.upload_routes()
+        return self._uploads.routes()
 
     async def run(self, on_inbound: OnInbound) -> None:
         """Receive messages until cancelled; then the sockets are closed with 1001."""
@@ -157,6 +160,7 @@ class WebAdapter:
             text=reply.text,
             at=reply.created_at,
             code=reply.code,
+            files=reply.files,
         )
         self._hub.entry(reply.thread, entry)
         return Receipt(native_id=str(reply.entry_id))
@@ -198,6 +202,11 @@ class WebAdapter:
         if not host_allowed(request, self._settings.allowed_hosts()):
             return foreign_address_response()
         return self._pages.response(request.match_info["name"], request)
+
+    async def _serve_stored(self, request: web.Request) -> web.Response:
+        if not host_allowed(request, self._settings.allowed_hosts()):
+            return foreign_address_response()
+        return await self._links.serve(request)
 
     async def _serve_socket(self, request: web.Request) -> web.StreamResponse:
         if not host_allowed(request, self._settings.allowed_hosts()):

@@ -115,7 +115,9 @@ class Connection:
         )
         await self._socket.send_str(outgoing.encode([welcome]))
         for entry in entries:
-            await self._socket.send_str(outgoing.encode([outgoing.entry_frame(entry, self._shared.rendered)]))
+            files = self._shared.links.described(thread_of(chat), entry.files) if entry.files else []
+            frame = outgoing.entry_frame(entry, self._shared.rendered, files)
+            await self._socket.send_str(outgoing.encode([frame]))
             # Rendering a long history without a cache is slow; other chats run between two entries.
             await asyncio.sleep(0)
         self._session.go_live(entries, questions, self._shared.hub.answers(chat), earlier=earlier)

@@ -57,7 +57,8 @@ class LookingBack:
         )
         for entry in found.entries:
             sent = asyncio.Event()
-            line = outgoing.entry_frame(entry, shared.rendered)
+            files = shared.links.described(thread_of(self._session.chat), entry.files) if entry.files else []
+            line = outgoing.entry_frame(entry, shared.rendered, files)
             self._session.deliver(Outgoing(frame=line, sent=sent))
             # The next entry is rendered when this one is sent, so that a slow client holds only one.
             await sent.wait()

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from adapters.streaming import LiveAnswer, LiveAnswers, LossyEventQueue
 from adapters.web import outgoing
+from adapters.web.file_links import LinkedFiles
 from adapters.web.html_cache import HtmlCache
 from adapters.web.inbound import thread_of
 from adapters.web.protocol import Problem
@@ -135,8 +136,11 @@ class Session:
 class Hub:
     """The open sessions by chat, and the answers in progress."""
 
-    def __init__(self, *, max_per_chat: int, rendered: HtmlCache, clock: Clock) -> None:
+    def __init__(
+        self, *, max_per_chat: int, rendered: HtmlCache, clock: Clock, links: LinkedFiles | None = None
+    ) -> None:
         self._max_per_chat = max_per_chat
+        self._links = links or LinkedFiles()
         self._rendered = rendered
         self._sessions: dict[str, set[Session]] = {}
         self._answers = LiveAnswers(clock)
@@ -196,9 +200,11 @@ class Hub:
         sessions = self._sessions.get(thread.chat)
         if not sessions:
             return
+        described = self._links.described(thread, entry.files) if entry.files else []
         frame = Outgoing(
-            frame=outgoing.entry_frame(entry, self._rendered),
-            line=(entry.message_id, entry.role),
+            frame=outgoing.entry_frame(entry, self._rendered, described),
+            # A session that has the words from an event gets the files with the entry.
+            line=None if described else (entry.message_id, entry.role),
             entry_id=entry.entry_id,
             is_entry=True,
         )

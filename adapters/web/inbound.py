@@ -6,6 +6,7 @@ import secrets
 
 from adapters.identity import derived_message_id
 from adapters.media_kinds import media_kind
+from adapters.web.feedback import Feedback, to_reaction
 from adapters.web.protocol import Approval, Command, TextMessage, UploadedFile
 from adapters.web.settings import ACCOUNT, CHANNEL
 from pipeline.domain.ids import ThreadKey
@@ -33,8 +34,12 @@ def thread_of(chat: str) -> ThreadKey:
     return ThreadKey(channel=CHANNEL, account=ACCOUNT, chat=chat)
 
 
-def to_inbound(chat: str, frame: TextMessage | Command | Approval, *, received_at: float) -> Inbound:
-    """The message, command or approval answer in `frame`. `received_at` in Unix seconds."""
+def to_inbound(
+    chat: str, frame: TextMessage | Command | Approval | Feedback, *, received_at: float
+) -> Inbound:
+    """The message, command, approval answer or reaction in `frame`. `received_at` in Unix seconds."""
+    if isinstance(frame, Feedback):
+        return to_reaction(thread_of(chat), OWNER, frame, received_at=received_at)
     native_id, message_id = _identity(chat, frame.client_id)
     if isinstance(frame, Approval):
         return ApprovalReply(
@@ -46,8 +51,8 @@ def to_inbound(chat: str, frame: TextMessage | Command | Approval, *, received_a
             interaction_id=frame.interaction,
             choice=frame.choice,
         )
-    has_files = isinstance(frame, TextMessage) and bool(frame.files)
-    command = frame if isinstance(frame, Command) else None if has_files else parse_command(frame.text)
+    edits, files = (frame.edits, frame.files) if isinstance(frame, TextMessage) else ("", ())
+    command = frame if isinstance(frame, Command) else None if edits or files else parse_command(frame.text)
     if command is not None:
         return SessionCommand(
             message_id=message_id,
@@ -65,7 +70,9 @@ def to_inbound(chat: str, frame: TextMessage | Command | Approval, *, received_a
         author=OWNER,
         received_at=received_at,
         text=frame.text if isinstance(frame, TextMessage) else "",
-        attachments=_attachments(frame.files) if isinstance(frame, TextMessage) else (),
+        attachments=_attachments(files),
+        edited=bool(edits),
+        place=edits or message_id,
     )
 
 

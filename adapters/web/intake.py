@@ -12,6 +12,7 @@ from typing import assert_never
 
 from adapters.channel import Acceptance
 from adapters.web import outgoing
+from adapters.web.feedback import Feedback
 from adapters.web.history_requests import LookingBack
 from adapters.web.hub import Outgoing, Session
 from adapters.web.inbound import to_inbound, voice_to_inbound
@@ -113,7 +114,7 @@ class Intake:
         else:
             await self._submit_voice(announced, content)
 
-    async def _take_item(self, frame: TextMessage | Command | Approval) -> None:
+    async def _take_item(self, frame: TextMessage | Command | Approval | Feedback) -> None:
         item = to_inbound(self._session.chat, frame, received_at=self._shared.clock.now())
         acceptance = await self._submit(frame.client_id, item)
         if acceptance is not None and acceptance.status != "refused" and isinstance(frame, TextMessage):

@@ -16,6 +16,7 @@ from adapters.channel import VoiceClip
 from adapters.formatting.visible import visible
 from adapters.web.html_cache import HtmlCache
 from adapters.web.protocol import MAX_FILES, PROTOCOL_VERSION, Limits, Problem
+from pipeline.domain.commands import COMMANDS
 from pipeline.domain.events import (
     ApprovalRequired,
     PipelineEvent,
@@ -23,7 +24,6 @@ from pipeline.domain.events import (
     event_to_wire,
     thought_to_plain,
 )
-from pipeline.domain.files import stored_file_to_plain
 from pipeline.domain.live import LiveEvent, live_event_to_wire
 from pipeline.domain.timeline import ChatSummary, TimelineEntry, question_to_plain
 
@@ -65,11 +65,24 @@ def welcome_frame(*, chat: str, bot: str, limits: Limits, voice: bool, live: boo
         "voice": voice,
         "live": live,
         "speech": speech,
+        "commands": command_list(),
     }
 
 
-def entry_frame(entry: TimelineEntry, answers: HtmlCache) -> Frame:
-    """One line of the conversation; an answer also carries its HTML."""
+def command_list() -> list[Frame]:
+    """The session commands, in the order of a menu."""
+    return [
+        {
+            "name": one.name,
+            "argument": "" if one.argument is None else one.argument.name,
+            "description": one.description["en"],
+        }
+        for one in COMMANDS
+    ]
+
+
+def entry_frame(entry: TimelineEntry, answers: HtmlCache, files: Sequence[Mapping[str, Any]] = ()) -> Frame:
+    """One line of the conversation; an answer also carries its HTML. `files` come from `LinkedFiles`."""
     fields = {
         "type": "entry",
         "entry_id": entry.entry_id,
@@ -80,13 +93,19 @@ def entry_frame(entry: TimelineEntry, answers: HtmlCache) -> Frame:
         "spoken": entry.spoken,
         "code": entry.code,
     }
+    if entry.replaces:
+        fields["replaces"] = entry.replaces
+    if entry.removed:
+        fields["removed"] = entry.removed
     if entry.role == "assistant":
         fields["html"] = answers.html_of(entry.text)
         fields["thoughts"] = [thought_to_plain(thought) for thought in entry.thoughts]
-    if entry.files:
-        fields["files"] = [stored_file_to_plain(file) for file in entry.files]
+        if entry.feedback:
+            fields["feedback"] = entry.feedback
     if entry.questions:
         fields["questions"] = [_seen(question_to_plain(one)) for one in entry.questions]
+    if files:
+        fields["files"] = list(files)
     return fields
 
 

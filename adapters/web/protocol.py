@@ -10,9 +10,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from adapters.web.feedback import Feedback
 from adapters.web.frame_fields import Refused, boolean_field, integer_field, json_object, string_field
+from pipeline.domain.commands import COMMAND_NAMES, MAX_ARGUMENT_CHARS, CommandName
 from pipeline.domain.frozen import dataclass
-from pipeline.domain.messages import COMMAND_NAMES, MAX_ARGUMENT_CHARS, CommandName
 
 PROTOCOL_VERSION: Final = 1
 CLOSE_CODES: Final[Mapping[str, int]] = {
@@ -81,6 +82,8 @@ class TextMessage:
     client_id: str
     text: str
     files: tuple[UploadedFile, ...] = ()
+    edits: str = ""
+    """The message that it replaces; empty for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +97,7 @@ class VoiceAnnouncement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A pressed button or a typed command: stop, new, help, voice, otr, agent, link or unlink."""
+    """A pressed button or a typed command, see `pipeline.domain.commands`."""
 
     client_id: str
     name: CommandName
@@ -180,6 +183,7 @@ ClientFrame = (
     | VoiceAnnouncement
     | Command
     | Approval
+    | Feedback
     | Ping
     | EarlierRequest
     | ChatsRequest
@@ -229,7 +233,7 @@ def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientF
         case "message":
             files = _files(fields)
             text = _message_text(fields, limits, may_be_empty=bool(files))
-            return TextMessage(client_id=_client_id(fields), text=text, files=files)
+            return TextMessage(client_id=_client_id(fields), text=text, files=files, edits=_edits(fields))
         case "voice":
             return _voice(fields, limits)
         case "command":
@@ -241,6 +245,13 @@ def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientF
                 client_id=_client_id(fields),
                 interaction=string_field(fields, "interaction", max_chars=_MAX_INTERACTION_CHARS),
                 choice=string_field(fields, "choice", max_chars=_MAX_INTERACTION_CHARS),
+            )
+        case "feedback":
+            return Feedback(
+                client_id=_client_id(fields),
+                message_id=string_field(fields, "message_id", max_chars=_MAX_MESSAGE_ID_CHARS),
+                up=boolean_field(fields, "up"),
+                on=boolean_field(fields, "on"),
             )
         case "ping":
             return Ping()
@@ -358,6 +369,12 @@ def _argument(fields: Mapping[str, Any]) -> str:
     if "argument" not in fields:
         return ""
     return string_field(fields, "argument", max_chars=MAX_ARGUMENT_CHARS, may_be_empty=True).strip()
+
+
+def _edits(fields: Mapping[str, Any]) -> str:
+    if "edits" not in fields:
+        return ""
+    return string_field(fields, "edits", max_chars=_MAX_MESSAGE_ID_CHARS)
 
 
 def _client_id(fields: Mapping[str, Any]) -> str:

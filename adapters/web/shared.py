@@ -12,6 +12,7 @@ from aiohttp import web
 
 from adapters.channel import LiveSpeech, OnInbound, ReadAloud, Timeline
 from adapters.web.attempts import WrongTokens
+from adapters.web.file_links import LinkedFiles
 from adapters.web.html_cache import HtmlCache
 from adapters.web.hub import Hub
 from adapters.web.media import MediaInbox
@@ -19,7 +20,6 @@ from adapters.web.protocol import Limits, Problem
 from adapters.web.settings import WebSettings
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, StorageError
-from pipeline.domain.files import FileStore
 
 _log = logging.getLogger(__name__)
 
@@ -42,12 +42,11 @@ class Shared:
     limits: Limits
     hub: Hub
     rendered: HtmlCache
+    links: LinkedFiles
     media: MediaInbox
     timeline: Timeline
     wrong_tokens: WrongTokens
     clock: Clock
-    files: FileStore | None = None
-    """The stored files of conversations; None where there are none."""
     on_inbound: OnInbound | None = None
     """None while the gateway is not receiving."""
     live: LiveSpeech | None = None

@@ -12,6 +12,7 @@ from typing import Literal
 
 from gateway.access.daily_quota import DailyQuota
 from gateway.access.pairing import PairingService
+from gateway.access.room_checks import RoomChecks, may_consider
 from gateway.storage.pairings import PairingBook
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
@@ -23,14 +24,15 @@ from pipeline.domain.messages import (
     BargeIn,
     Inbound,
     InboundMessage,
+    Reaction,
     ReminderDue,
     SessionCommand,
 )
 
 AccessMode = Literal["pairing", "list", "open"]
-RoomsMode = Literal["addressed", "all", "never"]
+RoomsMode = Literal["addressed", "may_answer", "all", "never"]
 
-_KINDS = frozenset({InboundMessage, SessionCommand, BargeIn, ApprovalReply})
+_KINDS = frozenset({InboundMessage, SessionCommand, BargeIn, ApprovalReply, Reaction})
 _NOT_ALLOWED = "You are not allowed to use this bot."
 _NOT_IN_PRIVATE = "You are not allowed to use this bot. Its owner can allow you as dm:{user}."
 _NOT_HERE = (
@@ -44,6 +46,8 @@ class Allowed:
 
     if_named: bool = False
     """It is a voice note in a room, which is answered only if it names the bot."""
+    may_decline: bool = False
+    """It was not addressed to the bot, which decides whether to answer it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +79,8 @@ class AccessRule:
     hear_rooms: bool = False
     """Whether voice notes in rooms are transcribed to find out if they name the bot, where it answers only
     messages addressed to it."""
+    room_checks_per_hour: int = 30
+    """How many messages of one room that are not addressed to the bot it considers in an hour."""
     open_messages_per_day: int = 100
     open_people: int = 200
 
@@ -87,6 +93,7 @@ class AccessRule:
         deny: Iterable[str] = (),
         rooms: RoomsMode = "addressed",
         hear_rooms: bool = False,
+        room_checks_per_hour: int = 30,
         open_messages_per_day: int = 100,
         open_people: int = 200,
     ) -> AccessRule:
@@ -118,6 +125,7 @@ class AccessRule:
             deny=frozenset(deny),
             rooms=rooms,
             hear_rooms=hear_rooms,
+            room_checks_per_hour=room_checks_per_hour,
             open_messages_per_day=open_messages_per_day,
             open_people=open_people,
         )
@@ -159,6 +167,7 @@ class AccessPolicy:
         self._rules = dict(rules or {})
         self._owners = dict(owners)
         self._pairing = PairingService(book, clock)
+        self._room_checks = RoomChecks(clock)
         self._days = {
             account: DailyQuota(clock, messages=rule.open_messages_per_day, people=rule.open_people)
             for account, rule in self._rules.items()
@@ -178,7 +187,11 @@ class AccessPolicy:
             return Denied(reason=f"channel {channel} has no access rule", words=_NOT_ALLOWED)
         if item.author.id in rule.deny or not _storable(item):
             return Denied(reason=f"author {item.author.id!a} is denied on {channel}")
-        return await (self._in_private(item, rule) if item.private else self._in_room(item, rule))
+        verdict = await (self._in_private(item, rule) if item.private else self._in_room(item, rule))
+        if isinstance(item, Reaction) and isinstance(verdict, Denied):
+            # Rooms are full of reactions, and none is answered with words.
+            return Denied(reason=verdict.reason, chatter=True)
+        return verdict
 
     async def still_allows(self, item: Inbound | ReminderDue | Announcement) -> bool:
         """Whether the author of an earlier request still has access, so that its result may be sent now.
@@ -209,7 +222,7 @@ class AccessPolicy:
             return Denied(reason=who, words=_NOT_IN_PRIVATE.format(user=item.author.id))
         if await self._pairing.is_paired(item.thread, item.author):
             return Allowed()
-        if isinstance(item, ApprovalReply):
+        if isinstance(item, ApprovalReply | Reaction):
             return Denied(reason=f"{who} and not paired", words=_NOT_ALLOWED)
         words = await self._pairing.invitation(item.thread, item.author)
         return Denied(reason=f"{who} and not paired", words=words)
@@ -219,6 +232,8 @@ class AccessPolicy:
         if rule.rooms == "never":
             return Denied(reason="the bot answers in no rooms", chatter=True)
         addressed = not isinstance(item, InboundMessage) or item.addressed
+        if rule.rooms == "may_answer" and isinstance(item, InboundMessage) and may_consider(item):
+            return self._unasked(item, rule)
         if_named = not addressed and rule.rooms != "all"
         if if_named and not (rule.hear_rooms and _is_voice_note(item)):
             return Denied(reason="not addressed", chatter=True)
@@ -232,7 +247,19 @@ class AccessPolicy:
         reason = f"author {user} is on no list for room {chat} of {item.thread.channel}"
         return Denied(reason=reason, words=_NOT_HERE.format(chat=chat, user=user) if addressed else "")
 
+    def _unasked(self, item: InboundMessage, rule: AccessRule) -> Allowed | Denied:
+        """A message that was not addressed to the bot, in a room where it may answer. It takes nothing from
+        its author's limits, so that messages to the bot are answered; the room has a limit."""
+        if not (rule.lists(item) or rule.mode == "open"):
+            return Denied(reason="not addressed", chatter=True)
+        if not self._room_checks.admit(item.thread, rule.room_checks_per_hour):
+            return Denied(reason="the room has had its checks of this hour", chatter=True)
+        return Allowed(may_decline=True)
+
     def _while_open(self, item: Inbound) -> Allowed | Denied:
+        if isinstance(item, Reaction):
+            # It takes no place among the day's people: everyone in a room may react to anything.
+            return Allowed()
         # Only items that cause work are counted; the author of a button press or a stop still needs a place
         # among the day's people.
         stops = isinstance(item, BargeIn) or (isinstance(item, SessionCommand) and item.name == "stop")

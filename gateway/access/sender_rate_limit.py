@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
-from pipeline.domain.messages import InboundMessage
+from pipeline.domain.messages import InboundMessage, SessionCommand
 from pipeline.domain.rates import SlidingWindow
 
 WINDOW_S = 60.0
@@ -45,7 +45,7 @@ class RateLimit:
         self._sent = BoundedDict[_Person, SlidingWindow](max(100, _MOST_STAMPS // limit))
 
     @contextmanager
-    def reserve(self, message: InboundMessage) -> Iterator[Reservation]:
+    def reserve(self, message: InboundMessage | SessionCommand) -> Iterator[Reservation]:
         """Reserve a message of the limit while `message` is accepted; released on exit unless `used` was
         set. So concurrent messages of one person cannot exceed the limit."""
         sent, now = self._of(message), self._clock.monotonic()
@@ -65,6 +65,6 @@ class RateLimit:
         seconds = math.ceil(reservation.wait_s)
         return _WORDS.format(limit=self._limit, seconds=f"{seconds} second{'s' if seconds != 1 else ''}")
 
-    def _of(self, message: InboundMessage) -> SlidingWindow:
+    def _of(self, message: InboundMessage | SessionCommand) -> SlidingWindow:
         person = (message.thread.channel, message.thread.account, message.author.id)
         return self._sent.get_or_add(person, lambda: SlidingWindow(self._limit, WINDOW_S))

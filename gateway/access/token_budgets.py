@@ -1,20 +1,24 @@
 """Daily budgets: limit the tokens and cost of a person, a chat and everybody; sums are kept in the store.
 
 The check before a turn uses sums in memory that are written through, so it costs no read. Concurrent turns
-may exceed a budget by what they use: nothing is reserved. Without a limit nothing is counted. Not here: the
-number of messages per person (`sender_rate_limit`).
+may exceed a budget by what they use: nothing is reserved. Without a limit only each person's use is counted,
+in memory first, and written some seconds later. Not here: the number of messages per person
+(`sender_rate_limit`).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+import logging
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from typing import Any
 
 from gateway.config.agent import BudgetSettings
 from gateway.storage.usage import Spent, UsageBook
 from pipeline.domain.clock import Clock
+from pipeline.domain.errors import StorageError
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey, own_person
 from pipeline.runtime.ports import Allowance
@@ -26,6 +30,9 @@ _MAX_KNOWN = 10_000
 _NONE_WORDS = "{whose} budget for today is used up. It begins again at midnight UTC, in {wait}."
 _CHEAPER_WORDS = "{whose} budget for today is nearly used up: a smaller model answers."
 _FULL = Allowance()
+_WRITE_AFTER_S = 10.0
+"""How long use without limits is only in memory. A crash loses it."""
+_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +49,17 @@ class _Limit:
         return max(tokens, cost)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Used:
+    """What a person has used."""
+
+    today: Spent
+    month: Spent
+    """Since the first day of this month, today included."""
+    limit: int = 0
+    """The person's tokens a day; 0 without a limit."""
+
+
 class DailyBudgets:
     """The pipeline's `Budgets`. A day is one of UTC."""
 
@@ -54,10 +72,12 @@ class DailyBudgets:
         agents: Mapping[str, int] | None = None,
         person_of: Callable[[ThreadKey, str], str] = own_person,
         on_spent: Callable[[str, int, float], None] = lambda _channel, _tokens, _cost: None,
+        spawn: Callable[[Coroutine[Any, Any, None]], object] | None = None,
     ) -> None:
         """`agents` gives the tokens a day of each agent that has a limit, `person_of` the key of the person
         that a user of an account is. `on_spent` is called with the channel, tokens and dollars of each call,
-        also without limits."""
+        also without limits. `spawn` starts a task; without it, use is written when it is read or at `flush`.
+        """
         self._on_spent = on_spent
         self._usage = usage
         self._clock = clock
@@ -70,6 +90,10 @@ class DailyBudgets:
         self._day = ""
         self._sums: dict[str, Spent] = {}
         self._lock = asyncio.Lock()
+        self._spawn = spawn
+        self._unwritten: dict[tuple[str, str], Spent] = {}
+        """Use without limits, by day and scope."""
+        self._will_write = False
 
     async def allowance(self, scope: TurnScope) -> Allowance:
         """What a turn that begins now may spend. Raises StorageError."""
@@ -88,7 +112,10 @@ class DailyBudgets:
     async def spent(self, scope: TurnScope, *, tokens: int, cost: float) -> None:
         """Count a model call: for an answer, decision, summary, title or sub-agent. Raises StorageError."""
         self._on_spent(scope.thread.channel, tokens, cost)
-        if not self._bounded or (tokens <= 0 and cost <= 0):
+        if tokens <= 0 and cost <= 0:
+            return
+        if not self._bounded:
+            self._note(self._person_of(scope.thread, scope.author.id), tokens, cost)
             return
         more = Spent(tokens=tokens, cost=cost)
         # One at a time: a sum that is being read must not miss a concurrent addition.
@@ -100,6 +127,21 @@ class DailyBudgets:
                 if (known := self._sums.get(one)) is not None:
                     self._sums[one] = Spent(tokens=known.tokens + tokens, cost=known.cost + cost)
 
+    async def used_by(self, thread: ThreadKey, user: str) -> Used:
+        """What the person that `user` is on the account of `thread` has used. Raises StorageError."""
+        await self.flush()
+        person, day = self._person_of(thread, user), self.today()
+        return Used(
+            today=(await self._usage.of(day, (person,)))[person],
+            month=await self._usage.since(_first_of_month(day), person),
+            limit=self._settings.person_tokens,
+        )
+
+    async def flush(self) -> None:
+        """Write the use that is only in memory. Raises StorageError."""
+        async with self._lock:
+            await self._write()
+
     def today(self) -> str:
         """The day that counts now, YYYY-MM-DD."""
         return datetime.fromtimestamp(self._clock.now(), UTC).date().isoformat()
@@ -108,10 +150,40 @@ class DailyBudgets:
     async def moving(self) -> AsyncIterator[None]:
         """Within it nothing is counted, so that sums can be moved in the store; then they are read again."""
         async with self._lock:
+            await self._write()
             try:
                 yield
             finally:
                 self._sums.clear()
+
+    def _note(self, person: str, tokens: int, cost: float) -> None:
+        key = (self.today(), person)
+        known = self._unwritten.get(key, Spent())
+        self._unwritten[key] = Spent(tokens=known.tokens + tokens, cost=known.cost + cost)
+        if self._spawn is not None and not self._will_write:
+            self._will_write = True
+            self._spawn(self._write_later())
+
+    async def _write_later(self) -> None:
+        await self._clock.sleep(_WRITE_AFTER_S)
+        self._will_write = False
+        try:
+            await self.flush()
+        except StorageError as error:
+            _log.warning("use is not written yet", extra={"reason": str(error)})
+
+    async def _write(self) -> None:
+        """Write what is only in memory. Call under the lock."""
+        if self._unwritten:
+            await self._begin_day()
+        while self._unwritten:
+            (day, person), spent = next(iter(self._unwritten.items()))
+            await self._usage.add(day, [person], spent)
+            left = self._unwritten.pop((day, person))
+            if left != spent:
+                # A call was counted meanwhile.
+                more = Spent(tokens=left.tokens - spent.tokens, cost=left.cost - spent.cost)
+                self._unwritten[day, person] = more
 
     def _limits(self, scope: TurnScope) -> tuple[_Limit, ...]:
         settings, thread = self._settings, scope.thread
@@ -142,10 +214,10 @@ class DailyBudgets:
         return {scope: self._sums[scope] for scope in scopes}
 
     async def _begin_day(self) -> str:
-        """Today's date, after dropping the sums of earlier days. Call under the lock."""
+        """Today's date, after dropping the sums of earlier months. Call under the lock."""
         day = self.today()
         if day != self._day:
-            await self._usage.forget_before(day)
+            await self._usage.forget_before(_first_of_month(day))
             self._sums.clear()
             self._day = day
         return day
@@ -156,3 +228,7 @@ class DailyBudgets:
         if left >= 3600:
             return "1 hour" if hours == 1 else f"{hours} hours"
         return "a minute" if minutes <= 1 else f"{minutes} minutes"
+
+
+def _first_of_month(day: str) -> str:
+    return f"{day[:7]}-01"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 
 from gateway.agents.routes import Routes
 from gateway.config import DEFAULT_AGENT
@@ -16,6 +17,10 @@ from pipeline.service import Pipeline
 class AgentModels:
     """The models of one agent, and their limits."""
 
+    name: str = ""
+    """The model's name in the settings."""
+    context_tokens: int = 0
+    """The model's window."""
     llm: LlmClient
     cheaper: LlmClient | None = None
     """The model for people whose budget is nearly spent."""
@@ -35,6 +40,14 @@ class Agent:
     """What it is for, in a few words for people."""
     pipeline: Pipeline
     models: AgentModels
+    choices: Mapping[str, Agent] = field(default_factory=dict)
+    """The agent with each other model that people can choose, by the model's name."""
+    reads_only: Callable[[str], bool] = lambda _tool: False
+    """Whether the tool of that name is known to change nothing."""
+
+    def using(self, model: str) -> Agent:
+        """The agent with the chosen model; with its own if there is no such choice."""
+        return self.choices.get(model, self)
 
 
 class AgentBook:

@@ -11,7 +11,7 @@ from gateway.app.attachments import build_attachments
 from gateway.app.components import Foundation
 from gateway.app.llm import pipeline_settings, warm_up
 from gateway.app.tools import AgentTools, SharedTools, build_agent_tools
-from gateway.config import DEFAULT_AGENT, DEFAULT_GRAPH, Settings, agent_settings
+from gateway.config import DEFAULT_AGENT, DEFAULT_GRAPH, Settings, agent_settings, model_settings
 from gateway.ingress.room_history import Rooms
 from gateway.speech.voice_notes import VoiceNoteTranscriber
 from pipeline.domain.frozen import dataclass
@@ -69,6 +69,26 @@ def _agent(
     llm, cheaper = base.models.main(settings), base.models.cheaper()
     limits = pipeline_settings(settings, llm)
     tools = build_agent_tools(settings, shared, clock=base.clock, llm=llm, cheaper=cheaper, limits=limits)
+    tools = replace(tools, services=replace(tools.services, rooms=rooms, attachments=attachments))
+    agent = _with_model(name, settings, base, tools, speech_to_text)
+    others = {
+        model: _with_model(name, model_settings(settings, model), base, tools, speech_to_text)
+        for model in settings.llm.choices
+        if model != settings.llm.model
+    }
+    return replace(agent, choices=others), tools
+
+
+def _with_model(
+    name: str,
+    settings: Settings,
+    base: Foundation,
+    tools: AgentTools,
+    speech_to_text: SpeechToText,
+) -> Agent:
+    """The agent with the model of `settings`. Its sub-agents keep the model of the agent."""
+    llm = base.models.main(settings)
+    limits = pipeline_settings(settings, llm)
     is_default = name == DEFAULT_AGENT
     graph = base.extras.graph if settings.agent.graph == DEFAULT_GRAPH else None
     pipeline = Pipeline(
@@ -77,19 +97,23 @@ def _agent(
         speech_to_text=speech_to_text,
         settings=limits,
         clock=base.clock,
-        services=replace(tools.services, rooms=rooms, attachments=attachments),
+        services=tools.services,
         agent="" if is_default else name,
         gate=_gate(settings, base),
     )
     models = AgentModels(
+        name=settings.llm.model,
+        context_tokens=limits.context_tokens,
         llm=llm,
-        cheaper=cheaper,
+        cheaper=base.models.cheaper(),
         summarise_above=limits.summarise_above,
         llm_timeout_s=limits.llm_timeout_s,
         session_idle_s=settings.agent.session_idle_s,
     )
     description = "" if is_default else settings.agents[name].description
-    return Agent(name=name, description=description, pipeline=pipeline, models=models), tools
+    return Agent(
+        name=name, description=description, pipeline=pipeline, models=models, reads_only=tools.reads_only
+    )
 
 
 def _gate(settings: Settings, base: Foundation) -> MessageGate | None:

@@ -15,7 +15,7 @@ from gateway.app.after_turn import build_after_turn
 from gateway.app.agents import build_agents
 from gateway.app.attachments import build_conversation_files
 from gateway.app.commands import build_commands
-from gateway.app.components import Extras, Foundation, build_components
+from gateway.app.components import Extras, Foundation, build_components, reply_files
 from gateway.app.lifecycle import Gateway, Parts
 from gateway.app.signals import ReadyReplies, subscribe
 from gateway.app.tools import SharedTools, build_shared_tools
@@ -183,6 +183,7 @@ def _shared_tools(
             agents={name: profile.tokens for name, profile in settings.agents.items() if profile.tokens},
             person_of=base.people.person_of,
             on_spent=base.telemetry.model_called,
+            spawn=partial(base.tasks.background.spawn, name="use"),
         ),
         person_of=base.people.person_of,
         redactor=base.redactor,
@@ -192,6 +193,7 @@ def _shared_tools(
         spawn=base.tasks.background.spawn,
         secrets=base.secrets,
         attached=build_conversation_files(base),
+        files=base.files,
         groups=base.extras.tools,
     )
 
@@ -238,11 +240,16 @@ def _server(gateway: Gateway, base: Foundation) -> Server:
 
 
 def _delivery(base: Foundation) -> Delivery:
+    files = reply_files(base)
+    posting = Posting(
+        store=base.store, files=files, live=base.live, clock=base.clock, failpoints=base.failpoints
+    )
     return Delivery(
         store=base.store,
         channels=base.channels,
         queues=base.queues,
-        posting=Posting(store=base.store, live=base.live, clock=base.clock, failpoints=base.failpoints),
+        posting=posting,
+        files=files,
         timeline=base.timeline,
         clock=base.clock,
         telemetry=base.telemetry,
@@ -351,6 +358,7 @@ def _inbox(
         quota=RateLimit(a_minute, base.clock) if a_minute else None,
         waiting=tools.approvals,
         on_unaddressed=rooms.note_unaddressed,
+        on_taken=base.taken.reporter(base.channels),
         redactor=base.redactor,
         gates=turns if gated else None,
         beyond=RateLimit(a_minute, base.clock) if a_minute and gated else None,

@@ -1,4 +1,4 @@
-"""Build the session commands, with the links between the identities of a person."""
+"""Build the session commands."""
 
 from __future__ import annotations
 
@@ -12,8 +12,15 @@ from gateway.people.announcements import Announcer
 from gateway.people.linking import Linking
 from gateway.speech.voice_download import VoiceDownload
 from gateway.storage.identities import Identity, Member
+from gateway.turns.agent_choice import AgentChoice
 from gateway.turns.commands import SessionCommands
+from gateway.turns.conversation_export import ConversationExport
+from gateway.turns.history_search import HistorySearch
+from gateway.turns.last_turn import LastTurnCommands
 from gateway.turns.link_commands import LinkCommands
+from gateway.turns.model_choice import ModelChoice
+from gateway.turns.status_command import StatusCommand
+from gateway.turns.usage_command import UsageCommand
 from pipeline.domain.messages import SessionCommand
 
 
@@ -39,9 +46,21 @@ def build_commands(
         preferences=base.preferences,
         can_speak=base.replies.possible,
         copies=base.broadcaster.copies,
-        agents=agents,
+        choice=AgentChoice(agents, base.clock),
+        models=ModelChoice(agents, base.clock),
         links=LinkCommands(linking, announcer),
         fetch_voice=partial(_fetch_voice, base.voice_download, announcer),
+        last_turn=LastTurnCommands(base.store, agents, base.clock),
+        history=HistorySearch(base.store, base.people),
+        export=ConversationExport(base.timeline, base.clock, base.settings.bot.name),
+        usage=UsageCommand(tools.budgets, base.people),
+        status=StatusCommand(
+            store=base.store,
+            preferences=base.preferences,
+            agents=agents,
+            can_speak=base.replies.possible,
+            clock=base.clock,
+        ),
     )
 
 

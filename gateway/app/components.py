@@ -20,12 +20,15 @@ from gateway.channels.timeline import StoreTimeline
 from gateway.cluster.bus import Bus
 from gateway.cluster.in_process import InProcessBus
 from gateway.config import DEFAULT_AGENT, Secrets, Settings, agent_speech
+from gateway.delivery.acknowledgements import Acknowledgements
 from gateway.delivery.chat_queue import ChatQueues
 from gateway.delivery.event_router import EventBroadcaster
 from gateway.delivery.preview import LiveReplies
 from gateway.delivery.progress import Verbosity
+from gateway.delivery.reply_files import ReplyFiles
 from gateway.delivery.voice_replies import VoiceReplies
 from gateway.files.folder_store import FolderFileStore
+from gateway.files.links import FileLinks, link_key
 from gateway.people.directory import PersonDirectory
 from gateway.people.preferences import SharedPreferences
 from gateway.reading.reader_client import SandboxedReader
@@ -105,6 +108,7 @@ class Foundation:
     """Reads pictures and documents, in processes that end with the gateway."""
     file_reader: FileReader
     """The same, or what the host gives in its place."""
+    links: FileLinks
     bus: Bus
     people: PersonDirectory
     preferences: SharedPreferences
@@ -118,6 +122,7 @@ class Foundation:
     channels: ChannelRegistry
     queues: ChatQueues
     live: LiveReplies
+    taken: Acknowledgements
     broadcaster: EventBroadcaster
     speaker: SpeechSynthesizer | None
     reader: AnswerReader | None
@@ -141,7 +146,8 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     telemetry = Telemetry(clock)
     wrong = partial(telemetry.wrong_token, "page")
     files, reading = _files(settings, data, clock), build_reader(settings, clock)
-    page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, files)
+    links = _links(settings, data, files, clock)
+    page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, links)
     posting, left_out = built_channels(settings, timeline, clock)
     channels = _channels(page, posting, [make(timeline) for make in extras.channels])
     queues = ChatQueues(clock, tasks.deliveries)
@@ -149,8 +155,14 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     download = None if extras.speaker else build_voice_download(settings, tasks.background)
     reader = None if speaker is None else AnswerReader(speaker, download)
     speech_of = _speech_of(settings, store)
+    taken = Acknowledgements(channels=channels, queues=queues, clock=clock)
     live = LiveReplies(
-        store=store, queues=queues, clock=clock, supervisor=tasks.background, show_work=_show_work(settings)
+        store=store,
+        queues=queues,
+        clock=clock,
+        supervisor=tasks.background,
+        show_work=_show_work(settings),
+        taken=taken,
     )
     return Foundation(
         settings=settings,
@@ -164,6 +176,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         files=files,
         reading=reading,
         file_reader=extras.file_reader or reading,
+        links=links,
         bus=extras.bus or InProcessBus(),
         people=people,
         preferences=preferences,
@@ -176,6 +189,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         channels=channels,
         queues=queues,
         live=live,
+        taken=taken,
         broadcaster=EventBroadcaster(channels, live),
         speaker=speaker,
         reader=reader,
@@ -222,6 +236,22 @@ def _files(settings: Settings, data: DataDir, clock: Clock) -> FolderFileStore:
     wanted = settings.files
     return FolderFileStore(
         data.files_path, keep_days=wanted.keep_days, thread_bytes=wanted.chat_mb * 1_000_000, clock=clock
+    )
+
+
+def _links(settings: Settings, data: DataDir, files: FolderFileStore, clock: Clock) -> FileLinks:
+    """Links to files. Without the page they lead nowhere, so that no one gets one."""
+    origins = settings.server.public_origins if settings.channels.web.enabled else []
+    return FileLinks(files, link_key(data.links_key_path), clock, origin=next(iter(origins), ""))
+
+
+def reply_files(base: Foundation) -> ReplyFiles:
+    """The files of replies, for the deliveries of all channels."""
+    return ReplyFiles(
+        store=base.files,
+        link_to=base.links.public,
+        clock=base.clock,
+        spawn=partial(base.tasks.background.spawn, name="files off the record"),
     )
 
 

@@ -6,6 +6,7 @@ It builds nothing: `bootstrap` passes it the parts.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import field
@@ -34,6 +35,7 @@ from gateway.storage.leases import ProcessingCoordinator
 from gateway.storage.ports import Store
 from gateway.turns.worker import Worker
 from pipeline.domain.clock import Clock
+from pipeline.domain.errors import StorageError
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import AccountKey
 
@@ -217,6 +219,8 @@ class Gateway:
         await parts.turns.close()
         await parts.deliveries.close()
         await parts.background.close()
+        with contextlib.suppress(StorageError):
+            await parts.tools.budgets.flush()
         if self.server is not None:
             await self.server.close()
         await parts.agents.close()

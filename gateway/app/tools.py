@@ -12,6 +12,7 @@ from adapters.formatting.inert_links import inert
 from gateway import __version__
 from gateway.access.policy import AccessPolicy
 from gateway.access.token_budgets import DailyBudgets
+from gateway.app.search import build_search
 from gateway.cluster.signals import Answered
 from gateway.config import SecretRef, Secrets, Settings, environment
 from gateway.config.secrets import SecretContext
@@ -21,6 +22,7 @@ from gateway.scheduling.reminders import ReminderScheduler
 from gateway.storage.ports import Store
 from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
+from pipeline.domain.files import FileStore
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author
@@ -42,12 +44,14 @@ from pipeline.tools.origins import Origins
 from pipeline.tools.plugins import PLUGINS, tool_plugins
 from pipeline.tools.protection import Protection
 from pipeline.tools.registry import ToolRegistry
+from pipeline.tools.returned_files import MEGABYTE, ReturnedFiles
 from pipeline.tools.schedule import ScheduleGroup
 from pipeline.tools.skills import SkillFolder
 from pipeline.tools.system import system_group
 from pipeline.tools.tool import Refused, ToolFailed, ToolGroup
 from pipeline.tools.web import WebGroup
 from pipeline.tools.web_client import GuardedWeb
+from pipeline.tools.web_search import WebSearch
 from pipeline.tools.workspace import WorkspaceFolder
 from pipeline.tools.zones import TimeZones
 
@@ -73,7 +77,11 @@ class SharedTools:
     budgets: DailyBudgets
     person_of: Callable[[ThreadKey, str], str]
     redactor: Redactor
+    files: ReturnedFiles
+    """Stores the files that tools return."""
     web: GuardedWeb
+    search: WebSearch | None
+    """None without a search engine."""
     groups: tuple[ToolGroup, ...]
     """The MCP servers, the groups of plug-ins, and the host's own."""
     own: tuple[str, ...]
@@ -127,6 +135,10 @@ class AgentTools:
         )
         return self.services.tools.offered((), no_author)
 
+    def reads_only(self, name: str) -> bool:
+        """Whether the tool of that name is known to change nothing."""
+        return self.gate is not None and self.gate.reads_only(name)
+
     async def close(self) -> None:
         """Stop the tool servers."""
         if self.gate is not None:
@@ -148,6 +160,7 @@ def build_shared_tools(
     spawn: Spawn,
     secrets: Secrets,
     attached: ConversationFiles | None,
+    files: FileStore,
     groups: Sequence[ToolGroup] = (),
 ) -> SharedTools:
     """Build what all agents share. `groups` are added by the host, `wake` is called when a thread has
@@ -158,6 +171,7 @@ def build_shared_tools(
     servers = _servers(settings, secrets, clock, spawn, redactor) if settings.tools.enabled else ()
     wanted = settings.tools.enabled and PLUGINS in settings.tools.groups
     plugins = [one.value for one in tool_plugins() if not one.problem] if wanted else []
+    web = GuardedWeb(clock)
     return SharedTools(
         approvals=ApprovalService(store=store, clock=clock, approval_s=settings.tools.approval_s, send=send),
         reminders=ReminderScheduler(
@@ -166,7 +180,14 @@ def build_shared_tools(
         budgets=budgets,
         person_of=person_of,
         redactor=redactor,
-        web=GuardedWeb(clock),
+        web=web,
+        search=build_search(settings, web=web, clock=clock, redactor=redactor),
+        files=ReturnedFiles(
+            files,
+            redactor,
+            max_bytes=settings.files.out_max_mb * MEGABYTE,
+            most=settings.files.out_per_turn,
+        ),
         groups=(*((attachments_group(attached),) if attached else ()), *servers, *plugins, *groups),
         own=tuple(group.name for group in groups),
     )
@@ -194,8 +215,8 @@ def build_agent_tools(
         )
         registry = ToolRegistry(
             [
-                files_group(root, redactor),
-                WebGroup(shared.web, clock, redactor),
+                files_group(root, redactor, most_sent=settings.files.out_max_mb * MEGABYTE),
+                WebGroup(shared.web, clock, redactor, search=shared.search),
                 notes_group(root, redactor),
                 ScheduleGroup(shared.reminders, clock, zones),
                 system_group(clock, zones, version=__version__),
@@ -213,6 +234,7 @@ def build_agent_tools(
             timeout_s=settings.tools.timeout_s,
             redactor=redactor,
             origins=folder.origins,
+            files=shared.files,
         )
     around = PipelineServices(
         tools=gate or NullTools(),

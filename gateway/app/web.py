@@ -16,6 +16,7 @@ from adapters.web.inbound import OWNER
 from adapters.web.security import token_matches
 from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
 from gateway.config import SecretRef, Secrets, SecretUnavailable, Settings
+from gateway.files.links import FileLinks
 from gateway.runtime.data_dir import own_web_token
 from gateway.runtime.http_server import Addresses
 from gateway.speech.read_aloud import AnswerReader, OwnReader
@@ -24,7 +25,6 @@ from gateway.storage.ports import Store
 from gateway.storage.speech import SpeakerKey, SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ParlourError
-from pipeline.domain.files import FileStore
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import InboundMessage, MediaRef
@@ -98,10 +98,10 @@ def make_page(
     timeline: Timeline,
     clock: Clock,
     on_wrong_token: Callable[[], None] = lambda: None,
-    files: FileStore | None = None,
+    links: FileLinks | None = None,
 ) -> Page:
-    """Build the page; its adapter is None if it is switched off. It takes files of people and serves
-    `files`; None: neither."""
+    """Build the page; its adapter is None if it is switched off. It takes files of people and gives
+    `links` to stored ones; None: neither."""
     if not settings.channels.web.enabled:
         return Page(adapter=None)
     wanted = WebSettings(
@@ -115,9 +115,9 @@ def make_page(
         voice_enabled=settings.voice.enabled,
         voice_bytes=settings.voice.max_bytes,
         voice_seconds=int(settings.voice.max_seconds),
-        file_bytes=0 if files is None else settings.files.max_mb * 1_000_000,
+        file_bytes=0 if links is None else settings.files.max_mb * 1_000_000,
     )
-    return Page(adapter=WebAdapter(wanted, timeline, clock, files))
+    return Page(adapter=WebAdapter(wanted, timeline, clock, links))
 
 
 def token_check(settings: Settings, secrets: Secrets) -> Callable[[str], bool]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gateway.storage.codec import GATE, NEVER, details_of
+from gateway.storage.codec import COMMAND, NEVER, TOOL, details_of
+from gateway.storage.feedback import Value
 from gateway.storage.inbox_items import native_id_of
 from gateway.storage.log_records import (
     ErrorRecord,
@@ -14,6 +15,7 @@ from gateway.storage.log_records import (
     SessionRecord,
     UserRecord,
     content_of,
+    files_of,
     is_visible,
     text_of,
 )
@@ -55,16 +57,17 @@ class StoreTimeline:
         recorded = await self._recorded(key, waiting)
         records = await self._store.read_log(key, after=after, kinds=(*VISIBLE_KINDS, "title"), limit=limit)
         recorded |= {record.message_id for record in records if record.kind == "user"}
-        visible = [await self._from_record(record) for record in records if is_visible(record)]
+        visible = await self._visible(key, records)
         return (*visible, *_still_waiting(waiting, recorded))
 
     async def earlier(self, thread: ThreadKey, *, before: int, limit: int) -> Earlier:
         """See `adapters.channel.Timeline`."""
+        key = thread.encode()
         records = await self._store.read_log(
-            thread.encode(), before=before, kinds=(*VISIBLE_KINDS, "title"), limit=limit + 1
+            key, before=before, kinds=(*VISIBLE_KINDS, "title"), limit=limit + 1
         )
         more, kept = len(records) > limit, records[-limit:]
-        visible = [await self._from_record(record) for record in kept if is_visible(record)]
+        visible = await self._visible(key, kept)
         return Earlier(entries=tuple(visible), next=kept[0].id if more else 0)
 
     async def chats(self, channel: str, account: str, *, limit: int) -> tuple[ChatSummary, ...]:
@@ -86,7 +89,7 @@ class StoreTimeline:
         """See `adapters.channel.Timeline`."""
         now = self._clock.now()
         pending = await self._store.pending_interactions(thread.encode(), now=now)
-        return tuple(_asked_again(one, now) for one in pending if one.kind == GATE)
+        return tuple(asked_again(one, now) for one in pending if one.kind != TOOL)
 
     async def last_seen(self, channel: str, account: str, *, limit: int) -> Mapping[ThreadKey, str]:
         """See `adapters.channel.Timeline`. Reads a bounded number of the newest entries of all channels."""
@@ -97,7 +100,12 @@ class StoreTimeline:
                 seen.setdefault(thread, native_id_of(body))
         return seen
 
-    async def _from_record(self, record: Record) -> TimelineEntry:
+    async def _visible(self, key: str, records: Sequence[Record]) -> list[TimelineEntry]:
+        """The entries of the records that show words or files."""
+        given = await self._store.feedback.of_thread(key) if records else {}
+        return [await self._from_record(record, given) for record in records if is_visible(record)]
+
+    async def _from_record(self, record: Record, given: Mapping[str, Value]) -> TimelineEntry:
         content = content_of(record)
         ended = content if isinstance(content, OutcomeRecord) else None
         return TimelineEntry(
@@ -107,9 +115,12 @@ class StoreTimeline:
             text=content.text,
             at=record.at,
             spoken=isinstance(content, UserRecord) and content.words.speech is not None,
-            files=content.words.files if isinstance(content, UserRecord) else (),
+            files=files_of(record),
             code=_code(content),
+            replaces=content.replaces if isinstance(content, UserRecord) else "",
+            removed=content.removed if isinstance(content, NoticeRecord) else "",
             thoughts=() if ended is None else ended.thoughts,
+            feedback=given.get(record.message_id, "") if record.kind == "assistant" else "",
             questions=() if ended is None else (*ended.questions, *await self._closed(ended.paused_for)),
         )
 
@@ -146,7 +157,8 @@ def _waiting_file(ref: MediaRef) -> StoredFile:
     return StoredFile(id="", kind=ref.kind, mime=ref.mime, size=ref.size or 0, name=ref.name)
 
 
-def _asked_again(question: Interaction, now: float) -> ApprovalRequired:
+def asked_again(question: Interaction, now: float) -> ApprovalRequired:
+    """The event that shows a question for which no turn waits."""
     details = details_of(question)
     return ApprovalRequired(
         session_id=question.session_id,
@@ -157,6 +169,7 @@ def _asked_again(question: Interaction, now: float) -> ApprovalRequired:
         options=question.options,
         timeout_s=0.0 if question.expires_at >= NEVER else question.expires_at - now,
         paused=True,
+        command=details.node if question.kind == COMMAND else "",
     )
 
 
@@ -193,5 +206,5 @@ def _still_waiting(waiting: Sequence[InboxEntry], recorded: set[str]) -> list[Ti
         for entry in waiting
         if isinstance(entry.item, InboundMessage)
         and entry.message_id not in recorded
-        and not entry.item.if_named
+        and not (entry.item.if_named or entry.item.may_decline)
     ]

@@ -10,7 +10,7 @@ import asyncio
 import json
 import secrets
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +22,7 @@ from adapters.channel import Acceptance, OutboundReply
 from adapters.console.adapter import THREAD, ConsoleAdapter
 from pipeline.domain.errors import ConfigurationError, MediaUnavailable, ParlourError
 from pipeline.domain.events import ApprovalRequired, LlmToken, PipelineEvent, event_from_wire
+from pipeline.domain.files import StoredFile
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Inbound, InboundMessage, MediaRef, SessionCommand
 from pipeline.domain.timeline import ChatSummary, Earlier, TimelineEntry
@@ -65,6 +66,8 @@ class Attachment:
         self._shown: set[str] = set()
         """The messages on the screen. The gateway sends a waiting one again when its turn begins."""
         self._welcome: Frame = {}
+        self._links: dict[str, str] = {}
+        """The paths of links to files, by the files' ids."""
 
     async def __aenter__(self) -> Self:
         """Connect and read the history. Raises ConfigurationError if the gateway refuses the token or the
@@ -302,7 +305,26 @@ class Attachment:
             text=str(frame["text"]),
             at=float(frame["at"] or 0.0),
             code=str(frame["code"]),
+            files=tuple(self._files(frame)),
         )
+
+    def link_to(self, file: StoredFile) -> str:
+        """The address of a file that the gateway has sent; empty if unknown."""
+        path = self._links.get(file.id, "")
+        return f"{self._url}{path}" if path else ""
+
+    def _files(self, frame: Frame) -> Iterator[StoredFile]:
+        for plain in frame.get("files", ()):
+            self._links[str(plain["id"])] = str(plain["url"])
+            yield StoredFile(
+                id=str(plain["id"]),
+                kind=plain["kind"],
+                mime=str(plain["mime"]),
+                size=int(plain["size"]),
+                name=str(plain["name"]),
+                about=str(plain["about"]),
+                caption=str(plain["caption"]),
+            )
 
     def _own_id(self, message_id: Any) -> str:
         return self._ours.get(str(message_id), str(message_id))
@@ -331,4 +353,5 @@ def _reply_of(entry: TimelineEntry) -> OutboundReply:
         text=entry.text,
         created_at=entry.at,
         code=entry.code,
+        files=entry.files,
     )

@@ -13,18 +13,20 @@ from functools import partial
 from pathlib import Path
 
 from adapters.channel import Timeline
-from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
+from adapters.console.adapter import THREAD, ConsoleAdapter, ConsoleSettings
 from adapters.console.stdin import read_lines
 from gateway.app.bootstrap import Extras, build
 from gateway.cli.attached_chat import Attachment
 from gateway.cli.serve import open_logs
 from gateway.cli.sign_in_link import access_token
 from gateway.config import Secrets, Settings, crash_at, environment, load
-from gateway.runtime.data_dir import DataDirBusy
+from gateway.files.folder_store import stored_at
+from gateway.runtime.data_dir import FILES_DIR, DataDirBusy
 from gateway.runtime.failpoints import LABELS
 from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import ConfigurationError
+from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
 
 # Applied before the user's own overrides, which win: the terminal is the channel, and its screen shows the
@@ -65,7 +67,8 @@ async def _chat(
 
     def make(timeline: Timeline) -> ConsoleAdapter:
         nonlocal console
-        console = _console(timeline, ConsoleSettings(bot_name=settings.bot.name), sent, only)
+        named = ConsoleSettings(bot_name=settings.bot.name, where=partial(_stored_at, settings))
+        console = _console(timeline, named, sent, only)
         return console
 
     try:
@@ -97,7 +100,9 @@ async def _chat_beside(page: str, settings: Settings, sent: SentFiles) -> int:
     interrupted = _on_interrupt()
     tasks = Supervisor()
     async with Attachment(page, access_token(settings)) as attached:
-        settled = ConsoleSettings(bot_name=attached.bot_name, text_chars=attached.text_chars)
+        settled = ConsoleSettings(
+            bot_name=attached.bot_name, text_chars=attached.text_chars, where=attached.link_to
+        )
         console = _console(attached, settled, sent)
         if interactive:
             _write(f"{attached.bot_name}, which runs at {page} · {_HOW_TO_END}\n")
@@ -127,6 +132,11 @@ def _console(
         return make(settings, timeline, clock, lines=lines, screen=screen)
     typed = read_lines(sys.stdin.fileno()) if only is None else _one_line(only)
     return make(settings, timeline, clock, lines=typed)
+
+
+def _stored_at(settings: Settings, file: StoredFile) -> str:
+    """The path of a file of the terminal's conversation."""
+    return str(stored_at(settings.data.dir / FILES_DIR, THREAD, file.id).resolve())
 
 
 async def _one_line(message: str) -> AsyncGenerator[str, None]:

@@ -14,6 +14,7 @@ from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
 from gateway.app.llm import ModelClients
 from gateway.app.platforms import built_channels
 from gateway.app.reading import build_reader
+from gateway.app.search import search_state
 from gateway.app.tools import reference_reader
 from gateway.app.voice import SCRIPTED, build_speaker, build_transcriber
 from gateway.app.web import make_page
@@ -105,6 +106,8 @@ async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
     yield _skills(settings, clock)
     if settings.tools.enabled and settings.tools.mcp_file is not None:
         yield _mcp_servers(settings.tools.mcp_file)
+    good, words = await search_state(settings, clock, Redactor())
+    yield Finding(name="web search", good=good, words=words)
     found = plugin_finding()
     if found is not None:
         yield found

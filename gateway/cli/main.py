@@ -85,6 +85,8 @@ def _parser() -> argparse.ArgumentParser:
     jobs.add_argument("id", nargs="?", type=int, metavar="ID", help="the job, as the list shows it")
     jobs.set_defaults(run=_jobs)
 
+    _add_feedback(commands.add_parser("feedback", parents=[common], help="people's thumbs on answers"))
+
     _add_models(commands.add_parser("models", help="the bundled models' files"), common)
 
     plugins = commands.add_parser("plugins", help="the installed plug-ins, and why one is left out")
@@ -120,6 +122,12 @@ def _add_init(init: argparse.ArgumentParser) -> None:
     init.add_argument("--no-input", action="store_true", help="ask nothing, as without a terminal")
     init.add_argument("--slack-manifest", action="store_true", help="print the manifest of the Slack app")
     init.set_defaults(run=_init)
+
+
+def _add_feedback(feedback: argparse.ArgumentParser) -> None:
+    feedback.add_argument("--since", metavar="TIME", help="from then on: 7d, 12h, or a date like 2026-11-24")
+    feedback.add_argument("--json", action="store_true", help="one JSON object in each line")
+    feedback.set_defaults(run=_feedback)
 
 
 def _add_models(models: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -280,6 +288,16 @@ def _jobs(options: argparse.Namespace) -> int:
     if options.id is None:
         raise ConfigurationError(f"jobs {options.action}: the ID is missing; `parlour jobs` lists them")
     return (retry_job if options.action == "retry" else drop_job)(settings.data.dir, options.id)
+
+
+def _feedback(options: argparse.Namespace) -> int:
+    from gateway.cli.feedback import list_feedback
+    from gateway.config import environment, load
+
+    settings = load(options.config, environment(), options.overrides, secrets=False)
+    if settings.storage.kind == "memory":
+        raise ConfigurationError('storage.kind: feedback in memory cannot be seen from outside; use "sqlite"')
+    return list_feedback(settings.data.dir, options.since, as_json=options.json)
 
 
 def _models(options: argparse.Namespace) -> int:

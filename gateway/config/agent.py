@@ -6,6 +6,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import AfterValidator
 
+from gateway.config.search import SearchSettings
 from gateway.config.section import PathSetting, Section, setting
 from gateway.config.value_checks import (
     check_gate,
@@ -136,6 +137,7 @@ class ToolsSettings(Section):
     mcp_idle_s: float = setting(
         300.0, "Seconds after which an unused MCP server is stopped.", ge=1, le=86_400
     )
+    search: SearchSettings = SearchSettings()
 
 
 class LimitsSettings(Section):

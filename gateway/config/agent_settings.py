@@ -42,10 +42,17 @@ def agent_settings(settings: Settings, name: str) -> Settings:
     )
 
 
+def model_settings(settings: Settings, model: str) -> Settings:
+    """The settings with another language model, which a person chose."""
+    return settings.model_copy(update={"llm": _llm(settings.llm, AgentProfile(model=model))})
+
+
 def _llm(llm: LlmSettings, profile: AgentProfile) -> LlmSettings:
     """The model's settings. An address and its key belong together: a key is not sent to another provider or
     address, and limits are those of one model."""
-    changed = _given(profile, "model", "timeout_s", "max_tokens", "context_tokens", "temperature", "vision")
+    changed = _given(
+        profile, "model", "choices", "timeout_s", "max_tokens", "context_tokens", "temperature", "vision"
+    )
     if profile.model is not None and profile.model != llm.model:
         changed = {"max_tokens": None, "context_tokens": None, "vision": None, **changed}
         if _provider(profile.model) != _provider(llm.model):

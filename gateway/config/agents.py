@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, Field
 
 from gateway.config.agent import TOOL_GROUPS, ToolGroup, check_model
 from gateway.config.secrets import SecretRef
@@ -18,6 +18,7 @@ from gateway.config.value_checks import (
     check_gate,
     check_graph,
     check_language_tag,
+    check_llm_model,
     check_voice,
 )
 
@@ -25,6 +26,10 @@ DEFAULT_GRAPH = "conversation"
 """The graph of an agent that names none."""
 DEFAULT_AGENT = "default"
 """The name of the agent that [bot], [llm], [agent] and [tools] describe."""
+
+
+ModelName = Annotated[str, AfterValidator(check_llm_model), Field(max_length=100)]
+"""A model that people can name in a command."""
 
 
 class AgentProfile(Section):
@@ -44,6 +49,14 @@ class AgentProfile(Section):
         example="openai/gpt-5-mini",
         expected='"local", "scripted:…" or a LiteLLM model name',
         max_length=2_000,
+    )
+    choices: tuple[ModelName, ...] | None = setting(
+        None,
+        "As llm.choices; [] for none.",
+        example=["openai/gpt-5"],
+        expected="a list of names as in llm.model",
+        max_length=20,
+        strict=False,
     )
     api_base: Annotated[str | None, AfterValidator(check_api_base)] = setting(
         None,

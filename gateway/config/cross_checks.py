@@ -10,6 +10,7 @@ from collections.abc import Callable
 from gateway.config.settings import Settings
 from gateway.config.value_checks import is_loopback
 from pipeline.domain.frozen import dataclass
+from pipeline.tools.search_keyless import is_installed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,6 +78,49 @@ RULES = (
         broken=lambda settings: not _transcribes_elsewhere(settings) and settings.voice.api_base is not None,
         what="has no effect, as voice.transcriber names no endpoint",
         fix="remove it or name an endpoint",
+    ),
+    Rule(
+        path="tools.search.backend",
+        reads=("tools.search.backend",),
+        broken=lambda settings: settings.tools.search.backend == "ddgs" and not is_installed(),
+        what="is ddgs, which is not installed",
+        fix="run: pip install 'parlour[search]'",
+    ),
+    Rule(
+        path="tools.search.url",
+        reads=("tools.search.backend", "tools.search.url"),
+        broken=lambda settings: settings.tools.search.backend == "searxng" and not settings.tools.search.url,
+        what='is missing, as tools.search.backend is "searxng"',
+        fix="set it to the server's address",
+        caused_by="tools.search.backend",
+    ),
+    Rule(
+        path="tools.search.url",
+        reads=("tools.search.backend", "tools.search.url"),
+        broken=lambda settings: bool(
+            settings.tools.search.url and settings.tools.search.backend not in ("searxng", "brave")
+        ),
+        what="has no effect, as tools.search.backend names no server",
+        fix='remove it or set tools.search.backend to "searxng"',
+    ),
+    Rule(
+        path="tools.search.api_key",
+        reads=("tools.search.backend", "tools.search.api_key"),
+        broken=lambda settings: (
+            settings.tools.search.backend == "brave" and settings.tools.search.api_key is None
+        ),
+        what='is missing, as tools.search.backend is "brave"',
+        fix="set it to a reference to the key, such as env:BRAVE_API_KEY",
+        caused_by="tools.search.backend",
+    ),
+    Rule(
+        path="tools.search.api_key",
+        reads=("tools.search.backend", "tools.search.api_key"),
+        broken=lambda settings: (
+            settings.tools.search.backend != "brave" and settings.tools.search.api_key is not None
+        ),
+        what="has no effect, as tools.search.backend is not brave",
+        fix='remove it or set tools.search.backend to "brave"',
     ),
     Rule(
         path="voice.live.silence_s",

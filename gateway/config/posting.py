@@ -17,7 +17,7 @@ from gateway.config.section import Section, setting
 from gateway.config.value_checks import check_account, check_platform_base
 
 Access = Literal["pairing", "list", "open"]
-Rooms = Literal["addressed", "all", "never"]
+Rooms = Literal["addressed", "may_answer", "all", "never"]
 _LISTED = 1_000
 
 
@@ -91,7 +91,15 @@ class PostingSettings(Section):
     )
     rooms: Rooms = setting(
         "addressed",
-        "When the bot answers in rooms with several people: when it is addressed, always, or never.",
+        "When the bot answers in rooms with several people: when it is addressed; also when it decides that "
+        "it can help, within room_checks_per_hour; always; or never.",
+    )
+    room_checks_per_hour: int = setting(
+        30,
+        'With rooms = "may_answer": how many messages of one room that are not addressed to the bot it '
+        "considers in an hour. Each costs a call of the model.",
+        ge=0,
+        le=10_000,
     )
     hear_rooms: bool = setting(
         default=False,
@@ -115,6 +123,12 @@ class PostingSettings(Section):
     )
     previews: bool = setting(
         default=True, description="Whether the answer is shown while it is written; else only when finished."
+    )
+    reactions: Literal["auto", "none", "taken"] = setting(
+        "auto",
+        "Whether the bot shows by a reaction on the person's message that it is taken, until the answer is "
+        "there, on Telegram, Slack and Discord. auto: only in Slack's direct chats, which have no typing "
+        "indicator.",
     )
     show_work: Literal["quiet", "normal", "detailed"] | None = setting(
         None,

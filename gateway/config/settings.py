@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from gateway.config.agent import AgentSettings, BudgetSettings, LimitsSettings, ToolsSettings
-from gateway.config.agents import AgentProfile, RouteSettings
+from gateway.config.agents import AgentProfile, ModelName, RouteSettings
 from gateway.config.channels import WEB_TOKEN_FILE, ChannelsSettings
 from gateway.config.environment import models_folder
 from gateway.config.secrets import SecretRef
@@ -98,6 +98,19 @@ class FilesSettings(Section):
         ge=1,
         le=300,
     )
+    out_max_mb: int = setting(
+        25,
+        "The largest file, in megabytes, that a tool may send. Where a platform takes only smaller ones, "
+        "people get a link, if server.public_origins is set.",
+        ge=1,
+        le=500,
+    )
+    out_per_turn: int = setting(
+        10,
+        "How many files one answer sends at most.",
+        ge=0,
+        le=50,
+    )
 
     pictures_shown: int = setting(
         4,
@@ -179,6 +192,15 @@ class LlmSettings(Section):
         'LiteLLM model name such as "openai/gpt-5-mini" or "ollama_chat/llama3".',
         expected='"local", "scripted:…" or a LiteLLM model name',
         max_length=2_000,
+    )
+    choices: tuple[ModelName, ...] = setting(
+        (),
+        "Further models that people can choose for a conversation, with /model. The address and the key are "
+        "used for one of the same provider only.",
+        example=["openai/gpt-5"],
+        expected="a list of names as in llm.model",
+        max_length=20,
+        strict=False,
     )
     api_base: Annotated[str | None, AfterValidator(check_api_base)] = setting(
         None,
@@ -349,6 +371,7 @@ class Settings(Section):
             "llm.api_key": self.llm.api_key,
             "voice.api_key": self.voice.api_key,
             "server.metrics_token": self.server.metrics_token,
+            "tools.search.api_key": self.tools.search.api_key,
         }
         agents = {f"agents.{name}.api_key": profile.api_key for name, profile in self.agents.items()}
         found = {**keys, **agents, **self.channels.secret_refs()}

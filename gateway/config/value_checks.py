@@ -108,6 +108,11 @@ def check_platform_base(value: str | None) -> str | None:
     return _checked_base(value, example="http://127.0.0.1:8081", key_goes="use the token's own setting")
 
 
+def check_search_url(value: str | None) -> str | None:
+    """As `check_api_base`, for a search engine."""
+    return _checked_base(value, example="http://127.0.0.1:8888", key_goes="use tools.search.api_key")
+
+
 def check_gateway_url(value: str | None) -> str | None:
     """A ws(s) address without credentials, query and fragment."""
     if value is not None and not value.startswith(("ws://", "wss://")):

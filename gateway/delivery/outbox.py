@@ -36,11 +36,12 @@ from gateway.delivery.platform_calls import (
     retry_until_stored,
 )
 from gateway.delivery.poster import REPEAT_LABEL, Posting, ReplyDelivery
+from gateway.delivery.reply_files import ReplyFiles
 from gateway.delivery.voice_replies import VoiceReplies
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.codec import reply_of
-from gateway.storage.log_records import AssistantRecord, content_of, text_of
+from gateway.storage.log_records import AssistantRecord, content_of, files_of, text_of
 from gateway.storage.ports import InboxEntry, OutboxRow, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
@@ -89,6 +90,7 @@ class Delivery:
         channels: ChannelRegistry,
         queues: ChatQueues,
         posting: Posting,
+        files: ReplyFiles,
         timeline: Timeline,
         clock: Clock,
         telemetry: Telemetry,
@@ -99,6 +101,7 @@ class Delivery:
         self._channels = channels
         self._queues = queues
         self._posting = posting
+        self._files = files
         self._timeline = timeline
         self._clock = clock
         self._telemetry = telemetry
@@ -169,6 +172,7 @@ class Delivery:
             alone, before = queue.reach.worked != before, worked
             wait = await self._failed(queue, job, failure, alone=alone)
             if wait is None:
+                await self._files.settle(adapter, job.reply)
                 return
             least_s = wait
             if failure.kind != "rate_limit" and failure.retry_after_s is None:
@@ -192,6 +196,8 @@ class Delivery:
         if job.reply.off_record:
             sent = partial(sent, forget=True)
         await retry_until_stored(sent, self._clock)
+        if job.reply.files:
+            await self._files.settle(adapter, job.reply)
         self._failpoints.reach("receipt-after")
         self._telemetry.delivered("sent")
         if self._voice is not None and not shows(adapter):
@@ -295,7 +301,8 @@ class Delivery:
         age = max(0.0, self._clock.now() - row.created_at)
         thread = ThreadKey.decode(row.thread)
         channel = self._channels.of(thread)
-        reply = reply_of(row, row.thread, entry_id=row.entry_id, text=text_of(record))
+        files = files_of(record)
+        reply = reply_of(row, row.thread, entry_id=row.entry_id, text=text_of(record), files=files)
         forget = reply.off_record
         if age > MAX_AGE_S and (isinstance(channel, PostingChannel) or (channel is None and forget)):
             # So late a reply would only confuse. Its text stays in the log; an off-the-record reply is not

@@ -11,7 +11,8 @@ on the channel's `resolution`:
 On every channel a visible preview serves as the placeholder. A file cannot replace a message: on a channel
 without look-ups, a file that may have arrived is labelled, as with `none`. A part whose look-up the platform
 refuses is labelled too: it is unknown whether it arrived, and a repeat is better than a lost reply. A preview
-whose edit the platform refuses stays as it is, and the part is posted.
+whose edit the platform refuses stays as it is, and the part is posted. The files of a reply are parts after
+those of its text.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from gateway.delivery.chat_queue import ChatQueue
 from gateway.delivery.duplicate_posts import remove_duplicate
 from gateway.delivery.platform_calls import SETTLE_S, call_with_timeout, classify_failure, retry_until_stored
 from gateway.delivery.preview import LiveReplies
+from gateway.delivery.reply_files import ReplyFiles
 from gateway.runtime.failpoints import Failpoints
 from gateway.storage.ports import SentPart, Store
 from pipeline.domain.clock import Clock
@@ -47,6 +49,8 @@ _MOST_FAILED_LOOKUPS = 10
 each attempt, because it works again once an outage is over."""
 _PASSING_KINDS = frozenset({"transient", "auth"})
 _REFUSED_EDITS = frozenset({"permission", "invalid", "unknown"})
+_REFUSED_FILES = frozenset({"permission", "invalid"})
+"""The platform takes texts in this chat, but not this file."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,8 +86,11 @@ class ReplyDelivery:
 class Posting:
     """Posts replies on posting channels."""
 
-    def __init__(self, *, store: Store, live: LiveReplies, clock: Clock, failpoints: Failpoints) -> None:
+    def __init__(
+        self, *, store: Store, files: ReplyFiles, live: LiveReplies, clock: Clock, failpoints: Failpoints
+    ) -> None:
         self._store = store
+        self._files = files
         self._live = live
         self._clock = clock
         self._failpoints = failpoints
@@ -99,14 +106,18 @@ class Posting:
         if shown is None:
             shown = delivery.shown = await self._begin(adapter, delivery)
         parts = self._rendered(adapter, delivery)
-        for index, part in enumerate(parts):
+        number = len(parts) + len(delivery.reply.files)
+        for index in range(number):
             known = shown.get(index)
             if known is None or not known.final:
-                native_id = await self._show(adapter, queue, delivery, index, part)
+                if index < len(parts):
+                    native_id = await self._show(adapter, queue, delivery, index, parts[index])
+                else:
+                    native_id = await self._show_file(adapter, queue, delivery, index, index - len(parts))
                 shown[index] = SentPart(part=index, native_id=native_id, final=True)
-                if index + 1 < len(parts):
+                if index + 1 < number:
                     await self._note(delivery, index)
-        return Receipt(native_id=",".join(shown[index].native_id for index in range(len(parts))))
+        return Receipt(native_id=",".join(shown[index].native_id for index in range(number)))
 
     async def _begin(self, adapter: PostingChannel, delivery: ReplyDelivery) -> dict[int, SentPart]:
         """The parts that are visible already: the preview, and those that an earlier process posted."""
@@ -176,6 +187,24 @@ class Posting:
             if edited:
                 return edited
         return await self._post(adapter, queue, delivery, index, part)
+
+    async def _show_file(
+        self, adapter: PostingChannel, queue: ChatQueue, delivery: ReplyDelivery, index: int, number: int
+    ) -> str:
+        """Show file `number` of the reply, or say in words why not; the id of its message."""
+        reply = delivery.reply
+        file = reply.files[number]
+        part = await self._files.part(adapter, reply, file)
+        if part.file is None:
+            return await self._show(adapter, queue, delivery, index, part)
+        try:
+            return await self._post(adapter, queue, delivery, index, part)
+        except Exception as error:
+            failure = classify_failure(adapter, error)
+            if failure.kind not in _REFUSED_FILES or failure.maybe_delivered:
+                raise
+            _log.info("a file is refused", extra={"row": delivery.row_id, "reason": failure.message})
+        return await self._show(adapter, queue, delivery, index, self._files.refused(adapter, reply, file))
 
     async def _place(
         self, adapter: PostingChannel, queue: ChatQueue, delivery: ReplyDelivery, index: int
@@ -315,7 +344,7 @@ class Posting:
     ) -> Part:
         """The part to post, marked as a possible repeat. If the reply is one message, the label goes inside.
         With several it would move the splits and lose text, so a separate message before it has the label."""
-        if len(self._rendered(adapter, delivery)) == 1:
+        if index == 0 and len(self._rendered(adapter, delivery)) == 1:
             inside = self._rendered(adapter, delivery, label=REPEAT_LABEL)
             if len(inside) == 1:
                 return inside[0]

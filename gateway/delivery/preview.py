@@ -13,6 +13,7 @@ from functools import partial
 
 from adapters.channel import Failure, LiveView, Outgoing, PostingChannel
 from adapters.formatting.fences import closed_code
+from gateway.delivery.acknowledgements import Acknowledgements
 from gateway.delivery.chat_queue import PATIENCE_S, ChatQueue, ChatQueues, PreviewInterrupted
 from gateway.delivery.platform_calls import MOST_ATTEMPTS, classify_failure
 from gateway.delivery.progress import CHANGE_S, ProgressLines, Verbosity
@@ -83,8 +84,10 @@ class LiveReplies:
         clock: Clock,
         supervisor: Supervisor,
         show_work: Callable[[AccountKey], Verbosity] = lambda _account: "normal",
+        taken: Acknowledgements | None = None,
     ) -> None:
-        """`show_work` returns how much progress an account shows."""
+        """`show_work` returns how much progress an account shows; `taken` shows which messages are taken."""
+        self._taken = taken
         self._store = store
         self._queues = queues
         self._clock = clock
@@ -103,7 +106,9 @@ class LiveReplies:
             # parallel with the chat's new queue.
             queue = partial(self._queues.queue_for, adapter, thread, private=origin.private)
             work = ProgressLines(self._show_work(thread.account_key))
-            live = LiveReply(adapter, thread, origin, queue, self._store, self._clock, self._supervisor, work)
+            live = LiveReply(
+                adapter, thread, origin, queue, self._store, self._clock, self._supervisor, work, self._taken
+            )
             self._live[key] = live
         return live
 
@@ -131,7 +136,9 @@ class LiveReply:
         clock: Clock,
         supervisor: Supervisor,
         work: ProgressLines,
+        taken: Acknowledgements | None = None,
     ) -> None:
+        self._taken = taken
         self._adapter = adapter
         self._thread = thread
         self._origin = origin
@@ -166,8 +173,7 @@ class LiveReply:
     async def send_event(self, event: PipelineEvent) -> None:
         """Record one event and schedule a preview for it; returns at once."""
         if event.is_terminal:
-            self.end()
-            self._questions.end()
+            self._over()
         if self._work.note(event):
             self._schedule()
         match event:
@@ -204,6 +210,13 @@ class LiveReply:
         if self._typing is not None:
             self._typing.cancel()
             self._typing = None
+
+    def _over(self) -> None:
+        """The turn is over."""
+        self.end()
+        self._questions.end()
+        if self._taken is not None:
+            self._taken.ended(self._origin.message_id)
 
     def give_up(self) -> None:
         """Stop previews for good, because no final answer will take them over. The message is released in the
@@ -248,6 +261,11 @@ class LiveReply:
 
     def _begin(self) -> None:
         self._ended = False
+        if self._taken is not None:
+            origin = self._origin
+            self._taken.taken(
+                self._thread, origin.message_id, reply_handle=origin.reply_handle, private=origin.private
+            )
         # A spoken answer to a question ends without text, and the resumed turn shares its message.
         self._transcript = self._text = ""
         self._not_before = self._clock.monotonic() + _FIRST_PREVIEW_S

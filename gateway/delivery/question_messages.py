@@ -18,6 +18,7 @@ from adapters.formatting.visible import visible
 from gateway.delivery.chat_queue import ChatQueue
 from gateway.delivery.duplicate_posts import remove_duplicate
 from gateway.delivery.platform_calls import MOST_ATTEMPTS, SETTLE_S, PlatformCalls
+from gateway.interactions.question_parts import MOST_PARTS, part_number
 from gateway.storage.ports import SentPart, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
@@ -27,7 +28,6 @@ from pipeline.domain.messages import button_handle
 
 _log = logging.getLogger(__name__)
 
-_MOST_PARTS = 256
 _IN_FILE = f" (all of it is in {FILE_NAME})"
 _NOT_ANSWERED = "No longer open."
 _TOO_LATE = "No one answered in time; nothing was done."
@@ -86,7 +86,7 @@ class QuestionMessages:
         if question.interaction_id not in self._open:
             return
         for index, part in enumerate(self._asked(question)):
-            number = _part_number(question.interaction_id, index)
+            number = part_number(question.interaction_id, index)
             key = f"{button_handle(question.interaction_id)}:{index}"
             if not await self._on_screen(question.interaction_id, part, number, key):
                 # A question that is not completely visible must not be answered: it expires, which means no.
@@ -199,12 +199,12 @@ class QuestionMessages:
 
     def _asked(self, question: ApprovalRequired) -> tuple[Part, ...]:
         outgoing = replace(_outgoing(question, _choices(question)), questions=(question,))
-        return self._adapter.render(outgoing)[:_MOST_PARTS]
+        return self._adapter.render(outgoing)[:MOST_PARTS]
 
     def _native_ids(self, interaction_id: str) -> list[str]:
         native_ids: list[str] = []
         for index in count():
-            known = self._shown.get(_part_number(interaction_id, index))
+            known = self._shown.get(part_number(interaction_id, index))
             if known is None or not known.native_id:
                 return native_ids
             native_ids.append(known.native_id)
@@ -230,11 +230,6 @@ class QuestionMessages:
         except StorageError:
             # Only a crash now would show the question a second time.
             _log.exception("a question is not on record")
-
-
-def _part_number(interaction_id: str, index: int) -> int:
-    """The part number of a question's part among the parts of the reply: far above all of those."""
-    return (int(button_handle(interaction_id)[:12], 16) + 1) * _MOST_PARTS + index
 
 
 def _outgoing(question: ApprovalRequired, ending: str) -> Outgoing:

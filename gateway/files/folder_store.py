@@ -28,6 +28,8 @@ _PARTIAL_SUFFIX = ".part"
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DAY_S = 86_400.0
+_SCOPED_S = 3_600.0
+"""How long a file off the record is stored at most, if nothing discards it."""
 _log = logging.getLogger(__name__)
 
 _Result = TypeVar("_Result")
@@ -60,16 +62,23 @@ class FolderFileStore:
         digest = hashlib.sha256(scope.encode("utf-8", "surrogatepass") + b"\0")
         digest.update(content)
         file_id = digest.hexdigest()
+        # A file off the record is discarded after its use; should that not happen, it ages soon.
+        written = self._clock.now() - (self._keep_s - _SCOPED_S if scope else 0.0)
         async with self._lock:
-            await _in_thread(partial(self._write, self._folder(thread), file_id, content, self._clock.now()))
+            await _in_thread(partial(self._write, self._folder(thread), file_id, content, written))
         return StoredFile(id=file_id, kind=kind, mime=mime, size=len(content), name=name, about=about)
 
     async def get(self, thread: ThreadKey, file_id: str) -> bytes:
         """See `FileStore.get`."""
-        if not _ID.fullmatch(file_id):
+        return await self.get_from(folder_name(thread), file_id)
+
+    async def get_from(self, folder_name: str, file_id: str) -> bytes:
+        """The content of a file in the folder of a thread, by the folder's name. Raises FileGone,
+        StorageError."""
+        if not _ID.fullmatch(folder_name) or not _ID.fullmatch(file_id):
             raise FileGone(_GONE)
         try:
-            return await _in_thread(partial(_read, self._folder(thread) / file_id))
+            return await _in_thread(partial(_read, self._directory / folder_name / file_id))
         except FileNotFoundError:
             raise FileGone(_GONE) from None
 
@@ -104,7 +113,7 @@ class FolderFileStore:
             return await _in_thread(partial(self._sweep, self._clock.now() - self._keep_s))
 
     def _folder(self, thread: ThreadKey) -> Path:
-        return self._directory / hashlib.sha256(thread.encode().encode("utf-8", "surrogatepass")).hexdigest()
+        return self._directory / folder_name(thread)
 
     def _write(self, folder: Path, file_id: str, content: bytes, now: float) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -147,6 +156,16 @@ class FolderFileStore:
             if not left:
                 shutil.rmtree(folder, ignore_errors=True)
         return removed
+
+
+def folder_name(thread: ThreadKey) -> str:
+    """The name of the thread's folder: 64 hexadecimal digits."""
+    return hashlib.sha256(thread.encode().encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def stored_at(directory: Path, thread: ThreadKey, file_id: str) -> Path:
+    """Where a store in `directory` has a file of `thread`, for the person who runs the gateway."""
+    return directory / folder_name(thread) / file_id
 
 
 async def _in_thread(work: Callable[[], _Result]) -> _Result:

@@ -8,16 +8,17 @@ from dataclasses import replace
 from typing import Protocol
 
 from adapters.channel import Acceptance
-from gateway.access.policy import AccessPolicy, Denied
+from gateway.access.policy import AccessPolicy, Allowed, Denied
 from gateway.access.sender_rate_limit import WINDOW_S, RateLimit, Reservation
 from gateway.cluster.bus import Bus
 from gateway.cluster.signals import Answered, Control, Interrupt, StopBefore, Withdrawn
+from gateway.ingress.reactions import Reactions
 from gateway.ingress.refusal_notices import AGAIN_S, Refusals, Say
 from gateway.interactions.answer_matching import match_button, match_speech, match_text, may_answer
 from gateway.interactions.message_edits import ended_by
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
-from gateway.storage.codec import GATE, new_entry, resume_entry, resume_entry_once
+from gateway.storage.codec import COMMAND, GATE, answer_entry, begun_entry, new_entry, resume_entry
 from gateway.storage.health import StoreHealth
 from gateway.storage.ports import Accepted, AnswerStatus, InboxEntry, Interaction, NewEntry, Store
 from pipeline.domain.clock import Clock
@@ -28,6 +29,7 @@ from pipeline.domain.messages import (
     BargeIn,
     Inbound,
     InboundMessage,
+    Reaction,
     SessionCommand,
     Withdrawal,
 )
@@ -37,6 +39,8 @@ _log = logging.getLogger(__name__)
 
 _Enqueued = InboundMessage | SessionCommand | BargeIn
 
+_COUNTED = frozenset({"retry", "history", "export"})
+"""Commands that cost as much as a message, and count as one."""
 _EXTRA_FOR_COMMANDS = 20
 _NOT_OPEN = "This question is no longer open."
 _QUEUE_FULL = "Too many of your messages are still waiting. Send this one again when some are answered."
@@ -87,9 +91,10 @@ class Inbox:
     `posting` names the accounts, as (channel, account), whose refusals `say` posts in the chat. The other
     channels show the acceptance's reason themselves, as every channel does for a pressed button.
     `owner_of` names the process that runs a thread's turns, as the bus addresses it.
-    `on_unaddressed` is called with room messages that were not meant for the bot. With `gates`, messages that
-    answer a question are queued, so that a gate sees them first, and so are those beyond the `quota`, within
-    the limit `beyond`. `on_deleted` is called with each message that was deleted on its platform.
+    `on_unaddressed` is called with room messages that were not meant for the bot, `on_taken` with new
+    messages that are meant for it. With `gates`, messages that answer a question are queued, so that a gate
+    sees them first, and so are those beyond the `quota`, within the limit `beyond`. `on_deleted` is called
+    with each message that was deleted on its platform.
     """
 
     def __init__(
@@ -109,6 +114,7 @@ class Inbox:
         quota: RateLimit | None = None,
         waiting: WaitingTurns | None = None,
         on_unaddressed: Callable[[InboundMessage], None] | None = None,
+        on_taken: Callable[[InboundMessage], None] | None = None,
         redactor: Redactor | None = None,
         gates: Gates | None = None,
         beyond: RateLimit | None = None,
@@ -132,6 +138,8 @@ class Inbox:
         self._quota = quota
         self._waiting = waiting
         self._on_unaddressed = on_unaddressed
+        self._on_taken = on_taken
+        self._reactions = Reactions(store=store, clock=clock, telemetry=telemetry, answer=self._answer)
         self.health = StoreHealth(store, clock)
         """Updated after every message that was stored or could not be stored."""
         self._closed = False
@@ -159,8 +167,10 @@ class Inbox:
             return self._denied(item, verdict)
         if isinstance(item, ApprovalReply):
             return await self._answer(item)
-        if isinstance(item, InboundMessage) and item.if_named != verdict.if_named:
-            item = replace(item, if_named=verdict.if_named)
+        if isinstance(item, Reaction):
+            return await self._reactions.accept(item)
+        if isinstance(item, InboundMessage):
+            item = self._judged(item, verdict)
         if isinstance(item, InboundMessage) and may_answer(item) and (self._posts(item) or item.speech):
             answered = await self._worded_answer(item)
             if isinstance(answered, Acceptance):
@@ -168,9 +178,17 @@ class Inbox:
             item = answered
         return await self._enqueue(item)
 
+    def _judged(self, item: InboundMessage, verdict: Allowed) -> InboundMessage:
+        """The message with what the access policy found out about it."""
+        if verdict.may_decline and self._on_unaddressed is not None:
+            self._on_unaddressed(item)
+        if (item.if_named, item.may_decline) == (verdict.if_named, verdict.may_decline):
+            return item
+        return replace(item, if_named=verdict.if_named, may_decline=verdict.may_decline)
+
     async def _enqueue(self, item: _Enqueued) -> Acceptance:
         thread = item.thread.encode()
-        unaddressed = isinstance(item, InboundMessage) and item.if_named
+        unaddressed = isinstance(item, InboundMessage) and (item.if_named or item.may_decline)
         # Commands may exceed the limit, or a full queue could not be stopped. Messages that may not be for
         # the bot use at most half of the queue.
         limit = self._max_queue + (0 if isinstance(item, InboundMessage) else _EXTRA_FOR_COMMANDS)
@@ -196,10 +214,16 @@ class Inbox:
         finally:
             if not accepted.begun:
                 self._bus.wake(thread)
+        return self._taken(item, accepted, shown=not unaddressed)
+
+    def _taken(self, item: _Enqueued, accepted: Accepted, *, shown: bool) -> Acceptance:
+        """Count the item, and with `shown` report a new message as taken."""
         if accepted.duplicate:
             self._telemetry.duplicate(item.thread.channel)
             return Acceptance(status="duplicate", message_id=accepted.message_id)
         self._telemetry.accepted(item.thread.channel, self._clock.now() - item.received_at)
+        if shown and self._on_taken is not None and isinstance(item, InboundMessage):
+            self._on_taken(item)
         return Acceptance(status="accepted", message_id=accepted.message_id)
 
     def _without_secrets(self, item: InboundMessage) -> InboundMessage:
@@ -215,9 +239,12 @@ class Inbox:
     async def _take_in(self, item: _Enqueued, limit: int) -> tuple[Accepted, Reservation]:
         # A command and an edit first end earlier turns; their own turn is read from the store afterwards.
         if not isinstance(item, InboundMessage):
-            return await self._enqueue_item(item, limit, begin=False), Reservation()
+            if self._quota is None or not (isinstance(item, SessionCommand) and item.name in _COUNTED):
+                return await self._enqueue_item(item, limit, begin=False), Reservation()
+            with self._quota.reserve(item) as reservation:
+                return await self._enqueue_within(reservation, item, limit, begin=False), reservation
         kept, begin = self._without_secrets(item), not item.edited
-        if self._quota is None or item.answers:
+        if self._quota is None or item.answers or item.may_decline:
             return await self._enqueue_item(kept, limit, begin=begin), Reservation()
         with self._quota.reserve(item) as reservation:
             if not (reservation.wait_s and self._beyond is not None and _has_words(kept)):
@@ -229,7 +256,7 @@ class Inbox:
         return accepted, reservation
 
     async def _enqueue_within(
-        self, reservation: Reservation, item: InboundMessage, limit: int, *, begin: bool
+        self, reservation: Reservation, item: InboundMessage | SessionCommand, limit: int, *, begin: bool
     ) -> Accepted:
         """Queue a message if its author need not wait, and count it if it was accepted."""
         # With a limit of 0 the store accepts nothing new, but still recognises duplicates.
@@ -249,7 +276,7 @@ class Inbox:
         self.health.note(writable=True)
         self._failpoints.reach("inbox-commit-after")
         if accepted.begun:
-            self._turns.begin(_begun(entry, item, accepted))
+            self._turns.begin(begun_entry(entry, item, accepted))
         return accepted
 
     def _denied(self, item: Inbound, verdict: Denied) -> Acceptance:
@@ -285,10 +312,8 @@ class Inbox:
         if not isinstance(answer, ApprovalReply):
             words = _NOT_OPEN if answer == "unknown" else _ANSWER_REFUSED[answer]
             return self._refused(item, words, over=answer in _OVER)
-        asked = next((one for one in questions if one.id == answer.interaction_id and one.kind == GATE), None)
-        entry = None
-        if asked is not None:
-            entry = resume_entry_once(answer, asked)
+        asked = next((one for one in questions if one.id == answer.interaction_id), None)
+        entry = None if asked is None else answer_entry(answer, asked)
         status = await self._give(answer, entry, finished=False)
         if status != "accepted":
             return self._refused(item, _ANSWER_REFUSED[status], over=status in _OVER)
@@ -300,7 +325,8 @@ class Inbox:
         after the question has closed. Typed answers are for channels without buttons, spoken ones for all
         channels. Speech does not answer a turn that waits during its run, since the transcript may be
         wrong."""
-        questions = await self._questions(item)
+        # A word that is also a value of a menu is a message: typed, the command has the value behind it.
+        questions = [one for one in await self._questions(item) if one.kind != COMMAND]
         if item.speech is None:
             answer = match_text(item, questions)
         else:
@@ -372,20 +398,3 @@ class Inbox:
 
 def _has_words(item: InboundMessage) -> bool:
     return bool(item.text.strip() or item.passed_on.strip() or item.voice is not None)
-
-
-def _begun(entry: NewEntry, item: _Enqueued, accepted: Accepted) -> InboxEntry:
-    """The accepted entry as its turn gets it."""
-    return InboxEntry(
-        seq=accepted.seq,
-        thread=entry.thread,
-        message_id=entry.message_id,
-        kind=entry.kind,
-        body=entry.body,
-        item=item,
-        received_at=entry.received_at,
-        attempts=0,
-        excused=0,
-        cancelled=False,
-        begun=True,
-    )

@@ -79,7 +79,7 @@ class Rooms:
             return
         lines: OrderedDict[str, RoomLine] = self._unaddressed.get_or_add(message.thread, OrderedDict)
         # An edited message replaces the original, in its place.
-        lines[message.reply_handle or message.native_id] = _line(message, self._clock.now())
+        lines[_place(message)] = _line(message, self._clock.now())
         while len(lines) > rule.messages:
             lines.popitem(last=False)
 
@@ -112,7 +112,9 @@ class Rooms:
                     lines = await reading.recent(message.thread, before=before, limit=rule.messages)
             else:
                 since = max(since, self._clock.now() - _REMEMBERED_S)
-                lines = tuple(self._unaddressed.get(message.thread, {}).values())
+                own = "" if isinstance(message, ApprovalReply) else _place(message)
+                heard = self._unaddressed.get(message.thread, OrderedDict())
+                lines = tuple(line for place, line in heard.items() if place != own)
         except StorageError:
             raise
         except Exception as error:  # noqa: BLE001 - the message is answered anyway, and the model informed
@@ -140,6 +142,11 @@ class Rooms:
 
     def _channel(self, thread: ThreadKey) -> Channel | None:
         return self._channels.of(thread)
+
+
+def _place(message: InboundMessage) -> str:
+    """The same before and after an edit."""
+    return message.reply_handle or message.native_id
 
 
 def _line(message: InboundMessage, now: float) -> RoomLine:

@@ -30,6 +30,16 @@ class PersonDirectory:
         channel, account = thread.account_key
         return self._people.get((channel, account, user)) or identity_key(channel, account, user)
 
+    def identities_of(self, thread: ThreadKey, user: str) -> tuple[Identity, ...]:
+        """All identities of the person that `user` is on the account of `thread`; that one is first."""
+        own, person = identity_of(thread, user), self.person_of(thread, user)
+        linked = [
+            Identity(channel=one[0], account=one[1], user=one[2])
+            for one in self._people
+            if self._people[one] == person
+        ]
+        return (own, *(one for one in linked if one != own))
+
     def linked_as(self, channel: str, account: str, user: str) -> str:
         """The key of the person, if the identity has another than its own; otherwise empty."""
         return self._people.get((channel, account, user), "")

@@ -15,6 +15,7 @@ _LOCK_CHARS = 400
 STORE_FILE = "parlour.sqlite3"
 MEDIA_DIR = "media"
 FILES_DIR = "files"
+LINKS_KEY_FILE = "links.key"
 
 
 class DataDirBusy(ConfigurationError):
@@ -82,6 +83,11 @@ class DataDir:
     def files_path(self) -> Path:
         """The folder of the files of conversations."""
         return self.path / FILES_DIR
+
+    @property
+    def links_key_path(self) -> Path:
+        """The file of the key that signs links to files."""
+        return self.path / LINKS_KEY_FILE
 
     def release(self) -> None:
         """Unlock the folder. Safe to call twice."""

@@ -66,6 +66,7 @@ class Telemetry:
         )
         self._wrong_tokens = self._counter("parlour_signins_failed_total", "Wrong access tokens", "where")
         self._deliveries = self._counter("parlour_deliveries_total", "Outbox rows by result", "result")
+        self._feedback = self._counter("parlour_feedback_total", "Reactions of people to answers", "value")
         self._jobs = Counter(
             "parlour_jobs_total",
             "Attempts at jobs by kind and result",
@@ -141,6 +142,10 @@ class Telemetry:
     def delivered(self, result: str) -> None:
         """Count an outbox row that was `sent`, `retried` or `failed`."""
         self._deliveries(result).inc()
+
+    def feedback(self, value: str) -> None:
+        """Count feedback on an answer: `up`, `down`, or `removed`."""
+        self._feedback(value).inc()
 
     def watch_microphones(self, count: Callable[[], int]) -> None:
         """Call `count` at each scrape for the number of open microphones."""

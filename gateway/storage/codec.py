@@ -7,11 +7,13 @@ from dataclasses import replace
 from typing import Final
 
 from adapters.channel import OutboundReply
-from gateway.storage.inbox_items import ASKED_IN, Queued, asked_in, kind_of, to_body
-from gateway.storage.ports import InboxEntry, Interaction, NewEntry, NewOutboxRow, OutboxRow
+from gateway.storage.inbox_items import ASKED_IN, Queued, StoredItem, asked_in, kind_of, to_body
+from gateway.storage.ports import Accepted, InboxEntry, Interaction, NewEntry, NewOutboxRow, OutboxRow
+from pipeline.domain.commands import parsed_name
+from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import ApprovalReply
+from pipeline.domain.messages import ApprovalReply, SessionCommand
 from pipeline.graph.run.outcome import Gate
 from pipeline.runtime.questions import choices
 
@@ -19,6 +21,12 @@ GATE: Final = "gate"
 """The kind of the interactions that a paused run waits for."""
 TOOL: Final = "tool"
 """The kind of the interactions that a running turn waits for."""
+COMMAND: Final = "command"
+"""The kind of the interactions that offer the values of a session command."""
+_MOST_OPTIONS = 20
+"""Fewer than any platform shows buttons in a message."""
+MENU_S: Final = 900.0
+"""How long those can be answered, in seconds."""
 NEVER: Final = 253_402_300_799.0
 """The expiry of a GATE interaction without an end: in the year 9999."""
 
@@ -37,6 +45,8 @@ class QuestionDetails:
     """The display name of the person who is asked."""
     private: bool
     """False in questions of earlier versions: the safe value where others can read."""
+    reply_handle: str
+    """Of the command whose values a COMMAND interaction offers."""
 
 
 def details_of(question: Interaction) -> QuestionDetails:
@@ -49,6 +59,7 @@ def details_of(question: Interaction) -> QuestionDetails:
         prompt=str(body.get("prompt", "")),
         name=str(body.get("name", "")),
         private=bool(body.get("private", False)),
+        reply_handle=str(body.get("reply_handle", "")),
     )
 
 
@@ -72,6 +83,53 @@ def resume_entry(answer: ApprovalReply, asked: Interaction) -> NewEntry:
 def resume_entry_once(answer: ApprovalReply, asked: Interaction) -> NewEntry:
     """Like `resume_entry`, with the question's dedupe key, if the answer's own key is taken or not stored."""
     return replace(resume_entry(answer, asked), dedupe_key=f"{GATE}:{asked.id}")
+
+
+def answer_entry(answer: ApprovalReply, asked: Interaction) -> NewEntry | None:
+    """The inbox entry to which an answer leads: one that resumes a paused run, or a session command; None for
+    the answer that a running turn waits for."""
+    if asked.kind == GATE:
+        return resume_entry_once(answer, asked)
+    if asked.kind != COMMAND:
+        return None
+    details = details_of(asked)
+    chosen = SessionCommand(
+        message_id=answer.message_id,
+        native_id=answer.native_id,
+        thread=answer.thread,
+        author=answer.author,
+        received_at=answer.received_at,
+        name=parsed_name(details.node),
+        argument=answer.choice,
+        private=details.private,
+        reply_handle=details.reply_handle,
+    )
+    return replace(new_entry(chosen), dedupe_key=f"{COMMAND}:{asked.id}")
+
+
+def menu_of(
+    command: SessionCommand, prompt: str, options: tuple[str, ...], session_id: str, *, at: float
+) -> Interaction:
+    """The interaction that offers the author of `command` its values. The same for every attempt at it."""
+    return Interaction(
+        id=f"{COMMAND}_{command.message_id}",
+        thread=command.thread.encode(),
+        session_id=session_id,
+        kind=COMMAND,
+        options=options[:_MOST_OPTIONS],
+        allowed_users=(command.author.id,),
+        action_hash="",
+        created_at=at,
+        expires_at=at + MENU_S,
+        body={
+            "message_id": command.message_id,
+            "node": command.name,
+            "prompt": prompt,
+            "name": command.author.name,
+            "private": command.private,
+            "reply_handle": command.reply_handle,
+        },
+    )
 
 
 def question_of(gate: Gate, entry: InboxEntry, session_id: str, *, at: float) -> Interaction:
@@ -99,9 +157,16 @@ def question_of(gate: Gate, entry: InboxEntry, session_id: str, *, at: float) ->
     )
 
 
-def reply_of(row: NewOutboxRow | OutboxRow, thread: str, *, entry_id: int, text: str) -> OutboundReply:
-    """The reply of an outbox row. `text` comes from the log record; the row's body holds the other fields,
-    without empty values."""
+def reply_of(
+    row: NewOutboxRow | OutboxRow,
+    thread: str,
+    *,
+    entry_id: int,
+    text: str,
+    files: tuple[StoredFile, ...] = (),
+) -> OutboundReply:
+    """The reply of an outbox row. `text` and `files` come from the log record; the row's body holds the other
+    fields, without empty values."""
     body = row.body
     return OutboundReply(
         key=row.key,
@@ -118,4 +183,22 @@ def reply_of(row: NewOutboxRow | OutboxRow, thread: str, *, entry_id: int, text:
         asks=bool(body.get("asks", False)),
         author=str(body.get("author", "")),
         off_record=bool(body.get("off_record", False)),
+        files=files,
+    )
+
+
+def begun_entry(entry: NewEntry, item: StoredItem, accepted: Accepted) -> InboxEntry:
+    """The accepted entry as its turn gets it."""
+    return InboxEntry(
+        seq=accepted.seq,
+        thread=entry.thread,
+        message_id=entry.message_id,
+        kind=entry.kind,
+        body=entry.body,
+        item=item,
+        received_at=entry.received_at,
+        attempts=0,
+        excused=0,
+        cancelled=False,
+        begun=True,
     )

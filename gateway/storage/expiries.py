@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-InteractionKind = Literal["gate", "tool"]
-"""`gate`: a paused run waits for the answer; `tool`: a running turn does."""
+InteractionKind = Literal["gate", "tool", "command"]
+"""`gate`: a paused run waits for the answer; `tool`: a running turn does; `command`: nothing waits, and the
+answer is the argument of a session command."""
 
 
 class ExpiryBook(Protocol):

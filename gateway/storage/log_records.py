@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Final
 
-from gateway.storage.ports import Record
+from gateway.storage.ports import NewRecord, Record
 from pipeline.domain.chat import ChatMessage, message_from_plain, message_to_plain
-from pipeline.domain.conversation import Summary
+from pipeline.domain.conversation import NO_SOURCE, Source, Summary
 from pipeline.domain.events import Thought, thought_from_plain, thought_to_plain
 from pipeline.domain.files import StoredFile, stored_file_from_plain, stored_file_to_plain
 from pipeline.domain.frozen import dataclass
@@ -24,6 +24,7 @@ STEPS: Final = "steps"
 _FILES: Final = "files"
 _QUESTIONS: Final = "questions"
 _PAUSED_FOR: Final = "paused_for"
+_REMOVED: Final = "removed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,11 +45,34 @@ class UserRecord:
     words: UserWords
     agent: str = ""
     """The agent that answers it; empty for the default one."""
+    replaces: str = ""
+    """The message whose turn its answer replaces; empty for none."""
+    author: str = ""
+    """The author's id, in a room."""
+    answers: bool = False
+    """It is an answer to a question of a paused run."""
 
     @staticmethod
     def of(record: Record) -> UserRecord:
         """What a record of that kind holds."""
-        return UserRecord(words=words_of(record), agent=str(record.body.get("agent", "")))
+        body = record.body
+        return UserRecord(
+            words=words_of(record),
+            agent=str(body.get("agent", "")),
+            replaces=str(body.get("replaces", "")),
+            author=str(body.get("author", "")),
+            answers=bool(body.get("answers")),
+        )
+
+    def source(self, message_id: str) -> Source:
+        """The message, as a turn of the conversation names it."""
+        return Source(
+            message_id=message_id,
+            root=self.replaces or message_id,
+            text=self.words.text,
+            author=self.author,
+            answers=self.answers,
+        )
 
     @property
     def text(self) -> str:
@@ -122,6 +146,11 @@ class NoticeRecord(OutcomeRecord):
 
     code: str
 
+    @property
+    def removed(self) -> str:
+        """The message whose turn it takes out of the conversation; empty for none."""
+        return str(self.body.get(_REMOVED, ""))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SummaryRecord:
@@ -141,6 +170,14 @@ class TitleRecord:
     text: str
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelRecord:
+    """The model that a person chose for the session from here on; empty for the agent's own."""
+
+    name: str
+    text: str = ""
+
+
 LogRecord = (
     SessionRecord
     | UserRecord
@@ -150,6 +187,7 @@ LogRecord = (
     | NoticeRecord
     | SummaryRecord
     | TitleRecord
+    | ModelRecord
 )
 
 
@@ -174,8 +212,19 @@ def content_of(record: Record) -> LogRecord:
             return SummaryRecord(summary=Summary(text=text, upto=int(body.get("upto", 0)), foreign=foreign))
         case "title":
             return TitleRecord(text=text)
+        case "model":
+            return ModelRecord(name=str(body.get("name", "")))
         case "step":
             return StepRecord(row=body)
+
+
+def run_of(records: Iterable[Record]) -> str:
+    """The id of the newest run among a message's records; empty without one."""
+    found = ""
+    for record in records:
+        rows = (record.body, *record.body.get(STEPS, ()))
+        found = next((row["run"] for row in rows if isinstance(row.get("run"), str)), found)
+    return found
 
 
 def text_of(record: Record) -> str:
@@ -186,6 +235,11 @@ def text_of(record: Record) -> str:
 def is_visible(record: Record) -> bool:
     """Whether there is anything to show of it: words, or files without words."""
     return bool(text_of(record) or record.body.get(_FILES))
+
+
+def files_of(record: Record | NewRecord) -> tuple[StoredFile, ...]:
+    """The files of a record; empty for none."""
+    return _files_in(record.body)
 
 
 def words_of(record: Record) -> UserWords:
@@ -208,23 +262,21 @@ def words_of(record: Record) -> UserWords:
     )
 
 
-def files_of(record: Record) -> tuple[StoredFile, ...]:
-    """The files of a record; empty for none."""
-    plain = record.body.get(_FILES)
-    return tuple(stored_file_from_plain(one) for one in plain) if plain else ()
-
-
 def session_body(text: str, mode: Mode, agent: str) -> dict[str, Any]:
     """The body of a SessionRecord."""
     given = {"text": text, "mode": "" if mode == "normal" else mode, "agent": agent}
     return {key: value for key, value in given.items() if value}
 
 
-def user_body(words: UserWords, agent: str = "") -> dict[str, Any]:
+def user_body(words: UserWords, agent: str = "", source: Source = NO_SOURCE) -> dict[str, Any]:
     """The body of a UserRecord; `agent` is the agent that answers, empty for the default one."""
     body: dict[str, Any] = {"text": words.text, "agent": agent} if agent else {"text": words.text}
     if words.by:
-        body["by"] = words.by
+        body |= {"by": words.by, "author": source.author}
+    if source.replaces:
+        body["replaces"] = source.root
+    if source.answers:
+        body["answers"] = True
     if words.speech is not None:
         speech = words.speech
         body |= {"spoken": True, "language": speech.language, "confidence": speech.confidence}
@@ -244,7 +296,7 @@ def answer_body(answer: TurnAnswer, paused_for: Sequence[str]) -> dict[str, Any]
     body: dict[str, Any] = {"text": answer.text}
     if answer.thoughts:
         body["thoughts"] = [thought_to_plain(thought) for thought in answer.thoughts]
-    body |= _exchange_body(answer.exchange)
+    body |= {**_exchange_body(answer.exchange), **_files_body(answer.files)}
     return {**body, _PAUSED_FOR: list(paused_for)} if paused_for else body
 
 
@@ -258,9 +310,10 @@ def error_body(text: str, code: str, *, recoverable: bool, exchange: Sequence[Ch
     return {"text": text, "code": code, "recoverable": recoverable, **_exchange_body(exchange)}
 
 
-def notice_body(text: str, code: str) -> dict[str, Any]:
+def notice_body(text: str, code: str, removed: str = "", files: Sequence[StoredFile] = ()) -> dict[str, Any]:
     """The body of a NoticeRecord."""
-    return {"text": text, "code": code} if code else {"text": text}
+    body = {"text": text, "code": code} if code else {"text": text}
+    return body | ({_REMOVED: removed} if removed else {}) | _files_body(files)
 
 
 def summary_body(summary: Summary) -> dict[str, Any]:
@@ -281,3 +334,12 @@ def questions_body(questions: Sequence[AskedQuestion]) -> dict[str, Any]:
 
 def _exchange_body(exchange: Sequence[ChatMessage]) -> dict[str, Any]:
     return {"exchange": [message_to_plain(message) for message in exchange]} if exchange else {}
+
+
+def _files_body(files: Sequence[StoredFile]) -> dict[str, Any]:
+    return {_FILES: [stored_file_to_plain(file) for file in files]} if files else {}
+
+
+def _files_in(body: Mapping[str, Any]) -> tuple[StoredFile, ...]:
+    plain = body.get(_FILES)
+    return tuple(stored_file_from_plain(one) for one in plain) if plain else ()

@@ -1,8 +1,7 @@
 """The port of the gateway's store. Every implementation passes tests/contracts/test_store.py.
 
 Terms: an *entry* is one accepted inbound item; a *record* is one line of a thread's append-only log; an
-*outbox row* is one reply to send. All times are Unix seconds. All bodies are plain JSON data. Every method
-raises StorageError when the store fails.
+*outbox row* is one reply to send. Times are Unix seconds, bodies plain JSON; all methods raise StorageError.
 """
 
 from __future__ import annotations
@@ -12,19 +11,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import Any, Literal, Protocol
 
-from gateway.storage.crash_counts import DeathBook
-from gateway.storage.expiries import ExpiryBook, InteractionKind
-from gateway.storage.identities import IdentityBook
+from gateway.storage.books import Books
+from gateway.storage.expiries import InteractionKind
 from gateway.storage.inbox_items import EntryKind, StoredItem
-from gateway.storage.jobs import JobBook, NewJob
-from gateway.storage.pairings import PairingBook
+from gateway.storage.jobs import NewJob
 from gateway.storage.sizes import StoreCounts
-from gateway.storage.speech import SpeakerPreferenceStore
-from gateway.storage.states import StateBook, StateWrite
-from gateway.storage.usage import UsageBook
+from gateway.storage.states import StateWrite
 from pipeline.domain.frozen import dataclass
 
-RecordKind = Literal["session", "user", "step", "assistant", "error", "notice", "summary", "title"]
+RecordKind = Literal["session", "user", "step", "assistant", "error", "notice", "summary", "title", "model"]
 VISIBLE_KINDS: tuple[RecordKind, ...] = ("session", "user", "assistant", "error", "notice")
 OutboxState = Literal["ready", "sending", "sent", "failed"]
 Outcome = Literal["answered", "error", "cancelled", "command", "declined"]
@@ -164,8 +159,7 @@ class Interaction:
     session_id: str
     kind: InteractionKind
     options: tuple[str, ...]
-    allowed_users: tuple[str, ...]
-    """Empty means that no user may answer."""
+    allowed_users: tuple[str, ...]  # empty: no user may answer
     action_hash: str
     created_at: float
     expires_at: float
@@ -205,7 +199,7 @@ class Committed:
 AnswerStatus = Literal["accepted", "unknown", "already_answered", "expired", "not_allowed", "invalid_choice"]
 
 
-class Store(Protocol):
+class Store(Books, Protocol):
     """The whole store."""
 
     # -- life ---------------------------------------------------------------------------------
@@ -222,38 +216,6 @@ class Store(Protocol):
         """The damage found, one line each. May take minutes, but blocks nothing. Raises StorageError."""
 
     async def counts(self) -> StoreCounts: ...
-
-    @property
-    def pairings(self) -> PairingBook:
-        """Pairing requests and pairings."""
-
-    @property
-    def voices(self) -> SpeakerPreferenceStore:
-        """Speech buffers, speakers' preferences and transcripts."""
-
-    @property
-    def jobs(self) -> JobBook:
-        """Work that is due at a time."""
-
-    @property
-    def states(self) -> StateBook:
-        """State of graphs that outlives a run."""
-
-    @property
-    def expiries(self) -> ExpiryBook:
-        """Expired questions."""
-
-    @property
-    def usage(self) -> UsageBook:
-        """Token use and cost, by day."""
-
-    @property
-    def identities(self) -> IdentityBook:
-        """Linked identities and the codes that link them."""
-
-    @property
-    def deaths(self) -> DeathBook:
-        """Process deaths, by entry."""
 
     # -- inbox --------------------------------------------------------------------------------
     async def accept(self, entry: NewEntry, *, limit: int | None = None, begin: bool = False) -> Accepted:

@@ -28,6 +28,10 @@ class UsageBook(Protocol):
         """The day's sums, for every given scope."""
         ...
 
+    async def since(self, day: str, scope: str) -> Spent:
+        """The sum over `day` and all later days, for one scope."""
+        ...
+
     async def forget_before(self, day: str) -> int:
         """Delete the sums of days before `day`; how many rows."""
         ...

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from gateway.agents.agent_book import Agent, AgentBook
+from gateway.storage.codec import menu_of
 from gateway.turns.journal import StoreJournal
+from pipeline.domain.clock import Clock
 from pipeline.domain.messages import SessionCommand
 
 _ONLY_ONE = "There is one agent here, and no other to choose."
@@ -11,6 +13,7 @@ _LIST = (
     "Here you can talk to:\n\n{lines}\n\n"
     "Send `/agent` with a name to choose one: it begins a new conversation."
 )
+_PROMPT = "Which agent do you want to talk to?"
 _UNKNOWN = "There is no agent `{name}` here.\n\n{list}"
 _SAME = "`{name}` answers here already."
 CHOSEN = "New conversation with {name}"
@@ -19,8 +22,9 @@ CHOSEN = "New conversation with {name}"
 class AgentChoice:
     """Runs the command in all threads."""
 
-    def __init__(self, agents: AgentBook) -> None:
+    def __init__(self, agents: AgentBook, clock: Clock) -> None:
         self._agents = agents
+        self._clock = clock
 
     def is_possible(self, command: SessionCommand) -> bool:
         """Whether the author of `command` has a choice in that chat."""
@@ -35,7 +39,10 @@ class AgentChoice:
         wanted = command.argument.casefold()
         found = next((agent for agent in choices if agent.name == wanted), None)
         if not wanted:
-            await journal.commit_notice(_listed(choices, current))
+            others = tuple(agent.name for agent in choices if agent is not current)
+            at = self._clock.now()
+            menu = menu_of(command, _PROMPT, others, journal.session_id, at=at) if others else None
+            await journal.commit_notice(_listed(choices, current), menu=menu)
         elif found is None:
             words = _UNKNOWN.format(name=_plain(command.argument), list=_listed(choices, current))
             await journal.commit_notice(words)

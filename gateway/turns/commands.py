@@ -1,23 +1,29 @@
-"""Run the session commands (`/new`, `/stop`, `/voice`, `/otr`, `/agent`, `/link`, `/unlink`, `/help`),
-reminders, announcements and barge-ins.
+"""Run the session commands, reminders, announcements and barge-ins.
 
-Not here: parsing a message as a command (`pipeline.domain.messages`) and cancelling turns (`worker`).
+Not here: their names and descriptions (`pipeline.domain.commands`), parsing a message as a command
+(`pipeline.domain.messages`) and cancelling turns (`worker`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import assert_never
+from collections.abc import Awaitable, Callable
 
-from gateway.agents.agent_book import AgentBook
 from gateway.interactions.answer_matching import may_answer
 from gateway.people.codes import is_code
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.turns.agent_choice import AgentChoice
+from gateway.turns.conversation_export import ConversationExport
+from gateway.turns.history_search import HistorySearch
 from gateway.turns.journal import StoreJournal
+from gateway.turns.last_turn import LastTurnCommands
 from gateway.turns.link_commands import LinkCommands
+from gateway.turns.model_choice import ModelChoice
+from gateway.turns.status_command import StatusCommand
+from gateway.turns.usage_command import UsageCommand
 from gateway.turns.voice_command import FetchVoice, VoiceCommand, no_voice_to_fetch
+from pipeline.domain.commands import COMMANDS, CommandName
+from pipeline.domain.errors import InvalidInput
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
     Announcement,
@@ -30,19 +36,8 @@ from pipeline.domain.messages import (
 )
 
 NEW_SESSION_TEXT = "New conversation"
-_HELP_TEXT = (
-    "Send a message or a voice note and I answer.\n\n"
-    "- `/stop` stops the answer in progress and everything still waiting\n"
-    "- `/new` starts a new conversation; I forget what was said before\n"
-    "- `/otr` starts one of which nothing is kept, or ends it\n"
-    "{voice}{agent}{link}"
-    "- `/help` shows this"
-)
-_HELP_VOICE = (
-    "- `/voice` makes me read my answers aloud as well, or stops that; `/voice auto`: after voice notes\n"
-)
-_HELP_AGENT = "- `/agent` shows the agents you can talk to here, and chooses one\n"
-_HELP_LINK = "- `/link` joins this chat with your chats on other channels; `/unlink` undoes that\n"
+_HELP_TEXT = "Send a message or a voice note and I answer.\n\n{commands}"
+_HELP_LINE = "- `/{name}`: {description}"
 OTR_ON_TEXT = (
     "New conversation, off the record: I keep nothing of what we say from now on, and forget it when the "
     "gateway restarts. `/otr` or `/new` ends it."
@@ -52,6 +47,8 @@ OTR_OFF_TEXT = "New conversation, on the record again"
 _NO_SUCH_COMMAND = "There is no command `{word}` here. `/help` shows those that there are."
 _TRAILING_WORDS = "`{word}` takes no words behind it. Send it alone, and the rest as another message."
 _REMINDER = "Reminder: {text}"
+RunCommand = Callable[[SessionCommand, StoreJournal], Awaitable[None]]
+"""Runs a command and commits its line. Raises StorageError."""
 _LIKE_A_COMMAND = re.compile(r"(/[a-z][a-z0-9_]{0,31})(?:@[a-z0-9_]+)?(?=\s|$)", re.ASCII | re.IGNORECASE)
 
 
@@ -64,17 +61,39 @@ class SessionCommands:
         preferences: SpeakerPreferenceStore,
         can_speak: Callable[[ThreadKey], bool],
         copies: Callable[[ThreadKey], str],
-        agents: AgentBook,
+        choice: AgentChoice,
+        models: ModelChoice,
         links: LinkCommands,
+        last_turn: LastTurnCommands,
+        history: HistorySearch,
+        export: ConversationExport,
+        usage: UsageCommand,
+        status: StatusCommand,
         fetch_voice: FetchVoice = no_voice_to_fetch,
     ) -> None:
         """`can_speak`: whether answers can be read aloud in a chat. `copies`: where else the channel keeps
         a chat's words, as a sentence for the person."""
         self._can_speak = can_speak
-        self._voice = VoiceCommand(preferences, can_speak, fetch_voice)
+        self._reading = VoiceCommand(preferences, can_speak, fetch_voice)
         self._copies = copies
-        self._choice = AgentChoice(agents)
-        self._links = links
+        self._choice = choice
+        self._models = models
+        self._last_turn = last_turn
+        self._runs: dict[CommandName, RunCommand] = {
+            "new": self._new,
+            "undo": last_turn.undo,
+            "otr": self._otr,
+            "voice": self._voice,
+            "model": models.run,
+            "agent": self._choice.run,
+            "history": history.run,
+            "export": export.run,
+            "usage": usage.run,
+            "status": status.run,
+            "link": links.link,
+            "unlink": links.unlink,
+            "help": self._help,
+        }
 
     async def run(
         self,
@@ -95,33 +114,48 @@ class SessionCommands:
             case SessionCommand():
                 await self._run_command(item, journal, stopped)
 
+    async def message_again(self, command: SessionCommand, journal: StoreJournal) -> InboundMessage | None:
+        """The message that /retry repeats; see `LastTurnCommands.message_again`."""
+        return await self._last_turn.message_again(command, journal)
+
     async def _run_command(self, command: SessionCommand, journal: StoreJournal, stopped: int) -> None:
         """Run a command and commit its result: one durable line, no live events."""
-        match command.name:
-            case "new":
-                await journal.commit_new_session(NEW_SESSION_TEXT)
-            case "help":
-                voice = _HELP_VOICE if self._can_speak(command.thread) else ""
-                agent = _HELP_AGENT if self._choice.is_possible(command) else ""
-                link = _HELP_LINK if command.private else ""
-                await journal.commit_notice(_HELP_TEXT.format(voice=voice, agent=agent, link=link))
-            case "agent":
-                await self._choice.run(command, journal)
-            case "link":
-                await self._links.link(command, journal)
-            case "unlink":
-                await self._links.unlink(command, journal)
-            case "stop":
-                await journal.commit_notice(_stop_words(stopped), code="stopped" if stopped else "")
-            case "voice":
-                await journal.commit_notice(await self._voice.run(command))
-            case "otr" if journal.mode == "otr":
-                await journal.commit_new_session(OTR_OFF_TEXT)
-            case "otr":
-                words = f"{OTR_ON_TEXT} {self._copies(command.thread)}".strip()
-                await journal.commit_new_session(words, mode="otr")
-            case _:
-                assert_never(command.name)
+        if command.name == "stop":
+            await journal.commit_notice(_stop_words(stopped), code="stopped" if stopped else "")
+        elif command.name == "retry":
+            raise InvalidInput("commands: /retry is run as the message that it repeats")
+        else:
+            await self._runs[command.name](command, journal)
+
+    async def _new(self, _command: SessionCommand, journal: StoreJournal) -> None:
+        await journal.commit_new_session(NEW_SESSION_TEXT)
+
+    async def _otr(self, command: SessionCommand, journal: StoreJournal) -> None:
+        if journal.mode == "otr":
+            await journal.commit_new_session(OTR_OFF_TEXT)
+        else:
+            words = f"{OTR_ON_TEXT} {self._copies(command.thread)}".strip()
+            await journal.commit_new_session(words, mode="otr")
+
+    async def _voice(self, command: SessionCommand, journal: StoreJournal) -> None:
+        await journal.commit_notice(await self._reading.run(command))
+
+    async def _help(self, command: SessionCommand, journal: StoreJournal) -> None:
+        await journal.commit_notice(self._help_text(command))
+
+    def _help_text(self, command: SessionCommand) -> str:
+        """The commands that the author can use in the chat."""
+        possible: dict[CommandName, bool] = {
+            "voice": self._can_speak(command.thread),
+            "model": self._models.is_possible(command),
+            "agent": self._choice.is_possible(command),
+        }
+        lines = [
+            _HELP_LINE.format(name=one.name, description=one.description["en"])
+            for one in COMMANDS
+            if possible.get(one.name, command.private or not one.private)
+        ]
+        return _HELP_TEXT.format(commands="\n".join(lines))
 
 
 def as_message(command: SessionCommand, mode: Mode) -> InboundMessage:

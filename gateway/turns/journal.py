@@ -8,9 +8,9 @@ from functools import partial
 from typing import Any
 
 from gateway.runtime.failpoints import Failpoints
+from gateway.storage import log_records
 from gateway.storage.codec import question_of, reply_of
 from gateway.storage.inbox_items import is_voice_note
-from gateway.storage.log_records import answer_body, error_body, notice_body, partial_body, user_body
 from gateway.storage.ports import (
     Committed,
     InboxEntry,
@@ -25,27 +25,21 @@ from gateway.storage.ports import (
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.after_turn import AfterTurn
 from gateway.turns.kept_states import KeptStates
+from gateway.turns.past_turns import UNSHOWN_FAILURES, message_on_record, past_turn, unanswered_turn
 from gateway.turns.recorded_turn import RecordedTurn
 from gateway.turns.rows import bare_body, reply_row, with_more
 from gateway.turns.run_log import StoreRunLog, UnwrittenRunLog
-from gateway.turns.sessions import (
-    UNSHOWN_FAILURES,
-    SessionState,
-    message_on_record,
-    past_turn,
-    session_record,
-    unanswered_turn,
-    write_summary,
-)
+from gateway.turns.sessions import SessionState, session_record, write_summary
+from gateway.turns.shown_records import ShownRecords
 from gateway.turns.spoken_answers import answer_question, has_answered_question
 from gateway.turns.turn_hooks import OnRecorded, OnReply
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
-from pipeline.domain.conversation import Conversation, Summary
+from pipeline.domain.conversation import NO_SOURCE, Conversation, Summary
 from pipeline.domain.files import StoredFile
 from pipeline.domain.ids import new_id
 from pipeline.domain.messages import Mode
-from pipeline.domain.timeline import EntryRole, TimelineEntry
+from pipeline.domain.timeline import EntryRole
 from pipeline.graph.run.records import RawRecord, RunUnreadable, head_of
 from pipeline.runtime.kept_state import StateChange
 from pipeline.runtime.ports import TurnAnswer, UserWords
@@ -77,7 +71,7 @@ class StoreJournal:
         self._session = session
         self._clock = clock
         self._failpoints = failpoints
-        self._on_recorded = on_recorded
+        self._show = ShownRecords(entry, clock, on_recorded).show
         self._on_reply = on_reply
         self._sends_at_once = sends_at_once
         self._on_asked = on_asked
@@ -86,18 +80,19 @@ class StoreJournal:
         self.kept = KeptStates(store, session, lambda: self.agent, person)
         self._recorded = RecordedTurn(store, lease.thread, entry, off_the_record=session.mode == "otr")
         self._is_resume, self._off_record = self._recorded.is_resume, self._recorded.off_record
-        self.agent = ""
-        """The agent that answers; empty for the default one."""
+        self.agent = ""  # the agent that answers; empty for the default one
         log = UnwrittenRunLog if self._off_record else StoreRunLog
         self._log = log(store, lease, self._step_row, failpoints)
         self._arrivals = session.arrivals(entry.item.author.id)
         session.note_arrival(entry.item.author.id, entry.received_at)
+        self.replaces = ""  # the message whose turn the answer replaces; empty for none
         self._asked: ChatMessage | None = None
+        self._source = NO_SOURCE
         self._transcript = ""
         self.attempt_counted = entry.begun  # durably
-        self.outcome: Outcome | None = None
-        """Set once the turn is final."""
+        self.outcome: Outcome | None = None  # set once the turn is final
         self.added_entry = False  # to its thread
+        self.menu: Interaction | None = None  # the values of a command that its line offers
 
     @property
     def session_id(self) -> str:
@@ -118,11 +113,19 @@ class StoreJournal:
         return self._session.agent
 
     @property
+    def chosen_model(self) -> str:
+        """The model that a person chose for the session; empty for the agent's own."""
+        return self._session.model
+
+    @property
     def arrivals(self) -> tuple[float, ...]:
         return self._arrivals
 
     async def conversation(self) -> Conversation:
-        return await self._recorded.conversation() if self._is_resume else await self._session.read()
+        if self._is_resume:
+            return await self._recorded.conversation()
+        known = await self._session.read()
+        return known.without(self.replaces) if self.replaces else known
 
     async def record_summary(self, summary: Summary) -> bool:
         at, own = self._clock.now(), self._entry.message_id
@@ -147,7 +150,7 @@ class StoreJournal:
             self.attempt_counted = True
 
     async def record_user(self, words: UserWords) -> None:
-        entry_id = 0
+        entry_id, self._source = 0, self._recorded.source(words, self.replaces)
         transcribed = is_voice_note(self._entry.item)
         if self._off_record:
             await self.count_attempt()
@@ -161,14 +164,19 @@ class StoreJournal:
         self._transcript = words.text if transcribed else ""
         self._notify_words(words, entry_id)
 
+    async def _read_own_words(self) -> None:
+        user = await self._recorded.own()
+        if user is not None:
+            self._asked, self._source = message_on_record(user.words), user.source(self._entry.message_id)
+
     def _notify_words(self, words: UserWords, entry_id: int) -> None:
-        spoken, at = words.speech is not None, self._entry.received_at
-        files = () if self._off_record else words.files
-        self._notify("user", words.text, entry_id, spoken=spoken, files=files, at=at)
+        spoken, files = words.speech is not None, () if self._off_record else words.files
+        self._show("user", words.text, entry_id, spoken=spoken, replaces=self.replaces, files=files)
 
     def _user_records(self, words: UserWords) -> list[NewRecord]:
         # The time at which it was sent: its author saw that time while the message waited.
-        said = self._record("user", user_body(words, self.agent), at=self._entry.received_at)
+        body, at = log_records.user_body(words, self.agent, self._source), self._entry.received_at
+        said = self._record("user", body, at=at)
         if self._session.stored:
             return [said]
         self._session.stored = True
@@ -201,7 +209,7 @@ class StoreJournal:
         gates = () if self._off_record else answer.gates
         now = self._clock.now()
         questions = tuple(question_of(gate, self._entry, self.session_id, at=now) for gate in gates)
-        record = self._record("assistant", answer_body(kept, [one.id for one in questions]))
+        record = self._record("assistant", log_records.answer_body(kept, [one.id for one in questions]))
         committed = await self._finish(
             "answered",
             [record],
@@ -213,7 +221,8 @@ class StoreJournal:
         )
         entry_id = committed.record_ids[-1]
         if self._asked is not None:
-            self._session.extend(past_turn(entry_id, self._asked, answer.exchange, answer.text, now))
+            asked, text = self._asked, answer.text
+            self._session.extend(past_turn(entry_id, asked, answer.exchange, text, now, self._source))
         return entry_id
 
     async def commit_failure(
@@ -226,21 +235,22 @@ class StoreJournal:
         exchange: Sequence[ChatMessage] = (),
     ) -> int:
         outcome: Outcome = "cancelled" if code == "stopped" else "error"
-        records = [self._record("assistant", partial_body(partial))] if partial else []
+        records = [self._record("assistant", log_records.partial_body(partial))] if partial else []
         kept = () if self._off_record else exchange
-        body = error_body(message, code, recoverable=recoverable, exchange=kept)
+        body = log_records.error_body(message, code, recoverable=recoverable, exchange=kept)
         records.append(self._record("error", body))
         if self._asked is None:
             # An earlier attempt may have recorded them, and this one ended before it needed them.
-            self._asked = await self._recorded.own_message()
+            await self._read_own_words()
         said = 0 if code in UNSHOWN_FAILURES else len(exchange) + 2
         committed = await self._finish(outcome, records, role="error", text=message, code=code, said=said)
         partial_id, entry_id = committed.record_ids[-2 if partial else -1], committed.record_ids[-1]
         if self._asked is not None and said:
             now = self._clock.now()
-            self._session.extend(unanswered_turn(partial_id, self._asked, exchange, partial, code, now))
+            ended = (partial_id, self._asked, exchange, partial, code, now)
+            self._session.extend(unanswered_turn(*ended, self._source), answered=False)
         if partial:
-            self._notify("assistant", partial, partial_id)
+            self._show("assistant", partial, partial_id)
         return entry_id
 
     async def try_consume_as_answer(self, words: str) -> bool:
@@ -261,15 +271,32 @@ class StoreJournal:
         # The author, the caption and the message it replies to are private too.
         await self.commit_silently("declined", body=bare_body(self._entry))
 
-    async def commit_notice(self, text: str, *, code: str = "", forgotten: bool = False) -> int:
-        """End a session command with a line for the user; the entry's id. `code` names it for channels. A
-        `forgotten` line is erased from the store once it is sent."""
-        record = self._record("notice", notice_body(text, code))
-        committed = await self._finish(
-            "command", [record], role="notice", text=text, code=code, forgotten=forgotten
-        )
-        self._notify("notice", text, committed.record_ids[-1], code=code)
-        return committed.record_ids[-1]
+    async def commit_notice(
+        self,
+        text: str,
+        *,
+        code: str = "",
+        forgotten: bool = False,
+        removed: str = "",
+        menu: Interaction | None = None,
+        model: str | None = None,
+        files: tuple[StoredFile, ...] = (),
+    ) -> int:
+        """End a session command with a line for the user and `files`; the entry's id. `code` names it for
+        channels. A `forgotten` line is erased from the store once it is sent. `removed` is the message whose
+        turn is taken out of the conversation, `menu` offers values of the command, and `model` is chosen from
+        here on."""
+        self.menu, menus = menu, () if menu is None else (menu,)
+        record = self._record("notice", log_records.notice_body(text, code, removed, files))
+        records = [record] if model is None else [self._record("model", {"name": model}), record]
+        finish = partial(self._finish, "command", records, role="notice", text=text, code=code)
+        entry_id = (await finish(questions=menus, forgotten=forgotten)).record_ids[-1]
+        if removed:
+            self._session.remove(removed)
+        if model is not None:
+            self._session.model = model
+        self._show("notice", text, entry_id, code=code, removed=removed)
+        return entry_id
 
     async def commit_new_session(self, text: str, *, mode: Mode = "normal", agent: str | None = None) -> int:
         """Begin a new session, whose messages see an empty history; return the entry's id. `agent` is the
@@ -281,7 +308,7 @@ class StoreJournal:
         code = "" if mode == "normal" else mode
         committed = await self._finish("command", [record], role="session", text=text, code=code)
         self._session.restart(session_id, mode=mode, agent=agent)
-        self._notify("session", text, committed.record_ids[-1], code=code)
+        self._show("session", text, committed.record_ids[-1], code=code)
         return committed.record_ids[-1]
 
     async def commit_silently(
@@ -341,7 +368,7 @@ class StoreJournal:
             records=tuple(records),
             outbox=(row,),
             interactions=questions,
-            body=bare_body(self._entry) if off_record else None,
+            body=bare_body(self._entry) if off_record or (forgotten and self._off_record) else None,
             forget_session=self.session_id if off_record else "",
             jobs=self._after.jobs(self._session, self._entry, said, now),
             at=now,
@@ -355,7 +382,8 @@ class StoreJournal:
             self._on_asked()
         self._session.stored = True
         self.outcome = outcome
-        reply = reply_of(row, self._lease.thread, entry_id=committed.record_ids[-1], text=text)
+        sends, entry_id = log_records.files_of(records[-1]), committed.record_ids[-1]
+        reply = reply_of(row, self._lease.thread, entry_id=entry_id, text=text, files=sends)
         reply = replace(reply, heard=transcript) if transcript else reply
         self._on_reply(committed.outbox_ids[0], reply, sending=row.sending)
         return committed
@@ -367,34 +395,5 @@ class StoreJournal:
     def _record(
         self, kind: RecordKind, body: Mapping[str, Any], *, message_id: str = "", at: float | None = None
     ) -> NewRecord:
-        return NewRecord(
-            kind=kind,
-            session_id=self._session.session_id,
-            message_id=message_id or self._entry.message_id,
-            body=body,
-            at=self._clock.now() if at is None else at,
-        )
-
-    def _notify(
-        self,
-        role: EntryRole,
-        text: str,
-        entry_id: int,
-        *,
-        spoken: bool = False,
-        code: str = "",
-        files: tuple[StoredFile, ...] = (),
-        at: float | None = None,
-    ) -> None:
-        self._on_recorded(
-            TimelineEntry(
-                entry_id=entry_id,
-                message_id=self._entry.message_id,
-                role=role,
-                text=text,
-                at=self._clock.now() if at is None else at,
-                spoken=spoken,
-                code=code,
-                files=files,
-            )
-        )
+        own, at = message_id or self._entry.message_id, self._clock.now() if at is None else at
+        return NewRecord(kind=kind, session_id=self.session_id, message_id=own, body=body, at=at)

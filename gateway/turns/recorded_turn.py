@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from gateway.storage.inbox_items import asked_in
-from gateway.storage.log_records import UserRecord, words_of
+from gateway.storage.log_records import UserRecord
 from gateway.storage.ports import InboxEntry, Record, RecordKind, Store
 from gateway.turns.run_codec import newest_run
-from gateway.turns.sessions import conversation_before, message_on_record
-from pipeline.domain.chat import ChatMessage
-from pipeline.domain.conversation import Conversation
+from gateway.turns.sessions import conversation_before
+from pipeline.domain.conversation import Conversation, Source
+from pipeline.domain.messages import ApprovalReply
 from pipeline.graph.run.records import RawRecord
+from pipeline.runtime.ports import UserWords
 
 
 class RecordedTurn:
@@ -36,13 +37,25 @@ class RecordedTurn:
         records = await self._of_kind("user") if self._may_exist else ()
         return UserRecord.of(records[-1]) if records else None
 
-    async def own_message(self) -> ChatMessage | None:
-        """The turn's own message, as the model reads them; None if they are not on record."""
+    async def own(self) -> UserRecord | None:
+        """The turn's own message; None if it is not on record."""
         if self.off_record or self._entry.attempts == 0:
             return None
         own = self._entry.message_id
         records = await self._store.read_log(self._thread, kinds=("user",), message_id=own)
-        return message_on_record(words_of(records[-1])) if records else None
+        return UserRecord.of(records[-1]) if records else None
+
+    def source(self, words: UserWords, replaces: str) -> Source:
+        """The turn's own message with the words `words`, which replaces the turn of the message
+        `replaces`, empty for none."""
+        own, item = self._entry.message_id, self._entry.item
+        return Source(
+            message_id=own,
+            root=replaces or own,
+            text=words.text,
+            author=item.author.id if words.by else "",
+            answers=isinstance(item, ApprovalReply),
+        )
 
     async def run(self) -> tuple[RawRecord, ...]:
         """The rows of the newest run, oldest first; empty for none."""

@@ -1,4 +1,5 @@
-"""Run one inbox entry from claim to commit: a message through the pipeline, or a session command."""
+"""Run one inbox entry from claim to commit: a message through the pipeline, or a session command. /retry runs
+as the message that it repeats."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ import structlog
 
 from adapters.channel import OutboundReply
 from gateway.agents.agent_book import Agent, AgentBook
+from gateway.channels.timeline import asked_again
 from gateway.cluster.signals import LiveTurn
 from gateway.interactions.message_edits import Edits
 from gateway.runtime.failpoints import Failpoints
@@ -22,6 +24,7 @@ from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.commands import SessionCommands, as_message, refused_command
 from gateway.turns.journal import StoreJournal
+from gateway.turns.last_turn import note_edit
 from gateway.turns.sessions import SessionState, SessionView, load_session
 from gateway.turns.slots import ConcurrencySlot, Quarantine
 from gateway.turns.turn_events import TurnEvents
@@ -183,6 +186,7 @@ class TurnRunner:
                 await self._set_aside(entry, journal, sender, "no_agent", _NO_AGENT)
             elif item is not None and agent is not None:
                 journal.agent = session.answered_by = self._agents.recorded_name(agent)
+                agent = agent.using(session.model)
                 shortcut = await self._shortcut(agent, item, entry, journal)
                 await agent.pipeline.process(item, sender, journal, stop, slot, shortcut=shortcut)
                 if isinstance(item, InboundMessage) and has_media(item):
@@ -269,9 +273,9 @@ class TurnRunner:
     ) -> InboundMessage | ApprovalReply | SessionCommand | None:
         """The item for the pipeline, or a command that is to be run; None if the turn is over without it."""
         item, deaths = entry.item, self._quarantine.deaths_alone(entry.seq)
-        if_named = isinstance(item, InboundMessage) and item.if_named
+        unasked = isinstance(item, InboundMessage) and (item.if_named or item.may_decline)
         is_withdrawn = entry.seq in self._withdrawn and entry.attempts == 0
-        if is_withdrawn or (deaths >= self._max_attempts and if_named):
+        if is_withdrawn or (deaths >= self._max_attempts and unasked):
             # No answer is visible yet, so the turn says nothing and keeps nothing.
             await journal.decline()
             return None
@@ -284,10 +288,12 @@ class TurnRunner:
             return None
         if isinstance(item, SessionCommand | BargeIn | ReminderDue | Announcement):
             await journal.count_attempt()
+            if isinstance(item, SessionCommand) and item.name == "retry":
+                return await self._commands.message_again(item, journal)
             # A stop always works.
             if self._agents.gated and isinstance(item, SessionCommand) and item.name != "stop":
                 return item
-            await self._commands.run(item, journal, stopped=self._stopped.pop(entry.seq, 0))
+            await self._command_run(item, journal, sender, stopped=self._stopped.pop(entry.seq, 0))
             return None
         if isinstance(item, ApprovalReply):
             if item.expired:
@@ -303,7 +309,9 @@ class TurnRunner:
         """The message in the session's mode; None if it answered a question."""
         if journal.mode != "normal":
             message = replace(message, mode=journal.mode)
-        if has_media(message) or message.answers:
+        if message.edited:
+            await note_edit(message, journal)
+        if has_media(message) or message.answers or message.may_decline:
             if await journal.was_consumed_as_answer():
                 if has_media(message):
                     await self._hooks.discard_media(message)
@@ -327,7 +335,19 @@ class TurnRunner:
             as_message(command, journal.mode), sender, journal, stop, slot, shortcut=Shortcut()
         )
         if not over:
-            await self._commands.run(command, journal, stopped=0)
+            await self._command_run(command, journal, sender)
+
+    async def _command_run(
+        self,
+        item: SessionCommand | BargeIn | ReminderDue | Announcement,
+        journal: StoreJournal,
+        sender: EventSender,
+        stopped: int = 0,
+    ) -> None:
+        """Run an item that needs no model, and show the values that its line offers."""
+        await self._commands.run(item, journal, stopped=stopped)
+        if journal.menu is not None:
+            await sender.send_event(asked_again(journal.menu, self._clock.now()))
 
     async def passes_gate(self, message: InboundMessage) -> bool:
         """Whether the gate of the agent that answers there passes a message with the answer to a question for

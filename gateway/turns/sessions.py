@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
 from gateway.storage.log_records import (
-    AssistantRecord,
-    ErrorRecord,
+    ModelRecord,
     SessionRecord,
-    SummaryRecord,
     TitleRecord,
     UserRecord,
     content_of,
@@ -24,17 +22,11 @@ from gateway.storage.log_records import (
     summary_body,
 )
 from gateway.storage.ports import Lease, NewRecord, Record, RecordKind, Store
+from gateway.turns.past_turns import conversation_of
 from pipeline.domain.bounded_dict import BoundedDict
-from pipeline.domain.chat import ChatMessage
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.ids import new_id
 from pipeline.domain.messages import InboundMessage, Mode
-from pipeline.domain.rooms import said_by
-from pipeline.history.attached_files import asked_message
-from pipeline.history.stale_results import with_brief
-from pipeline.intake.cleaning import clean_text
-from pipeline.runtime.before_message import NOT_CHECKED
-from pipeline.runtime.ports import UserWords
 
 MAX_HISTORY_RECORDS = 2_000
 """Records read when a thread becomes active; older ones stay in the log, beyond any token budget."""
@@ -43,16 +35,7 @@ MAX_ARRIVALS = 30
 """Arrival times kept for each author."""
 _MAX_AUTHORS = 200
 """Authors of a room whose arrival times are kept."""
-UNSHOWN_FAILURES = ("gave_up", "unreadable", "quota", NOT_CHECKED)
-"""Codes of failures whose message is hidden from later turns: its words may have crashed the process or have
-never reached the agent."""
-_SPOKEN_KINDS: tuple[RecordKind, ...] = ("user", "assistant", "error", "summary")
-_ENDED = {
-    "stopped": "[Stopped by the user before the answer was complete.]",
-    "timeout": "[Given up before the answer was complete: it took too long.]",
-    "budget": "[Not answered: the budget was used up.]",
-}
-_FAILED = "[Not answered: an error ended the turn.]"
+_SPOKEN_KINDS: tuple[RecordKind, ...] = ("user", "assistant", "error", "notice", "summary")
 
 
 class SessionState:
@@ -75,6 +58,8 @@ class SessionState:
         self.mode: Mode = mode
         self.agent = agent
         """The agent that a person chose for it; empty where none was chosen."""
+        self.model = ""
+        """The model that a person chose for it; empty for the agent's own."""
         self.answered_by = ""
         """The agent of its last turn in this process; empty for the default one."""
         self.title = ""
@@ -117,11 +102,21 @@ class SessionState:
         self._conversation = None
         self._log = None
 
-    def extend(self, turn: PastTurn) -> None:
-        """Add a turn that a commit made durable."""
+    def extend(self, turn: PastTurn, *, answered: bool = True) -> None:
+        """Add a turn that a commit made durable. One that repeats an earlier turn replaces it, or is left out
+        if it has no answer."""
+        if turn.source.replaces:
+            if not answered:
+                return
+            self.remove(turn.source.root)
         self._conversation = None
         self._turns.append(turn)
         del self._turns[:-MAX_TURNS]
+
+    def remove(self, root: str) -> None:
+        """Take the turn of the message `root` out, as a commit did durably."""
+        self._conversation = None
+        self._turns = [turn for turn in self._turns if turn.source.root != root]
 
     def summarise(self, summary: Summary) -> None:
         """Replace the turns that a durable summary covers by the summary."""
@@ -143,6 +138,7 @@ class SessionState:
         self.stored = True
         self.mode = mode
         self.agent = agent
+        self.model = ""
         self.title = ""
         self.end_is_due = False
         self._summary = None
@@ -183,23 +179,27 @@ async def load_session(store: Store, thread: str) -> SessionState:
     if session_id is None:
         return SessionState(new_id("ses"), stored=False)
     session = SessionState(session_id, stored=True, log=partial(_logged, store, thread, session_id))
-    for record in await store.read_log(thread, kinds=("session", "title"), session_id=session_id):
+    for record in await store.read_log(thread, kinds=("session", "title", "model"), session_id=session_id):
         match content_of(record):
             case SessionRecord(mode=mode, agent=agent):
                 session.mode, session.agent = mode, agent
             case TitleRecord(text=title):
                 session.title = title
+            case ModelRecord(name=model):
+                session.model = model
     return session
 
 
 async def _logged(store: Store, thread: str, session_id: str) -> Conversation:
-    return _conversation(await _spoken(store, thread, session_id))
+    return conversation_of(await _spoken(store, thread, session_id))
 
 
 async def conversation_before(store: Store, record: Record) -> Conversation:
     """The conversation of the record's session as it was before the record."""
     records = await _spoken(store, record.thread, record.session_id)
-    return _conversation([earlier for earlier in records if earlier.id < record.id])
+    before = conversation_of([earlier for earlier in records if earlier.id < record.id])
+    replaced = UserRecord.of(record).replaces
+    return before.without(replaced) if replaced else before
 
 
 async def write_summary(
@@ -264,91 +264,3 @@ async def _spoken(store: Store, thread: str, session_id: str) -> tuple[Record, .
         return records
     older = await store.read_log(thread, kinds=("summary",), session_id=session_id, limit=1)
     return (*older, *records)
-
-
-def _conversation(records: Sequence[Record]) -> Conversation:
-    """The conversation from finished turns only: a user message without an answer or error after it belongs
-    to a turn that has yet to run, and the model must not answer it now."""
-    asked: dict[str, ChatMessage] = {}
-    partial: dict[str, tuple[int, str]] = {}
-    turns: list[PastTurn] = []
-    summary: Summary | None = None
-    for record in records:
-        content = content_of(record)
-        if isinstance(content, UserRecord):
-            asked[record.message_id] = message_on_record(content.words)
-        elif isinstance(content, SummaryRecord):
-            summary = content.summary
-        elif isinstance(content, AssistantRecord) and content.partial:
-            # The error that ended the turn follows it.
-            partial[record.message_id] = record.id, content.text
-        elif (question := asked.pop(record.message_id, None)) is not None:
-            if isinstance(content, AssistantRecord):
-                turns.append(past_turn(record.id, question, content.exchange, content.text, record.at))
-            elif isinstance(content, ErrorRecord) and content.code not in UNSHOWN_FAILURES:
-                number, said = partial.pop(record.message_id, (record.id, ""))
-                exchange, code = content.exchange, content.code
-                turns.append(unanswered_turn(number, question, exchange, said, code, record.at))
-    if summary is not None:
-        turns = [turn for turn in turns if turn.id > summary.upto]
-    return Conversation(summary=summary, turns=tuple(turns))
-
-
-def message_on_record(words: UserWords) -> ChatMessage:
-    """A user's words and files as the model reads them: in a room with the author's name first."""
-    said = clean_text(said_by(words.text, words.by))  # as it was sent when it was new
-    if not words.files:
-        return ChatMessage(role="user", content=said)
-    return asked_message(said, words.files, words.attached)
-
-
-def past_turn(
-    record_id: int, question: ChatMessage, exchange: Sequence[ChatMessage], answer: str, at: float
-) -> PastTurn:
-    """An answered message, as the model sees it."""
-    turn = PastTurn(
-        id=record_id,
-        messages=(
-            question,
-            *exchange,
-            ChatMessage(role="assistant", content=_last_words(exchange, answer)),
-        ),
-        at=at,
-    )
-    return with_brief(turn)
-
-
-def unanswered_turn(
-    record_id: int, question: ChatMessage, exchange: Sequence[ChatMessage], partial: str, code: str, at: float
-) -> PastTurn:
-    """A message whose turn ended with the error `code`, as the model sees it: the partial answer and how the
-    turn ended. `record_id` is that of the partial answer, or of the error if there is none."""
-    shown = _shown_words(exchange)
-    rest = partial[partial.index(shown) + len(shown) :].strip() if shown in partial else partial.strip()
-    mark = _ENDED.get(code, _FAILED)
-    turn = PastTurn(
-        id=record_id,
-        messages=(
-            question,
-            *exchange,
-            ChatMessage(role="assistant", content=f"{rest}\n\n{mark}" if rest else mark),
-        ),
-        at=at,
-    )
-    return with_brief(turn)
-
-
-def _last_words(exchange: Sequence[ChatMessage], answer: str) -> str:
-    """The answer without the words that the exchange already holds, so that the model sees nothing twice:
-    an answer is everything that was shown. The whole answer if nothing else is left."""
-    shown = _shown_words(exchange)
-    # A line about what was left out of the message may precede both.
-    _, _, last = answer.partition(shown + "\n\n") if shown else ("", "", answer)
-    return last or answer
-
-
-def _shown_words(exchange: Sequence[ChatMessage]) -> str:
-    """The assistant's words in the exchange, as they were shown."""
-    return "\n\n".join(
-        message.content for message in exchange if message.role == "assistant" and message.content
-    )

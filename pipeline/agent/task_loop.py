@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pipeline.agent.judge import FEEDBACK, VERDICT, Charge, Verdict, judged
 from pipeline.agent.loops import DOOM_WORDS, END_AT, REFUSE_AT, REPEATED_WORDS, STALL_WORDS, repeats, stalled
+from pipeline.agent.sent_files import noted
 from pipeline.agent.task_prompt import layered_prompt
 from pipeline.agent.task_texts import (
     DIALOGUE,
@@ -32,6 +33,7 @@ from pipeline.domain.chat import (
 )
 from pipeline.domain.conversation import PastTurn
 from pipeline.domain.errors import GraphError, ModelError
+from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import NodeResult, State
 from pipeline.graph.execution.step import Step, current_step
@@ -96,6 +98,8 @@ class Work:
     said: list[ChatMessage] = field(init=False)
     outputs: dict[str, Any] = field(default_factory=dict)
     groups: list[str] = field(init=False)
+    files: list[StoredFile] = field(init=False)
+    """What its tools have returned."""
     retries: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -113,6 +117,7 @@ class Work:
             words = _CONTINUE_STEP if continues else opening_words(self.context.text, values)
             self.said.append(ChatMessage(role="user", content=words))
         self.groups = []
+        self.files = []
         self.retries = self.context.settings.max_retries
 
     async def done(self) -> NodeResult:
@@ -124,7 +129,7 @@ class Work:
             verdict = await self._judged_work()
         except _TaskFailed as failure:
             return NodeResult(error=str(failure), permanent=True)
-        update: dict[str, Any] = {**self.outputs, TASKS: {self.step.node: _noted(verdict)}}
+        update: dict[str, Any] = {**self.outputs, TASKS: {self.step.node: self._note(verdict)}}
         if not self.task.isolated:
             update[DIALOGUE] = [message_to_plain(message) for message in self.said]
         if self.task.answer:
@@ -202,7 +207,12 @@ class Work:
             return self._output_set(call.arguments)
         result = await self.context.tools.propose(call, tuple(self.groups), self.context.scope)
         self.groups += [group for group in result.groups if group not in self.groups]
+        self.files += result.files
         return result.content
+
+    def _note(self, verdict: Verdict) -> dict[str, Any]:
+        files = noted(self.state, self.step.node, self.files)
+        return {"verdict": verdict.action, "confidence": verdict.confidence, **files}
 
     def _output_set(self, arguments: str) -> str:
         """Store one output. Returns the result text for the model."""
@@ -287,7 +297,3 @@ class Work:
 
 def _result(call: ToolCall, content: str) -> ChatMessage:
     return ChatMessage(role="tool", content=content, tool_call_id=call.id)
-
-
-def _noted(verdict: Verdict) -> dict[str, Any]:
-    return {"verdict": verdict.action, "confidence": verdict.confidence}

@@ -11,6 +11,7 @@ from typing import Any
 from pipeline.agent.loops import DOOM_WORDS, END_AT, REFUSE_AT, REPEATED_WORDS, repeats
 from pipeline.agent.model_messages import EXCHANGE, LOADED
 from pipeline.agent.node import LOOP, THOUGHTS
+from pipeline.agent.sent_files import sent_files
 from pipeline.domain.chat import ChatMessage, ToolCall, message_from_plain, message_to_plain
 from pipeline.domain.errors import TurnFailed
 from pipeline.graph.definition.decisions import Next, NodeResult, State
@@ -33,6 +34,8 @@ async def act(state: State, context: RunContext) -> NodeResult:
     # process may have read it.
     await context.history.conversation()
     context.scope.foreign.read(map(message_from_plain, state[EXCHANGE]))
+    # Another process may have executed earlier calls of the run.
+    context.scope.files.note(sent_files(state))
     asked = message_from_plain(state[EXCHANGE][-1])
     loaded = state.get(LOADED, {})
     groups: list[str] = list(loaded.get("groups", ()))
@@ -45,7 +48,11 @@ async def act(state: State, context: RunContext) -> NodeResult:
         _add(groups, result.groups)
         _add(skills, result.skills)
         answer = ChatMessage(
-            role="tool", content=result.content, tool_call_id=call.id, foreign=result.foreign
+            role="tool",
+            content=result.content,
+            tool_call_id=call.id,
+            foreign=result.foreign,
+            sends=result.files,
         )
         results.append(message_to_plain(answer))
         thoughts.append(_thought(call, result, context))

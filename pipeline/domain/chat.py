@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Literal
 
-from pipeline.domain.files import StoredFile
+from pipeline.domain.files import StoredFile, stored_file_from_plain, stored_file_to_plain
 from pipeline.domain.frozen import dataclass
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -62,6 +62,8 @@ class ChatMessage:
     pictures: tuple[StoredFile, ...] = ()
     """For a user's message: the pictures that the model is shown with it, as references. The bytes are loaded
     for each call (`LlmRequest.pictures`)."""
+    sends: tuple[StoredFile, ...] = ()
+    """For a `tool` message: the files that the tool returned, which are sent with the answer."""
     tokens: int = field(init=False, compare=False, repr=False)
     """Estimated tokens including the role, rather too many. Counted once, because every turn measures its
     conversation."""
@@ -92,6 +94,8 @@ def message_to_plain(message: ChatMessage) -> dict[str, Any]:
         plain["tool_call_id"] = message.tool_call_id
     if message.foreign:
         plain["foreign"] = message.foreign
+    if message.sends:
+        plain["sends"] = [stored_file_to_plain(file) for file in message.sends]
     return plain
 
 
@@ -103,4 +107,5 @@ def message_from_plain(plain: Mapping[str, Any]) -> ChatMessage:
         tool_calls=tuple(ToolCall(**call) for call in plain.get("tool_calls", ())),
         tool_call_id=plain.get("tool_call_id", ""),
         foreign=plain.get("foreign", ""),
+        sends=tuple(map(stored_file_from_plain, plain["sends"])) if "sends" in plain else (),
     )

@@ -16,6 +16,29 @@ FORWARDED = "a forwarded message"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The message that a turn answers."""
+
+    message_id: str = ""
+    root: str = ""
+    """The first message of which the turn is a version: another one if it repeats or edits that one."""
+    text: str = ""
+    """Its words, without the author's name that precedes them in a room."""
+    author: str = ""
+    """The author's id, in a room."""
+    answers: bool = False
+    """It is an answer to a question of a paused run."""
+
+    @property
+    def replaces(self) -> bool:
+        """Whether the turn, once answered, replaces an earlier one of the same root."""
+        return self.root != self.message_id
+
+
+NO_SOURCE = Source()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PastTurn:
     """A finished turn: the user's message, the tool calls and results, and the answer, or how the turn ended
     without one. Never cut."""
@@ -26,6 +49,7 @@ class PastTurn:
     """The first is the user's, the last the assistant's; results directly follow their call."""
     at: float = 0.0
     """When its turn ended, as Unix time."""
+    source: Source = field(default=NO_SOURCE, compare=False, repr=False)
     brief: PastTurn | None = field(default=None, compare=False, repr=False)
     """The turn with each tool result shortened to one line, if already computed."""
     tokens: int = field(init=False, compare=False, repr=False)
@@ -66,6 +90,12 @@ class Conversation:
     """The number of messages in the turns."""
     tokens: int = field(init=False, compare=False, repr=False)
     """The tokens of the turns, without the summary."""
+
+    def without(self, root: str) -> Conversation:
+        """The conversation without the turn of the message `root`."""
+        return Conversation(
+            summary=self.summary, turns=tuple(turn for turn in self.turns if turn.source.root != root)
+        )
 
     def __post_init__(self) -> None:
         # A conversation is made for every turn, so no bytecode runs for each turn of a long one.

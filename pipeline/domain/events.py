@@ -141,6 +141,8 @@ class ApprovalRequired(_Event):
     paused: bool = False
     """The run is paused and the turn's reply contains the question. False while the turn itself waits for
     the answer."""
+    command: str = ""
+    """The command that an option can follow: nothing waits for the answer. Empty for a question of a turn."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

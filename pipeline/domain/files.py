@@ -28,6 +28,8 @@ class StoredFile:
     """For display, never for a path."""
     about: str = ""
     """What is known of the content, for people and the model: `1280 by 720`, `12 pages`, a transcript."""
+    caption: str = ""
+    """Words that are shown with a file that the bot sends."""
 
 
 class FileGone(MediaUnavailable):
@@ -72,7 +74,8 @@ class FileStore(Protocol):
 def stored_file_to_plain(file: StoredFile) -> dict[str, Any]:
     """Plain JSON data; empty values left out."""
     plain = {"id": file.id, "kind": file.kind, "mime": file.mime, "size": file.size}
-    return plain | {name: text for name, text in (("name", file.name), ("about", file.about)) if text}
+    texts = {"name": file.name, "about": file.about, "caption": file.caption}
+    return plain | {name: text for name, text in texts.items() if text}
 
 
 def stored_file_from_plain(plain: Mapping[str, Any]) -> StoredFile:

@@ -9,26 +9,15 @@ from __future__ import annotations
 import hashlib
 from typing import Literal
 
+from pipeline.domain.commands import COMMAND_NAMES, MAX_ARGUMENT_CHARS, WITH_ARGUMENT, CommandName
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 
 Mode = Literal["normal", "otr"]
+Mark = Literal["up", "down", "yes", "no"]
+"""What a reaction means: a thumb up or down for an answer, a tick or a cross for a question."""
 MediaKind = Literal["voice", "audio", "image", "video", "file"]
-CommandName = Literal["stop", "new", "help", "voice", "otr", "agent", "link", "unlink"]
-COMMAND_NAMES: tuple[CommandName, ...] = (
-    "stop",
-    "new",
-    "help",
-    "voice",
-    "otr",
-    "agent",
-    "link",
-    "unlink",
-)
-WITH_ARGUMENT: frozenset[CommandName] = frozenset({"agent", "link", "voice"})
-"""The commands that take words behind them."""
-MAX_ARGUMENT_CHARS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +85,9 @@ class InboundMessage:
     """False for group chatter that is not addressed to the bot."""
     if_named: bool = False
     """It is answered only if its transcribed voice note names the bot. Set by the inbox, never an adapter."""
+    may_decline: bool = False
+    """It was not addressed to the bot, which decides whether to answer it. Set by the inbox, never an
+    adapter."""
     answers: bool = False
     """Its words matched an open question when it arrived, and a gate decides first whether they count. Set by
     the inbox, as is `refusal`."""
@@ -106,6 +98,8 @@ class InboundMessage:
     """The chat is between one person and the bot; False in a room."""
     quoted: str = ""
     """The text that the message replies to, if the platform shows the sender that it is a reply."""
+    quoted_by: str = ""
+    """The name of the author of that text, `You` for the bot; empty if it is unknown."""
     forwarded: bool = False
     """All words are forwarded from another person."""
     passed_on: str = ""
@@ -128,7 +122,7 @@ class InboundMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionCommand:
-    """/stop, /new, /help, /voice, /otr, /agent, /link or /unlink, typed or from a button."""
+    """One of the commands of `pipeline.domain.commands`, typed or from a button."""
 
     message_id: str
     native_id: str
@@ -223,7 +217,29 @@ class Withdrawal:
     private: bool = True
 
 
-Inbound = InboundMessage | SessionCommand | BargeIn | ApprovalReply | Withdrawal
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reaction:
+    """A person put a reaction on one of the bot's messages, or removed it."""
+
+    message_id: str
+    """The id of the event, as is `native_id`."""
+    native_id: str
+    thread: ThreadKey
+    """The chat; a platform may not say in which of its topics."""
+    author: Author
+    """Who reacted."""
+    received_at: float
+    """When they did, as Unix seconds."""
+    mark: Mark
+    on: bool
+    """False if it was removed."""
+    target: str
+    """The platform's id of the message that has it; with `answered`, the id of the answered message."""
+    answered: bool = False
+    private: bool = True
+
+
+Inbound = InboundMessage | SessionCommand | BargeIn | ApprovalReply | Withdrawal | Reaction
 """What a channel may hand to the inbox."""
 
 

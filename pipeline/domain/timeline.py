@@ -54,13 +54,19 @@ class TimelineEntry:
     """The text is a transcript of a voice note."""
     code: str = ""
     """For role "error": the error's code. For role "session": `otr` if it is off the record."""
-    files: tuple[StoredFile, ...] = ()
-    """The files that came with the words of role "user"; without ids while the message waits."""
+    replaces: str = ""
+    """For role "user": the id of the message whose turn its answer replaces; empty for none."""
+    removed: str = ""
+    """For role "notice": the id of the message whose turn it takes out of the conversation."""
     thoughts: tuple[Thought, ...] = ()
     """For role "assistant": the reasoning steps that led to the answer."""
+    feedback: Literal["", "up", "down"] = ""
+    """For role "assistant": what a person thinks of the answer."""
     questions: tuple[AskedQuestion, ...] = ()
     """For roles "assistant" and "error": the questions asked during the turn, oldest first, then those that
     it paused for, once closed."""
+    files: tuple[StoredFile, ...] = ()
+    """The files that were sent with it; without ids while a message waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,7 +27,9 @@ def in_context(message: InboundMessage, words: str, taken: Taken | None = None) 
     they are `taken`, only those that cannot be used. Without any of these, `words` unchanged."""
     parts = [f"{FORWARDED_MARK}\n{words}" if message.forwarded else words]
     if quoted := clean_text(message.quoted):
-        parts.insert(0, _quote(quoted, MAX_QUOTED_CHARS))
+        # In a private chat it is clear who wrote it.
+        name = "" if message.private else line_name(message.quoted_by)
+        parts.insert(0, _quote(f"{name}: {quoted}" if name else quoted, MAX_QUOTED_CHARS))
     if passed_on := clean_text(message.passed_on):
         parts.append(f"{FORWARDED_MARK}\n{_quote(passed_on, MAX_PASSED_ON_CHARS)}")
     refs = message.attachments if taken is None else taken.unused

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pipeline.agent.model_messages import EXCHANGE, LOADED
+from pipeline.agent.sent_files import sent_files
 from pipeline.domain.chat import ChatMessage, ToolCall, message_to_plain
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.marking import unmarked
@@ -48,6 +49,7 @@ class _Tool:
 
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
         note_foreign_results(state, context)
+        context.scope.files.note(sent_files(state))
         # Foreign words in the history count against the call, although no argument need come from there.
         await context.history.conversation()
         step = current_step()
@@ -60,7 +62,11 @@ class _Tool:
             reason = context.redactor.line(result.summary or result.content, _SHOWN_CHARS)
             raise StepFailed(f"The step {step.node} could not use {self.tool}: {reason}")
         answer = ChatMessage(
-            role="tool", content=result.content, tool_call_id=call.id, foreign=result.foreign
+            role="tool",
+            content=result.content,
+            tool_call_id=call.id,
+            foreign=result.foreign,
+            sends=result.files,
         )
         asked = ChatMessage(role="assistant", content="", tool_calls=(call,))
         update: dict[str, Any] = {EXCHANGE: [message_to_plain(asked), message_to_plain(answer)]}

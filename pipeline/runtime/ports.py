@@ -49,6 +49,8 @@ class TurnAnswer:
     """Open gates: the author of the message may answer them."""
     state: StateChange | None = None
     """What the run changed in the state that outlives it; committed with the answer."""
+    files: tuple[StoredFile, ...] = ()
+    """Files that are sent with the answer, in this order."""
 
 
 class KeptStateReader(Protocol):
@@ -225,6 +227,8 @@ class ToolResult:
     """The source of the words in `content`, if not the author or the operator."""
     answer: str = ""
     """An answer for people that may replace the model's; empty if the model has to write it."""
+    files: tuple[StoredFile, ...] = ()
+    """Files that the tool returned; they are sent with the answer."""
 
 
 EXECUTION: Final = "execute:"

@@ -12,6 +12,7 @@ from pipeline.domain.ids import ThreadKey, identity_key
 from pipeline.domain.messages import Author, Mode
 from pipeline.runtime.attachments import Unstored
 from pipeline.runtime.foreign_text import ForeignWords
+from pipeline.runtime.turn_files import TurnFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +46,8 @@ class TurnScope:
     """The files of a message off the record, by their ids."""
     foreign: ForeignWords = field(default_factory=ForeignWords, compare=False)
     """The foreign text that the turn has read so far; shared with sub-agents."""
+    files: TurnFiles = field(default_factory=TurnFiles, compare=False)
+    """The files that the turn will send with its answer; shared with sub-agents."""
 
     @property
     def owner(self) -> str:

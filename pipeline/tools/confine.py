@@ -61,6 +61,18 @@ def inside(folder: Place, given: str) -> Place:
 def read_text(place: Place, *, most_bytes: int) -> str:
     """The content of a text file. Raises ToolFailed if the file is missing, larger than `most_bytes` or not
     text, and Refused if it is not an ordinary file."""
+    data = read_bytes(place, most_bytes=most_bytes)
+    if b"\0" in data[:_BINARY_LOOKED_AT]:
+        raise ToolFailed("it is not text")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise ToolFailed("it is not text in UTF-8") from None
+
+
+def read_bytes(place: Place, *, most_bytes: int) -> bytes:
+    """The content of a file. Raises ToolFailed if the file is missing or larger than `most_bytes`, and
+    Refused if it is not an ordinary file."""
     try:
         opened = place.open_to_read()
     except FileNotFoundError:
@@ -71,13 +83,7 @@ def read_text(place: Place, *, most_bytes: int) -> str:
         size = os.fstat(opened).st_size
         if size > most_bytes:
             raise ToolFailed(f"it is too large: {size} bytes, at most {most_bytes} can be read")
-        data = file.read(most_bytes)
-    if b"\0" in data[:_BINARY_LOOKED_AT]:
-        raise ToolFailed("it is not text")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise ToolFailed("it is not text in UTF-8") from None
+        return file.read(most_bytes)
 
 
 def write_private(place: Place, text: str) -> None:

@@ -17,6 +17,7 @@ from pipeline.runtime.scope import TurnScope
 from pipeline.tools.confine import inside, person_place, read_text, text_files, write_private
 from pipeline.tools.folders import Place, reason
 from pipeline.tools.registry import FixedGroup
+from pipeline.tools.send_file import SentFiles
 from pipeline.tools.tool import Refused, Tool, ToolFailed, ToolOutput, tool_schema
 
 _OWN = "own"
@@ -25,6 +26,7 @@ _MOST_READ = 1_000_000
 _MOST_WRITTEN = 200_000
 """Characters of one file."""
 _MOST_ADDED = 10_000
+_MOST_SENT = 25_000_000
 _MOST_FILES = 500
 """The most files of one owner, and the most that one search reads."""
 _MOST_LISTED = 200
@@ -34,14 +36,16 @@ _HIT_CHARS = 160
 _PATH = {"type": "string", "minLength": 1, "maxLength": 300, "description": "such as own/list.txt"}
 
 
-def files_group(root: Path, redactor: Redactor | None = None) -> FixedGroup:
-    """The group for a workspace: `root/files` is shared, `root/people/<owner>/files` the owner's own."""
+def files_group(root: Path, redactor: Redactor | None = None, *, most_sent: int = _MOST_SENT) -> FixedGroup:
+    """The group for a workspace: `root/files` is shared, `root/people/<owner>/files` the owner's own.
+    `most_sent` is the largest file, in bytes, that `send_file` reads."""
     files = _Files(root, redactor or Redactor())
+    sent = SentFiles(files.path, most_sent)
     text = {"type": "string", "maxLength": _MOST_WRITTEN, "description": "all that the file will hold"}
     line = {"type": "string", "minLength": 1, "maxLength": _MOST_ADDED, "description": "what is added"}
     return FixedGroup(
         name="files",
-        description="list, read, search, write and delete text files",
+        description="list, read, search, write, delete and send files",
         fixed=(
             _tool(
                 "list_files", "List the files. Paths begin with own/ or shared/.", tool_schema({}), files.list
@@ -64,6 +68,7 @@ def files_group(root: Path, redactor: Redactor | None = None) -> FixedGroup:
                 files.append,
                 reads_only=False,
             ),
+            sent.tool(_PATH),
             _tool(
                 "delete_file",
                 "Delete a file below own/.",
@@ -104,7 +109,7 @@ class _Files:
 
     def read(self, arguments: Mapping[str, Any], owner: str) -> str:
         given = arguments["path"]
-        text = _about(given, lambda: read_text(self._path(given, owner), most_bytes=_MOST_READ))
+        text = _about(given, lambda: read_text(self.path(given, owner), most_bytes=_MOST_READ))
         first = int(arguments.get("line", 1))
         lines = without_key_lines(text) if first > 1 else text.splitlines()
         if first > 1 and first > len(lines):
@@ -126,7 +131,7 @@ class _Files:
     def write(self, arguments: Mapping[str, Any], owner: str) -> str:
         given, text = arguments["path"], arguments["text"]
         folder = self._folder(_OWN, owner)
-        path = self._path(given, owner, writes=True)
+        path = self.path(given, owner, writes=True)
         if not path.exists() and sum(1 for _ in text_files(folder, most=_MOST_FILES)) >= _MOST_FILES:
             raise ToolFailed(f"there are {_MOST_FILES} files already; delete some first")
         _about(given, lambda: write_private(path, text))
@@ -134,7 +139,7 @@ class _Files:
 
     def append(self, arguments: Mapping[str, Any], owner: str) -> str:
         given = arguments["path"]
-        path = self._path(given, owner, writes=True)
+        path = self.path(given, owner, writes=True)
         held = _about(given, lambda: read_text(path, most_bytes=_MOST_READ)) if path.exists() else ""
         line = arguments["text"].rstrip("\n")
         text = f"{held}{'' if not held or held.endswith(chr(10)) else chr(10)}{line}\n"
@@ -145,7 +150,7 @@ class _Files:
 
     def delete(self, arguments: Mapping[str, Any], owner: str) -> str:
         given = arguments["path"]
-        path = self._path(given, owner, writes=True)
+        path = self.path(given, owner, writes=True)
         if not path.exists():
             raise ToolFailed(f"{given}: there is no such file")
         if not path.is_file():
@@ -160,7 +165,7 @@ class _Files:
         # The operator may have linked the shared folder to another one; other folders are not links.
         return Place(self._root / "files") if which == _SHARED else person_place(self._root, owner) / "files"
 
-    def _path(self, given: str, owner: str, *, writes: bool = False) -> Place:
+    def path(self, given: str, owner: str, *, writes: bool = False) -> Place:
         """The file of a path. A path without own/ or shared/ means an own file, or else a shared one."""
         parts = PurePosixPath(given.replace("\\", "/")).parts
         if writes and any(part.startswith(".") and part != ".." for part in parts):

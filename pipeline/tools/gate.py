@@ -18,6 +18,7 @@ from pipeline.domain.chat import ToolCall, ToolDefinition
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.events import ActionCompleted, ActionStarted, OtrBlocked, ShieldVerdict
+from pipeline.domain.files import stored_file_from_plain, stored_file_to_plain
 from pipeline.domain.marking import marked
 from pipeline.graph.definition.frozen_json import thaw
 from pipeline.graph.execution.step import EffectUnknown, current_step
@@ -31,6 +32,7 @@ from pipeline.tools.origins import SOURCES, Origins
 from pipeline.tools.policy import OTR_ANSWER, OTR_WORDS, Policy, Verdict, allowed_off_the_record
 from pipeline.tools.protection import Protection
 from pipeline.tools.registry import ToolRegistry
+from pipeline.tools.returned_files import ReturnedFiles
 from pipeline.tools.sentences import sentence
 from pipeline.tools.tool import Refused, Tool, ToolFailed, ToolOutput
 
@@ -63,8 +65,8 @@ _CHANGED = "integrity: the arguments of {name} were changed after they were judg
 class Gate:
     """The `ToolGate` in front of a registry. One instance serves every turn.
 
-    `protection` and `origins` are None without a workspace; `timeout_s` limits one execution, without the
-    time until a person has approved it.
+    `protection` and `origins` are None without a workspace; without `files`, tools' files are not sent.
+    `timeout_s` limits one execution, without the time until a person has approved it.
     """
 
     def __init__(
@@ -78,8 +80,10 @@ class Gate:
         timeout_s: float = 60.0,
         redactor: Redactor | None = None,
         origins: Origins | None = None,
+        files: ReturnedFiles | None = None,
     ) -> None:
         self._redactor = redactor or Redactor()
+        self._files = files
         self._origins = origins
         self._registry = registry
         self._approvals = approvals
@@ -129,6 +133,10 @@ class Gate:
         result = await self._judged(action, call, scope)
         await self._completed(tool.name, result, scope)
         return result
+
+    def reads_only(self, name: str) -> bool:
+        """Whether every known tool of that name, or the loader of that name, changes nothing."""
+        return name in (LOAD_TOOLS, LOAD_SKILLS) or self._registry.reads_only(name)
 
     async def close(self) -> None:
         """Close the groups: servers are stopped."""
@@ -246,15 +254,19 @@ class Gate:
         except EffectUnknown:
             return self._refusal(_UNKNOWN.format(name=tool.name))
         text = kept["text"]
-        content = marked(tool.name, text) if kept["content"] else text
+        whole = "\n".join((text, *kept.get("lines", ())))
+        content = marked(tool.name, whole) if kept["content"] else whole
         foreign = kept.get("foreign", "")
         scope.foreign.note(foreign)
+        files = tuple(map(stored_file_from_plain, kept.get("files", ())))
+        scope.files.note(files)
         return ToolResult(
             content=content,
             success=kept["success"],
             summary=self._line(text),
             foreign=foreign,
             answer=_answer(tool, text, success=kept["success"]),
+            files=files,
         )
 
     async def _executed(self, action: Action, scope: TurnScope) -> dict[str, Any]:
@@ -281,10 +293,21 @@ class Gate:
             _log.exception("a tool failed", extra={"tool": tool.name})
             return _ours(_FAILED.format(name=tool.name))
         if not output.text.strip():
-            output = replace(output, text=f"{tool.name} returned nothing.")
+            what = "no text" if output.files else "nothing"
+            output = replace(output, text=f"{tool.name} returned {what}.")
         # Cut and redacted before it is recorded: a server may return megabytes, and keys.
         kept = {"text": self._fit(output), "success": output.success, "content": not tool.own_words}
-        return kept | _foreign(tool, output.foreign)
+        return kept | _foreign(tool, output.foreign) | await self._sent(output, scope)
+
+    async def _sent(self, output: ToolOutput, scope: TurnScope) -> dict[str, Any]:
+        """The references of the output's files, and the lines about them for the model."""
+        if not output.files and not output.stored:
+            return {}
+        lines, stored = ["[Files cannot be sent here]"], list(output.stored)
+        if self._files is not None:
+            lines, new = await self._files.keep(output.files, scope)
+            stored += new
+        return {"lines": lines, "files": [stored_file_to_plain(file) for file in stored]}
 
     async def _run(self, action: Action, scope: TurnScope) -> ToolOutput:
         """Run the tool, and record in `origins` which items a turn with foreign text has written."""

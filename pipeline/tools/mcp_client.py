@@ -22,6 +22,8 @@ from pipeline.domain.visible import visible_text
 from pipeline.redaction.redactor import Redactor
 from pipeline.tools.mcp_child import McpChild
 from pipeline.tools.mcp_config import McpServerConfig, Resolve
+from pipeline.tools.mcp_contents import read_block
+from pipeline.tools.tool import ToolFile
 
 _log = logging.getLogger(__name__)
 
@@ -65,6 +67,8 @@ class McpAnswer:
     text: str
     failed: bool
     """Whether the tool itself reports a failure."""
+    files: tuple[ToolFile, ...] = ()
+    """Pictures, sounds and other binary contents."""
 
 
 class McpConnection:
@@ -101,10 +105,12 @@ class McpConnection:
     async def call(self, name: str, arguments: Mapping[str, Any]) -> McpAnswer:
         """Call a tool. Raises McpGone or McpRefused."""
         result = await self._asked(self._client.call_tool(name, dict(arguments)))
-        texts = [_words(block) for block in result.content]
-        if not texts and result.structured_content is not None:
+        contents = [read_block(block) for block in result.content]
+        texts = [text for text, _ in contents if text]
+        if not contents and result.structured_content is not None:
             texts = [json.dumps(result.structured_content, ensure_ascii=False)]
-        return McpAnswer(text="\n".join(texts), failed=bool(result.is_error))
+        files = tuple(file for _, file in contents if file is not None)
+        return McpAnswer(text="\n".join(texts), failed=bool(result.is_error), files=files)
 
     async def _asked(self, request: Any) -> Any:
         sdk = importlib.import_module("mcp")
@@ -319,15 +325,3 @@ def clean_words(text: str) -> str:
     """A server's text without invisible characters. Direction marks are removed too: one inside a secret
     would hide it from the redactor."""
     return _DIRECTIONS.sub("", visible_text(text))
-
-
-def _words(block: Any) -> str:
-    """One part of a result as text; for a part that is not text, its kind."""
-    if block.type == "text":
-        return str(block.text)
-    if block.type == "resource" and getattr(block.resource, "text", None) is not None:
-        return str(block.resource.text)
-    if block.type == "resource_link":
-        return f"[{block.name}: {block.uri}]"
-    mime = getattr(block, "mime_type", None) or "something"
-    return f"[{mime}, which cannot be shown here]"

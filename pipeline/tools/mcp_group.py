@@ -79,11 +79,11 @@ class McpGroup:
 
     async def _run(self, tool: str, arguments: Mapping[str, Any], _scope: TurnScope) -> ToolOutput:
         answer = await self._server.call(tool, arguments)
-        text = answer.text.strip() or "(The tool says nothing.)"
+        text = answer.text.strip() or ("" if answer.files else "(The tool says nothing.)")
         # Invisible characters are removed before secrets: one may be inside a secret.
         shown = clean_words(text[:MAX_RESULT_CHARS])
         left_out = max(0, len(text) - MAX_RESULT_CHARS)
-        return ToolOutput(text=shown, success=not answer.failed, left_out=left_out)
+        return ToolOutput(text=shown, success=not answer.failed, left_out=left_out, files=answer.files)
 
     def _describe(self, tool: str, arguments: Mapping[str, Any]) -> str:
         """The call with the tool's full name, so that a person sees whose tool it is."""

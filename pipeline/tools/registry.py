@@ -107,6 +107,11 @@ class ToolRegistry:
                 return name
         return ""
 
+    def reads_only(self, tool_name: str) -> bool:
+        """Whether the listed tools of that name are known to change nothing; False if none is listed."""
+        named = [tool for tools in self._tools.values() if (tool := _named(tool_name, tools)) is not None]
+        return bool(named) and all(tool.reads_only and tool.built_in for tool in named)
+
     async def close(self) -> None:
         """Close every group, even if closing one raises."""
         for group in self._groups.values():

@@ -18,6 +18,7 @@ _MOST_CHARS = 40
 SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "list_files": ("Listing the files", ""),
     "read_file": ("Reading the file", "path"),
+    "send_file": ("Sending the file", "path"),
     "search_files": ("Searching the files for", "text"),
     "write_file": ("Writing the file", "path"),
     "append_file": ("Adding to the file", "path"),
@@ -34,6 +35,7 @@ SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "cancel_reminder": ("Cancelling a reminder", ""),
     "set_time_zone": ("Setting the time zone to", "zone"),
     "fetch_page": ("Reading the page", "url"),
+    "search_web": ("Searching the web for", "query"),
     "run_agents": ("Starting sub-agents", ""),
 }
 """By tool: the sentence, and the argument at its end; empty for none."""

@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.errors import ParlourError
+from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
 from pipeline.runtime.scope import TurnScope
 
@@ -27,6 +28,19 @@ class Refused(ToolFailed):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ToolFile:
+    """A file for people, as a tool returns it."""
+
+    data: bytes
+    name: str = ""
+    """The name to show; a path is cut to its last part."""
+    mime: str = ""
+    """The declared type. Whether the file is shown as a picture or played depends on its bytes."""
+    caption: str = ""
+    """A line to show with it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ToolOutput:
     """The result of a tool."""
 
@@ -39,6 +53,10 @@ class ToolOutput:
     foreign: str = ""
     """The source of the text in this program's words (`a web page`), if neither the turn's author nor the
     operator wrote it. For tools of others, the gate sets it."""
+    files: tuple[ToolFile, ...] = ()
+    """Files that are sent with the answer. The gate stores them, and tells the model of each."""
+    stored: tuple[StoredFile, ...] = ()
+    """Files that are stored already, and that the turn knows: those of sub-agents."""
 
 
 Run = Callable[[Mapping[str, Any], TurnScope], Awaitable[ToolOutput]]

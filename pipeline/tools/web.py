@@ -1,6 +1,6 @@
-"""The tool group `web`: one page of the public internet as text.
+"""The tool group `web`: one page of the public internet as text, and a search if there is a search engine.
 
-The address of a request can send data to others, so each request needs approval.
+The address of a request can send data to others, so each page needs approval.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from pipeline.tools.html_text import ReadPage
 from pipeline.tools.tool import Tool, ToolFailed, ToolOutput, tool_schema
 from pipeline.tools.web_addresses import MAX_URL_CHARS
 from pipeline.tools.web_client import GuardedWeb, WebFailed, WebPage
+from pipeline.tools.web_search import WebSearch
 from pipeline.tools.web_text import read_page
 
 MAX_TEXT_CHARS = 5_000
@@ -39,20 +40,32 @@ _FETCH = ToolDefinition(
 
 
 class WebGroup:
-    """Implements ToolGroup."""
+    """Implements ToolGroup. `search` is None without a search engine."""
 
     name = "web"
-    description = "read pages of the public web"
 
-    def __init__(self, web: GuardedWeb, clock: Clock, redactor: Redactor | None = None) -> None:
+    def __init__(
+        self,
+        web: GuardedWeb,
+        clock: Clock,
+        redactor: Redactor | None = None,
+        *,
+        search: WebSearch | None = None,
+    ) -> None:
         self._web = web
+        self._search = search
         self._redactor = redactor or Redactor()
         self._clock = clock
         self._fetch = Tool(definition=_FETCH, group=self.name, run=self._run, describe=_describe)
 
+    @property
+    def description(self) -> str:
+        return "search the web and read its pages" if self._search else "read pages of the public web"
+
     async def tools(self, _scope: TurnScope) -> tuple[Tool, ...]:
-        """The one tool."""
-        return (self._fetch,)
+        """Fetching a page, and searching while the search engine can be reached."""
+        found = await self._search.offered() if self._search else ()
+        return (self._fetch, *found)
 
     async def close(self) -> None:
         """Do nothing: each page has its own connection, which is closed with it."""

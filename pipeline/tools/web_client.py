@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import zlib
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 from urllib.parse import urljoin
 
@@ -24,6 +24,7 @@ MAX_BODY_BYTES = 2_000_000
 """Bytes after decompression."""
 _CHUNK_BYTES = 1 << 16
 _DEADLINE_S = 20.0
+_REACH_S = 3.0
 _NAMED_CHARS = 80
 _MOVED = frozenset({301, 302, 303, 307, 308})
 _TEXTS = ("text/", "application/json", "application/xml", "application/xhtml+xml")
@@ -75,11 +76,15 @@ class GuardedWeb:
         self._ports = frozenset(ports)
         self._deadline_s = deadline_s
 
-    async def get(self, url: str) -> WebPage:
-        """The page at `url`, redirects followed. Raises WebFailed with a readable reason."""
+    async def get(
+        self, url: str, *, headers: Mapping[str, str] | None = None, redirects: int = MAX_REDIRECTS
+    ) -> WebPage:
+        """The page at `url`, after at most `redirects` redirects, requested with these further headers. A
+        redirect gets the same headers: with a secret among them, allow none. Raises WebFailed with a readable
+        reason."""
         try:
             async with self._clock.timeout(self._deadline_s):
-                return await self._follow(read_url(url, self._ports))
+                return await self._follow(read_url(url, self._ports), headers or {}, redirects)
         except BadUrl as error:
             raise WebFailed(f"{error}.") from None
         except TimeoutError:
@@ -87,7 +92,29 @@ class GuardedWeb:
         except (aiohttp.ClientError, OSError, zlib.error) as error:
             raise WebFailed(_words(error)) from None
 
-    async def _follow(self, target: Target) -> WebPage:
+    async def reach(self, url: str) -> str:
+        """Why no connection to the server of `url` can be made now; empty if one can. Sends nothing."""
+        try:
+            async with self._clock.timeout(_REACH_S):
+                _, writer = await self.connect(read_url(url, self._ports))
+        except BadUrl as error:
+            return f"{error}."
+        except TimeoutError:
+            return f"The server did not answer within {_REACH_S:.0f} seconds."
+        except OSError as error:
+            return _words(error)
+        writer.close()
+        return ""
+
+    async def connect(self, target: Target) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection to the server, if every IP address of its name is permitted. Raises OSError."""
+        found = await _GuardedResolver(self._resolve, self._refused).resolve(target.host, target.port)
+        if not found:
+            raise socket.gaierror(socket.EAI_NONAME, "no address")
+        # The checked address, so that the name is not looked up again.
+        return await asyncio.open_connection(found[0]["host"], target.port)
+
+    async def _follow(self, target: Target, headers: Mapping[str, str], redirects: int) -> WebPage:
         connector = aiohttp.TCPConnector(
             resolver=_GuardedResolver(self._resolve, self._refused),
             socket_factory=self._socket,
@@ -99,16 +126,18 @@ class GuardedWeb:
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             trust_env=False,
-            headers=_HEADERS,
+            headers={**_HEADERS, **headers},
             timeout=aiohttp.ClientTimeout(total=None),
         )
         async with session:
-            for _ in range(MAX_REDIRECTS + 1):
+            for _ in range(redirects + 1):
                 async with session.get(target.url, allow_redirects=False) as response:
                     if response.status not in _MOVED:
                         return await _page(target, response)
+                    if not redirects:
+                        raise WebFailed("The server redirects elsewhere.")
                     target = self._next(target, response)
-        raise WebFailed(f"The page redirects more than {MAX_REDIRECTS} times.")
+        raise WebFailed(f"The page redirects more than {redirects} times.")
 
     def _next(self, target: Target, response: aiohttp.ClientResponse) -> Target:
         location = response.headers.get("Location", "")

@@ -61,6 +61,7 @@ VIOLATIONS = {
     "library-slack": ("gateway/delivery/outbox.py", "import slack_sdk"),
     "library-discord": ("adapters/slack/adapter.py", "import discord"),
     "library-mcp": ("pipeline/tools/mcp_group.py", "import mcp"),
+    "library-ddgs": ("pipeline/tools/web_search.py", "import ddgs"),
     "library-markdown-it": ("adapters/web/protocol.py", "import markdown_it"),
     "library-prompt-toolkit": ("gateway/cli/chat.py", "import prompt_toolkit"),
     "library-segno": ("gateway/cli/serve.py", "import segno"),

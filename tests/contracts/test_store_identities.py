@@ -214,10 +214,28 @@ async def test_what_both_have_used_together_counts_once_when_they_are_linked_aga
     assert await used(store, joined.person) == [20 + 3 * 2]
 
 
-async def test_yesterdays_use_is_of_no_account(store: Store) -> None:
+async def month(store: Store, scope: str) -> int:
+    return (await store.usage.since(DAY, scope)).tokens
+
+
+async def test_the_use_of_earlier_days_is_added_up_once_however_often_they_are_linked(store: Store) -> None:
     await store.usage.add(DAY, [ANN.key, ANN_SLACK.key], Spent(tokens=10))
-    await link(store, ANN, ANN_SLACK, day=NEXT_DAY)
-    assert await used(store, "person:p1", day=NEXT_DAY) == [0]
+    joined = await link(store, ANN, ANN_SLACK, day=NEXT_DAY)
+    assert await used(store, joined.person, day=NEXT_DAY) == [0]
+    assert await month(store, joined.person) == 20
+    await store.usage.add(NEXT_DAY, [joined.person], Spent(tokens=1))
+    await store.identities.leave(ANN_SLACK, message_id="x", day=NEXT_DAY)
+    assert await month(store, ANN_SLACK.key) == 11
+    again = await link(store, ANN, ANN_SLACK, "person:p2", day=NEXT_DAY)
+    assert await month(store, again.person) == 21
+
+
+async def test_the_use_since_a_day_is_that_of_one_scope(store: Store) -> None:
+    await store.usage.add("2023-10-31", ["a"], Spent(tokens=1))
+    await store.usage.add(DAY, ["a", "b"], Spent(tokens=2, cost=0.25))
+    await store.usage.add(NEXT_DAY, ["a"], Spent(tokens=4, cost=0.5))
+    assert await store.usage.since("2023-11-01", "a") == Spent(tokens=6, cost=0.75)
+    assert await store.usage.since("2023-11-01", "c") == Spent()
 
 
 async def test_the_last_of_a_person_takes_its_things_along_and_gets_them_back(store: Store) -> None:

@@ -10,10 +10,10 @@ from pathlib import Path
 from adapters.identity import derived_message_id
 from gateway.access.policy import AccessRule
 from gateway.cli.main import main
+from pipeline.domain.commands import CommandName
 from pipeline.domain.messages import (
     ApprovalReply,
     Author,
-    CommandName,
     Inbound,
     InboundMessage,
     MediaRef,

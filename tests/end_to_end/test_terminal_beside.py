@@ -96,7 +96,7 @@ async def test_a_command_and_a_recording_are_taken(tmp_path: Path) -> None:
     async with open_gateway(tmp_path / "data", *PAGE, transcriber=transcriber) as harness:
         shown = await _talk(harness, tmp_path / "data", "/help", voice=str(note))
     assert 'heard: "spoken words"\nYou said: spoken words\n' in shown
-    assert "/stop stops the answer" in shown
+    assert "/stop: Stop the answer" in shown
 
 
 async def test_the_files_of_the_command_line_go_with_the_first_line(tmp_path: Path) -> None:

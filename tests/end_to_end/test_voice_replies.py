@@ -12,8 +12,9 @@ from gateway.speech.speaker_language import speaker_of
 from gateway.storage.ports import Committed, Lease, TurnCommit
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import ManualClock
+from pipeline.domain.commands import CommandName
 from pipeline.domain.errors import StorageError
-from pipeline.domain.messages import Author, BargeIn, CommandName, SessionCommand
+from pipeline.domain.messages import Author, BargeIn, SessionCommand
 from tests.support.all_platforms import open_all_platforms
 from tests.support.harness import open_gateway
 from tests.support.platforms.platform import FakePlatform, Place

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from adapters.channel import OutboundReply
@@ -14,13 +15,19 @@ from gateway.delivery.chat_queue import ChatQueues
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
 from gateway.delivery.preview import LiveReplies, LiveReply, Origin
+from gateway.delivery.reply_files import ReplyFiles
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
 from gateway.runtime.tasks import Supervisor
+from gateway.storage.log_records import answer_body
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import NewEntry, NewOutboxRow, NewRecord, OutboxRow, TurnCommit
+from parlour.testing.fakes import MemoryFiles
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import LlmToken, TurnStarted
+from pipeline.domain.file_types import file_type
+from pipeline.domain.files import StoredFile
+from pipeline.runtime.ports import TurnAnswer
 from tests.support.posting_channel import MemoryPosts
 
 
@@ -30,6 +37,7 @@ class DeliveryHarness:
 
     channel: MemoryPosts
     store: MemoryStore
+    files: MemoryFiles
     clock: ManualClock
     delivery: Delivery
     live: LiveReplies
@@ -45,8 +53,22 @@ class DeliveryHarness:
         await self.clock.advance(1)
         return sender
 
+    async def put(self, content: bytes, name: str, caption: str = "") -> StoredFile:
+        """Store a file of the chat."""
+        found = file_type(content)
+        file = await self.files.put(
+            self.channel.thread(), content, kind=found.kind, mime=found.mime, name=name
+        )
+        return replace(file, caption=caption)
+
     async def reply(
-        self, text: str, *, message_id: str = "m1", sending: bool = False, **body: Any
+        self,
+        text: str,
+        *,
+        message_id: str = "m1",
+        sending: bool = False,
+        files: tuple[StoredFile, ...] = (),
+        **body: Any,
     ) -> OutboundReply:
         """A reply that a turn has committed and that is not enqueued yet; with `sending`, its row began in
         that state."""
@@ -64,9 +86,8 @@ class DeliveryHarness:
         lease = await self.store.acquire_lease(thread, "me", ttl_s=30, now=self.clock.now())
         assert lease is not None
         now = self.clock.now()
-        record = NewRecord(
-            kind="assistant", session_id="s", message_id=message_id, body={"text": text}, at=now
-        )
+        answer = answer_body(TurnAnswer(text=text, files=files), ())
+        record = NewRecord(kind="assistant", session_id="s", message_id=message_id, body=answer, at=now)
         row = NewOutboxRow(
             key=message_id,
             message_id=message_id,
@@ -85,6 +106,7 @@ class DeliveryHarness:
             role="assistant",
             text=text,
             created_at=now,
+            files=files,
             **body,
         )
 
@@ -101,16 +123,26 @@ class DeliveryHarness:
         return await self.row()
 
 
-def _build(channel: MemoryPosts, store: MemoryStore, clock: ManualClock) -> DeliveryHarness:
+def _build(
+    channel: MemoryPosts, store: MemoryStore, clock: ManualClock, stored: MemoryFiles
+) -> DeliveryHarness:
     supervisor = Supervisor()
     queues = ChatQueues(clock, supervisor)
     live = LiveReplies(store=store, queues=queues, clock=clock, supervisor=supervisor)
     failpoints = Failpoints()
+    files = ReplyFiles(
+        store=stored,
+        link_to=stored.link_to,
+        clock=clock,
+        spawn=partial(supervisor.spawn, name="files off the record"),
+    )
+    posting = Posting(store=store, files=files, live=live, clock=clock, failpoints=failpoints)
     delivery = Delivery(
         store=store,
         channels=ChannelRegistry([channel]),
         queues=queues,
-        posting=Posting(store=store, live=live, clock=clock, failpoints=failpoints),
+        posting=posting,
+        files=files,
         timeline=StoreTimeline(store, clock),
         clock=clock,
         telemetry=Telemetry(clock),
@@ -119,6 +151,7 @@ def _build(channel: MemoryPosts, store: MemoryStore, clock: ManualClock) -> Deli
     return DeliveryHarness(
         channel=channel,
         store=store,
+        files=stored,
         clock=clock,
         delivery=delivery,
         live=live,
@@ -131,7 +164,7 @@ def _build(channel: MemoryPosts, store: MemoryStore, clock: ManualClock) -> Deli
 async def open_delivery(
     channel: MemoryPosts | None = None, store: MemoryStore | None = None
 ) -> AsyncIterator[DeliveryHarness]:
-    made = _build(channel or MemoryPosts(), store or MemoryStore(), ManualClock())
+    made = _build(channel or MemoryPosts(), store or MemoryStore(), ManualClock(), MemoryFiles())
     await made.store.open()
     try:
         yield made
@@ -144,7 +177,7 @@ async def restarted(old: DeliveryHarness, *, after_s: float = 0.0) -> DeliveryHa
     store."""
     await old.supervisor.close()
     await old.clock.advance(after_s)
-    new = _build(old.channel, old.store, old.clock)
+    new = _build(old.channel, old.store, old.clock, old.files)
     new.row_id = old.row_id
     return new
 

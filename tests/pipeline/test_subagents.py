@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import pytest
 
+from parlour.testing.fakes import MemoryFiles
 from pipeline.domain.chat import ToolCall, ToolDefinition
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError
@@ -36,7 +37,8 @@ from pipeline.runtime.settings import PipelineSettings
 from pipeline.subagents import MAX_SECONDS, SubAgents
 from pipeline.tools.gate import Gate
 from pipeline.tools.registry import FixedGroup, ToolRegistry
-from pipeline.tools.tool import Tool, ToolOutput
+from pipeline.tools.returned_files import ReturnedFiles
+from pipeline.tools.tool import Tool, ToolFile, ToolOutput
 from tests.support.contexts import Watched, context, scope
 from tests.support.graph_log import MemoryRunLog
 
@@ -120,6 +122,7 @@ class Shop:
             skills=NullSkills(),
             clock=self.clock,
             timeout_s=60.0,
+            files=ReturnedFiles(MemoryFiles(), Redactor(), max_bytes=1_000, most=9),
         )
         self.around = PipelineServices(tools=self.gate, budgets=self.budgets)
 
@@ -153,7 +156,9 @@ class Shop:
 
     def _read(self) -> Tool:
         async def read(arguments: Any, _scope: TurnScope) -> ToolOutput:
-            return ToolOutput(text=f"content of {arguments.get('path')}")
+            path = arguments.get("path")
+            files = (ToolFile(data=path.encode(), name=path),) if path and path.endswith(".txt") else ()
+            return ToolOutput(text=f"content of {path}", files=files)
 
         return Tool(
             definition=ToolDefinition(name="read", description="Reads.", parameters={"type": "object"}),
@@ -199,6 +204,16 @@ async def test_the_reports_come_back_together_in_the_order_of_the_agents() -> No
     assert first < result.content.index("You said: count sheep") < second
     assert [event.name for event in shop.events(SubAgentSpawned)] == ["a", "b"]
     assert {event.name for event in shop.events(SubAgentCompleted)} == {"a", "b"}
+
+
+async def test_the_files_of_their_tools_are_those_of_the_call() -> None:
+    models = {
+        name: ScriptedLlm([asks("read", path=f"{name}.txt"), ScriptedAnswer.of("done")])
+        for name in ("one", "two")
+    }
+    shop = Shop(ByTask(**models))
+    result = await shop.call(agent("a", "one", "files"), agent("b", "two", "files"))
+    assert sorted(file.name for file in result.files) == ["one.txt", "two.txt"]
 
 
 async def test_they_work_side_by_side() -> None:

@@ -67,14 +67,19 @@ async def open_gateway(
     bus: Bus | None = None,
     file_reader: FileReader | None = None,
 ) -> AsyncIterator[GatewayHarness]:
-    """Run a gateway on the folder `data`; the web channel, the quota of messages and titles are off unless
-    an override turns them on.
+    """Run a gateway on the folder `data`; the web channel, the quota of messages, titles and the web search
+    are off unless an override turns them on.
 
     `posts` is a posting channel in addition to the showing one, with open access unless `rule` is given.
     `model` replaces the scripted model, `graph` the conversation graph; `crash_at` ends this whole process
     (see `gateway.runtime.failpoints`).
     """
-    quiet = ("channels.web.enabled=false", "limits.messages_per_minute=0", "agent.titles=false")
+    quiet = (
+        "channels.web.enabled=false",
+        "limits.messages_per_minute=0",
+        "agent.titles=false",
+        'tools.search.backend="none"',
+    )
     settings = load(None, {}, [*quiet, f'data.dir="{data}"', *overrides])
     llm = llm or ScriptedLlm.echo()
     channel = channel or MemoryChannel()

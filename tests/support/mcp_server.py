@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import logging
 import os
 import signal
@@ -21,6 +22,18 @@ from typing import Any
 import uvicorn
 from mcp import MCPError
 from mcp.server.mcpserver import MCPServer
+from mcp.types import (
+    AudioContent,
+    BlobResourceContents,
+    ContentBlock,
+    EmbeddedResource,
+    ImageContent,
+    ResourceLink,
+    TextContent,
+    TextResourceContents,
+)
+
+from tests.support.pictures import MP3, png
 
 server = MCPServer("weather")
 
@@ -111,6 +124,28 @@ def chatter() -> str:
 def decline() -> str:
     """A refusal under the number that the SDK uses for a lost connection."""
     raise MCPError(code=-32000, message="the quota of this month is used up")
+
+
+@server.tool()
+def draw() -> list[ContentBlock]:
+    """A chart, its sound, its data, and what is no base64."""
+    blob = BlobResourceContents(
+        uri="file:///tmp/sales%20of%20june.csv", mime_type="text/csv", blob=_encoded(b"a,b\n1,2\n")
+    )
+    words = TextResourceContents(uri="file:///notes.txt", text="Sales rose.")
+    return [
+        TextContent(type="text", text="The chart of June."),
+        ImageContent(type="image", data=_encoded(png(640, 480)), mime_type="image/png"),
+        AudioContent(type="audio", data=_encoded(MP3), mime_type="audio/mpeg"),
+        EmbeddedResource(type="resource", resource=blob),
+        EmbeddedResource(type="resource", resource=words),
+        ResourceLink(type="resource_link", name="report", uri="https://reports.example/june"),
+        ImageContent(type="image", data="not base64!", mime_type="image/png"),
+    ]
+
+
+def _encoded(data: bytes) -> str:
+    return base64.b64encode(data).decode()
 
 
 @server.tool()

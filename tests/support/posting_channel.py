@@ -29,6 +29,7 @@ from adapters.channel import (
     Resolution,
     VoiceClip,
 )
+from adapters.files import OutgoingFile
 from adapters.identity import derived_message_id
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.ids import ThreadKey
@@ -87,8 +88,9 @@ class Voiced:
 
 
 class MemoryPosts:
-    """Implements PostingChannel and VoicePostingChannel. `failures` are played in order, one for each post or
-    edit; None lets one pass. `gate`, if set, is awaited before a call answers."""
+    """Implements PostingChannel, VoicePostingChannel and, with `file_bytes`, FilePostingChannel.
+    `failures` are played in order, one for each post or edit; None lets one pass. `gate`, if set, is
+    awaited before a call answers."""
 
     name = "memory"
     account = "main"
@@ -100,6 +102,7 @@ class MemoryPosts:
         previews: bool = True,
         rates: RateLimits | None = None,
         typing_s: float = 0.0,
+        file_bytes: int = 0,
     ) -> None:
         self.capabilities = ChannelCapabilities(
             text_limit=CHARS,
@@ -108,6 +111,7 @@ class MemoryPosts:
             voice_in=True,
             resolution=resolution,
             typing_s=typing_s,
+            file_bytes=file_bytes,
             rates=rates or RateLimits(),
             guarantee="kept in this process's memory, for tests",
         )
@@ -239,11 +243,20 @@ class MemoryPosts:
             parts.insert(0, Part(body={"text": ""}, plain="", file=outgoing.attached, file_name=name))
         return tuple(parts)
 
+    def render_file(self, file: OutgoingFile) -> Part:
+        return Part(
+            body={"text": file.caption},
+            plain=file.caption,
+            file=file.content,
+            file_name=file.name,
+            file_kind=file.kind,
+        )
+
     async def post(self, thread: ThreadKey, part: Part, *, key: str, reply_handle: str = "") -> Receipt:
         refused = await self._called(f"post {part.body['text']}")
         known = next((one for one in self.messages if one.key == key), None)
         if known is not None and self.capabilities.resolution == "nonce":
-            if known.text != str(part.body["text"]):
+            if known.text != str(part.body["text"]) and part.file is None:
                 # The message found is the preview of this reply, which was not recorded.
                 return await self.edit(thread, known.native_id, part)
             await self._answer(refused)

@@ -18,6 +18,7 @@ from pipeline.runtime.scope import TurnScope
 from pipeline.tools.gate import Gate
 from pipeline.tools.protection import Protection
 from pipeline.tools.registry import FixedGroup, ToolRegistry
+from pipeline.tools.returned_files import ReturnedFiles
 from pipeline.tools.tool import Run, Tool, ToolGroup, tool_schema
 from tests.support.graph_log import MemoryRunLog
 
@@ -69,6 +70,7 @@ def gate(
     skills: SkillBook | None = None,
     timeout_s: float = 60.0,
     redactor: Redactor | None = None,
+    files: ReturnedFiles | None = None,
 ) -> Gate:
     """A gate before `groups`; without a person everything is allowed."""
     return Gate(
@@ -79,6 +81,7 @@ def gate(
         protection=protection,
         timeout_s=timeout_s,
         redactor=redactor,
+        files=files,
     )
 
 

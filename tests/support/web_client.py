@@ -176,6 +176,12 @@ class WebChat:
         frame = {"type": "approval", "client_id": client_id, "interaction": interaction, "choice": choice}
         await self._send(frame)
 
+    async def rate(self, client_id: str, message_id: str, *, up: bool, on: bool = True) -> None:
+        """Say whether the answer to a message was good, and read until that is accepted."""
+        frame = {"type": "feedback", "client_id": client_id, "message_id": message_id, "up": up, "on": on}
+        await self._send(frame)
+        await self.accepted(client_id)
+
     async def send_voice(self, client_id: str, data: bytes, *, mime: str) -> None:
         """Send a voice note: the announcement and its binary frame."""
         await self._send({"type": "voice", "client_id": client_id, "mime": mime, "size": len(data)})

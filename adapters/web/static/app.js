@@ -5,19 +5,23 @@
  * @module app
  */
 
-import { commandOf } from './commands.js';
+import { wireButtons } from './buttons.js';
+import { commandOf, learn } from './commands.js';
 import { Composer } from './composer.js';
 import { Connection } from './connection.js';
 import { byId } from './dom.js';
-import { Files } from './files.js';
+import { Edits } from './edits.js';
+import { rateBy } from './feedback.js';
 import { wireKeys } from './keys.js';
-import { Outbox, messageFrame, newClientId } from './outbox.js';
+import { CommandMenu } from './menu.js';
+import { Outbox, newClientId, textFrame } from './outbox.js';
 import { Past } from './past.js';
 import { read, wireTheme, write } from './settings.js';
 import { SignIn } from './signin.js';
 import { Spoken } from './spoken.js';
 import { StatusLine } from './status.js';
 import { ConversationStore } from './store.js';
+import { Uploads } from './uploads.js';
 import { LogView } from './view.js';
 import { VoiceButton } from './voice.js';
 
@@ -44,7 +48,7 @@ const store = new ConversationStore((item, change) => {
   refreshRunning();
 });
 store.label.onChange = (/** @type {import('./label.js').Label} */ label) => status.session(label);
-const view = new LogView(store, { retry, discard, choose, getFile: (id) => files.get(id), listen: (item) => spoken.reader.listen(item), botName: () => botName });
+const view = new LogView(store, { retry, discard, choose, rate: rateBy((frame) => connection.send(frame), (words) => status.tell(words)), listen: (item) => spoken.reader.listen(item), botName: () => botName, versions: store.versions, regenerate: () => command('retry'), edit });
 const connection = new Connection({
   hello: () => ({ token: signIn.token, chat: read('chat') ?? LATEST, after: store.highest }),
   onFrame: receive,
@@ -56,8 +60,10 @@ const connection = new Connection({
   onClose: closed,
 });
 const signIn = new SignIn(() => connection.connect(), (words) => status.tell(words));
-const files = new Files({ limits: () => limits, signIn, onTrouble: (words) => status.tell(words), onChange: () => composer.refresh() });
-const composer = new Composer({ limit: () => limits.text_chars, files: () => files.state, onSend: say });
+const uploads = new Uploads({ limits: () => limits, signIn, onTrouble: (words) => status.tell(words), onChange: () => composer.refresh() });
+const composer = new Composer({ limit: () => limits.text_chars, files: () => uploads.state, onSend: say });
+const edits = new Edits(composer);
+new CommandMenu(composer);
 const voice = new VoiceButton({
   limits: () => limits,
   taken: () => spoken.talk.on,
@@ -78,7 +84,15 @@ start();
 
 function start() {
   wireTheme(byId('theme'));
-  wireButtons();
+  wireButtons({
+    command,
+    say,
+    composer,
+    onStop: () => spoken.reader.stop(),
+    onSignOut: () => connection.drop(),
+    busy: () => outbox.voices.size > 0 || voice.recording,
+    signIn,
+  });
   wireKeys({ signIn, composer, onEscape: escape });
   for (const item of outbox.texts()) store.add({ role: 'user', ...item, state: 'sending' });
   if (signIn.token) {
@@ -131,10 +145,11 @@ function receive(frame) {
 function welcome(frame) {
   limits = { ...limits, ...frame.limits };
   botName = frame.bot || botName;
+  learn(frame.commands ?? []);
   byId('bot-name').textContent = botName;
   status.name(botName);
   byId('mic').hidden = frame.voice === false;
-  files.refresh(frame.chat);
+  uploads.refresh(frame.chat);
   spoken.welcome(frame);
   const opening = signIn.open;
   signIn.accept();
@@ -185,19 +200,22 @@ function sendWaiting() {
   }
 }
 
-/** @param {string} text @param {import('./files.js').Uploaded[]} [shown] */
-function say(text, shown = files.take()) {
+/** @param {string} text @param {import('./uploads.js').Uploaded[]} [shown] */
+function say(text, shown = uploads.take()) {
   status.tell('');
   const typed = shown.length > 0 ? null : commandOf(text);
-  if (typed) {
-    command(typed.name, typed.argument);
-    return;
-  }
+  if (typed) return void command(typed.name, typed.argument);
+  const edited = edits.take();
   const item = { clientId: newClientId(), text, at: Date.now() / 1000, files: shown };
-  outbox.addText(item);
+  outbox.addText({ ...item, edits: edited });
   store.add({ role: 'user', state: 'sending', ...item });
   view.toEnd();
-  connection.send(messageFrame(item));
+  connection.send(textFrame({ ...item, edits: edited }));
+}
+
+/** @param {Item} item the last message of its author */
+function edit(item) {
+  edits.begin(store.versions.rootOf(item.messageId), item.text);
 }
 
 /** @param {import('./recorder.js').Recording} recording */
@@ -261,6 +279,7 @@ function choose(item, choice) {
 function escape() {
   if (voice.recording || voice.starting) voice.cancel();
   else if (spoken.reader.playing) spoken.reader.stop();
+  else if (edits.cancel()) composer.focus();
   else if (store.active.size > 0) command('stop');
 }
 
@@ -269,30 +288,4 @@ function refreshRunning() {
   byId('stop').hidden = !running;
   status.running(running);
   spoken.talk.refresh();
-}
-
-function wireButtons() {
-  byId('stop').addEventListener('click', () => {
-    spoken.reader.stop();
-    command('stop');
-    composer.focus();
-  });
-  byId('new-chat').addEventListener('click', () => {
-    command('new');
-    composer.focus();
-  });
-  byId('sign-out').addEventListener('click', () => {
-    signIn.forget();
-    connection.drop();
-    location.replace(location.pathname);
-  });
-  for (const chip of document.querySelectorAll('#empty .chip')) {
-    chip.addEventListener('click', () => say(chip.textContent?.trim() ?? ''));
-  }
-  window.addEventListener('storage', (event) => {
-    if (event.key === 'parlour.token' && event.newValue === null && signIn.proven) location.reload();
-  });
-  window.addEventListener('beforeunload', (event) => {
-    if (outbox.voices.size > 0 || voice.recording) event.preventDefault();
-  });
 }

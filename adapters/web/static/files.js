@@ -1,165 +1,101 @@
 /**
- * The files that will go with the next message: chosen, pasted or dropped, uploaded at once, shown above the
- * field, and removed on request. The message itself is sent by app.js.
+ * The files of a message or an answer: pictures inline, sound with a player, everything else as a row to
+ * download. The gateway says what a file is from its bytes, and a link to it is the access.
  *
  * @module files
  */
 
-import { byId, el, icon } from './dom.js';
-import { pictureUrl, sizeWords } from './attached.js';
-import { NO_FILES, takeFiles } from './drops.js';
+import { el, icon } from './dom.js';
 
 /**
- * @typedef {object} Pending a file of the next message
- * @property {File} file
- * @property {string} handle empty until it is uploaded
- * @property {string} thumb a small picture as a data URL; empty for other files
- * @property {AbortController} upload
- *
- * @typedef {{ handle: string, name: string, mime: string, size: number }} Uploaded
+ * @typedef {object} ShownFile
+ * @property {string} [kind] `image`, `audio`, `voice`, `video` or `file`
+ * @property {string} name
+ * @property {number} size bytes
+ * @property {string} [about]
+ * @property {string} [caption]
+ * @property {string} [url] empty until it is stored
+ * @property {string} [handle] of an upload
+ * @property {string} [thumb] a small picture, while this page still has it
  */
 
-const THUMB_PX = 256;
+/** Only links of this gateway. */
+const OWN = /^\/f\/[\w-]+\/[^/]+$/;
 
-export class Files {
-  /**
-   * @param {object} options
-   * @param {() => { file_bytes: number, files: number }} options.limits
-   * @param {import('./signin.js').SignIn} options.signIn
-   * @param {(words: string) => void} options.onTrouble
-   * @param {() => void} options.onChange the list, or the progress of an upload, has changed
-   */
-  constructor({ limits, signIn, onTrouble, onChange }) {
-    this.limits = limits;
-    this.signIn = signIn;
-    this.onTrouble = onTrouble;
-    this.onChange = onChange;
-    /** @type {Pending[]} */
-    this.pending = [];
-    this.chat = '';
-    this.shown = byId('files');
-    for (const name of ['attach', 'camera']) {
-      /** @type {HTMLInputElement} */
-      const input = byId(`${name}-input`);
-      byId(name).addEventListener('click', () => input.click());
-      input.addEventListener('change', () => {
-        this.add([...(input.files ?? [])]);
-        input.value = '';
-      });
-    }
-    takeFiles((given) => {
-      if (signIn.open) signIn.say(NO_FILES);
-      else if (limits().file_bytes) this.add(given);
-      else onTrouble(NO_FILES);
-    });
-  }
+/** What was made for a list of files: a row that is drawn again shows it again, without loading it again. @type {WeakMap<ShownFile[], HTMLElement>} */
+const blocks = new WeakMap();
 
-  /** @returns {'none' | 'busy' | 'ready'} whether there are files, and whether all of them are uploaded */
-  get state() {
-    if (this.pending.length === 0) return 'none';
-    return this.pending.some((one) => !one.handle) ? 'busy' : 'ready';
-  }
-
-  /** @param {string} id @returns {Promise<Response>} a stored file of this chat */
-  get(id) {
-    return this.#fetch(`/${id}`, {});
-  }
-
-  /** @param {string} path @param {RequestInit} request */
-  #fetch(path, request) {
-    return fetch(`/files/${this.chat}${path}`, { ...request, headers: { Authorization: `Bearer ${this.signIn.token}` } });
-  }
-
-  /** The gateway's limits are known, and the chat of this window: another window may show another one. @param {string} chat */
-  refresh(chat) {
-    this.chat = chat;
-    for (const name of ['attach', 'camera']) byId(name).hidden = !this.limits().file_bytes;
-  }
-
-  /** @param {File[]} files */
-  add(files) {
-    const { file_bytes: most, files: count } = this.limits();
-    for (const file of files) {
-      if (this.pending.length >= count) return this.onTrouble(`A message can have ${count} files. The others were left out.`);
-      if (file.size > most) this.onTrouble(`${file.name} is larger than ${sizeWords(most)}.`);
-      else void this.#begin(file);
-    }
-  }
-
-  /** @returns {(Uploaded & { thumb: string })[]} the files for a message; the list is empty afterwards */
-  take() {
-    const taken = this.pending.map(({ file, handle, thumb }) => ({ handle, name: file.name.slice(0, 200), mime: plainType(file.type), size: file.size, thumb }));
-    this.pending = [];
-    this.#show();
-    return taken;
-  }
-
-  /** @param {File} file */
-  async #begin(file) {
-    const one = { file, handle: '', thumb: '', upload: new AbortController() };
-    this.pending.push(one);
-    this.#show();
-    void thumbnail(file).then((url) => {
-      one.thumb = url;
-      if (url) this.#show();
-    });
-    let words = '';
-    try {
-      const response = await this.#fetch('', { method: 'POST', body: file, signal: one.upload.signal });
-      if (response.ok) one.handle = (await response.json()).handle;
-      else words = (await response.text()).trim();
-    } catch {
-      words = one.upload.signal.aborted ? '' : 'The gateway could not be reached. Attach it again.';
-    }
-    if (!one.handle) {
-      if (words) this.onTrouble(`${file.name || 'The file'} was not uploaded: ${words}`);
-      this.pending = this.pending.filter((other) => other !== one);
-    }
-    this.#show();
-  }
-
-  /** @param {Pending} one */
-  #remove(one) {
-    one.upload.abort();
-    this.pending = this.pending.filter((other) => other !== one);
-    this.#show();
-    byId('input').focus();
-  }
-
-  #show() {
-    this.shown.hidden = this.pending.length === 0;
-    this.shown.replaceChildren(...this.pending.map((one) => this.#chip(one)));
-    this.onChange();
-  }
-
-  /** @param {Pending} one */
-  #chip(one) {
-    const name = one.file.name || 'Picture';
-    const remove = el('button', { type: 'button', class: 'remove', 'aria-label': `Remove ${name}` }, icon('close'));
-    remove.addEventListener('click', () => this.#remove(one));
-    const look = one.thumb ? el('img', { src: one.thumb, alt: '' }) : icon('file');
-    const words = one.handle ? sizeWords(one.file.size) : 'Uploading…';
-    const text = el('span', { class: 'file-words' }, el('span', { class: 'file-name', dir: 'auto' }, name), el('span', { class: 'file-about' }, words));
-    return el('div', { class: 'chip-file', role: 'listitem', 'data-testid': 'pending-file', 'data-ready': String(Boolean(one.handle)) }, look, text, remove);
-  }
+/**
+ * Shows the files below the words, once: pictures that are loaded and a player that plays stay as they are.
+ *
+ * @param {HTMLElement} after the words
+ * @param {ShownFile[]} files
+ */
+export function showFiles(after, files) {
+  const known = after.parentElement?.querySelector(':scope > .files');
+  if (known || files.length === 0) return;
+  after.after(fileBlock(files));
 }
 
-/** @param {string} type a browser may give any text */
-function plainType(type) {
-  return /^[a-z0-9.+-]+\/[a-z0-9.+-]+$/i.test(type) && type.length <= 100 ? type : '';
+/** @param {ShownFile[]} files @returns {HTMLElement} */
+export function fileBlock(files) {
+  const block = blocks.get(files) ?? el('div', { class: 'files', 'data-testid': 'files' }, ...files.map(figure));
+  blocks.set(files, block);
+  return block;
 }
 
-/** @param {File} file @returns {Promise<string>} a small picture of it; empty if it is none */
-async function thumbnail(file) {
-  if (!file.type.startsWith('image/') || file.type.includes('svg')) return '';
-  try {
-    const bitmap = await createImageBitmap(file);
-    const scale = Math.min(1, THUMB_PX / Math.max(bitmap.width, bitmap.height));
-    const canvas = el('canvas', { width: Math.ceil(bitmap.width * scale), height: Math.ceil(bitmap.height * scale) });
-    canvas.getContext('2d')?.drawImage(bitmap, 0, 0, canvas.width, canvas.height);
-    bitmap.close();
-    return await new Promise((done) => canvas.toBlob((blob) => done(blob ? pictureUrl(blob) : ''), 'image/webp', 0.85));
-  } catch {
-    return '';
+/** @param {ShownFile} given */
+function figure(given) {
+  const file = { ...given, name: given.name || 'File', url: OWN.test(given.url ?? '') ? given.url : '' };
+  const caption = file.caption && el('figcaption', { dir: 'auto' }, file.caption);
+  return el('figure', { class: `file ${file.kind ?? ''}` }, shown(file), caption);
+}
+
+/** @param {ShownFile} file @returns {HTMLElement} */
+function shown(file) {
+  if (!file.url) return file.thumb ? el('img', { src: file.thumb, alt: file.name }) : row(file);
+  if (file.kind === 'image') return picture(file);
+  if (file.kind === 'audio' || file.kind === 'voice' || file.kind === 'video') {
+    const player = el(file.kind === 'video' ? 'video' : 'audio', { controls: true, preload: 'metadata', src: file.url, 'aria-label': file.name });
+    player.addEventListener('error', () => player.replaceWith(row(file)));
+    return player;
   }
+  return row(file);
+}
+
+/** @param {ShownFile} file */
+function picture(file) {
+  const words = file.caption || file.name;
+  const image = el('img', { src: file.url, alt: words, loading: 'lazy' });
+  const button = el('button', { type: 'button', class: 'enlarge', 'aria-label': `Enlarge the picture: ${words}` }, image);
+  // One that cannot be shown, because its link is too old, can still be asked for by its name.
+  image.addEventListener('error', () => button.replaceWith(row(file)));
+  button.addEventListener('click', () => enlarge(file, words));
+  return button;
+}
+
+/** @param {ShownFile} file @param {string} words */
+function enlarge(file, words) {
+  const close = el('button', { type: 'button', class: 'tool', 'aria-label': 'Close the picture' }, icon('close'));
+  const image = el('img', { src: file.url, alt: words });
+  const dialog = el('dialog', { class: 'picture', 'aria-label': words }, image, el('div', { class: 'bar' }, row(file), close));
+  dialog.addEventListener('click', ({ target }) => target === dialog && dialog.close());
+  close.addEventListener('click', () => dialog.close());
+  dialog.addEventListener('close', () => dialog.remove());
+  document.body.append(dialog);
+  dialog.showModal();
+}
+
+/** @param {ShownFile} file */
+function row(file) {
+  const name = el('span', { class: 'name', dir: 'auto' }, file.name);
+  const more = [file.about, sizeOf(file.size)].filter(Boolean).join(', ');
+  const link = file.url ? { href: file.url, download: file.name } : {};
+  return el(file.url ? 'a' : 'span', { class: 'download', ...link }, icon(file.url ? 'down' : 'file'), name, el('span', { class: 'size' }, more));
+}
+
+/** @param {number} bytes */
+export function sizeOf(bytes) {
+  if (bytes < 1000) return `${bytes} B`;
+  return bytes < 999_500 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
 }

@@ -17,7 +17,6 @@
  * @property {string} text
  * @property {string} html a finished answer as the gateway renders it; empty until then
  * @property {number} at Unix seconds
- * @property {import('./attached.js').FileRef[]} files that came with it
  * @property {boolean} spoken
  * @property {string} code
  * @property {Delivery} state the delivery state of a user's message
@@ -36,9 +35,11 @@
  * @property {number} stable number of a provisional row's first characters (UTF-16 units) that no longer change
  * @property {HTMLElement | null} player an answer's sound, once its first part was read aloud
  * @property {boolean} reading its audio is being synthesised
+ * @property {'' | 'up' | 'down'} thumb what the person thinks of an answer
  * @property {boolean} unkept the gateway has deleted its text: it was off the record
  * @property {number} place the position of a row without `entryId`; 0 is the end
  * @property {Approval | null} approval
+ * @property {import('./files.js').ShownFile[]} files what came with it
  *
  * @typedef {object} Approval a question that a person answers
  * @property {string} interaction
@@ -48,6 +49,7 @@
  * @property {boolean} open it can be answered
  * @property {boolean} sent an answer was sent
  * @property {boolean} paused asked by a paused run: its turn has ended, and the answer starts another
+ * @property {string} command the command whose values it offers; empty for a question of a turn
  * @property {number} until Unix seconds by this browser's clock when the question expires; 0 for never
  */
 
@@ -86,6 +88,7 @@ export function newItem(fields) {
     stable: 0,
     player: null,
     reading: false,
+    thumb: '',
     unkept: false,
     place: 0,
     approval: null,

@@ -10,7 +10,7 @@ import { readJson, write } from './settings.js';
 import { clock } from './times.js';
 
 /**
- * @typedef {{ clientId: string, text: string, at: number, files?: import('./files.js').Uploaded[] }} TextItem
+ * @typedef {{ clientId: string, text: string, at: number, edits?: string, files?: import('./uploads.js').Uploaded[] }} TextItem `edits`: the message that it replaces
  * @typedef {{ clientId: string, blob: Blob, mime: string, seconds: number, at: number }} VoiceItem
  * @typedef {{ clientId: string, seconds: number, at: number }} VoiceMarker
  */
@@ -21,9 +21,9 @@ export function newClientId() {
   return `w_${Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')}`;
 }
 
-/** @param {TextItem} item */
-export function messageFrame({ clientId, text, files = [] }) {
-  const frame = { type: 'message', client_id: clientId, text };
+/** @param {TextItem} item @returns {import('./connection.js').Frame} */
+export function textFrame({ clientId, text, edits, files = [] }) {
+  const frame = { type: 'message', client_id: clientId, text, ...(edits && { edits }) };
   return files.length > 0 ? { ...frame, files: files.map(({ handle, name, mime, size }) => ({ handle, name, mime, size })) } : frame;
 }
 
@@ -42,7 +42,7 @@ export class Outbox {
 
   /** @returns {{ header: import('./connection.js').Frame, blob?: Blob }[]} the frames of all waiting messages, oldest first */
   waiting() {
-    const texts = this.texts().map((item) => ({ at: item.at, header: messageFrame(item) }));
+    const texts = this.texts().map((item) => ({ at: item.at, header: textFrame(item) }));
     const voices = [...this.voices.values()].map(({ clientId, blob, mime, at }) => ({ at, blob, header: { type: 'voice', client_id: clientId, mime, size: blob.size } }));
     return [...texts, ...voices].sort((a, b) => a.at - b.at);
   }

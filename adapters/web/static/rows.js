@@ -6,8 +6,11 @@
  */
 
 import { shortened } from './asked.js';
-import { fileBlock } from './attached.js';
+import { branchControls, showVersion } from './branches.js';
 import { copyButton, el, icon } from './dom.js';
+import { exported } from './export.js';
+import { thumbs } from './feedback.js';
+import { fileBlock, showFiles } from './files.js';
 import { showFinished } from './finished.js';
 import { renderInline } from './inline.js';
 import { renderMarkdown } from './markdown.js';
@@ -23,8 +26,11 @@ import { showWork } from './work.js';
  * @property {(item: Item) => void} discard forget a message that could not be sent
  * @property {(item: Item, choice: string) => void} choose answer an approval
  * @property {(item: Item) => void} listen read a finished answer aloud
- * @property {import('./attached.js').Fetch} getFile
+ * @property {(item: Item, up: boolean, on: boolean) => boolean} rate say whether an answer was good
  * @property {() => string} botName
+ * @property {import('./versions.js').Versions} versions
+ * @property {() => void} regenerate answer the last message again
+ * @property {(item: Item) => void} edit change the last message
  */
 
 /** @type {Record<string, string>} */
@@ -54,6 +60,7 @@ export function updateRow(row, item, actions) {
   if (item.clientId) row.dataset.clientId = item.clientId;
   if (item.role === 'assistant') updateAnswer(row, item, actions);
   else row.replaceChildren(...CONTENT[item.role](item, actions, row));
+  showVersion(row, item, actions);
 }
 
 /** @type {Record<Exclude<Item['role'], 'assistant'>, (item: Item, actions: RowActions, row: HTMLElement) => Node[]>} */
@@ -80,6 +87,7 @@ function updateAnswer(row, item, actions) {
   if (item.html && !item.streaming) showFinished(prose, item.html);
   else renderMarkdown(prose, item.text);
   showWork(/** @type {HTMLElement} */ (prose.parentElement), item);
+  showFiles(prose, item.files);
   row.classList.toggle('streaming', item.streaming);
   row.classList.toggle('waiting', item.streaming && !item.text);
   if (item.streaming) {
@@ -89,8 +97,10 @@ function updateAnswer(row, item, actions) {
     foot.replaceChildren(...(item.text || item.activity ? [] : [dots()]));
     showPlayer(foot, item.player);
   } else {
-    const listen = item.entryId > 0 && !item.unkept && !item.player && listenButton(item, actions);
-    foot.replaceChildren(...[timeOf(item.at), copyButton('Copy answer', () => item.text), listen].filter((one) => one !== false));
+    const kept = item.entryId > 0 && !item.unkept;
+    const listen = kept && !item.player && listenButton(item, actions);
+    const rated = kept ? thumbs(item, actions.rate) : [];
+    foot.replaceChildren(...[timeOf(item.at), copyButton('Copy answer', () => item.text), listen, ...rated, ...branchControls(item, actions)].filter((one) => one !== false));
     showPlayer(foot, item.player);
   }
 }
@@ -123,7 +133,7 @@ function userContent(item, actions, row) {
     const length = item.seconds ? `Voice note, ${clock(item.seconds)}` : 'Spoken';
     bubble.append(el('div', { class: 'spoken' }, icon('mic'), el('span', {}, length), item.audio && playButton(item.audio)));
   }
-  if (item.files.length > 0) bubble.append(fileBlock(item.files, actions.getFile));
+  if (item.files.length > 0) bubble.append(fileBlock(item.files));
   const listening = item.spoken && !item.text && item.state !== 'answered' && item.state !== 'failed';
   if (item.text) {
     const unstable = item.provisional && el('span', { class: 'unstable' }, item.text.slice(item.stable));
@@ -136,6 +146,7 @@ function userContent(item, actions, row) {
   const foot = el('div', { class: 'meta' }, timeOf(item.at));
   const words = item.problem || (listening && item.state === 'queued' ? '' : STATE_WORDS[item.state]);
   if (words) foot.append(el('span', { class: 'state' }, words));
+  if (item.entryId > 0 || item.state === 'answered') foot.append(...branchControls(item, actions));
   if (item.state === 'failed') {
     foot.append(textButton('Try again', () => actions.retry(item)), textButton('Discard', () => actions.discard(item)));
   }
@@ -144,9 +155,13 @@ function userContent(item, actions, row) {
 
 /** @param {Item} item */
 function noticeContent(item) {
+  const file = exported(item);
+  if (file) return [icon('info'), file];
   const prose = el('div', { class: 'prose', dir: 'auto' });
   renderMarkdown(prose, item.text);
-  return [icon('info'), prose];
+  const body = el('div', {}, prose);
+  showFiles(prose, item.files);
+  return [icon('info'), body];
 }
 
 /** @param {Item} item @param {RowActions} actions @param {HTMLElement} row */
@@ -167,9 +182,9 @@ function sessionContent(item) {
 
 /** @param {Item} item @param {RowActions} actions */
 function approvalContent(item, actions) {
-  const { tool, options, choice, open, sent, paused, until } = /** @type {NonNullable<Item['approval']>} */ (item.approval);
+  const { tool, options, choice, open, sent, paused, until, command } = /** @type {NonNullable<Item['approval']>} */ (item.approval);
   const asks = `May I use ${tool}?`;
-  const waits = open ? 'I wait for your answer' : 'I waited for your answer';
+  const waits = command ? 'Choose' : open ? 'I wait for your answer' : 'I waited for your answer';
   const title = el('p', { class: 'title' }, tool === CONFIRM ? 'Did I hear that right?' : paused ? waits : asks);
   // The answer above it already has this text.
   const said = tool === CONFIRM && paused;

@@ -9,8 +9,10 @@ import { activityOf, transcriptOf } from './activity.js';
 import { Heard } from './heard.js';
 import { newItem } from './items.js';
 import { Label } from './label.js';
+import { sortKey } from './order.js';
 import { Questions } from './questions.js';
 import { settled, stepsOf, withStep } from './steps.js';
+import { Versions } from './versions.js';
 
 /** @typedef {import('./items.js').Item} Item */
 /** @typedef {import('./items.js').Role} Role */
@@ -32,6 +34,7 @@ export class ConversationStore {
     this.active = new Set();
     this.questions = new Questions(this);
     this.heard = new Heard(this);
+    this.versions = new Versions(this);
     this.label = new Label();
     /** Highest durable entry, the `after` of the next hello. */
     this.highest = 0;
@@ -43,12 +46,13 @@ export class ConversationStore {
     this.active.clear();
     this.heard.clear();
     this.label.clear();
+    this.versions.clear();
     for (const item of [...this.items.values()]) if (item.messageId) this.remove(item);
   }
 
   /** @returns {Item[]} in the order of the conversation */
   ordered() {
-    const keyed = [...this.items.values()].map((item) => ({ item, key: this.#sortKey(item) }));
+    const keyed = [...this.items.values()].map((item) => ({ item, key: sortKey(item, this) }));
     return keyed.sort((a, b) => a.key[0] - b.key[0] || a.key[1] - b.key[1] || a.key[2] - b.key[2] || a.item.uid - b.item.uid).map(({ item }) => item);
   }
 
@@ -134,7 +138,7 @@ export class ConversationStore {
 
   /** @param {import('./connection.js').Frame} frame `entry` */
   entry(frame) {
-    const { entry_id: entryId, message_id: messageId, role, text, html, at, spoken, code, thoughts } = frame;
+    const { entry_id: entryId, message_id: messageId, role, text, html, at, spoken, code, thoughts, feedback = '' } = frame;
     this.label.entry(frame);
     if (!ROLES.has(role)) return;
     this.highest = Math.max(this.highest, entryId);
@@ -143,12 +147,13 @@ export class ConversationStore {
     const known = this.find(messageId, role) ?? this.heard.claim(frame);
     const words = { text: text || known?.text || '', html: html || known?.html || '' };
     const steps = stepsOf(thoughts).length > 0 ? stepsOf(thoughts) : settled(known?.steps ?? []);
-    const fields = { entryId: entryId || known?.entryId || 0, ...words, files: frame.files ?? known?.files ?? [], steps, at, spoken, code, streaming: false, growing: false };
+    const fields = { entryId: entryId || known?.entryId || 0, ...words, steps, at, spoken, code, thumb: feedback, files: frame.files ?? known?.files ?? [], streaming: false, growing: false };
     const item = known ?? this.add({ role, messageId, ...fields, state: role === 'user' ? 'queued' : '' });
     if (known) this.update(known, fields);
     if (role === 'user') this.#refreshUser(item);
     else this.#finish(messageId, role);
     this.questions.recorded(frame);
+    this.versions.entry(frame);
   }
 
   /** @param {import('./connection.js').Frame} frame `snapshot` */
@@ -245,6 +250,7 @@ export class ConversationStore {
     const user = this.find(messageId, 'user');
     if (user) this.update(user, { state: 'answered' });
     this.questions.finish(messageId, role === 'error');
+    this.versions.ended(messageId);
   }
 
   /** @param {Item} user */
@@ -275,25 +281,5 @@ export class ConversationStore {
     // Several questions may belong to one message, so the message id does not identify them.
     if (item.messageId && item.role !== 'approval') this.byIdentity.set(`${item.messageId}|${item.role}`, item);
     if (item.clientId) this.byClient.set(item.clientId, item);
-  }
-
-  /** Where a turn ended: off the record only its answer has a position, not its message. @param {Item} user @returns {number} */
-  #outcomeOf({ messageId }) {
-    const ends = messageId ? /** @type {Role[]} */ (['assistant', 'error', 'notice']) : [];
-    return Math.max(0, ...ends.map((role) => this.find(messageId, role)?.entryId ?? 0));
-  }
-
-  /** @param {Item} item @returns {[number, number, number]} */
-  #sortKey(item) {
-    if (item.entryId > 0) return [item.entryId, 0, 0];
-    if (item.place > 0) return [item.place, 0, 0];
-    const asking = item.approval ? this.find(item.messageId, 'assistant') : undefined;
-    // A tool's question was answered before the answer; a paused run's question follows it.
-    if (asking?.entryId) return [asking.entryId, 0, item.approval?.paused ? 1 : -0.5];
-    if (item.role === 'user' && this.#outcomeOf(item)) return [this.#outcomeOf(item), 0, -1];
-    const user = item.role === 'user' ? undefined : this.find(item.messageId, 'user');
-    if (!user || !item.messageId) return [Infinity, item.uid, 0];
-    const [first, second] = this.#sortKey(user);
-    return [first, second, item.role === 'approval' ? 1 : 2];
   }
 }

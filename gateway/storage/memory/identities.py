@@ -91,11 +91,12 @@ class MemoryIdentities:
         is_new = not asked.person.startswith(GROUP_PREFIX)
         person, source = (request.new_person, asked.person) if is_new else (asked.person, "")
         both = counted_twice(asked.person, row.person)
-        used = await self._usage.of(request.day, (asked.person, row.person, both))
         if is_new:
             self._rows[code.identity] = _Row(person=person, own=source, thread=code.thread)
             self._states.copy(source, person)
-        self._usage.put(request.day, person, added_up(used[asked.person], used[row.person], used[both]))
+        for day in self._usage.days_of((asked.person, row.person)):
+            used = await self._usage.of(day, (asked.person, row.person, both))
+            self._usage.put(day, person, added_up(used[asked.person], used[row.person], used[both]))
         joined = self._rows[request.identity] = _Row(
             person=person,
             own=row.person,
@@ -121,7 +122,10 @@ class MemoryIdentities:
             return Left(own=row.person, others=())
         used = (await self._usage.of(day, (row.person,)))[row.person]
         self._usage.put(day, row.own, used)
-        self._usage.put(day, counted_twice(row.own, row.person), used)
+        for one in self._usage.days_of((row.own,)):
+            # The person's sums include those from before the link.
+            own = (await self._usage.of(one, (row.own,)))[row.own]
+            self._usage.put(one, counted_twice(row.own, row.person), own)
         left = replace(row, person=row.own, came_from=row.person, changed_by=message_id)
         self._rows[identity] = left
         return Left(own=row.own, others=others)

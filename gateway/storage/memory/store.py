@@ -1,7 +1,4 @@
-"""A `Store` in dictionaries: it fulfils the port, but its data is lost with the object.
-
-The data survives `close` and a second `open`. Every call takes effect at once, in one step of the loop.
-"""
+"""A `Store` in dictionaries: each call takes effect at once; its data survives `close`, not the object."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from gateway.storage.interaction_rules import judge_answer
 from gateway.storage.json_bodies import FORGOTTEN, encode_body, storable_text
 from gateway.storage.memory.crash_counts import MemoryDeaths
 from gateway.storage.memory.expiries import MemoryExpiries
+from gateway.storage.memory.feedback import MemoryFeedback
 from gateway.storage.memory.identities import MemoryIdentities
 from gateway.storage.memory.jobs import MemoryJobs
 from gateway.storage.memory.pairings import MemoryPairings
@@ -27,6 +25,7 @@ from gateway.storage.memory.rows import (
     encoded,
     newest_first,
 )
+from gateway.storage.memory.search import MemorySearch
 from gateway.storage.memory.speech import MemoryVoices
 from gateway.storage.memory.states import MemoryStates
 from gateway.storage.memory.usage import MemoryUsage
@@ -68,8 +67,10 @@ class MemoryStore:
         self.jobs = MemoryJobs(self._require_open)
         self.states = MemoryStates(self._require_open)
         self.expiries = MemoryExpiries(self._require_open, self._interactions)
+        self.feedback = MemoryFeedback(self._require_open, self._outbox, self._entries, self._shown)
         self.usage = MemoryUsage(self._require_open)
         self.identities = MemoryIdentities(self._require_open, self.states, self.usage)
+        self.search = MemorySearch(self._require_open, self._threads, self._entries)
         self.deaths = MemoryDeaths(self._require_open, self._entries)
 
     # -- life ---------------------------------------------------------------------------------
@@ -98,8 +99,7 @@ class MemoryStore:
     # -- inbox --------------------------------------------------------------------------------
     async def accept(self, entry: NewEntry, *, limit: int | None = None, begin: bool = False) -> Accepted:
         self._require_open()
-        known = self._accepted.get(entry.dedupe_key)
-        if known is not None:
+        if (known := self._accepted.get(entry.dedupe_key)) is not None:
             return replace(known, duplicate=True, begun=False)
         waiting = len(self._peek(entry.thread).unfinished)
         if limit is not None and waiting >= limit:
@@ -112,8 +112,8 @@ class MemoryStore:
 
     async def open_threads(self) -> tuple[str, ...]:
         self._require_open()
-        waiting = [(min(row.unfinished), key) for key, row in self._threads.items() if row.unfinished]
-        return tuple(key for _, key in sorted(waiting))
+        waiting = sorted((min(row.unfinished), key) for key, row in self._threads.items() if row.unfinished)
+        return tuple(key for _, key in waiting)
 
     async def next_entry(self, thread: str) -> InboxEntry | None:
         self._require_open()
@@ -129,13 +129,12 @@ class MemoryStore:
 
     async def newest_entries(self, *, limit: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         self._require_open()
-        newest = sorted(self._entries.values(), key=lambda row: -row.seq)[:limit]
+        newest = [self._entries[seq] for seq in sorted(self._entries, reverse=True)[:limit]]
         return tuple((row.thread, row.view().body) for row in newest)
 
     async def start_attempt(self, lease: Lease, seq: int) -> int:
         self._require_open()
-        row = self._unfinished(self._fenced(lease), seq)
-        row.attempts += 1
+        (row := self._unfinished(self._fenced(lease), seq)).attempts += 1
         return row.attempts
 
     async def discount_attempt(self, lease: Lease, seq: int) -> None:

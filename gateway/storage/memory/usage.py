@@ -24,6 +24,15 @@ class MemoryUsage:
         self._require_open()
         return {scope: self._sums.get((day, scope), Spent()) for scope in scopes}
 
+    async def since(self, day: str, scope: str) -> Spent:
+        self._require_open()
+        found = [spent for (at, of), spent in sorted(self._sums.items()) if at >= day and of == scope]
+        return Spent(tokens=sum(one.tokens for one in found), cost=sum(one.cost for one in found))
+
+    def days_of(self, scopes: Sequence[str]) -> list[str]:
+        """The days with a sum of one of the scopes."""
+        return sorted({day for day, scope in self._sums if scope in scopes})
+
     async def forget_before(self, day: str) -> int:
         self._require_open()
         old = [key for key in self._sums if key[0] < day]

@@ -48,6 +48,7 @@ _COPY_STATES = """
     INSERT INTO states (owner, graph, revision, body)
     SELECT ?, graph, revision, body FROM states WHERE owner = ?"""
 _USED = "SELECT tokens, cost FROM usage WHERE day = ? AND scope = ?"
+_DAYS = "SELECT DISTINCT day FROM usage WHERE scope IN (?, ?)"
 _USE = "INSERT OR REPLACE INTO usage (day, scope, tokens, cost) VALUES (?, ?, ?, ?)"
 
 
@@ -127,16 +128,21 @@ def _join(db: sqlite3.Connection, request: JoinRequest, limits: TryLimits) -> Jo
         return Joined(status=status)
     exists = asked.person.startswith(GROUP_PREFIX)
     person, source = (asked.person, "") if exists else (request.new_person, asked.person)
-    sums = [_used(db, request.day, one) for one in (asked.person, row.person)]
-    both = _used(db, request.day, counted_twice(asked.person, row.person))
     if source:
         values = (*_values(owner.identity), owner.thread, person, source, "", "")
         db.execute(_PUT, values)
         db.execute(_COPY_STATES, (person, source))
-    _use(db, request.day, person, added_up(sums[0], sums[1], both))
+    _add_up(db, asked.person, row.person, person)
     db.execute(_PUT, (*_values(identity), request.thread, person, row.person, source, request.message_id))
     db.execute(_CANCEL, (request.code_hash,))
     return _joined(db, request, person, source, row.person)
+
+
+def _add_up(db: sqlite3.Connection, one: str, other: str, person: str) -> None:
+    """Set the sums of `person`, who is both others from now on, for every day that is kept."""
+    both = counted_twice(one, other)
+    for (day,) in db.execute(_DAYS, (one, other)).fetchall():
+        _use(db, day, person, added_up(_used(db, day, one), _used(db, day, other), _used(db, day, both)))
 
 
 def _joined(db: sqlite3.Connection, request: JoinRequest, person: str, source: str, before: str) -> Joined:
@@ -154,7 +160,9 @@ def _leave(db: sqlite3.Connection, identity: Identity, message_id: str, day: str
         return Left(own=row.person, others=())
     used = _used(db, day, row.person)
     _use(db, day, row.own, used)
-    _use(db, day, counted_twice(row.own, row.person), used)
+    for (one,) in db.execute(_DAYS, (row.own, row.own)).fetchall():
+        # The person's sums include those from before the link.
+        _use(db, one, counted_twice(row.own, row.person), _used(db, one, row.own))
     db.execute(_LEAVE, (message_id, *_values(identity)))
     return Left(own=row.own, others=others)
 

@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from gateway.storage.sqlite.connection import as_storage_error, open_beside
+from gateway.storage.sqlite.feedback import SqliteFeedback
 from gateway.storage.sqlite.jobs import SqliteJobs
 from gateway.storage.sqlite.pairings import SqlitePairings
 from gateway.storage.sqlite.worker_thread import Call, DatabaseThread
@@ -30,6 +31,13 @@ async def jobs_beside(path: Path) -> AsyncIterator[SqliteJobs]:
     """The job book in the store's file `path`. Raises StorageError if there is no such store."""
     async with _beside(path) as thread:
         yield SqliteJobs(lambda: thread, lambda: thread)
+
+
+@asynccontextmanager
+async def feedback_beside(path: Path) -> AsyncIterator[SqliteFeedback]:
+    """The feedback in the store's file `path`. Raises StorageError if there is no such store."""
+    async with _beside(path) as thread:
+        yield SqliteFeedback(lambda: thread, lambda: thread)
 
 
 @asynccontextmanager

@@ -257,6 +257,37 @@ _STEP_11 = (
     "ALTER TABLE speakers ADD COLUMN voice_brief INTEGER NOT NULL DEFAULT 0",
 )
 
+_STEP_12 = (
+    # What was said, by its words; filled up to a record's id when a person searches. The table holds the text
+    # a second time, because an index without it cannot take out a row that may not be in it.
+    "CREATE VIRTUAL TABLE said USING fts5(text, tokenize = 'unicode61 remove_diacritics 2')",
+    "INSERT INTO said (said, rank) VALUES ('pgsz', 900)",
+    "CREATE TABLE said_upto (upto INTEGER NOT NULL) STRICT",
+    "INSERT INTO said_upto VALUES (0)",
+    """CREATE TRIGGER said_forget AFTER UPDATE OF body ON log
+        BEGIN DELETE FROM said WHERE rowid = old.id; END""",
+    """CREATE TRIGGER said_delete AFTER DELETE ON log
+        BEGIN DELETE FROM said WHERE rowid = old.id; END""",
+)
+
+_STEP_13 = (
+    """CREATE TABLE feedback (
+        message_id TEXT NOT NULL,
+        channel TEXT NOT NULL,
+        account TEXT NOT NULL,
+        user TEXT NOT NULL,
+        thread TEXT NOT NULL,
+        name TEXT NOT NULL,
+        value TEXT NOT NULL,
+        run_id TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        at REAL NOT NULL,
+        PRIMARY KEY (message_id, channel, account, user)
+    ) STRICT, WITHOUT ROWID""",
+    "CREATE INDEX feedback_at ON feedback(at)",
+    "CREATE INDEX feedback_thread ON feedback(thread)",
+)
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_1,
     _STEP_2,
@@ -269,6 +300,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_9,
     _STEP_10,
     _STEP_11,
+    _STEP_12,
+    _STEP_13,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 

@@ -35,12 +35,14 @@ from gateway.storage.sqlite.connection import Synchronous
 from gateway.storage.sqlite.crash_counts import SqliteDeaths
 from gateway.storage.sqlite.damage import damage_in
 from gateway.storage.sqlite.expiries import SqliteExpiries
+from gateway.storage.sqlite.feedback import SqliteFeedback
 from gateway.storage.sqlite.group_commit import GroupCommit
 from gateway.storage.sqlite.identities import SqliteIdentities
 from gateway.storage.sqlite.jobs import SqliteJobs
 from gateway.storage.sqlite.pairings import SqlitePairings
 from gateway.storage.sqlite.questions import QuestionThreads
 from gateway.storage.sqlite.reader import Reading
+from gateway.storage.sqlite.search import SqliteSearch
 from gateway.storage.sqlite.speech import SqliteVoices
 from gateway.storage.sqlite.states import SqliteStates
 from gateway.storage.sqlite.usage import SqliteUsage
@@ -69,8 +71,10 @@ class SqliteStore:
         self.jobs = SqliteJobs(lambda: self._writer, lambda: self._reader)
         self.states = SqliteStates(lambda: self._writer, lambda: self._reader)
         self.expiries = SqliteExpiries(lambda: self._writer, lambda: self._reader)
+        self.feedback = SqliteFeedback(lambda: self._writer, lambda: self._reader)
         self.usage = SqliteUsage(lambda: self._writer, lambda: self._reader)
         self.identities = SqliteIdentities(lambda: self._writer, lambda: self._reader)
+        self.search = SqliteSearch(lambda: self._writer, lambda: self._reader)
         self.deaths = SqliteDeaths(lambda: self._writer)
 
     # -- life ---------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ _ADD = """
     INSERT INTO usage (day, scope, tokens, cost) VALUES (?, ?, ?, ?)
     ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens, cost = cost + excluded.cost"""
 _OF = "SELECT tokens, cost FROM usage WHERE day = ? AND scope = ?"
+_SINCE = "SELECT coalesce(sum(tokens), 0), coalesce(sum(cost), 0.0) FROM usage WHERE day >= ? AND scope = ?"
 _FORGET = "DELETE FROM usage WHERE day < ?"
 
 
@@ -38,6 +39,13 @@ class SqliteUsage:
                 scope: Spent() if row is None else Spent(tokens=row[0], cost=row[1])
                 for scope, row in found.items()
             }
+
+        return await self._reader().submit(work)
+
+    async def since(self, day: str, scope: str) -> Spent:
+        def work(db: sqlite3.Connection) -> Spent:
+            tokens, cost = db.execute(_SINCE, (day, scope)).fetchone()
+            return Spent(tokens=tokens, cost=cost)
 
         return await self._reader().submit(work)
 

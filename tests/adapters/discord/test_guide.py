@@ -10,13 +10,13 @@ import pytest
 
 from adapters.discord import adapter, backfill
 from adapters.discord.gateway import INTENTS
-from adapters.discord.interactions import SLASH_COMMANDS
 from adapters.discord.outbound import TEXT_CHARS
 from adapters.discord.sdk import discord
 from adapters.discord.settings import DiscordSettings
+from adapters.discord.slash_commands import SLASH_COMMANDS
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS
+from pipeline.domain.commands import COMMAND_NAMES
 from pipeline.domain.errors import ConfigurationError
-from pipeline.domain.messages import COMMAND_NAMES
 from tests.adapters.discord.harness import Bot
 from tests.support.platforms.discord import FakeDiscord
 
@@ -25,6 +25,7 @@ FLAGS = {
     "View Channels": "view_channel",
     "Send Messages": "send_messages",
     "Send Messages in Threads": "send_messages_in_threads",
+    "Add Reactions": "add_reactions",
     "Attach Files": "attach_files",
     "Read Message History": "read_message_history",
 }
@@ -61,7 +62,13 @@ def test_the_switch_that_the_guide_turns_on_is_the_only_privileged_one_that_is_a
 
 def test_the_commands_that_concern_one_person_are_offered_in_direct_chats_only() -> None:
     contexts = {str(command["name"]): command["contexts"] for command in SLASH_COMMANDS}
-    assert {name for name, where in contexts.items() if where == [1]} == {"link", "unlink"}
+    assert {name for name, where in contexts.items() if where == [1]} == {
+        "history",
+        "export",
+        "usage",
+        "link",
+        "unlink",
+    }
 
 
 def test_the_guide_names_every_slash_command_and_the_limits_of_the_code() -> None:

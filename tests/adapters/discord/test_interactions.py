@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
+from pipeline.domain.commands import COMMAND_NAMES
 from pipeline.domain.errors import StorageError
-from pipeline.domain.messages import COMMAND_NAMES, ApprovalReply, SessionCommand, button_handle
+from pipeline.domain.messages import ApprovalReply, SessionCommand, button_handle
 from tests.adapters.discord.harness import Bot, outgoing, question, thread
 from tests.support.platforms.discord import FakeDiscord
 from tests.support.platforms.platform import Fault, Place

@@ -43,7 +43,7 @@ MESSAGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
     (
         "a direct message",
         message(),
-        {"text": "hello", "private": True, "addressed": True, "reply_handle": ""},
+        {"text": "hello", "private": True, "addressed": True, "reply_handle": f"~{ID}"},
     ),
     ("room chatter", in_room(), {"addressed": False, "private": False, "reply_handle": ID}),
     ("a mention", in_room(f"<@{BOT}> do it"), {"text": "do it", "addressed": True}),

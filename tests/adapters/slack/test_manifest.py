@@ -11,10 +11,12 @@ import pytest
 import yaml  # type: ignore[import-untyped]  # PyYAML ships no type information
 
 from adapters.slack.inbound import parse_event
+from adapters.slack.reaction_events import KINDS
 from adapters.slack.settings import SlackSettings
 from gateway.cli.channel_checks import channel_findings
 from gateway.config import load
 from pipeline.domain.clock import SystemClock
+from pipeline.domain.commands import COMMAND_NAMES
 from tests.adapters.slack.harness import ME
 from tests.support.platforms.slack import FakeSlack
 
@@ -72,7 +74,7 @@ def test_the_scopes_are_those_of_the_methods_and_events_that_are_used(manifest: 
     methods = set(called_methods()) - {"send", "session", "token"}
     assert methods == set(SCOPES)
     needed = {scope for method in methods for scope in SCOPES[method]}
-    needed |= {scope for scope, *_ in EVENTS.values()} | {"commands"}
+    needed |= {scope for scope, *_ in EVENTS.values()} | {"commands", "reactions:read"}
     assert set(manifest["oauth_config"]["scopes"]["bot"]) == needed
 
 
@@ -94,7 +96,7 @@ async def test_the_doctor_asks_for_exactly_the_scopes_of_the_manifest(
 
 
 def test_the_events_are_those_that_the_parser_takes(manifest: dict[str, Any]) -> None:
-    assert set(manifest["settings"]["event_subscriptions"]["bot_events"]) == set(EVENTS)
+    assert set(manifest["settings"]["event_subscriptions"]["bot_events"]) == {*EVENTS, *KINDS}
     for _, kind, channel, channel_type in EVENTS.values():
         event = {"type": kind, "channel": channel, "channel_type": channel_type, "user": "U1", "ts": "1.2"}
         assert parse_event({"event": {**event, "text": "hi"}}, ME, "main") is not None
@@ -106,7 +108,9 @@ def test_buttons_commands_and_direct_chats_are_switched_on(manifest: dict[str, A
     assert manifest["settings"]["token_rotation_enabled"] is False
     assert manifest["features"]["app_home"]["messages_tab_enabled"] is True
     assert manifest["features"]["app_home"]["messages_tab_read_only_enabled"] is False
-    assert [command["command"] for command in manifest["features"]["slash_commands"]] == ["/parlour"]
+    (command,) = manifest["features"]["slash_commands"]
+    assert command["command"] == "/parlour"
+    assert command["usage_hint"] == " | ".join(COMMAND_NAMES)
 
 
 def test_the_guide_and_the_manifest_name_the_route_and_every_scope_and_event(
@@ -116,5 +120,5 @@ def test_the_guide_and_the_manifest_name_the_route_and_every_scope_and_event(
     path = SlackSettings(bot_token=lambda: "", mode="http").path
     assert f"https://bot.example.org{path}" in guide
     assert (ROOT / "adapters/slack/manifest.yaml").read_text().count(f"https://bot.example.org{path}") == 3
-    for name in (*manifest["oauth_config"]["scopes"]["bot"], *EVENTS, "connections:write"):
+    for name in (*manifest["oauth_config"]["scopes"]["bot"], *EVENTS, *KINDS, "connections:write"):
         assert f"`{name}`" in guide, name

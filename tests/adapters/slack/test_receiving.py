@@ -8,15 +8,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from adapters.channel import Acceptance, Outgoing
+from pipeline.domain.commands import COMMAND_NAMES
 from pipeline.domain.errors import StorageError
-from pipeline.domain.messages import (
-    COMMAND_NAMES,
-    ApprovalReply,
-    InboundMessage,
-    SessionCommand,
-    Withdrawal,
-    button_handle,
-)
+from pipeline.domain.messages import ApprovalReply, InboundMessage, SessionCommand, Withdrawal, button_handle
 from tests.adapters.slack.harness import Running, ask, question, running, thread_of
 from tests.support.platforms.slack import FakeSlack
 from tests.support.platforms.slack_state import APP, TEAM

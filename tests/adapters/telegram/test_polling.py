@@ -13,8 +13,9 @@ from adapters.channel import Acceptance
 from adapters.telegram.adapter import TelegramAdapter
 from adapters.telegram.settings import TelegramSettings
 from pipeline.domain.clock import ManualClock, SystemClock
+from pipeline.domain.commands import COMMAND_NAMES
 from pipeline.domain.errors import ConfigurationError, InvalidInput, StorageError
-from pipeline.domain.messages import COMMAND_NAMES, Inbound, InboundMessage
+from pipeline.domain.messages import Inbound, InboundMessage
 from tests.adapters.telegram.harness import idle, running, settings_for, turning
 from tests.support.platforms.platform import Fault
 from tests.support.platforms.telegram import FakeTelegram
@@ -265,8 +266,15 @@ async def test_a_server_error_is_waited_out() -> None:
 
 async def test_the_menu_of_commands_is_set() -> None:
     async with running() as harness:
-        await harness.fake.until(lambda: bool(harness.fake.state.commands))
-        assert {one["command"] for one in harness.fake.state.commands} == set(COMMAND_NAMES)
+        menus = harness.fake.state.commands
+        await harness.fake.until(lambda: set(menus) == {"", "de", "fr", "es"})
+        assert {language: tuple(one["command"] for one in menu) for language, menu in menus.items()} == (
+            dict.fromkeys(menus, COMMAND_NAMES)
+        )
+        assert [menus[one][0]["description"] for one in ("", "de")] == [
+            "Stop the answer in progress and everything that waits",
+            "Die laufende Antwort und alles Wartende anhalten",
+        ]
 
 
 def _revoke(fake: FakeTelegram) -> None:

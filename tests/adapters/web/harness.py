@@ -14,9 +14,9 @@ from aiohttp import ClientWebSocketResponse, WSMsgType, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from adapters.web.adapter import WebAdapter
+from adapters.web.file_links import FileAccess
 from adapters.web.security import token_matches
 from adapters.web.settings import WebSettings
-from gateway.files.folder_store import FolderFileStore
 from pipeline.domain.clock import ManualClock
 from tests.adapters.fakes import MemoryInbox, MemoryTimeline
 
@@ -29,7 +29,14 @@ Frame = dict[str, Any]
 class WebHarness:
     """The adapter, its fakes, and the client side. Made by `serving`."""
 
-    def __init__(self, directory: Path, *, timeline: MemoryTimeline | None = None, **changes: Any) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        *,
+        timeline: MemoryTimeline | None = None,
+        links: FileAccess | None = None,
+        **changes: Any,
+    ) -> None:
         static = directory / "static"
         static.mkdir(exist_ok=True)
         self.static = static
@@ -51,10 +58,7 @@ class WebHarness:
             static_dir=static,
         )
         self.settings = replace(settings, **changes)
-        self.files = FolderFileStore(
-            directory / "files", keep_days=1, thread_bytes=1_000_000, clock=self.clock
-        )
-        self.adapter = WebAdapter(self.settings, self.timeline, self.clock, self.files)
+        self.adapter = WebAdapter(self.settings, self.timeline, self.clock, links)
 
     @property
     def host(self) -> str:

@@ -182,6 +182,7 @@ async def test_the_questions_of_paused_runs_come_before_ready_whatever_is_shown_
         "options": ["approve", "deny"],
         "timeout_s": 0.0,
         "paused": False,
+        "command": "",
     }
     assert [frame["type"] for frame in stranger] == ["welcome", "ready"]
 

@@ -16,6 +16,7 @@ from typing import Any
 from aiohttp import WSMsgType, web
 
 from adapters.formatting.html import render_html
+from adapters.web.outgoing import command_list
 from pipeline.domain.clock import SystemClock
 
 STATIC = Path(__file__).parents[3] / "adapters" / "web" / "static"
@@ -67,7 +68,7 @@ class FakeGateway:
         self.window = 500
         """So many lines a page gets at once."""
         self.limits: Frame = {"text_chars": 8000, "voice_bytes": 20_971_520, "voice_seconds": 300}
-        self.can: Frame = {"voice": True, "live": True, "speech": True}
+        self.can: Frame = {"voice": True, "live": True, "speech": True, "commands": command_list()}
         """What `welcome` says that the gateway can do."""
         self.sound = b""
         """All that came through open microphones."""

@@ -1,150 +1,91 @@
-"""Files on the page of a real gateway: pasted, dropped, chosen, sent, shown again, enlarged, downloaded."""
+"""Files of an answer on the page of a real gateway: shown, enlarged, downloaded, and there after a reload."""
 
 from __future__ import annotations
 
-import base64
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+import asyncio
 from pathlib import Path
 
 import pytest
-from playwright.async_api import FilePayload, Page, expect
+from playwright.async_api import Locator, Page, expect
 
-from pipeline.domain.readings import Picture
-from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from pipeline.llm.scripted import ScriptedLlm
 from tests.end_to_end.page.accessibility import serious_violations
 from tests.end_to_end.page.acts import entries, ready, send, sign_in
+from tests.end_to_end.page.probes import NAMELESS, POOR_CONTRAST
 from tests.support.browser_fixture import Watch
-from tests.support.file_reader import FakeFileReader
+from tests.support.file_talk import SAID, sending, share
 from tests.support.gateway_process import free_port
 from tests.support.harness import GatewayHarness, open_gateway
+from tests.support.pictures import png
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-PNG = base64.b64decode(
-    "iVBORw0KGgoAAAANSUhEUgAAAAgAAAAICAIAAABLbSncAAAAFUlEQVR42mNkYPhfz0AAMI4qGVUCAJcmAw9Fw0tNAAAAAElFTkSuQmCC"
+_NATURAL = "image => image.naturalWidth"
+_HOSTILE = b"<svg xmlns='http://www.w3.org/2000/svg'><script>window.pwned = true</script></svg>"
+_WAVE = (
+    b"RIFF\x64\x1f\x00\x00WAVEfmt \x10\x00\x00\x00\x01\x00\x01\x00"
+    b"\x40\x1f\x00\x00\x40\x1f\x00\x00\x01\x00\x08\x00data"
 )
-_HAND_OVER = """([kind, target, encoded]) => {
-  const bytes = Uint8Array.from(atob(encoded), (sign) => sign.charCodeAt(0));
-  const data = new DataTransfer();
-  data.items.add(new File([bytes], 'shot.png', { type: 'image/png' }));
-  const options = { bubbles: true, cancelable: true };
-  const event = kind === 'paste'
-    ? new ClipboardEvent('paste', { ...options, clipboardData: data })
-    : new DragEvent(kind, { ...options, dataTransfer: data });
-  document.querySelector(target).dispatchEvent(event);
-}"""
-"""Hands a picture to an element."""
+_SOUND = _WAVE + (8_000).to_bytes(4, "little") + b"\x80" * 8_000
+_NAMES = ("chart.png", "tone.wav", "photo.svg", "report.csv")
 
 
-class KeepingReader(FakeFileReader):
-    """A reader that leaves pictures as they are, so that a browser can show them."""
-
-    async def picture(self, content: bytes, *, max_side: int, max_bytes: int) -> Picture:
-        await super().picture(content, max_side=max_side, max_bytes=max_bytes)
-        return Picture(
-            content=content, mime="image/png", width=8, height=8, original_width=8, original_height=8
-        )
+def _web() -> tuple[str, ...]:
+    return ("channels.web.enabled=true", f"server.port={free_port()}")
 
 
-@asynccontextmanager
-async def opened(page: Page, data: Path, *answers: str) -> AsyncIterator[GatewayHarness]:
-    """A signed-in page of a gateway whose model sees pictures."""
-    llm = ScriptedLlm([ScriptedAnswer.of(answer) for answer in answers])
-    web = ("channels.web.enabled=true", f"server.port={free_port()}", 'llm.model="openai/gpt-4o-mini"')
-    async with open_gateway(data, *web, llm=llm, file_reader=KeepingReader()) as harness:
-        await page.goto(harness.gateway.url)
-        await sign_in(page, (data / "web-token").read_text(encoding="ascii").strip())
-        yield harness
+async def _sign_in(page: Page, harness: GatewayHarness, data: Path) -> None:
+    await page.goto(harness.gateway.url)
+    await sign_in(page, (data / "web-token").read_text(encoding="ascii").strip())
 
 
-async def test_a_pasted_picture_is_sent_shown_enlarged_and_there_again_after_a_reload(
+async def _shown(files: Locator) -> None:
+    """The picture is there with its size, the sound can be played, the rest are downloads."""
+    await expect(files.locator("figure")).to_have_count(4)
+    picture = files.get_by_role("button", name="Enlarge the picture: Caption 0").locator("img")
+    await expect(picture).to_be_visible()
+    await picture.evaluate("image => image.decode()")
+    assert await picture.evaluate(_NATURAL) == 640
+    await expect(files.locator("figcaption").first).to_have_text("Caption 0")
+    player = files.locator("audio")
+    await expect(player).to_have_attribute("controls", "")
+    await player.evaluate("player => player.duration || new Promise((ok) => player.onloadedmetadata = ok)")
+    rows = files.locator("a.download")
+    await expect(rows).to_have_text(["photo.svg82 B", "report.csv8 B"])
+
+
+async def test_files_are_shown_with_the_answer_and_after_a_reload(
     page: Page, watch: Watch, tmp_path: Path
 ) -> None:
-    async with opened(page, tmp_path, "A square.") as harness:
-        await page.evaluate(_HAND_OVER, ["paste", "#input", base64.b64encode(PNG).decode()])
-        pending = page.get_by_test_id("pending-file")
-        await expect(pending).to_have_attribute("data-ready", "true")
-        await expect(pending).to_contain_text("shot.png")
+    for name, content in zip(_NAMES, (png(640, 400), _SOUND, _HOSTILE, b"a,b\n1,2\n"), strict=True):
+        share(tmp_path, name, content)
+    llm = ScriptedLlm(sending(*_NAMES))
+    async with open_gateway(tmp_path, *_web(), llm=llm) as harness:
+        await _sign_in(page, harness, tmp_path)
+        await send(page, "send them")
+        answer = entries(page, "assistant")
+        await expect(answer).to_contain_text(SAID)
+        await _shown(answer.get_by_test_id("files"))
+        assert await page.evaluate(NAMELESS) == []
+        assert await page.evaluate(POOR_CONTRAST) == []
         assert await serious_violations(page) == []
-        await page.get_by_test_id("composer").fill("What is it?")
-        await page.get_by_test_id("composer").press("Enter")
-        await expect(entries(page, "assistant")).to_contain_text("A square.")
-        await expect(pending).to_have_count(0)
-        for _ in range(2):
-            picture = entries(page, "user").get_by_test_id("picture")
-            await expect(picture).to_have_js_property("naturalWidth", 8)
-            assert await serious_violations(page) == []
-            await picture.click()
-            lightbox = page.get_by_test_id("lightbox")
-            await expect(lightbox.locator("img")).to_have_js_property("naturalWidth", 8)
-            assert await serious_violations(page) == []
-            await page.keyboard.press("Escape")
-            await expect(lightbox).to_be_hidden()
-            await page.reload()
-            await ready(page)
-        await expect(entries(page, "user")).to_contain_text("What is it?")
-        (request,) = harness.llm.requests
-        assert list(request.pictures.values()) == [PNG]
-    assert watch.complaints == []
-    assert not list((tmp_path / "media").glob("u_*"))
 
-
-async def test_a_dropped_and_a_chosen_file_are_previewed_and_one_is_removed_before_sending(
-    page: Page, watch: Watch, tmp_path: Path
-) -> None:
-    async with opened(page, tmp_path, "Read.") as harness:
-        await page.evaluate(_HAND_OVER, ["drop", "#log", base64.b64encode(PNG).decode()])
-        notes: FilePayload = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"buy milk"}
-        await page.get_by_test_id("attach-input").set_input_files(files=[notes])
-        pending = page.get_by_test_id("pending-file")
-        await expect(pending).to_have_count(2)
+        # By keyboard: enlarge, and close again.
+        await answer.get_by_role("button", name="Enlarge the picture: Caption 0").press("Enter")
+        dialog = page.get_by_role("dialog")
+        await expect(dialog.locator("img")).to_be_visible()
         assert await serious_violations(page) == []
-        await expect(page.get_by_test_id("send")).to_be_enabled()
-        await page.get_by_role("button", name="Remove shot.png").click()
-        await expect(pending).to_have_count(1)
-        await page.get_by_test_id("send").click()
-        await expect(entries(page, "assistant")).to_contain_text("Read.")
+        await page.keyboard.press("Escape")
+        await expect(dialog).to_have_count(0)
+
+        async with page.expect_download() as began:
+            await answer.get_by_role("link", name="photo.svg").click()
+        download = await began.value
+        assert download.suggested_filename == "photo.svg"
+        assert await asyncio.to_thread((await download.path()).read_bytes) == _HOSTILE
+
         await page.reload()
         await ready(page)
-        line = entries(page, "user").get_by_test_id("file")
-        await expect(line).to_contain_text("notes.txt")
-        async with page.expect_download() as started:
-            await line.get_by_role("button", name="Download notes.txt").click()
-        saved = await (await started.value).path()
-        assert saved.read_bytes() == b"buy milk"
-        assert "buy milk" in harness.llm.requests[0].messages[-1].content
-    assert watch.complaints == []
-
-
-async def test_a_picture_that_is_no_longer_stored_becomes_a_line(page: Page, tmp_path: Path) -> None:
-    async with opened(page, tmp_path, "A square."):
-        await page.evaluate(_HAND_OVER, ["paste", "#input", base64.b64encode(PNG).decode()])
-        await expect(page.get_by_test_id("send")).to_be_enabled()
-        await page.get_by_test_id("send").click()
-        await expect(entries(page, "assistant")).to_contain_text("A square.")
-        for stored in (tmp_path / "files").rglob("*"):
-            if stored.is_file():
-                stored.unlink()
-        await page.reload()
-        await ready(page)
-        line = entries(page, "user").get_by_test_id("file")
-        await expect(line).to_contain_text("shot.png")
-        await line.get_by_role("button").click()
-        await expect(line).to_contain_text("no longer stored")
-
-
-async def test_a_file_that_is_too_large_is_refused_before_it_is_uploaded(page: Page, tmp_path: Path) -> None:
-    async with opened(page, tmp_path, "Hi."):
-        await page.evaluate(
-            """() => {
-              const data = new DataTransfer();
-              data.items.add(new File([new Uint8Array(20_000_001)], 'film.mp4', { type: 'video/mp4' }));
-              const options = { bubbles: true, cancelable: true, dataTransfer: data };
-              document.querySelector('#log').dispatchEvent(new DragEvent('drop', options));
-            }"""
-        )
-        await expect(page.get_by_role("alert")).to_contain_text("film.mp4 is larger than 20 MB")
-        await expect(page.get_by_test_id("pending-file")).to_have_count(0)
-        await send(page, "hello")
-        await expect(entries(page, "assistant")).to_contain_text("Hi.")
+        await _shown(entries(page, "assistant").get_by_test_id("files"))
+        assert not await page.evaluate("window.pwned")
+    assert [words for words in watch.complaints if "WebSocket connection" not in words] == []

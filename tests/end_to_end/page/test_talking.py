@@ -252,3 +252,31 @@ async def test_an_answer_can_be_copied(room: Page, gateway: FakeGateway) -> None
     assert await copied(room, room.get_by_role("button", name="Copy code")) == "ls -l"
     answer = room.get_by_role("button", name="Copy answer")
     assert await copied(room, answer) == "Run:\n\n```sh\nls -l\n```"
+
+
+async def test_commands_are_offered_while_one_is_typed_and_work_by_the_keyboard(
+    room: Page, gateway: FakeGateway
+) -> None:
+    field, offered = room.get_by_test_id("composer"), room.get_by_role("option")
+    await field.press_sequentially("/u")
+    await expect(offered).to_have_count(3)
+    await expect(offered.first).to_contain_text("/undo Take your last message")
+    await field.press("ArrowDown")
+    await field.press("ArrowDown")
+    await expect(offered.nth(1)).to_have_attribute("aria-selected", "true")
+    await field.press("Enter")
+    await expect(field).to_have_value("/usage")
+    await expect(offered).to_have_count(0)
+    await field.press("Enter")
+    assert (await gateway.received("command"))["name"] == "usage"
+    await field.press_sequentially("/ag")
+    await field.press("Tab")
+    await expect(field).to_have_value("/agent ")
+    await field.press_sequentially("shop")
+    await field.press("Enter")
+    frame = await gateway.received("command", 2)
+    assert (frame["name"], frame["argument"]) == ("agent", "shop")
+    await field.press_sequentially("/new")
+    await offered.click()
+    await expect(field).to_have_value("/new")
+    await expect(field).to_be_focused()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +12,12 @@ import pytest
 from gateway.access.token_budgets import DailyBudgets
 from gateway.config.agent import BudgetSettings
 from gateway.runtime.metrics import Telemetry
+from gateway.runtime.tasks import Supervisor
 from gateway.storage.memory import MemoryStore
 from gateway.storage.sqlite import SqliteStore
 from gateway.storage.usage import Spent
 from pipeline.domain.clock import ManualClock
-from pipeline.domain.ids import ThreadKey
+from pipeline.domain.ids import ThreadKey, own_person
 from pipeline.domain.messages import Author
 from tests.support.contexts import scope
 
@@ -32,12 +34,13 @@ async def budgets(clock: ManualClock | None = None, **limits: Any) -> DailyBudge
     )
 
 
-async def test_without_limits_everything_is_allowed_and_nothing_is_written() -> None:
+async def test_without_limits_everything_is_allowed_and_only_the_persons_use_is_counted() -> None:
     store = MemoryStore()
     await store.open()
     free = DailyBudgets(usage=store.usage, clock=ManualClock(NOON), settings=BudgetSettings())
     await free.spent(scope(), tokens=10**9, cost=10**6)
     assert (await free.allowance(scope())).model == "full"
+    assert (await free.used_by(scope().thread, scope().author.id)).today.tokens == 10**9
     assert await store.usage.of("2023-11-14", ["everybody"]) == {"everybody": Spent()}
 
 
@@ -96,7 +99,7 @@ async def test_the_cheaper_model_takes_over_where_there_is_one() -> None:
     assert (await without.allowance(scope())).model == "full"
 
 
-async def test_a_new_day_begins_at_midnight_utc_and_the_old_one_is_forgotten() -> None:
+async def test_a_new_day_begins_at_midnight_utc_and_a_new_month_forgets_the_old_one() -> None:
     clock = ManualClock(NOON + 12 * 3600 - 90)
     store = MemoryStore()
     await store.open()
@@ -104,6 +107,9 @@ async def test_a_new_day_begins_at_midnight_utc_and_the_old_one_is_forgotten() -
     await bounded.spent(scope(), tokens=5, cost=0)
     assert (await bounded.allowance(scope())).words.endswith("in 2 minutes.")
     await clock.advance(90)
+    assert (await bounded.allowance(scope())).model == "full"
+    assert (await store.usage.of("2023-11-14", ["everybody"]))["everybody"].tokens == 5
+    await clock.advance(16 * 86_400)
     assert (await bounded.allowance(scope())).model == "full"
     assert await store.usage.of("2023-11-14", ["everybody"]) == {"everybody": Spent()}
 
@@ -149,3 +155,37 @@ async def test_calls_at_once_are_all_counted() -> None:
     assert (await bounded.allowance(scope())).model == "full"
     await bounded.spent(scope(), tokens=1, cost=0)
     assert (await bounded.allowance(scope())).model == "none"
+
+
+async def test_what_a_person_has_used_is_counted_by_day_and_month_with_and_without_limits() -> None:
+    for limits in ({}, {"person_tokens": 1000}):
+        clock = ManualClock(NOON - 14 * 86_400)
+        mine = await budgets(clock, **limits)
+        for _ in range(3):  # 31 October, 1 November, 14 November
+            await mine.spent(scope(), tokens=100, cost=0.5)
+            await mine.spent(scope(author=Author(id="grace")), tokens=7, cost=0)
+            await clock.advance(86_400 if clock.now() < NOON - 13 * 86_400 else 13 * 86_400)
+        await clock.advance(NOON - clock.now())
+        used = await mine.used_by(scope().thread, scope().author.id)
+        assert (used.today, used.month) == (Spent(tokens=100, cost=0.5), Spent(tokens=200, cost=1.0))
+        assert used.limit == limits.get("person_tokens", 0)
+
+
+async def test_use_without_limits_is_written_some_seconds_later_and_once() -> None:
+    store, clock, tasks = MemoryStore(), ManualClock(NOON), Supervisor()
+    await store.open()
+    begun: list[str] = []
+
+    def spawn(work: Coroutine[Any, Any, None]) -> None:
+        begun.append("one")
+        tasks.spawn(work, name="use")
+
+    free = DailyBudgets(usage=store.usage, clock=clock, settings=BudgetSettings(), spawn=spawn)
+    person = own_person(scope().thread, scope().author.id)
+    for _ in range(3):
+        await free.spent(scope(), tokens=5, cost=0)
+    assert (await store.usage.since("2023-11-14", person)).tokens == 0
+    await clock.advance(10)
+    await tasks.wait_idle()
+    assert len(begun) == 1
+    assert (await store.usage.since("2023-11-14", person)).tokens == 15

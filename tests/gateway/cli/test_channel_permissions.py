@@ -37,6 +37,7 @@ async def test_telegrams_privacy_mode_is_a_fault_only_where_whole_rooms_are_want
         overrides = telegram.overrides(tmp_path)
         [(good, words)] = await permissions(*overrides)
         [(good_all, words_all)] = await permissions(*overrides, "channels.telegram.rooms=all")
+        [(good_may, words_may)] = await permissions(*overrides, "channels.telegram.rooms=may_answer")
         never = await permissions(*overrides, "channels.telegram.rooms=never")
         telegram.state.abilities["can_read_all_group_messages"] = True
         off = await permissions(*overrides, "channels.telegram.rooms=all")
@@ -45,6 +46,7 @@ async def test_telegrams_privacy_mode_is_a_fault_only_where_whole_rooms_are_want
     assert words.startswith("optional: privacy mode is on, so groups send it only what is addressed to it: ")
     assert 'rooms = "all" and room_messages = 20 cannot work in groups' in words_all
     assert "/setprivacy" in words_all
+    assert (good_may, 'rooms = "may_answer" and' in words_may) == (False, True)
     assert never == off == [(True, "all that the bot needs")]
 
 
@@ -126,7 +128,7 @@ async def test_a_discord_permission_that_a_server_does_not_give_is_named_with_th
         "the permission Read Message History is missing in Club",
     ]
     assert not any(good for good, _ in found)
-    assert all("permissions=274878008320" in words for _, words in found)
+    assert all("permissions=274878008384" in words for _, words in found)
 
 
 async def test_a_discord_bot_in_no_server_is_invited_and_one_with_an_endpoint_gets_no_presses(

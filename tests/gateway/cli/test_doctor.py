@@ -15,6 +15,7 @@ from gateway.cli.channel_checks import Finding
 from gateway.cli.doctor import doctor, findings
 from gateway.config import load
 from pipeline.domain.clock import SystemClock
+from tests.pipeline.tools.web_server import Handler, says, serving
 from tests.support.transcription_server import FakeTranscriptionServer
 from tests.voice.voices import voices_dir
 
@@ -29,6 +30,7 @@ async def examined(tmp_path: Path, *overrides: str) -> dict[str, Finding]:
         "server.port=0",
         'llm.model="scripted:echo"',
         'voice.transcriber="scripted:hello"',
+        'tools.search.backend="none"',
     )
     settings = load(NOWHERE, {}, [*usual, *overrides])
     return {finding.name: finding async for finding in findings(settings, SystemClock())}
@@ -66,6 +68,32 @@ async def test_a_file_reader_that_does_not_start_is_red(
         "pictures and documents cannot be read: "
         "the program /no/python could not be started: No such file or directory"
     )
+
+
+async def test_the_web_search_is_tried_once_and_a_server_that_is_gone_is_red(tmp_path: Path) -> None:
+    tea = {"results": [{"title": "Tea", "url": "https://tea.example/"}]}
+    pages: dict[str, Handler] = {"/search": says(json.dumps(tea), content_type="application/json")}
+    async with serving(pages) as site:
+        settings = ('tools.search.backend="searxng"', f'tools.search.url="http://127.0.0.1:{site.port}"')
+        found = (await examined(tmp_path, *settings))["web search"]
+        assert (found.good, found.words) == (True, "SearXNG found a page")
+        assert len(site.requests) == 1
+        site.pages["/search"] = says("no", status=500)
+        shutil.rmtree(tmp_path / "models")
+        found = (await examined(tmp_path, *settings))["web search"]
+        assert (found.good, found.words) == (
+            False,
+            "The web was not searched. SearXNG answers with status 500.",
+        )
+    shutil.rmtree(tmp_path / "models")
+    found = (await examined(tmp_path, *settings))["web search"]
+    assert (found.good, found.words.partition(":")[0]) == (
+        False,
+        "off, and not offered to the model, as the search engine cannot be reached",
+    )
+    shutil.rmtree(tmp_path / "models")
+    off = (await examined(tmp_path))["web search"]
+    assert (off.good, off.words) == (True, "switched off")
 
 
 async def test_no_voice_is_no_fault_and_says_how_to_get_one(tmp_path: Path) -> None:

@@ -313,4 +313,29 @@ BAD_FILES = [
     ("[bot]\nname = '", 'FILE: is not valid TOML at line 2, column 9: Expected "\'"; correct the line there'),
     ("x = " + "[" * 5_000, "FILE: is nested too deeply; remove the nested brackets"),
     ("x = " + "1" * 5_000, "FILE: holds a number with too many digits; shorten the number"),
+    (
+        '[tools.search]\nbackend = "searxng"',
+        (
+            'tools.search.url: is missing, as tools.search.backend is "searxng" (in FILE); '
+            "set it to the server's address"
+        ),
+    ),
+    (
+        '[tools.search]\nurl = "http://127.0.0.1:8888"',
+        (
+            "tools.search.url: has no effect, as tools.search.backend names no server (in FILE); "
+            'remove it or set tools.search.backend to "searxng"'
+        ),
+    ),
+    (
+        '[tools.search]\nbackend = "brave"',
+        (
+            'tools.search.api_key: is missing, as tools.search.backend is "brave" (in FILE); '
+            "set it to a reference to the key, such as env:BRAVE_API_KEY"
+        ),
+    ),
+    (
+        '[tools.search]\napi_key = "BSA123"',
+        "tools.search.api_key: is not a reference to a secret (in FILE); " + REFERENCE_FIX,
+    ),
 ]

@@ -190,7 +190,7 @@ def test_a_webhook_on_this_machine_needs_no_encryption_and_no_public_origin() ->
         (f"{DISCORD}.gateway_url=https://gateway.discord.gg", "is not an address of a gateway"),
         (f"{DISCORD}.gateway_url=wss://", "is not an address of an API"),
         (f"{TELEGRAM}.access=everybody", 'expected "pairing", "list" or "open"'),
-        (f"{TELEGRAM}.rooms=sometimes", 'expected "addressed", "all" or "never"'),
+        (f"{TELEGRAM}.rooms=sometimes", 'expected "addressed", "may_answer", "all" or "never"'),
         (f"{TELEGRAM}.replies=draft", 'expected "post", "edit" or "plain"'),
         (f"{TELEGRAM}.mode=push", 'expected "polling" or "webhook"'),
         (f"{SLACK}.mode=polling", 'expected "socket" or "http"'),

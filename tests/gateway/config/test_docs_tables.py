@@ -79,8 +79,12 @@ def test_the_shown_values_are_accepted_where_they_make_sense_together(tmp_path: 
     with contextlib.chdir(tmp_path):
         loaded = load_with_sources(
             path,
-            {"OPENAI_API_KEY": "lion"},
-            ["llm.model=openai/gpt-5-mini", "voice.transcriber=openai/whisper-1"],
+            {"OPENAI_API_KEY": "lion", "BRAVE_API_KEY": "bear"},
+            [
+                "llm.model=openai/gpt-5-mini",
+                "voice.transcriber=openai/whisper-1",
+                "tools.search.backend=brave",
+            ],
         )
 
     shown = {name for name, setting in SETTINGS.items() if setting.example != setting.default}

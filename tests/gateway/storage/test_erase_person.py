@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
+from gateway.storage.identities import Identity
 from pipeline.llm.scripted import ScriptedLlm
+from tests.contracts.test_store_feedback import UP
 from tests.end_to_end.test_links import counting
 from tests.support.harness import open_gateway
 from tests.support.link_talk import open_link_talk
@@ -16,7 +19,12 @@ VALUES = "'telegram' AS channel, 'main' AS account, '1001' AS user, '1001' AS ch
 
 
 async def test_a_person_is_erased_and_the_next_one_is_not_disturbed(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path, posts=(posts := MemoryPosts())):
+    async with open_gateway(tmp_path, posts=(posts := MemoryPosts())) as harness:
+        for user, chat, name in (("ann", "c9", "Xanthippe"), ("ben", "c1", "Yolanda"), ("ben", "c2", "Ben")):
+            thread = f"memory:main:{chat}"
+            who = replace(UP, channel="memory", account="main", user=user, name=name)
+            given = replace(who, thread=thread, message_id=name)
+            await harness.store.feedback.give(given)
         await posts.receive(
             "I hide my spare key under the Zinnia pot", native_id="1", chat="c1", author="ann"
         )
@@ -24,6 +32,10 @@ async def test_a_person_is_erased_and_the_next_one_is_not_disturbed(tmp_path: Pa
         await posts.receive("and the alarm code is Quetzal", native_id="3", chat="c1", author="ann")
         answered = (("c1", "Quetzal"), ("c2", "Mortimer"))
         await posts.until(lambda: all(word in "".join(posts.texts(chat)) for chat, word in answered))
+        ann = Identity(channel="memory", account="main", user="ann")
+        # It fills the index of what was said.
+        assert len(await harness.store.search.find("zinnia quetzal", [ann], limit=9)) == 0
+        assert len(await harness.store.search.find("zinnia", [ann], limit=9)) == 2
     script = SCRIPT.read_text(encoding="utf-8")
     assert script.count(VALUES) == 1
     of_ann = "'memory' AS channel, 'main' AS account, 'ann' AS user, 'c1' AS chat"
@@ -40,7 +52,7 @@ async def test_a_person_is_erased_and_the_next_one_is_not_disturbed(tmp_path: Pa
     db.close()
 
     data = _bytes_of(tmp_path)
-    assert [word for word in (b"Zinnia", b"Quetzal") if word in data] == []
+    assert [word for word in (b"Zinnia", b"Quetzal", b"Xanthippe", b"Yolanda") if word in data] == []
     assert b"Mortimer" in data
     llm = ScriptedLlm.echo()
     async with open_gateway(tmp_path, llm=llm, posts=(posts := MemoryPosts())):

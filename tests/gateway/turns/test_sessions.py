@@ -9,14 +9,12 @@ import pytest
 
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Lease, NewRecord, RecordKind, Store
+from gateway.turns.past_turns import message_on_record, past_turn, unanswered_turn
 from gateway.turns.sessions import (
     MAX_HISTORY_RECORDS,
     SessionState,
     load_session,
-    message_on_record,
-    past_turn,
     session_record,
-    unanswered_turn,
     write_summary,
 )
 from pipeline.domain.chat import ChatMessage, ToolCall, message_to_plain

@@ -10,14 +10,8 @@ import pytest
 from gateway.agents.agent_book import AgentModels
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Lease
-from gateway.turns.sessions import (
-    SessionState,
-    load_session,
-    message_on_record,
-    past_turn,
-    session_record,
-    write_summary,
-)
+from gateway.turns.past_turns import message_on_record, past_turn
+from gateway.turns.sessions import SessionState, load_session, session_record, write_summary
 from gateway.turns.titler import MAX_CHARS, Titles, title_of
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import ManualClock

@@ -13,10 +13,12 @@ from typing import Any
 import pytest
 
 from pipeline.agent.loops import DOOM_WORDS, STALL_WORDS
+from pipeline.agent.sent_files import sent_files
 from pipeline.agent.task import TASK_CHANNELS, between_tasks, task_node
 from pipeline.domain.chat import ToolCall, ToolDefinition
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ModelUnavailable
+from pipeline.domain.files import StoredFile
 from pipeline.graph.definition.decisions import NodeResult, State
 from pipeline.graph.definition.spec import EdgeSpec, GraphSpec, NodeSpec, OnSuccess
 from pipeline.graph.execution.executor import Executor
@@ -37,8 +39,9 @@ WINDOW = PipelineSettings(context_tokens=32_000, system_prompt="You are Parlour.
 class Library:
     """A gate with one tool that always answers the same."""
 
-    def __init__(self, content: str = "42 pages") -> None:
+    def __init__(self, content: str = "42 pages", *files: StoredFile) -> None:
         self.content = content
+        self.files = files
         self.proposed: list[ToolCall] = []
 
     async def prepare(self, _groups: Sequence[str], _scope: TurnScope) -> None:
@@ -52,7 +55,7 @@ class Library:
         if call.name == "load_tools":
             return ToolResult(content="loaded", groups=tuple(json.loads(call.arguments)["groups"]))
         self.proposed.append(call)
-        return ToolResult(content=self.content)
+        return ToolResult(content=self.content, files=self.files)
 
 
 def sets(**outputs: Any) -> ScriptedAnswer:
@@ -116,6 +119,19 @@ async def test_what_is_said_called_shown_and_kept_is_without_configured_secrets(
     outcome = await ran(graph_of(("find", node)), llm, log=log, **around)
     assert watched.text == outcome.state["agent"]["answer"] == "It is [REDACTED]."
     assert word not in f"{library.proposed}{log.records}{outcome.state}"
+
+
+@pytest.mark.parametrize("isolated", [False, True])
+async def test_the_files_of_its_tools_are_in_the_state_once(isolated: bool) -> None:
+    chart = StoredFile(id="a" * 64, kind="image", mime="image/png", size=9, name="chart.png")
+    llm = ScriptedLlm([looks(1, 2), sets(found="42 pages"), looks(3), sets(more="a")])
+    nodes = [
+        (name, task_node("Find it.", (output,), groups=("library",), isolated=isolated))
+        for name, output in (("find", "found"), ("again", "more"))
+    ]
+    outcome = await ran(graph_of(*nodes), llm, tools=Library("42 pages", chart))
+    assert sent_files(outcome.state) == (chart,)
+    assert outcome.state["tasks"]["again"]["sends"][0]["name"] == "chart.png"
 
 
 async def test_a_text_that_is_json_represents_what_it_says() -> None:

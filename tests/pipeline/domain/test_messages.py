@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pipeline.domain.commands import CommandName
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import (
     ActionCompleted,
@@ -17,14 +18,7 @@ from pipeline.domain.events import (
     event_to_wire,
 )
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import (
-    Author,
-    CommandName,
-    InboundMessage,
-    MediaRef,
-    ParsedCommand,
-    parse_command,
-)
+from pipeline.domain.messages import Author, InboundMessage, MediaRef, ParsedCommand, parse_command
 
 THREAD = ThreadKey(channel="web", account="local", chat="c1")
 

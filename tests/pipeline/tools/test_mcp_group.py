@@ -28,6 +28,7 @@ from tests.architecture.sources import ROOT
 from tests.support import odd_mcp_server
 from tests.support.contexts import scope
 from tests.support.mcp_server import listening, over_http
+from tests.support.pictures import MP3, png
 
 on_the_shared_loop = pytest.mark.asyncio(loop_scope="module")
 
@@ -123,6 +124,18 @@ async def test_a_real_servers_tools_are_listed_and_called(shared: McpHarness) ->
     assert not (await weather.call("weather")).success
     assert "null" in (await weather.call("nothing")).text
     assert (await weather.call("chatter")).text == "said"
+    drawn = await weather.call("draw")
+    assert drawn.text.splitlines() == [
+        "The chart of June.",
+        "Sales rose.",
+        "[report: https://reports.example/june]",
+        "[image/png, which cannot be read: it is not base64]",
+    ]
+    assert [(file.data, file.name, file.mime) for file in drawn.files] == [
+        (png(640, 480), "image", "image/png"),
+        (MP3, "audio", "audio/mpeg"),
+        (b"a,b\n1,2\n", "sales of june.csv", "text/csv"),
+    ]
     big = await weather.call("big", megabytes=10)
     assert (big.text, big.left_out) == ("x" * MAX_RESULT_CHARS, 10_000_000 - MAX_RESULT_CHARS)
 

@@ -20,7 +20,8 @@ HERE = "127.0.0.1"
 class Site:
     """What the server was asked for, and where it is."""
 
-    def __init__(self) -> None:
+    def __init__(self, pages: dict[str, Handler]) -> None:
+        self.pages = pages
         self.requests: list[web.Request] = []
         self.port = 0
 
@@ -30,11 +31,11 @@ class Site:
 
 @asynccontextmanager
 async def serving(pages: dict[str, Handler], tls: ssl.SSLContext | None = None) -> AsyncIterator[Site]:
-    site = Site()
+    site = Site(pages)
 
     async def answer(request: web.Request) -> web.StreamResponse:
         site.requests.append(request)
-        return await pages[request.path](request)
+        return await site.pages[request.path](request)
 
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", answer)

@@ -28,6 +28,7 @@ from tests.support.platforms.discord_world import (
     button_rows,
     read,
 )
+from tests.support.platforms.file_names import shown_kind
 from tests.support.platforms.platform import Call, Faults, Person, Place, Shown
 
 _VOICE = 1 << 13
@@ -207,6 +208,26 @@ class FakeDiscord:
         data = {"id": self.world.snowflake(), "name": name, "type": 1}
         return await self._interact(place, person, 2, data, None, {})
 
+    async def react(
+        self, place: Place, person: Person, native_id: str, emoji: str, *, on: bool = True
+    ) -> None:
+        """The person puts a reaction on a message, or removes it."""
+        user = self.world.users[person.id].wire()
+        wire: dict[str, Any] = {
+            "user_id": person.id,
+            "channel_id": place.chat,
+            "message_id": native_id,
+            "emoji": {"id": None, "name": emoji},
+            "burst": False,
+            "type": 0,
+        }
+        if not place.private:
+            wire["guild_id"] = self.world.guild_id
+            if on:
+                wire["member"] = self.world.member_wire(user, with_user=True)
+        name = "MESSAGE_REACTION_ADD" if on else "MESSAGE_REACTION_REMOVE"
+        await self.gateway.dispatch(name, wire, times=self._times())
+
     # -- what can be seen -------------------------------------------------------------------------
 
     def visible(self, place: Place) -> tuple[Shown, ...]:
@@ -308,6 +329,8 @@ class FakeDiscord:
             edits=message.edits,
             reply_to=message.reply_to,
             voice=message.files[0].content if message.flags & _VOICE else b"",
+            file=message.files[0].content if message.files else b"",
+            file_kind=shown_kind(message.files[0].name) if message.files else "",
         )
 
     def _note_change(self) -> None:

@@ -22,7 +22,9 @@ from tests.support.platforms.discord_world import DM, World
 BUFFER = 1000
 GUILDS = 1 << 0
 GUILD_MESSAGES = 1 << 9
+GUILD_REACTIONS = 1 << 10
 DIRECT_MESSAGES = 1 << 12
+DIRECT_REACTIONS = 1 << 13
 MESSAGE_CONTENT = 1 << 15
 _DISPATCH, _HEARTBEAT, _IDENTIFY, _RESUME, _RECONNECT, _INVALID, _HELLO, _ACK = 0, 1, 2, 6, 7, 9, 10, 11
 _BAD_TOKEN, _BAD_SEQUENCE, _BAD_INTENTS = 4004, 4007, 4014
@@ -228,6 +230,9 @@ class Gateway:
         if not name.startswith("MESSAGE_"):
             return data
         channel = self._world.channels[data["channel_id"]]
+        if name.startswith("MESSAGE_REACTION_"):
+            reactions = DIRECT_REACTIONS if channel.kind == DM else GUILD_REACTIONS
+            return data if session.intents & reactions else None
         needed = DIRECT_MESSAGES if channel.kind == DM else GUILD_MESSAGES
         if not session.intents & needed:
             return None

@@ -20,6 +20,7 @@ from tests.support.platforms.discord_limits import (
     check_message,
     check_voice,
 )
+from tests.support.platforms.discord_reactions import Reactions
 from tests.support.platforms.discord_world import DM, MASS_MENTION, Channel, Message, StoredFile, World
 from tests.support.platforms.platform import Call, Fault, Faults
 
@@ -48,6 +49,7 @@ class Rest:
         self.calls: list[Call] = []
         self.lenient = False
         self.commands: list[dict[str, Any]] = []
+        self.reactions = Reactions()
         self.typing: list[str] = []
         self.mass_mentions: list[str] = []
         """Messages of the bot that pinged the whole channel."""
@@ -60,10 +62,9 @@ class Rest:
         self.interactions_endpoint: str | None = None
         self.servers = {"Parlour": 274_878_008_320}
         """The servers that the bot is in, with its permissions there."""
-        self.cdn_redirect = ""
+        self.cdn_redirect, self.cdn_hits = "", 0
         self.cdn_extra = b""
         """Sent after a file's bytes, beyond the announced size."""
-        self.cdn_hits = 0
         self.file_failures: list[int] = []
         """HTTP statuses that the next downloads are answered with."""
         self._nonces: dict[tuple[str, str], tuple[float, Message]] = {}
@@ -88,6 +89,7 @@ class Rest:
             ("PATCH", channel + "/messages/{message}", "edit_message", self._edit),
             ("DELETE", channel + "/messages/{message}", "delete_message", self._delete),
             ("POST", channel + "/typing", "typing", self._typing),
+            *self.reactions.routes(channel),
             ("POST", "/interactions/{id}/{token}/callback", "interaction_callback", self._callback),
             ("POST", hook, "followup", self._followup),
             ("PATCH", hook + "/messages/@original", "edit_original", self._edit_original),

@@ -13,11 +13,13 @@ from typing import Any, Self
 
 from aiohttp import web
 
+from tests.support.platforms.file_names import shown_kind
 from tests.support.platforms.platform import Call, Faults, Person, Place, Shown
 from tests.support.platforms.slack_delivery import Delivery, Envelope
 from tests.support.platforms.slack_state import APP, BOT_USER, TEAM, Conversation, Posted, Workspace
 from tests.support.platforms.slack_web import WebApi
 
+_EMOJI_NAMES = {"👍": "+1", "👎": "-1", "👍🏽": "+1::skin-tone-4", "✅": "white_check_mark", "❌": "x"}
 _ANSWER_S = 1.5
 """How long after the ack of a press or a command its answer may come."""
 
@@ -304,6 +306,22 @@ class FakeSlack:
             "actions": [{**button, "block_id": "b1", "action_ts": now}],
         }
 
+    async def react(
+        self, place: Place, person: Person, native_id: str, emoji: str, *, on: bool = True
+    ) -> None:
+        """The person puts a reaction on a message, or removes it."""
+        posted = self._at(native_id)
+        event = {
+            "type": "reaction_added" if on else "reaction_removed",
+            "user": person.id,
+            "reaction": _EMOJI_NAMES.get(emoji, "tada"),
+            "item_user": BOT_USER if posted.ours else posted.user,
+            "item": {"type": "message", "channel": place.chat, "ts": posted.ts},
+            "event_ts": self.workspace.next_ts(),
+        }
+        for _ in range(2 if self.faults.duplicates() else 1):
+            self.delivery.offer("events_api", self.workspace.event(event))
+
     def _at(self, native_id: str) -> Posted:
         channel, _, ts = native_id.partition(":")
         posted = self.workspace.find(channel, ts)
@@ -322,6 +340,8 @@ class FakeSlack:
             edits=posted.edits,
             reply_to=f"{posted.channel}:{posted.thread_ts}" if in_thread else "",
             voice=self._sound(posted),
+            file=self.workspace.contents.get(posted.files[0]["id"], b"") if posted.files else b"",
+            file_kind=shown_kind(posted.files[0]["name"]) if posted.files else "",
         )
 
     def _sound(self, posted: Posted) -> bytes:

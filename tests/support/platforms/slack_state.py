@@ -22,7 +22,7 @@ BOT_USER = "U0PARLOURBOT"
 BOT = "B0PARLOUR"
 SCOPES = (
     *("app_mentions:read", "channels:history", "chat:write", "commands", "files:read", "files:write"),
-    *("groups:history", "im:history", "mpim:history", "reactions:write", "users:read"),
+    *("groups:history", "im:history", "mpim:history", "reactions:read", "reactions:write", "users:read"),
 )
 """Those of adapters/slack/manifest.yaml."""
 

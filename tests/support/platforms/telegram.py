@@ -42,6 +42,8 @@ class FakeTelegram:
         self.calls: list[Call] = self._server.calls
         self._people: dict[str, Person] = {}
         self._rooms: dict[str, int] = {}
+        self._reactions: dict[tuple[str, str], str] = {}
+        """By person and message."""
         self._tasks: asyncio.TaskGroup | None = None
         self._webhooks: asyncio.Task[None] | None = None
 
@@ -161,6 +163,25 @@ class FakeTelegram:
         await self.until(lambda: bool(self.state.callbacks[query]), timeout_s=_PRESS_TIMEOUT_S)
         return self.state.callbacks[query][1:]
 
+    async def react(
+        self, place: Place, person: Person, native_id: str, emoji: str, *, on: bool = True
+    ) -> None:
+        """The person puts a reaction on a message, or removes it; a person has one on each message."""
+        before = self._reactions.get((person.id, native_id), "")
+        after = emoji if on else ""
+        self._reactions[person.id, native_id] = after
+        self.push(
+            "message_reaction",
+            {
+                "chat": self.state.chat(int(place.chat)),
+                "message_id": int(native_id),
+                "user": self.state.users[int(person.id)],
+                "date": int(self._clock.now()),
+                "old_reaction": [{"type": "emoji", "emoji": before}] if before else [],
+                "new_reaction": [{"type": "emoji", "emoji": after}] if after else [],
+            },
+        )
+
     def visible(self, place: Place) -> tuple[Shown, ...]:
         chat, topic = int(place.chat), int(place.topic) if place.topic else None
         now = self._clock.monotonic()
@@ -187,6 +208,8 @@ class FakeTelegram:
             edits=stored.edits,
             reply_to="" if stored.reply_to is None else str(stored.reply_to),
             voice=self.state.files.get(stored.fields.get("voice", {}).get("file_id", ""), b""),
+            file=self.state.files.get(_file_of(stored).get("file_id", ""), b""),
+            file_kind=next((_KINDS[name] for name in _KINDS if name in stored.fields), ""),
         )
 
     def bot_texts(self, place: Place) -> list[str]:
@@ -235,3 +258,11 @@ class FakeTelegram:
     def _written(self, stored: Stored) -> str:
         self.push("message", self.state.as_message(stored))
         return str(stored.message_id)
+
+
+_KINDS = {"photo": "image", "audio": "audio", "video": "video", "document": "file"}
+
+
+def _file_of(stored: Stored) -> dict[str, Any]:
+    found: Any = next((stored.fields[name] for name in _KINDS if name in stored.fields), {})
+    return dict(found[-1]) if isinstance(found, list) else dict(found)

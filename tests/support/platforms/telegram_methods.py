@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any
 
 from pipeline.domain.clock import Clock
@@ -14,6 +15,7 @@ from tests.support.platforms.telegram_rules import (
     ApiError,
     bad_request,
     check_keyboard,
+    check_photo,
     check_text,
     check_voice,
     plain_entities,
@@ -21,7 +23,19 @@ from tests.support.platforms.telegram_rules import (
 from tests.support.platforms.telegram_state import BOT_ID, Draft, Stored, TelegramState
 
 Params = Mapping[str, Any]
-SHOWS = frozenset({"sendMessage", "editMessageText", "sendDocument", "sendVoice", "sendMessageDraft"})
+SHOWS = frozenset(
+    {
+        "sendMessage",
+        "editMessageText",
+        "editMessageCaption",
+        "sendDocument",
+        "sendPhoto",
+        "sendAudio",
+        "sendVideo",
+        "sendVoice",
+        "sendMessageDraft",
+    }
+)
 """The methods that flood limits count."""
 
 
@@ -43,11 +57,16 @@ class BotApi:
             "deleteMessage": self._delete_message,
             "sendMessageDraft": self._send_draft,
             "sendChatAction": self._send_chat_action,
-            "sendDocument": self._send_document,
+            "sendDocument": partial(self._send_file, "document"),
+            "sendPhoto": partial(self._send_file, "photo"),
+            "sendAudio": partial(self._send_file, "audio"),
+            "sendVideo": partial(self._send_file, "video"),
+            "editMessageCaption": self._edit_caption,
             "sendVoice": self._send_voice,
             "answerCallbackQuery": self._answer_callback,
             "getFile": self._get_file,
             "setMyCommands": self._set_my_commands,
+            "setMessageReaction": self._set_reaction,
         }
 
     async def call(self, method: str, params: Params) -> Any:
@@ -125,21 +144,23 @@ class BotApi:
         _no_parse_mode(params)
         return self._store(chat, params, text=params["text"], entities=params.get("entities"))
 
-    async def _send_document(self, params: Params) -> Any:
+    async def _send_file(self, kind: str, params: Params) -> Any:
         chat = self._reachable(params)
-        upload = params.get("document")
+        upload = params.get(kind)
         if not isinstance(upload, tuple):
-            raise bad_request("there is no document in the request")
+            raise bad_request(f"there is no {kind} in the request")
         name, content = upload
         if not content:
             raise bad_request("file must be non-empty")
         if len(content) > UPLOAD_BYTES:
             raise ApiError(413, "Request Entity Too Large")
+        if kind == "photo":
+            check_photo(content)
         caption = params.get("caption") or ""
         check_text(caption, params.get("caption_entities"), limit=CAPTION_UNITS, empty=True)
         file_id = f"upload{len(self._state.files)}"
         self._state.files[file_id] = content
-        document = {
+        file = {
             "file_id": file_id,
             "file_unique_id": f"u{file_id}",
             "file_name": name,
@@ -151,7 +172,7 @@ class BotApi:
             text=caption,
             entities=params.get("caption_entities"),
             name=name,
-            fields={"document": document},
+            fields={kind: [file] if kind == "photo" else file},
         )
 
     async def _send_voice(self, params: Params) -> Any:
@@ -176,6 +197,18 @@ class BotApi:
         if (text, entities, params.get("reply_markup")) == (stored.text, stored.entities, stored.markup):
             raise _not_modified()
         stored.text, stored.entities, stored.markup = text, entities, params.get("reply_markup")
+        stored.edits += 1
+        return self._state.as_message(stored)
+
+    async def _edit_caption(self, params: Params) -> Any:
+        stored = self._own(self._reachable(params), params, "edit")
+        if not stored.fields or "voice" in stored.fields:
+            raise bad_request("there is no caption in the message to edit")
+        caption = (params.get("caption") or "").strip()
+        check_text(caption, params.get("caption_entities"), limit=CAPTION_UNITS, empty=True)
+        if (caption, params.get("reply_markup")) == (stored.text, stored.markup):
+            raise _not_modified()
+        stored.text, stored.markup = caption, params.get("reply_markup")
         stored.edits += 1
         return self._state.as_message(stored)
 
@@ -216,6 +249,16 @@ class BotApi:
             raise bad_request("wrong parameter action in request")
         return True
 
+    async def _set_reaction(self, params: Params) -> Any:
+        chat, message = self._reachable(params), params.get("message_id")
+        if self._state.find(chat, message) is None:
+            raise bad_request("message to react not found")
+        emojis = [one["emoji"] for one in params.get("reaction") or []]
+        if len(emojis) > 1 or not set(emojis) <= {"👀", "👍", "👎"}:
+            raise bad_request("REACTION_INVALID")
+        self._state.reactions[chat, int(str(message))] = "".join(emojis)
+        return True
+
     async def _answer_callback(self, params: Params) -> Any:
         words = params.get("text") or ""
         if len(words) > 200:
@@ -241,7 +284,7 @@ class BotApi:
         }
 
     async def _set_my_commands(self, params: Params) -> Any:
-        self._state.commands = params["commands"]
+        self._state.commands[params.get("language_code", "")] = params["commands"]
         return True
 
     def _reachable(self, params: Params) -> int:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pipeline.domain.clock import Clock
+from pipeline.domain.file_types import file_type
 from tests.adapters.formatting.rules import is_blank, size, telegram_problems
 
 TEXT_UNITS = 4096
@@ -19,6 +20,9 @@ CALLBACK_BYTES = 64
 ROW_BUTTONS = 8
 KEYBOARD_BUTTONS = 100
 UPLOAD_BYTES = 50 * 1024 * 1024
+PHOTO_BYTES = 10 * 1024 * 1024
+PHOTO_SIDES = 10_000
+PHOTO_RATIO = 20
 DOWNLOAD_BYTES = 20 * 1024 * 1024
 
 
@@ -51,6 +55,18 @@ def check_text(text: object, entities: object, *, limit: int = TEXT_UNITS, empty
     problems = telegram_problems(text, marks, limit=limit)
     if problems:
         raise bad_request(f"can't parse entities: {problems[0]}")
+
+
+def check_photo(content: bytes) -> None:
+    """Raise ApiError unless the bytes may be sent as a picture."""
+    found = file_type(content)
+    if found.mime not in ("image/png", "image/jpeg", "image/webp"):
+        raise bad_request("IMAGE_PROCESS_FAILED")
+    width, height = found.width, found.height
+    if width + height > PHOTO_SIDES or max(width, height) > PHOTO_RATIO * max(1, min(width, height)):
+        raise bad_request("PHOTO_INVALID_DIMENSIONS")
+    if len(content) > PHOTO_BYTES:
+        raise bad_request("file is too big for a photo")
 
 
 def check_voice(upload: object, duration: object) -> tuple[str, bytes]:

@@ -168,7 +168,7 @@ async def _params(request: web.Request) -> dict[str, Any]:
             params[name] = (value.filename, content)
         else:
             params[name] = _decoded(name, str(value))
-    for field in ("document", "voice"):
+    for field in ("document", "photo", "audio", "video", "voice"):
         upload = params.get(field)
         if isinstance(upload, str) and upload.startswith("attach://"):
             params[field] = params.pop(upload.removeprefix("attach://"), None)

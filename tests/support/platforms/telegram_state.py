@@ -102,9 +102,12 @@ class TelegramState:
         """Paths that getFile reports instead of the file's."""
         self.methods_removed: set[str] = set()
         """Methods that this server does not have, like an old one."""
+        self.reactions: dict[tuple[int, int], str] = {}
+        """By chat and message, the bot's reaction."""
         self.callbacks: dict[str, str] = {}
         """Answered callback queries: id to the words shown to the presser."""
-        self.commands: list[dict[str, Any]] = []
+        self.commands: dict[str, list[dict[str, Any]]] = {}
+        """The menu of commands by language; empty for all others."""
         self.ids = itertools.count(1)
         self._changed = asyncio.Event()
 

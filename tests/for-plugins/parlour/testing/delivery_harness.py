@@ -7,8 +7,8 @@ the clock does not advance during a request, so that only the gateway's pace is 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Coroutine, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from adapters.channel import (
@@ -23,18 +23,22 @@ from adapters.channel import (
     PostingChannel,
     Receipt,
 )
+from adapters.files import FilePostingChannel, OutgoingFile
 from gateway.channels.registry import ChannelRegistry
 from gateway.channels.timeline import StoreTimeline
 from gateway.delivery.chat_queue import ChatQueues
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
 from gateway.delivery.preview import LiveReplies, Origin
+from gateway.delivery.reply_files import ReplyFiles
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
 from gateway.runtime.tasks import Supervisor
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import NewEntry, NewOutboxRow, NewRecord, OutboxRow, TurnCommit
+from parlour.testing.fakes import MemoryFiles
 from pipeline.domain.clock import ManualClock, SystemClock
+from pipeline.domain.files import StoredFile
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import InboundMessage, MediaRef
 from pipeline.domain.ports import EventSender
@@ -69,11 +73,19 @@ class DeliveryHarness:
         self._live = LiveReplies(
             store=self._store, queues=queues, clock=self.clock, supervisor=self._supervisor
         )
+        self._stored = MemoryFiles()
+        files = ReplyFiles(
+            store=self._stored, link_to=self._stored.link_to, clock=self.clock, spawn=self._spawn
+        )
+        posting = Posting(
+            store=self._store, files=files, live=self._live, clock=self.clock, failpoints=failpoints
+        )
         self._delivery = Delivery(
             store=self._store,
             channels=ChannelRegistry([self.counted]),
             queues=queues,
-            posting=Posting(store=self._store, live=self._live, clock=self.clock, failpoints=failpoints),
+            posting=posting,
+            files=files,
             timeline=StoreTimeline(self._store, self.clock),
             clock=self.clock,
             telemetry=Telemetry(self.clock),
@@ -96,9 +108,17 @@ class DeliveryHarness:
         origin = Origin(message_id=item.message_id, reply_handle=item.reply_handle, private=item.private)
         return self._live.sender_for(self.counted, item.thread, origin)
 
-    async def deliver(self, item: InboundMessage, text: str, role: EntryRole = "assistant") -> OutboxRow:
-        """Commit a reply and see it through; its row afterwards."""
+    async def deliver(
+        self,
+        item: InboundMessage,
+        text: str,
+        role: EntryRole = "assistant",
+        files: Sequence[OutgoingFile] = (),
+    ) -> OutboxRow:
+        """Commit a reply with `files` and see it through; its row afterwards."""
         row_id, reply = await self._commit(item, text, role)
+        if files:
+            reply = replace(reply, files=tuple([await self._put(item.thread, file) for file in files]))
         self._delivery.enqueue(row_id, reply)
         deadline = self.clock.monotonic() + _LONGEST_DELIVERY_S
         while True:
@@ -114,6 +134,13 @@ class DeliveryHarness:
         for _ in range(round(seconds / _STEP_S)):
             await self.clock.advance(_STEP_S)
             await self.counted.quiet()
+
+    async def _put(self, thread: ThreadKey, file: OutgoingFile) -> StoredFile:
+        stored = await self._stored.put(thread, file.content, kind=file.kind, mime=file.mime, name=file.name)
+        return replace(stored, caption=file.caption)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> object:
+        return self._supervisor.spawn(work, name="files off the record")
 
     async def _commit(self, item: InboundMessage, text: str, role: EntryRole) -> tuple[int, OutboundReply]:
         thread, now = item.thread.encode(), self.clock.now()
@@ -213,6 +240,10 @@ class _Counted:
 
     def render(self, outgoing: Outgoing) -> tuple[Part, ...]:
         return self._adapter.render(outgoing)
+
+    def render_file(self, file: OutgoingFile) -> Part:
+        assert isinstance(self._adapter, FilePostingChannel)
+        return self._adapter.render_file(file)
 
     async def post(self, thread: ThreadKey, part: Part, *, key: str, reply_handle: str = "") -> Receipt:
         return await self.call("post", self._adapter.post(thread, part, key=key, reply_handle=reply_handle))

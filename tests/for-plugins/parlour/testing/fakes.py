@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import hashlib
+from collections.abc import Iterable, Mapping
 from typing import TypedDict
 
 from adapters.channel import Acceptance
 from pipeline.domain import events
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.events import PipelineEvent, Thought
+from pipeline.domain.files import FileGone, StoredFile
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import Inbound
+from pipeline.domain.messages import Inbound, MediaKind
 from pipeline.domain.timeline import ChatSummary, Earlier, TimelineEntry
 
 
@@ -23,6 +25,50 @@ class QuickClock(SystemClock):
     async def sleep(self, seconds: float) -> None:
         self.waits.append(seconds)
         await super().sleep(0)
+
+
+class MemoryFiles:
+    """A FileStore in a dictionary, with addresses for its files as long as it is `public`."""
+
+    def __init__(self) -> None:
+        self.public = True
+        self.contents: dict[tuple[ThreadKey, str], bytes] = {}
+
+    async def put(
+        self,
+        thread: ThreadKey,
+        content: bytes,
+        *,
+        kind: MediaKind,
+        mime: str,
+        name: str = "",
+        about: str = "",
+        scope: str = "",
+    ) -> StoredFile:
+        """See `FileStore.put`."""
+        file_id = hashlib.sha256(scope.encode() + b"\0" + content).hexdigest()
+        self.contents[thread, file_id] = content
+        return StoredFile(id=file_id, kind=kind, mime=mime, size=len(content), name=name, about=about)
+
+    async def get(self, thread: ThreadKey, file_id: str) -> bytes:
+        """See `FileStore.get`."""
+        try:
+            return self.contents[thread, file_id]
+        except KeyError:
+            raise FileGone("the file is no longer stored; please send it again") from None
+
+    async def discard(self, thread: ThreadKey, file_ids: Iterable[str]) -> None:
+        """See `FileStore.discard`."""
+        for file_id in file_ids:
+            self.contents.pop((thread, file_id), None)
+
+    async def discard_thread(self, thread: ThreadKey) -> None:
+        """See `FileStore.discard_thread`."""
+        self.contents = {key: content for key, content in self.contents.items() if key[0] != thread}
+
+    def link_to(self, _thread: ThreadKey, file: StoredFile, _since: float) -> str:
+        """The address of a file; empty while there is no public one."""
+        return "" if not self.public else f"https://b.example/{file.id[:6]}"
 
 
 class MemoryTimeline:

@@ -54,6 +54,10 @@ class Shown:
     """The native id of the message that it replies to."""
     voice: bytes = b""
     """The audio of a voice message."""
+    file: bytes = b""
+    """The content of a file."""
+    file_kind: str = ""
+    """What the platform shows the file as: `image`, `audio`, `video` or `file`; empty without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

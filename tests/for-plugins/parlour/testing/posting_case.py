@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any, Generic, TypeVar
 
 from adapters.channel import PostingChannel
+from adapters.files import OutgoingFile
 from gateway.storage.ports import OutboxRow
 from parlour.testing.channel_case import ContractCase, WatchedInbox
 from parlour.testing.delivery_harness import DeliveryHarness
@@ -92,9 +93,15 @@ class PostingCase(ContractCase, Generic[PlatformT]):
         row = await self.deliver_row(item, text, role)
         assert row.state == "sent", row.error
 
-    async def deliver_row(self, item: InboundMessage, text: str, role: EntryRole = "assistant") -> OutboxRow:
-        """As `deliver`, with whatever came of it."""
-        return await self.harness.deliver(item, text, role)
+    async def deliver_row(
+        self,
+        item: InboundMessage,
+        text: str,
+        role: EntryRole = "assistant",
+        files: Sequence[OutgoingFile] = (),
+    ) -> OutboxRow:
+        """As `deliver`, with `files` after the text, and with whatever came of it."""
+        return await self.harness.deliver(item, text, role, files)
 
     async def pass_time(self, seconds: float) -> None:
         await self.harness.pass_time(seconds)

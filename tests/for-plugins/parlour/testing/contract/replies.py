@@ -9,6 +9,7 @@ from typing import get_args
 import pytest
 
 from adapters.channel import ChannelCapabilities, Outgoing, PostingChannel
+from adapters.files import FilePostingChannel, OutgoingFile
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS
 from gateway.delivery.poster import REPEAT_LABEL
 from gateway.ingress.inbox import _ANSWER_REFUSED, _NOT_OPEN
@@ -26,6 +27,10 @@ from pipeline.domain.events import (
 )
 from pipeline.domain.messages import InboundMessage
 
+_DOT = (
+    b"GIF89a\x01\x00\x01\x00\x80\x00\x00\x00\x00\x00\xff\xff\xff,"
+    b"\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x02D\x01\x00;"
+)
 ERROR = "The model gave no answer. Try again."
 # The gateway's own words: the adapters read in them that a question is over.
 CLOSED = (_NOT_OPEN, *(_ANSWER_REFUSED[status] for status in ("unknown", "already_answered", "expired")))
@@ -216,6 +221,29 @@ class ReplyContract(CaseFixtures):
             words = words.removeprefix(f"{REPEAT_LABEL.strip()} ")
         assert words == "The answer"
         assert [secret for secret in case.secrets if secret in caplog.text] == []
+
+    async def test_files_follow_the_answer_or_lines_with_links_do(self, case: ContractCase) -> None:
+        item = await case.write("hello")
+        if not isinstance(case, PostingCase):
+            # A channel that shows by itself gets the references, and its page or screen asks for the files.
+            assert case.adapter.capabilities.file_bytes == 0
+            return
+        files = (
+            OutgoingFile(content=_DOT, name="dot.gif", kind="image", mime="image/gif", caption="A dot"),
+            OutgoingFile(content=b"milk\n", name="the list.txt", kind="file", mime="text/plain"),
+        )
+        row = await case.deliver_row(item, "The answer", files=files)
+        assert row.state == "sent"
+        shown = case.shown()
+        assert shown[0].text == "The answer"
+        if case.adapter.capabilities.file_bytes:
+            assert isinstance(case.adapter, FilePostingChannel)
+            assert [one.file for one in shown] == [b"", *(file.content for file in files)]
+            assert "A dot" in shown[1].text
+        else:
+            # The words of the line too, where they fit into one message.
+            words = await _words_of(case)
+            assert words.count("https://") == len(files)
 
 
 async def _words_of(case: ContractCase) -> str:

@@ -1,7 +1,7 @@
-"""Take uploads for messages, and serve the stored files of conversations, over HTTP.
+"""Take uploads for messages over HTTP.
 
-Every request has the access token in its headers, which are checked before a body is read. A file is served
-for the chat in whose folder it is, and as a type that its content proves: all other content is a download.
+Every request has the access token in its headers, which are checked before a body is read. Stored files are
+served by `file_links`.
 """
 
 from __future__ import annotations
@@ -13,72 +13,30 @@ from collections.abc import AsyncIterator
 
 from aiohttp import web
 
-from adapters.web.inbound import thread_of
 from adapters.web.media import TooLarge
 from adapters.web.security import foreign_address_response, host_allowed, origin_allowed, security_headers
 from adapters.web.shared import Shared
 from pipeline.domain.errors import StorageError
-from pipeline.domain.files import FileGone
 
 _log = logging.getLogger(__name__)
 
 _CHAT = re.compile(r"c_[0-9a-f]{32}")
-_FILE = re.compile(r"[0-9a-f]{64}")
 _BEARER = "Bearer "
-_SHOWN = (
-    (b"\xff\xd8\xff", "image/jpeg"),
-    (b"\x89PNG\r\n\x1a\n", "image/png"),
-    (b"GIF87a", "image/gif"),
-    (b"GIF89a", "image/gif"),
-)
-"""The only types that a browser may show, by how their content begins: formats without scripts."""
-_DOWNLOAD = "application/octet-stream"
 _MOST_AT_ONCE = 8
 _CHUNK_S = 30.0
 """The longest wait for the next part of an upload."""
 
 
-class FileRequests:
-    """The routes for files. `upload_routes` read their bodies themselves, after the sender is checked."""
+class Uploads:
+    """The route for uploads, which reads its body itself, after the sender is checked."""
 
     def __init__(self, shared: Shared) -> None:
         self._shared = shared
         self._uploads = 0
 
     def routes(self) -> list[web.RouteDef]:
-        """The route that serves stored files."""
-        return [web.get("/files/{chat}/{file}", self._serve)]
-
-    def upload_routes(self) -> list[web.RouteDef]:
         """The route that takes uploads."""
         return [web.post("/files/{chat}", self._take)]
-
-    async def _serve(self, request: web.Request) -> web.Response:
-        refused = self._refused(request)
-        if refused is not None:
-            return refused
-        store, file_id = self._shared.files, request.match_info["file"]
-        if store is None or not _FILE.fullmatch(file_id):
-            return _answer(404, "There is no such file.")
-        try:
-            content = await store.get(thread_of(request.match_info["chat"]), file_id)
-        except FileGone as gone:
-            return _answer(404, str(gone))
-        except StorageError as error:
-            _log.warning("a stored file cannot be read", extra={"reason": str(error)})
-            return _answer(503, "The file cannot be read now; try again in a moment.")
-        shown = next((mime for start, mime in _SHOWN if content.startswith(start)), "")
-        headers = security_headers() | {
-            "Content-Type": shown or _DOWNLOAD,
-            "Content-Disposition": "inline" if shown else 'attachment; filename="file"',
-            # A browser keeps it, and asks each time whether it is still stored and the token still right.
-            "Cache-Control": "private, no-cache",
-            "ETag": f'"{file_id}"',
-            "Vary": "Authorization",
-        }
-        if request.headers.get("If-None-Match") == headers["ETag"]:
-            return web.Response(status=304, headers=headers)
-        return web.Response(body=content, headers=headers)
 
     async def _take(self, request: web.Request) -> web.Response:
         refused = self._refused(request)
@@ -115,7 +73,7 @@ class FileRequests:
             yield chunk
 
     def _refused(self, request: web.Request) -> web.Response | None:
-        """The answer to a request that may not have files of this chat; None for one that may."""
+        """The answer to a request that may not upload files for this chat; None for one that may."""
         settings = self._shared.settings
         if not host_allowed(request, settings.allowed_hosts()):
             return foreign_address_response()

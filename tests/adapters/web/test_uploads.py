@@ -1,4 +1,4 @@
-"""Files over HTTP: uploads for messages, and the stored files of a chat, for the holder of the token only."""
+"""Uploads for messages over HTTP, for the holder of the token only."""
 
 from __future__ import annotations
 
@@ -8,19 +8,11 @@ from typing import Any
 
 import pytest
 
-from adapters.web.inbound import thread_of
-from pipeline.domain.files import StoredFile
 from pipeline.domain.messages import InboundMessage
-from pipeline.domain.timeline import TimelineEntry
 from tests.adapters.web.harness import CHAT, TOKEN, Browser, WebHarness, serving
 
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
 JPEG = b"\xff\xd8\xff a picture"
-OTHER_CHAT = "c_" + "f" * 32
-
-
-async def stored(harness: WebHarness, content: bytes, chat: str = CHAT) -> StoredFile:
-    return await harness.files.put(thread_of(chat), content, kind="image", mime="text/html", name="a<b>.html")
 
 
 async def uploaded(browser: Browser, content: bytes, chat: str = CHAT) -> dict[str, Any]:
@@ -30,53 +22,12 @@ async def uploaded(browser: Browser, content: bytes, chat: str = CHAT) -> dict[s
         return plain
 
 
-async def test_a_picture_is_served_as_its_content_shows_whatever_was_declared(tmp_path: Path) -> None:
-    harness = WebHarness(tmp_path)
-    async with serving(harness) as browser:
-        file = await stored(harness, JPEG)
-        async with browser.client.get(f"/files/{CHAT}/{file.id}", headers=BEARER) as response:
-            assert (response.status, await response.read()) == (200, JPEG)
-            assert response.headers["Content-Type"] == "image/jpeg"
-            assert response.headers["Content-Disposition"] == "inline"
-            assert response.headers["X-Content-Type-Options"] == "nosniff"
-            assert "default-src 'none'" in response.headers["Content-Security-Policy"]
-            assert response.headers["Cache-Control"] == "private, no-cache"
-        again = {**BEARER, "If-None-Match": response.headers["ETag"]}
-        async with browser.client.get(f"/files/{CHAT}/{file.id}", headers=again) as response:
-            assert (response.status, await response.read()) == (304, b"")
-        await harness.files.discard(thread_of(CHAT), [file.id])
-        async with browser.client.get(f"/files/{CHAT}/{file.id}", headers=again) as response:
-            assert response.status == 404
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"<svg xmlns='http://www.w3.org/2000/svg'><script/></svg>",
-        b"<!doctype html><script>",
-        b"%PDF-1.7",
-        b"",
-    ],
-)
-async def test_anything_else_is_a_download_without_a_type(tmp_path: Path, content: bytes) -> None:
-    harness = WebHarness(tmp_path)
-    async with serving(harness) as browser:
-        file = await stored(harness, content)
-        async with browser.client.get(f"/files/{CHAT}/{file.id}", headers=BEARER) as response:
-            assert (response.status, await response.read()) == (200, content)
-            assert response.headers["Content-Type"] == "application/octet-stream"
-            assert response.headers["Content-Disposition"].startswith("attachment")
-
-
 @pytest.mark.parametrize(
     "headers", [{}, {"Authorization": "Bearer wrong"}, {"Authorization": TOKEN}, {"Authorization": "Bearer "}]
 )
-async def test_without_the_token_nothing_is_served_or_taken(tmp_path: Path, headers: dict[str, str]) -> None:
+async def test_without_the_token_nothing_is_taken(tmp_path: Path, headers: dict[str, str]) -> None:
     harness = WebHarness(tmp_path)
     async with serving(harness) as browser:
-        file = await stored(harness, JPEG)
-        async with browser.client.get(f"/files/{CHAT}/{file.id}", headers=headers) as response:
-            assert (response.status, JPEG in await response.read()) == (401, False)
         async with browser.client.post(f"/files/{CHAT}", data=JPEG, headers=headers) as response:
             assert response.status == 401
     assert not harness.media_dir.exists()
@@ -89,15 +40,12 @@ async def test_a_request_of_another_page_is_refused_even_with_the_token(tmp_path
             assert response.status == 403
 
 
-@pytest.mark.parametrize(
-    "path", [f"{OTHER_CHAT}/{{id}}", "c_x/{id}", f"{CHAT}/{'0' * 64}", f"{CHAT}/..%2f{{id}}"]
-)
-async def test_a_file_is_found_only_in_its_own_chat(tmp_path: Path, path: str) -> None:
+async def test_an_upload_for_what_is_no_chat_is_refused(tmp_path: Path) -> None:
     harness = WebHarness(tmp_path)
     async with serving(harness) as browser:
-        file = await stored(harness, JPEG)
-        async with browser.client.get(f"/files/{path.format(id=file.id)}", headers=BEARER) as response:
-            assert (response.status, JPEG in await response.read()) == (404, False)
+        async with browser.client.post("/files/c_x", data=JPEG, headers=BEARER) as response:
+            assert response.status == 404
+    assert not harness.media_dir.exists()
 
 
 async def test_an_upload_is_stored_and_belongs_to_the_message_that_names_it(tmp_path: Path) -> None:
@@ -182,23 +130,3 @@ async def test_wrong_files_of_a_message_are_a_problem(tmp_path: Path, files: obj
         await page.say(type="message", client_id="1", text="Hi", files=files)
         assert (await page.hear_until("problem"))[-1]["code"] == "bad_frame"
     assert not harness.inbox.items
-
-
-async def test_an_entry_with_files_lists_them(tmp_path: Path) -> None:
-    harness = WebHarness(tmp_path)
-    file = StoredFile(id="1" * 64, kind="image", mime="image/jpeg", size=9, name="cat.jpg", about="3 by 4")
-    entry = TimelineEntry(entry_id=1, message_id="m", role="user", text="", at=1.0, files=(file,))
-    harness.timeline.add(thread_of(CHAT), entry)
-    async with serving(harness) as browser:
-        _, frames = await browser.open()
-    line = next(frame for frame in frames if frame["type"] == "entry")
-    assert line["files"] == [
-        {
-            "id": "1" * 64,
-            "kind": "image",
-            "mime": "image/jpeg",
-            "size": 9,
-            "name": "cat.jpg",
-            "about": "3 by 4",
-        }
-    ]

@@ -1,0 +1,126 @@
+/**
+ * The versions of a turn: answers that were given again, messages that were edited, and turns
+ * that were taken out of the conversation. It says which rows are shown; rows.js draws them.
+ *
+ * @module versions
+ */
+
+/** @typedef {import('./items.js').Item} Item */
+/** @typedef {{ hidden: boolean, out: boolean, index: number, count: number, newest: boolean }} Version */
+
+export class Versions {
+  /** @param {import('./store.js').ConversationStore} store */
+  constructor(store) {
+    this.store = store;
+    this.clear();
+  }
+
+  clear() {
+    /** @type {Map<string, string>} the first message of its turn, by message */
+    this.roots = new Map();
+    /** @type {Map<string, string[]>} the later messages of a turn, oldest first */
+    this.later = new Map();
+    /** @type {Set<string>} */
+    this.removed = new Set();
+    /** @type {Map<string, string>} the version that the reader chose */
+    this.chosen = new Map();
+    this.newest = '';
+    this.newestEntry = 0;
+  }
+
+  /** @param {string} messageId */
+  rootOf(messageId) {
+    return this.roots.get(messageId) ?? messageId;
+  }
+
+  /** @param {import('./connection.js').Frame} frame `entry` */
+  entry({ entry_id: entryId, message_id: messageId, role, replaces, removed }) {
+    if (role === 'user' && replaces && !this.roots.has(messageId)) {
+      this.roots.set(messageId, replaces);
+      this.later.set(replaces, [...(this.later.get(replaces) ?? []), messageId]);
+      this.#draw(replaces);
+    }
+    if (removed) {
+      this.removed.add(removed);
+      this.#draw(removed);
+      if (this.rootOf(this.newest) === removed) this.#findNewest();
+    }
+    if (role === 'session' && entryId > this.newestEntry) this.#setNewest('', entryId);
+  }
+
+  /** The message has its outcome. @param {string} messageId */
+  ended(messageId) {
+    const answer = this.store.find(messageId, 'assistant');
+    if (answer && !answer.streaming && answer.entryId > this.newestEntry) this.#setNewest(messageId, answer.entryId);
+    if (this.roots.has(messageId)) {
+      this.chosen.delete(this.rootOf(messageId));
+      this.#draw(this.rootOf(messageId));
+    }
+  }
+
+  /** @param {Item} item @param {number} step to the version before or after the shown one */
+  turn(item, step) {
+    const root = this.rootOf(item.messageId);
+    const list = this.#answered(root);
+    const next = list[list.indexOf(this.#shown(root, list)) + step];
+    if (!next) return;
+    this.chosen.set(root, next);
+    this.#draw(root);
+  }
+
+  /** @param {Item} item @returns {Version} */
+  of(item) {
+    const root = this.rootOf(item.messageId);
+    const list = this.#answered(root);
+    const index = list.indexOf(item.messageId);
+    const known = item.messageId && index >= 0;
+    const repeats = item.role === 'user' && item.messageId !== root && item.text === this.store.find(root, 'user')?.text;
+    const hidden = known ? this.#shown(root, list) !== item.messageId : repeats;
+    return { hidden, out: this.removed.has(root), index, count: list.length, newest: item.messageId !== '' && item.messageId === this.newest };
+  }
+
+  /** @param {string} root @param {string[]} list */
+  #shown(root, list) {
+    return this.chosen.get(root) ?? list.at(-1);
+  }
+
+  /** The messages of the turn that have an answer, and the first one. @param {string} root */
+  #answered(root) {
+    const later = (this.later.get(root) ?? []).filter((id) => {
+      const answer = this.store.find(id, 'assistant');
+      return answer && !answer.streaming && !this.store.find(id, 'error');
+    });
+    return this.store.find(root, 'user') || later.length === 0 ? [root, ...later] : later;
+  }
+
+  #findNewest() {
+    const before = this.newest;
+    this.newest = '';
+    this.newestEntry = 0;
+    for (const { role, entryId, messageId, streaming } of this.store.items.values()) {
+      if (entryId <= this.newestEntry || streaming || this.removed.has(this.rootOf(messageId))) continue;
+      if (role !== 'assistant' && role !== 'session') continue;
+      this.newest = role === 'assistant' ? messageId : '';
+      this.newestEntry = entryId;
+    }
+    this.#draw(this.rootOf(before));
+    this.#draw(this.rootOf(this.newest));
+  }
+
+  /** @param {string} messageId @param {number} entryId */
+  #setNewest(messageId, entryId) {
+    const before = this.newest;
+    this.newest = messageId;
+    this.newestEntry = entryId;
+    if (before) this.#draw(this.rootOf(before));
+    if (messageId) this.#draw(this.rootOf(messageId));
+  }
+
+  /** @param {string} root */
+  #draw(root) {
+    if (!root) return;
+    for (const item of this.store.items.values()) {
+      if (item.messageId && this.rootOf(item.messageId) === root) this.store.onChange(item, 'changed');
+    }
+  }
+}

@@ -1,0 +1,60 @@
+"""The parts of the store that have separate ports. Every store has all of them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from gateway.storage.crash_counts import DeathBook
+from gateway.storage.expiries import ExpiryBook
+from gateway.storage.feedback import FeedbackBook
+from gateway.storage.identities import IdentityBook
+from gateway.storage.jobs import JobBook
+from gateway.storage.pairings import PairingBook
+from gateway.storage.search import SearchBook
+from gateway.storage.speech import SpeakerPreferenceStore
+from gateway.storage.states import StateBook
+from gateway.storage.usage import UsageBook
+
+
+class Books(Protocol):
+    """The ports that a store has as properties."""
+
+    @property
+    def pairings(self) -> PairingBook:
+        """Pairing requests and pairings."""
+
+    @property
+    def voices(self) -> SpeakerPreferenceStore:
+        """Speech buffers, speakers' preferences and transcripts."""
+
+    @property
+    def jobs(self) -> JobBook:
+        """Work that is due at a time."""
+
+    @property
+    def states(self) -> StateBook:
+        """State of graphs that outlives a run."""
+
+    @property
+    def expiries(self) -> ExpiryBook:
+        """Expired questions."""
+
+    @property
+    def feedback(self) -> FeedbackBook:
+        """People's reactions to answers."""
+
+    @property
+    def usage(self) -> UsageBook:
+        """Token use and cost, by day."""
+
+    @property
+    def identities(self) -> IdentityBook:
+        """Linked identities and the codes that link them."""
+
+    @property
+    def search(self) -> SearchBook:
+        """What was said, by its words."""
+
+    @property
+    def deaths(self) -> DeathBook:
+        """Process deaths, by entry."""

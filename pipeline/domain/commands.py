@@ -1,0 +1,280 @@
+"""The session commands: one table with the name, the argument and the description of each.
+
+It is the only source: what is parsed, the help, the menus of the platforms and of the page, and the tables of
+the documents follow from it. Not here: what a command does (`gateway.turns.commands`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.frozen import dataclass
+
+CommandName = Literal[
+    "stop",
+    "new",
+    "undo",
+    "retry",
+    "otr",
+    "voice",
+    "model",
+    "agent",
+    "history",
+    "export",
+    "usage",
+    "status",
+    "link",
+    "unlink",
+    "help",
+]
+Language = Literal["en", "de", "fr", "es"]
+LANGUAGES: Final[tuple[Language, ...]] = ("en", "de", "fr", "es")
+MAX_ARGUMENT_CHARS: Final = 100
+MAX_DESCRIPTION_CHARS: Final = 100
+"""The shortest limit of the platforms: Discord's."""
+
+Words = Mapping[Language, str]
+"""The same words in every language."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """The word that a command takes behind it."""
+
+    name: str
+    description: Words
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One command."""
+
+    name: CommandName
+    description: Words
+    """What it does, as an imperative without a full stop."""
+    argument: Argument | None = None
+    private: bool = False
+    """It works only in a chat between one person and the bot."""
+
+
+COMMANDS: Final[tuple[Command, ...]] = (
+    Command(
+        name="stop",
+        description={
+            "en": "Stop the answer in progress and everything that waits",
+            "de": "Die laufende Antwort und alles Wartende anhalten",
+            "fr": "Arrêter la réponse en cours et tout ce qui attend",
+            "es": "Detener la respuesta en curso y todo lo que espera",
+        },
+    ),
+    Command(
+        name="new",
+        description={
+            "en": "Begin a new conversation and forget what was said before",
+            "de": "Ein neues Gespräch beginnen und das bisherige vergessen",
+            "fr": "Commencer une nouvelle conversation et oublier la précédente",
+            "es": "Empezar una conversación nueva y olvidar la anterior",
+        },
+    ),
+    Command(
+        name="undo",
+        description={
+            "en": "Take your last message and its answer out of the conversation",
+            "de": "Die letzte Nachricht und ihre Antwort aus dem Gespräch nehmen",
+            "fr": "Retirer votre dernier message et sa réponse de la conversation",
+            "es": "Quitar tu último mensaje y su respuesta de la conversación",
+        },
+    ),
+    Command(
+        name="retry",
+        description={
+            "en": "Answer your last message again, in place of the old answer",
+            "de": "Die letzte Nachricht neu beantworten, anstelle der alten Antwort",
+            "fr": "Répondre de nouveau à votre dernier message, à la place de l'ancienne réponse",
+            "es": "Responder otra vez a tu último mensaje, en lugar de la respuesta anterior",
+        },
+        argument=Argument(
+            name="yes",
+            description={
+                "en": "yes: also if the old answer has changed something",
+                "de": "yes: auch wenn die alte Antwort etwas verändert hat",
+                "fr": "yes : même si l'ancienne réponse a modifié quelque chose",
+                "es": "yes: también si la respuesta anterior cambió algo",
+            },
+        ),
+    ),
+    Command(
+        name="otr",
+        description={
+            "en": "Begin a conversation of which nothing is kept, or end it",
+            "de": "Ein Gespräch beginnen, von dem nichts bleibt, oder es beenden",
+            "fr": "Commencer une conversation dont rien n'est gardé, ou la terminer",
+            "es": "Empezar una conversación de la que no queda nada, o terminarla",
+        },
+    ),
+    Command(
+        name="voice",
+        description={
+            "en": "Have answers read aloud too, or stop that",
+            "de": "Antworten auch vorlesen lassen, oder nicht mehr",
+            "fr": "Faire aussi lire les réponses à voix haute, ou l'arrêter",
+            "es": "Leer también las respuestas en voz alta, o dejar de hacerlo",
+        },
+        argument=Argument(
+            name="how",
+            description={
+                "en": "on, off or auto (after voice notes), and slow, normal, fast, short or long",
+                "de": "on, off oder auto (nach Sprachnotizen), und slow, normal, fast, short oder long",
+                "fr": "on, off ou auto (après les notes vocales), et slow, normal, fast, short ou long",
+                "es": "on, off o auto (tras notas de voz), y slow, normal, fast, short o long",
+            },
+        ),
+    ),
+    Command(
+        name="model",
+        description={
+            "en": "Show the models that you can choose, or choose one for this conversation",
+            "de": "Die wählbaren Modelle zeigen, oder eins für dieses Gespräch wählen",
+            "fr": "Afficher les modèles disponibles, ou en choisir un pour cette conversation",
+            "es": "Mostrar los modelos disponibles, o elegir uno para esta conversación",
+        },
+        argument=Argument(
+            name="name",
+            description={
+                "en": "The model to choose",
+                "de": "Das gewählte Modell",
+                "fr": "Le modèle à choisir",
+                "es": "El modelo que eliges",
+            },
+        ),
+    ),
+    Command(
+        name="agent",
+        description={
+            "en": "Show the agents of this chat, or choose one",
+            "de": "Die Agenten dieses Chats zeigen, oder einen wählen",
+            "fr": "Afficher les agents de cette discussion, ou en choisir un",
+            "es": "Mostrar los agentes de este chat, o elegir uno",
+        },
+        argument=Argument(
+            name="name",
+            description={
+                "en": "The agent to choose",
+                "de": "Der gewählte Agent",
+                "fr": "L'agent à choisir",
+                "es": "El agente que eliges",
+            },
+        ),
+    ),
+    Command(
+        name="history",
+        description={
+            "en": "Search your private conversations with the bot",
+            "de": "In deinen privaten Gesprächen mit dem Bot suchen",
+            "fr": "Chercher dans vos conversations privées avec le bot",
+            "es": "Buscar en tus conversaciones privadas con el bot",
+        },
+        argument=Argument(
+            name="words",
+            description={
+                "en": "What you look for",
+                "de": "Wonach du suchst",
+                "fr": "Ce que vous cherchez",
+                "es": "Lo que buscas",
+            },
+        ),
+        private=True,
+    ),
+    Command(
+        name="export",
+        description={
+            "en": "Send the conversations of this chat as a file",
+            "de": "Die Gespräche dieses Chats als Datei schicken",
+            "fr": "Envoyer les conversations de cette discussion dans un fichier",
+            "es": "Enviar las conversaciones de este chat como archivo",
+        },
+        argument=Argument(
+            name="format",
+            description={
+                "en": "md for Markdown, jsonl for JSON Lines",
+                "de": "md für Markdown, jsonl für JSON Lines",
+                "fr": "md pour Markdown, jsonl pour JSON Lines",
+                "es": "md para Markdown, jsonl para JSON Lines",
+            },
+        ),
+        private=True,
+    ),
+    Command(
+        name="usage",
+        description={
+            "en": "Show the tokens and the cost of your messages, today and this month",
+            "de": "Tokens und Kosten deiner Nachrichten zeigen, heute und in diesem Monat",
+            "fr": "Afficher les tokens et le coût de vos messages, aujourd'hui et ce mois-ci",
+            "es": "Mostrar los tokens y el coste de tus mensajes, hoy y este mes",
+        },
+        private=True,
+    ),
+    Command(
+        name="status",
+        description={
+            "en": "Show the agent, the model and the settings of this chat",
+            "de": "Agent, Modell und Einstellungen dieses Chats zeigen",
+            "fr": "Afficher l'agent, le modèle et les réglages de cette discussion",
+            "es": "Mostrar el agente, el modelo y los ajustes de este chat",
+        },
+    ),
+    Command(
+        name="link",
+        description={
+            "en": "Join this chat with your chats on other channels",
+            "de": "Diesen Chat mit deinen Chats auf anderen Kanälen verbinden",
+            "fr": "Relier cette discussion à vos discussions sur d'autres canaux",
+            "es": "Unir este chat con tus chats en otros canales",
+        },
+        argument=Argument(
+            name="code",
+            description={
+                "en": "The code from the other channel",
+                "de": "Der Code vom anderen Kanal",
+                "fr": "Le code de l'autre canal",
+                "es": "El código del otro canal",
+            },
+        ),
+        private=True,
+    ),
+    Command(
+        name="unlink",
+        description={
+            "en": "Separate this chat from your chats on other channels",
+            "de": "Diesen Chat von deinen Chats auf anderen Kanälen trennen",
+            "fr": "Séparer cette discussion de vos discussions sur d'autres canaux",
+            "es": "Separar este chat de tus chats en otros canales",
+        },
+        private=True,
+    ),
+    Command(
+        name="help",
+        description={
+            "en": "Show the commands",
+            "de": "Die Befehle zeigen",
+            "fr": "Afficher les commandes",
+            "es": "Mostrar los comandos",
+        },
+    ),
+)
+"""In the order in which menus show them."""
+COMMAND_NAMES: Final[tuple[CommandName, ...]] = tuple(command.name for command in COMMANDS)
+WITH_ARGUMENT: Final[frozenset[CommandName]] = frozenset(
+    command.name for command in COMMANDS if command.argument is not None
+)
+"""The commands that take a word behind them."""
+
+
+def parsed_name(word: str) -> CommandName:
+    """The command of that name. Raises InvalidInput for any other word."""
+    for name in COMMAND_NAMES:
+        if name == word:
+            return name
+    raise InvalidInput(f"commands: there is no command {word}")

@@ -1,0 +1,98 @@
+"""Search in what was said: its own person's private threads, on every store."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gateway.storage.identities import Identity
+from gateway.storage.ports import NewEntry, NewRecord, Store, TurnCommit
+from tests.contracts.store_values import NOW, lease_on, reply
+
+ANN = Identity(channel="telegram", account="main", user="ann")
+BEN = Identity(channel="telegram", account="main", user="ben")
+
+
+async def say(
+    store: Store, text: str, *, chat: str = "a", author: str = "ann", session: str = "ses", **more: bool | str
+) -> int:
+    """A message with an answer that repeats it; its outbox row."""
+    thread = f"telegram:main:{chat}"
+    lease = await lease_on(store, thread)
+    key = f"{chat}-{text}-{author}"
+    body = {"native_id": key, "author": author, "text": text, **more}
+    entry = NewEntry(
+        dedupe_key=key, thread=thread, message_id=key, kind="message", body=body, received_at=NOW
+    )
+    accepted = await store.accept(entry)
+    said = NewRecord(kind="user", session_id=session, message_id=key, body={"text": text}, at=NOW)
+    answer = replace(said, kind="assistant", body={"text": f"You said: {text}"}, at=NOW + 1)
+    commit = TurnCommit(
+        seq=accepted.seq,
+        outcome="answered",
+        records=(said, answer),
+        outbox=(reply(key, message=key),),
+        at=NOW,
+    )
+    (row_id,) = (await store.commit_turn(lease, commit)).outbox_ids
+    return row_id
+
+
+async def found(store: Store, words: str, *people: Identity, limit: int = 10) -> list[str]:
+    return [said.text for said in await store.search.find(words, people or (ANN,), limit=limit)]
+
+
+async def test_words_are_found_by_their_beginning_in_any_case_and_without_accents(store: Store) -> None:
+    await say(store, "Ein grüner TEE, bitte")
+    await say(store, "coffee")
+    for words in ("tee", "GRUN te", "grüner", "tee, ein"):
+        assert await found(store, words) == ["You said: Ein grüner TEE, bitte", "Ein grüner TEE, bitte"]
+    assert await found(store, "ee") == []
+    assert await found(store, "tee coffee") == []
+    await say(store, "Straße")
+    assert len(await found(store, "straß")) == 2
+
+
+@pytest.mark.parametrize(
+    "words", ["", "  ", "*", '"', "'; DROP TABLE said", "text:tee", "tee OR coffee", "-"]
+)
+async def test_no_words_and_the_marks_of_a_query_language_find_nothing_and_break_nothing(
+    store: Store, words: str
+) -> None:
+    await say(store, "tee")
+    assert await found(store, words) == []
+    assert len(await found(store, "tee")) == 2
+
+
+async def test_what_is_said_after_a_search_is_found_by_the_next_one_newest_first(store: Store) -> None:
+    await say(store, "tea one")
+    assert len(await found(store, "tea")) == 2
+    await say(store, "tea two")
+    assert await found(store, "tea", limit=3) == ["You said: tea two", "tea two", "You said: tea one"]
+
+
+async def test_only_threads_in_which_the_person_alone_writes_in_private_are_read(store: Store) -> None:
+    await say(store, "tea a")
+    await say(store, "tea other chat", chat="a2")
+    await say(store, "tea of ben", chat="b", author="ben")
+    await say(store, "tea in a room", chat="room", private=False)
+    await say(store, "tea shared", chat="c")
+    await say(store, "tea shared too", chat="c", author="ben")
+    mine = {"tea a", "tea other chat"}
+    assert {text.removeprefix("You said: ") for text in await found(store, "tea")} == mine
+    both = await found(store, "tea", ANN, BEN)
+    assert {text.removeprefix("You said: ") for text in both} == {*mine, "tea of ben"}
+    assert await found(store, "tea", Identity(channel="telegram", account="second", user="ann")) == []
+    assert await found(store, "tea", replace(ANN, user="an")) == []
+
+
+async def test_what_is_off_the_record_or_forgotten_is_not_found(store: Store) -> None:
+    lease = await lease_on(store, "telegram:main:a")
+    begun = NewRecord(kind="session", session_id="otr", message_id="x", body={"mode": "otr"}, at=NOW)
+    await store.append(lease, [begun])
+    await say(store, "tea secret", session="otr")
+    row_id = await say(store, "tea forgotten")
+    assert len(await found(store, "tea")) == 2
+    await store.mark_sent(row_id, "native", NOW, forget=True)
+    assert await found(store, "tea") == []

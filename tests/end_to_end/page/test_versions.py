@@ -1,0 +1,105 @@
+"""Answers that are given again, edited messages, and turns that were taken out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.async_api import Locator, Page, expect
+
+from tests.end_to_end.page.accessibility import serious_violations
+from tests.end_to_end.page.acts import ask, entries, ready, send
+from tests.end_to_end.page.fake_gateway import FakeGateway
+
+pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+
+
+def shown(page: Page, role: str) -> Locator:
+    """The rows of one role that are not hidden, oldest first."""
+    return entries(page, role).locator("visible=true")
+
+
+async def _answered_again(gateway: FakeGateway, first: str, text: str, answer: str) -> None:
+    """What the gateway shows of a version of the message `first`."""
+    version = f"{first}_again"
+    await gateway.send(gateway.write("user", text, message_id=version, chat=gateway.chat, replaces=first))
+    await gateway.send(gateway.write("assistant", answer, message_id=version, chat=gateway.chat))
+
+
+async def test_an_answer_is_given_again_and_the_earlier_one_is_a_press_away(
+    room: Page, gateway: FakeGateway
+) -> None:
+    message = await ask(room, gateway, "what to drink?")
+    await gateway.complete(message, "tea")
+    await expect(shown(room, "assistant")).to_contain_text("tea")
+    await room.get_by_role("button", name="Regenerate").click()
+    assert (await gateway.received("command"))["name"] == "retry"
+    await _answered_again(gateway, message, "what to drink?", "coffee")
+    await expect(shown(room, "assistant")).to_have_count(1)
+    await expect(shown(room, "assistant")).to_contain_text("coffee")
+    await expect(shown(room, "user")).to_have_count(1)
+    versions = room.get_by_role("group", name="Versions of the answer")
+    await expect(versions).to_contain_text("2 of 2")
+    await room.get_by_role("button", name="Earlier answer").click()
+    await expect(shown(room, "assistant")).to_contain_text("tea")
+    await expect(versions).to_contain_text("1 of 2")
+    await room.get_by_test_id("composer").press_sequentially("/u")
+    await expect(room.get_by_role("option")).to_have_count(3)
+    assert await serious_violations(room) == []
+    await room.get_by_test_id("composer").fill("")
+    await expect(room.get_by_role("button", name="Regenerate")).to_have_count(0)
+    await room.reload()
+    await ready(room)
+    await expect(shown(room, "assistant")).to_contain_text("coffee")
+
+
+async def test_an_edit_is_sent_for_its_message_and_replaces_the_turn(
+    room: Page, gateway: FakeGateway
+) -> None:
+    message = await ask(room, gateway, "tea in Lonodn")
+    await gateway.complete(message, "Where?")
+    await room.get_by_role("button", name="Edit").click()
+    field = room.get_by_test_id("composer")
+    await expect(field).to_have_value("tea in Lonodn")
+    await expect(room.get_by_text("You edit your last message.")).to_be_visible()
+    await field.press("Escape")
+    await expect(field).to_have_value("")
+    await room.get_by_role("button", name="Edit").click()
+    await send(room, "tea in London")
+    frame = await gateway.received("message", 2)
+    assert (frame["text"], frame["edits"]) == ("tea in London", message)
+    version = gateway.id_of(frame)
+    line = gateway.write("user", frame["text"], message_id=version, chat=gateway.chat, replaces=message)
+    await gateway.send(line)
+    await gateway.complete(version, "Fortnum's.")
+    await expect(shown(room, "user")).to_have_count(1)
+    await expect(shown(room, "user")).to_contain_text("tea in London")
+
+
+async def test_an_turn_that_was_taken_out_is_marked_and_no_longer_offered(
+    room: Page, gateway: FakeGateway
+) -> None:
+    first = await ask(room, gateway, "one")
+    await gateway.complete(first, "eins")
+    second = await ask(room, gateway, "two")
+    await gateway.complete(second, "zwei")
+    await gateway.send(
+        gateway.write("notice", "Taken out.", chat=gateway.chat, code="undone", removed=second)
+    )
+    for role in ("user", "assistant"):
+        await expect(entries(room, role).last).to_contain_text("Taken out")
+        await expect(entries(room, role).first).not_to_contain_text("Taken out")
+    await expect(entries(room, "assistant").first.get_by_role("button", name="Regenerate")).to_be_visible()
+    await expect(room.get_by_role("button", name="Regenerate")).to_have_count(1)
+
+
+async def test_an_exported_conversation_is_saved_by_a_press(room: Page, gateway: FakeGateway) -> None:
+    message = await ask(room, gateway, "hello")
+    await gateway.complete(message, "hi")
+    content = "# Conversation\n\n**You**: <b>hello</b>\n"
+    await gateway.send(gateway.write("notice", content, chat=gateway.chat, code="export-md"))
+    async with room.expect_download() as saving:
+        await room.get_by_role("button", name="Save conversation.md").click()
+    saved = await saving.value
+    assert saved.suggested_filename == "conversation.md"
+    assert Path(await saved.path()).read_text(encoding="utf-8") == content  # noqa: ASYNC240 - a small file
