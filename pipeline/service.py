@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import logging
+from collections.abc import Sequence
 
 from pipeline.agent.llm_decider import LlmDecider
 from pipeline.agent.task import between_tasks
@@ -16,34 +17,28 @@ from pipeline.agent.task_texts import TASKS
 from pipeline.agent.unfinished import NotedTools
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
-from pipeline.domain.errors import GraphError, ModelError, StorageError, TurnFailed
-from pipeline.domain.events import ApprovalResolved, TranscriptReady, TurnStarted
+from pipeline.domain.errors import ModelError, StorageError, TurnFailed
+from pipeline.domain.events import TurnStarted
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.domain.ports import EventSender
 from pipeline.gate_check import GateCheck
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.execution.executor import Executor
 from pipeline.graph.run import records as run_records
-from pipeline.graph.run.outcome import GATE_EXPIRED
-from pipeline.graph.run.records import has_ended
-from pipeline.intake.attachments import has_content, take_in_time, takes, unused_line
-from pipeline.intake.spoken import names_one_of, spoken_words
-from pipeline.intake.transcription import transcribe_in_time
+from pipeline.graph.run.outcome import GATE_EXPIRED, RunOutcome
+from pipeline.intake.attachments import has_content, takes, unused_line
+from pipeline.intake.node import refuses
 from pipeline.intake.written import written_words
 from pipeline.llm.client import LlmClient
 from pipeline.resuming import resumed
+from pipeline.runtime.arrivals import Arrivals, NoArrivals, TurnExtended
 from pipeline.runtime.before_message import NOT_CHECKED, BeforeMessage, Shortcut, not_checked
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.deadline import Slot, TurnDeadline, TurnSuspension, UnlimitedSlot
 from pipeline.runtime.kept_state import Stored, first_state
 from pipeline.runtime.links import AnswerLinks
 from pipeline.runtime.ports import (
-    Allowance,
-    OnTranscription,
-    PartialTranscription,
     SpeechToText,
-    Transcription,
-    TranscriptionQueued,
     TurnAnswer,
     TurnJournal,
     UserWords,
@@ -56,6 +51,7 @@ from pipeline.runtime.stopping import StopSignal, TurnHalted
 from pipeline.turn import Turn, answer_of
 from pipeline.turn_contexts import TurnContexts
 from pipeline.turn_reads import TurnReads
+from pipeline.turn_words import TurnWords, spent
 from pipeline.unasked import UnaskedMessages
 
 _log = logging.getLogger(__name__)
@@ -89,7 +85,6 @@ class Pipeline:
         )
         self._graph = graph
         self._llm = llm
-        self._transcriber = speech_to_text
         self._settings = settings
         self._clock = clock
         self._services = services or PipelineServices()
@@ -100,7 +95,15 @@ class Pipeline:
         )
         """The check that every message passes first; None without one."""
         check = None if self.gate is None else functools.partial(self.gate.reply, is_command=False)
-        self._unasked = UnaskedMessages(self._contexts, llm=llm, clock=clock, gate=check)
+        unasked = UnaskedMessages(self._contexts, llm=llm, clock=clock, gate=check)
+        self._words = TurnWords(
+            speech_to_text=speech_to_text,
+            settings=settings,
+            services=self._services,
+            clock=clock,
+            gated=gate is not None,
+            wants_answer=unasked.wants_answer,
+        )
         self._notified: set[str] = set()
         """Sessions that were notified of the cheaper model."""
 
@@ -113,11 +116,12 @@ class Pipeline:
         slot: Slot | None = None,
         *,
         shortcut: Shortcut | None = None,
+        arrivals: Arrivals | None = None,
     ) -> bool:
-        """Answer `message`: events go to `sender`, durable data to `journal`. An answer to a question resumes
-        the run that asked it. `slot` is entered once the words are known, and left at the end: transcription
-        does not use the model's slots. `shortcut` is what follows in place of a run, unless a gate takes the
-        message over.
+        """Answer `message`, with the `arrivals` that join it: events go to `sender`, durable data to
+        `journal`. An answer to a question resumes the run that asked it. `slot` is entered once the words are
+        known, and left at the end: transcription does not use the model's slots. `shortcut` is what follows
+        in place of a run, unless a gate takes the message over.
 
         Returns False if the gate has passed a message whose shortcut has no words: nothing is sent or written
         then. Else exactly one terminal event is sent, after its commit. StorageError, TurnHalted and
@@ -125,14 +129,14 @@ class Pipeline:
         """
         if isinstance(message, InboundMessage):
             message = await self._services.rooms.named(message)
-        turn = self._turn(message, sender, journal)
+        turn, arrivals = self._turn(message, sender, journal), arrivals or NoArrivals()
         tools = NotedTools(self._services.tools)
         stop = stop or StopSignal()
         # Off the record no step is written, so a resumed run would repeat what it had done.
         turn.control = stop.control if journal.mode == "normal" else None
         quiet = shortcut is not None and not shortcut.words
         try:
-            if not await self._is_for_bot(turn, stop):
+            if not await self._words.is_for_bot(turn, stop):
                 await journal.decline()
                 return True
             if not quiet:
@@ -144,11 +148,11 @@ class Pipeline:
                 # Before the guard: the words are recorded even if the turn was stopped while it waited.
                 await turn.record(turn.written)
             with stop.guard():
-                answer = await self._answer(turn, tools, slot or UnlimitedSlot(), shortcut)
+                answer = await self._answer(turn, tools, slot or UnlimitedSlot(), shortcut, arrivals)
         except (StorageError, TurnHalted):
             raise
         except Exception as error:  # noqa: BLE001 - after any error the user is notified and the process continues
-            await self._fail(turn, tools, error)
+            await self._fail(turn, tools, error, arrivals)
         else:
             if answer is None and quiet:
                 return False
@@ -156,7 +160,12 @@ class Pipeline:
                 await turn.complete(answer)
         return True
 
-    async def _fail(self, turn: Turn, tools: NotedTools, error: Exception) -> None:
+    def refuses(self, message: InboundMessage, arrivals: Sequence[float]) -> bool:
+        """Whether the intake refuses a typed message by itself, whose author's messages before it came at the
+        Unix times `arrivals`."""
+        return refuses(self._settings, message, arrivals)
+
+    async def _fail(self, turn: Turn, tools: NotedTools, error: Exception, arrivals: Arrivals) -> None:
         """End the turn with the words of the error, or with general ones for a mistake of the program."""
         code, words, recoverable = "internal", _INTERNAL_WORDS, True
         if isinstance(error, TurnFailed):
@@ -175,6 +184,8 @@ class Pipeline:
         if turn.written is not None and not turn.recorded and (turn.checked or code == NOT_CHECKED):
             await turn.record(turn.written)
         exchange = await self._exchange(turn, tools)
+        if arrivals.covered and (turn.checked or code == NOT_CHECKED):
+            await self._words.record_rest(turn, arrivals)
         await turn.fail(code, words, recoverable=recoverable, exchange=exchange)
 
     def _turn(
@@ -193,23 +204,36 @@ class Pipeline:
 
     async def _exchange(self, turn: Turn, tools: NotedTools) -> tuple[ChatMessage, ...]:
         """The messages of the model and its tools in a turn that fails, including those before a restart."""
-        outcome = turn.outcome
-        if outcome is None and (records := await turn.journal.recorded_run()):
+        if turn.outcome is None and (records := await turn.journal.recorded_run()):
             # An earlier process began the run, and this one was stopped before it resumed it.
             try:
-                outcome = self._executor.interrupted(records)
+                turn.outcome = self._executor.interrupted(records)
             except (run_records.GraphChanged, run_records.RunUnreadable) as error:
                 _log.warning("a run cannot be read", extra={"code": error.code, "reason": str(error)})
-        return tools.exchange(outcome)
+        return tools.exchange(turn.outcome)
 
     async def _answer(
-        self, turn: Turn, tools: NotedTools, slot: Slot, shortcut: Shortcut | None
+        self, turn: Turn, tools: NotedTools, slot: Slot, shortcut: Shortcut | None, arrivals: Arrivals
     ) -> TurnAnswer | None:
         """What to commit; None if no answer follows, or the caller does the rest."""
-        words = await self._words(turn)
-        if self.gate is None and not turn.recorded and not await self._admitted(turn, words):
+        while True:
+            try:
+                return await self._attempt(turn, tools, slot, shortcut, arrivals)
+            except TurnExtended:
+                arrivals.require_untouched()
+                await turn.begin_again()
+
+    async def _attempt(
+        self, turn: Turn, tools: NotedTools, slot: Slot, shortcut: Shortcut | None, arrivals: Arrivals
+    ) -> TurnAnswer | None:
+        """As `_answer`; raises TurnExtended when a message joins that the run must begin again with."""
+        if turn.words is None:
+            turn.words = await self._words.first(turn)
+        if self.gate is None and not turn.recorded and not await self._words.admitted(turn):
             return None
-        line = unused_line(turn.message, words, self._settings, taken=takes(self._services, turn.message))
+        if arrivals.pending:
+            await self._words.join(turn, arrivals)
+        words, line = turn.all_words, self._left_out(turn)
         if line and await self._is_all(turn, words, line):
             return TurnAnswer(text="")
         await slot.enter()
@@ -228,7 +252,7 @@ class Pipeline:
                         return answer
                 llm = await self._affordable(turn, scope)
                 context = self._contexts.context(
-                    turn.message,
+                    turn.messages[-1],
                     turn.journal,
                     words,
                     reads,
@@ -236,15 +260,10 @@ class Pipeline:
                     tools=tools,
                     on_text=turn.stream_text,
                     on_earlier=turn.stream_earlier,
+                    steered=functools.partial(self._words.steered, turn, arrivals, scope),
                 )
-                stored = await self._stored_state(turn) if self._graph.keep else {}
-                outcome = await resumed(self._executor, turn, context)
-                if outcome is None:
-                    log, listener = SafeRunLog(turn.journal.run_log(), turn.redactor), turn.on_graph_event
-                    turn.began_with = first_state(self._graph, stored)
-                    outcome = await self._executor.run(
-                        turn.began_with, context, listener=listener, log=log, control=turn.control
-                    )
+                with arrivals.running():
+                    outcome = await self._run(turn, context)
                 return answer_of(outcome, turn, self._graph)
         except TimeoutError as error:
             if not deadline.expired():
@@ -256,14 +275,27 @@ class Pipeline:
         finally:
             slot.leave()
 
+    async def _run(self, turn: Turn, context: RunContext) -> RunOutcome:
+        """Resume the turn's recorded run, or begin one."""
+        stored = await self._stored_state(turn) if self._graph.keep else {}
+        outcome = await resumed(self._executor, turn, context)
+        if outcome is None:
+            log, listener = SafeRunLog(turn.journal.run_log(), turn.redactor), turn.on_graph_event
+            turn.began_with = first_state(self._graph, stored)
+            outcome = await self._executor.run(
+                turn.began_with, context, listener=listener, log=log, control=turn.control
+            )
+        return outcome
+
     async def _is_all(self, turn: Turn, words: UserWords, line: str) -> bool:
-        """Put a line about what is left out of the message above the answer. Whether that line is the whole
+        """Put a line about what is left out of the messages above the answer. Whether that line is the whole
         answer: without words there is nothing to check either."""
-        turn.preface = turn.redactor.text(line)
-        if isinstance(turn.message, InboundMessage) and has_content(turn.message, words, self._settings):
+        turn.left_out = turn.redactor.text(line)
+        messages, settings = turn.messages, self._settings
+        if any(isinstance(one, ApprovalReply) or has_content(one, words, settings) for one in messages):
             return False
         if not turn.recorded:
-            await self._admit(turn, words)
+            await self._words.admit(turn)
         return True
 
     async def _stored_state(self, turn: Turn) -> Stored:
@@ -282,9 +314,9 @@ class Pipeline:
             reply = await self.gate.reply(turn, words, reads, is_command=is_command)
             turn.checked = True
             if reply:
-                await self._admit(turn, words)
+                await self._words.admit(turn)
                 return True, TurnAnswer(text=reply)
-            if (shortcut is not None and not shortcut.words) or not await self._admitted(turn, words):
+            if (shortcut is not None and not shortcut.words) or not await self._words.admitted(turn):
                 return True, None
         if shortcut is None:
             return False, None
@@ -292,32 +324,11 @@ class Pipeline:
             raise TurnFailed(shortcut.code, shortcut.words, recoverable=True)
         return True, TurnAnswer(text=shortcut.words)
 
-    async def _admitted(self, turn: Turn, words: UserWords) -> bool:
-        """Show and record the words. False if they answered a question of a paused run instead, which
-        another turn resumes."""
-        message = turn.message
-        if not isinstance(message, InboundMessage):
-            return True
-        if turn.transcription is not None or message.answers:
-            said = message.text if turn.transcription is None else turn.transcription.text
-            if await turn.journal.try_consume_as_answer(said):
-                return False
-        await self._admit(turn, words)
-        return True
-
-    async def _admit(self, turn: Turn, words: UserWords) -> None:
-        await turn.start()
-        if (spoken := turn.transcription) is not None:
-            ready = {"text": spoken.text, "language": spoken.language}
-            await turn.send(TranscriptReady(**turn.ids, **ready, confidence=spoken.confidence))
-        if not turn.recorded:
-            await turn.record(words)
-
     async def _affordable(self, turn: Turn, scope: TurnScope) -> LlmClient:
         """The model that the budget allows. Raises TurnFailed if it allows none."""
         allowance = await self._services.budgets.allowance(scope)
         if allowance.model == "none":
-            raise _spent(allowance)
+            raise spent(allowance)
         cheaper = self._services.cheaper if allowance.model == "cheaper" else None
         self._announce_cheaper(turn, allowance.words if cheaper is not None else "")
         return cheaper or self._llm
@@ -331,75 +342,13 @@ class Pipeline:
             if len(self._notified) >= _MAX_NOTIFIED:
                 self._notified.clear()
             self._notified.add(session)
-            turn.preface = "\n\n".join(part for part in (turn.preface, words) if part)
+            turn.cheaper = words
 
-    async def _words(self, turn: Turn) -> UserWords:
-        """The words of the run: typed, transcribed now, or recorded by an earlier attempt or turn."""
-        message = turn.message
-        typed = isinstance(message, InboundMessage) and message.voice is None
-        if typed and not takes(self._services, message):
-            if turn.written is None:
-                raise TurnFailed("unsupported", "I can read text and hear voice notes, nothing else yet.")
-            return turn.written
-        recorded = await turn.journal.recorded_user()
-        if isinstance(message, ApprovalReply):
-            if recorded is None:
-                raise GraphError(f"the message that asked {message.interaction_id} is not on record")
-            await turn.send(
-                ApprovalResolved(**turn.ids, interaction_id=message.interaction_id, choice=message.choice)
-            )
-            return recorded
-        if recorded is not None:
-            return recorded
-        if self.gate is None:
-            # Transcription takes up to a minute of CPU time, files have to be fetched, and without a budget
-            # the words cannot be answered. A gate sees the words first.
-            allowance = await self._services.budgets.allowance(turn.scope)
-            if allowance.model == "none":
-                raise _spent(allowance)
-        spoken = turn.early_transcription
-        if spoken is None and message.voice is not None:
-            spoken = await self._transcribe(message, turn.on_transcription)
-        unstored = turn.unstored if turn.journal.mode == "otr" else None
-        taken = await take_in_time(self._services.attachments, message, self._settings, self._clock, unstored)
-        if spoken is None:
-            turn.written = written_words(message, taken)
-            return turn.written or UserWords(text="")
-        turn.transcription = spoken
-        return spoken_words(message, spoken, taken)
-
-    async def _transcribe(self, message: InboundMessage, on_progress: OnTranscription) -> Transcription:
-        limit_s = self._settings.turn_timeout_s
-        return await transcribe_in_time(
-            self._transcriber, message, on_progress, clock=self._clock, limit_s=limit_s
-        )
-
-    async def _is_for_bot(self, turn: Turn, stop: StopSignal) -> bool:
-        """Whether the message is for the bot. A voice note that the platform did not address to the bot must
-        name it; nothing is shown before that is known, and a note that fails or is stopped is ignored. So is
-        an expired question whose run has ended. Of other messages that were not addressed to it, the model
-        decides."""
-        message = turn.message
-        if isinstance(message, ApprovalReply):
-            return not (message.expired and has_ended(await turn.journal.recorded_run()))
-        if not (message.if_named or message.may_decline):
-            return True
-        if await turn.journal.recorded_user() is not None:
-            return True
-        try:
-            with stop.guard():
-                if message.may_decline:
-                    return await self._unasked.wants_answer(turn)
-                turn.early_transcription = await self._transcribe(message, _ignore_progress)
-        except TurnFailed as error:
-            _log.info("a message in a room is not answered", extra={"reason": str(error)})
-            return False
-        return names_one_of(turn.early_transcription.text, self._settings.called)
-
-
-def _spent(allowance: Allowance) -> TurnFailed:
-    return TurnFailed("budget", allowance.words, recoverable=False)
-
-
-async def _ignore_progress(_progress: TranscriptionQueued | PartialTranscription) -> None:
-    """Ignore the progress of a note that may not be for the bot."""
+    def _left_out(self, turn: Turn) -> str:
+        """The lines about what the answer does not use of the turn's messages; empty for none."""
+        words = (turn.words, *(said.words for said in turn.joined))
+        lines = [
+            unused_line(one, said, self._settings, taken=takes(self._services, one))
+            for one, said in zip(turn.messages, words, strict=True)
+        ]
+        return "\n\n".join(line for line in (*lines, *(said.problem for said in turn.joined)) if line)

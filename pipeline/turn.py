@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 from pipeline.agent.model_messages import exchanged
-from pipeline.agent.node import THOUGHTS
+from pipeline.agent.node import LOOP, THOUGHTS
 from pipeline.agent.sent_files import sent_files
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
@@ -38,6 +38,7 @@ from pipeline.graph.run import events as graph_events
 from pipeline.graph.run.outcome import GATE_EXPIRED, RunOutcome
 from pipeline.intake.cleaning import clean_text
 from pipeline.redaction.redactor import Redactor
+from pipeline.runtime.arrivals import STEERED, together
 from pipeline.runtime.attachments import Unstored
 from pipeline.runtime.foreign_text import ForeignWords
 from pipeline.runtime.kept_state import StateChange
@@ -68,8 +69,23 @@ class Ids(TypedDict):
 
 
 @dataclass(slots=True, kw_only=True)
+class Said:
+    """A message that has joined the turn of an earlier one."""
+
+    message: InboundMessage
+    words: UserWords | None
+    """None for a voice note that could not be transcribed."""
+    transcription: Transcription | None = None
+    """The transcript that this attempt has made, until it is shown."""
+    problem: str = ""
+    """Why its voice note has no words or its files are missing, for the person."""
+    recorded: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
 class Turn:
-    """The processing of one message: sends its events, writes its journal, knows what has been streamed."""
+    """The processing of one message and those that join it: sends its events, writes its journal, knows what
+    has been streamed."""
 
     message: InboundMessage | ApprovalReply
     sender: EventSender
@@ -81,10 +97,16 @@ class Turn:
     """The agent that answers; empty for the default one."""
     person: str = ""
     """The key of the author as a person; see `TurnScope.person`."""
-    preface: str = ""
-    """A line for the person above the answer, streamed with its first words."""
+    left_out: str = ""
+    """A line for the person about what is left out of the messages."""
+    cheaper: str = ""
+    """A line for the person if another model answers."""
     written: UserWords | None = None
     """The user's typed or live words; None for a voice note."""
+    words: UserWords | None = None
+    """The words of the first message, once they are known."""
+    joined: list[Said] = field(default_factory=list)
+    """The messages that are answered together with the first."""
     early_transcription: Transcription | None = None
     """The transcript of a note that was transcribed early, to find out whether it is for the bot."""
     transcription: Transcription | None = None
@@ -134,6 +156,34 @@ class Turn:
             foreign=self.foreign,
         )
 
+    @property
+    def preface(self) -> str:
+        """The lines for the person above the answer, streamed with its first words."""
+        return "\n\n".join(part for part in (self.left_out, self.cheaper) if part)
+
+    @property
+    def messages(self) -> tuple[InboundMessage | ApprovalReply, ...]:
+        """The first message and those that are answered together with it."""
+        return (self.message, *(said.message for said in self.joined))
+
+    @property
+    def all_words(self) -> UserWords:
+        """The words of all its messages. Call it once those of the first are known."""
+        words = [] if self.words is None else [self.words]
+        return together([*words, *(said.words for said in self.joined if said.words is not None)])
+
+    @property
+    def steered(self) -> tuple[str, ...]:
+        """The ids of the messages that came during the run."""
+        loop = {} if self.outcome is None else self.outcome.state.get(LOOP, {})
+        return tuple(loop.get(STEERED, ()))
+
+    async def begin_again(self) -> None:
+        """Forget a run that has shown nothing."""
+        self.links.held = ""
+        self.outcome = None
+        await self.journal.begin_again()
+
     async def send(self, event: PipelineEvent) -> None:
         """Send `event` without secrets; the stream of an answer's tokens is redacted already. Raises
         GraphError after the terminal event."""
@@ -149,8 +199,12 @@ class Turn:
             await self.send(TurnStarted(**self.ids))
 
     async def record(self, words: UserWords) -> None:
-        """Record the user's words, cleaned and without the operator's secrets."""
+        """Record the words of the first message, cleaned and without the operator's secrets."""
         self.recorded = True
+        await self.journal.record_user(self.safe(words))
+
+    def safe(self, words: UserWords) -> UserWords:
+        """The words as they are recorded: cleaned and without the operator's secrets."""
         # Redacted before cleaning too, which cuts long text: the redactor cannot find half of a secret.
         redacted = self.redactor.configured(words.text)
         text = clean_text(redacted)
@@ -158,15 +212,22 @@ class Turn:
             text = self.redactor.configured(text)
         if words.files:
             words = replace(words, attached=self.redactor.configured(words.attached))
-        await self.journal.record_user(words if text == words.text else replace(words, text=text))
+        return words if text == words.text else replace(words, text=text)
 
-    async def on_transcription(self, progress: TranscriptionQueued | PartialTranscription) -> None:
-        """Send the progress of the transcription."""
+    def ids_of(self, message: InboundMessage | ApprovalReply) -> Ids:
+        """The ids in an event about one message of the turn."""
+        return {"session_id": self.journal.session_id, "message_id": message.message_id}
+
+    async def on_transcription(
+        self, message: InboundMessage, progress: TranscriptionQueued | PartialTranscription
+    ) -> None:
+        """Send the progress of the transcription of a message."""
+        ids = self.ids_of(message)
         match progress:
             case TranscriptionQueued(ahead=ahead, eta_s=eta_s):
-                await self.send(TranscriptPending(**self.ids, ahead=ahead, eta_s=eta_s))
+                await self.send(TranscriptPending(**ids, ahead=ahead, eta_s=eta_s))
             case PartialTranscription(text=text):
-                await self.send(TranscriptPartial(**self.ids, text=text))
+                await self.send(TranscriptPartial(**ids, text=text))
 
     async def stream_text(self, text: str) -> None:
         if self.foreign.sources:
@@ -233,7 +294,12 @@ class Turn:
         words = self.redactor.text(words)
         partial = self._inert("".join((*self.streamed, self.links.held)).strip())
         entry_id = await self.journal.commit_failure(
-            code, words, recoverable=recoverable, partial=partial, exchange=exchange
+            code,
+            words,
+            recoverable=recoverable,
+            partial=partial,
+            exchange=exchange,
+            steered=self.steered,
         )
         await self.send(
             ErrorEvent(**self.ids, code=code, message=words, recoverable=recoverable, entry_id=entry_id)
@@ -270,6 +336,7 @@ def answer_of(outcome: RunOutcome, turn: Turn, graph: GraphSpec[Any]) -> TurnAns
         exchange=exchange,
         thoughts=thoughts,
         state=_change(outcome, turn, graph),
+        steered=turn.steered,
         files=files,
     )
 

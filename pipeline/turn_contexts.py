@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.history.attached_files import ATTACHED_PICTURE, pictures_in, source_of
 from pipeline.intake.forwarded_content import note_foreign
 from pipeline.llm.client import LlmClient
-from pipeline.runtime.context import RunContext, ignore_text
+from pipeline.runtime.context import RunContext, SteeredWords, ignore_text, none_steered
 from pipeline.runtime.ports import ToolGate, TurnSession, UserWords
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.services import PipelineServices
@@ -58,6 +58,7 @@ class TurnContexts:
         tools: ToolGate,
         on_text: Callable[[str], Awaitable[None]] = ignore_text,
         on_earlier: Callable[[str], Awaitable[None]] = ignore_text,
+        steered: Callable[[Collection[str]], Awaitable[Sequence[SteeredWords]]] = none_steered,
     ) -> RunContext:
         """The context of one run about `words`. Without `on_text` nothing is shown while it runs."""
         services = self.services
@@ -81,6 +82,7 @@ class TurnContexts:
             settings=self._settings,
             on_text=on_text,
             on_earlier=on_earlier,
+            steered=steered,
             received_at=message.received_at,
             arrivals=session.arrivals,
         )

@@ -203,6 +203,8 @@ class ConsoleAdapter:
         self._conversation.show_earlier(lines[len(lines) - min(len(lines), self._settings.history_lines) :])
         waiting = [entry for entry in entries if entry.entry_id == 0]
         for entry in waiting:
+            if entry.turn:
+                continue  # the reply to the earlier message answers it
             self._conversation.expect(entry.message_id, outcome=True)
         if waiting:
             self._conversation.say(f"{len(waiting)} earlier messages still wait; their answers come first")

@@ -23,6 +23,7 @@ from pipeline.domain.events import (
     ApprovalResolved,
     ErrorEvent,
     LlmToken,
+    MessageJoined,
     PipelineEvent,
     ResponseComplete,
     TranscriptReady,
@@ -162,6 +163,9 @@ class Conversation:
         match event:
             case LlmToken():
                 self._screen.token(event.message_id, event.text, event.offset)
+            case MessageJoined():
+                # The answer to the earlier message is its answer too.
+                self._undelivered.pop(event.joined, None)
             case TranscriptReady():
                 self._screen.line(f'heard: "{event.text}"')
             case ApprovalRequired() if event.command:
@@ -178,10 +182,7 @@ class Conversation:
                 self._settle(event.message_id)
                 self._complete(event)
             case ErrorEvent():
-                self._settle(event.message_id)
-                self._finish(event.message_id, "error", event.message)
-                for interaction_id in self._asked_by(event.message_id):
-                    self._drop(interaction_id)
+                self._fail(event)
             case _:
                 step = step_words(event)
                 if step:
@@ -193,6 +194,12 @@ class Conversation:
         question = self.question()
         if question is not None and question.message_id == event.message_id:
             self._screen.line(_how_to_answer(question))
+
+    def _fail(self, event: ErrorEvent) -> None:
+        self._settle(event.message_id)
+        self._finish(event.message_id, "error", event.message)
+        for interaction_id in self._asked_by(event.message_id):
+            self._drop(interaction_id)
 
     def _settle(self, message_id: str) -> None:
         if message_id in self._undelivered:

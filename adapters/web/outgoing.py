@@ -93,6 +93,8 @@ def entry_frame(entry: TimelineEntry, answers: HtmlCache, files: Sequence[Mappin
         "spoken": entry.spoken,
         "code": entry.code,
     }
+    if entry.turn:
+        fields["turn"] = entry.turn
     if entry.replaces:
         fields["replaces"] = entry.replaces
     if entry.removed:

@@ -34,8 +34,8 @@ MAX_FILES: Final = 10
 _MAX_NAME_CHARS = 200
 _MAX_TOKEN_CHARS = 500
 _MAX_MIME_CHARS = 100
-_MAX_INTERACTION_CHARS = 200
-_MAX_MESSAGE_ID_CHARS = 200
+_MAX_INTERACTION_CHARS = _MAX_MESSAGE_ID_CHARS = 200
+_MAX_ENTRY_ID = 2**53 - 1
 
 PCM_FRAME_BYTES: Final = 32_000
 """The largest binary frame of a live session: one second of 16 kHz mono s16le."""
@@ -214,8 +214,7 @@ class Problem:
 
 def parse_frame(raw: str, limits: Limits) -> ClientFrame | Problem:
     """The frame in the text `raw`, or the problem with it. Raises nothing; ignores unknown fields."""
-    client_id: str | None = None
-    announced = False
+    client_id, announced = None, False
     try:
         fields = json_object(raw)
         kind = string_field(fields, "type", max_chars=100)
@@ -232,8 +231,8 @@ def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientF
     match kind:
         case "message":
             files = _files(fields)
-            text = _message_text(fields, limits, may_be_empty=bool(files))
-            return TextMessage(client_id=_client_id(fields), text=text, files=files, edits=_edits(fields))
+            client_id, text = _client_id(fields), _message_text(fields, limits, may_be_empty=bool(files))
+            return TextMessage(client_id=client_id, text=text, files=files, edits=_edits(fields))
         case "voice":
             return _voice(fields, limits)
         case "command":
@@ -372,9 +371,7 @@ def _argument(fields: Mapping[str, Any]) -> str:
 
 
 def _edits(fields: Mapping[str, Any]) -> str:
-    if "edits" not in fields:
-        return ""
-    return string_field(fields, "edits", max_chars=_MAX_MESSAGE_ID_CHARS)
+    return string_field(fields, "edits", max_chars=_MAX_MESSAGE_ID_CHARS) if "edits" in fields else ""
 
 
 def _client_id(fields: Mapping[str, Any]) -> str:

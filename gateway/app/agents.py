@@ -17,6 +17,7 @@ from gateway.speech.voice_notes import VoiceNoteTranscriber
 from pipeline.domain.frozen import dataclass
 from pipeline.graph_book import installed_graphs
 from pipeline.llm.client import LlmClient
+from pipeline.llm.local_process import SLOTS
 from pipeline.message_gate import MessageGate
 from pipeline.runtime.attachments import Attachments
 from pipeline.runtime.ports import SpeechToText
@@ -119,3 +120,9 @@ def _with_model(
 def _gate(settings: Settings, base: Foundation) -> MessageGate | None:
     name = settings.agent.gate
     return None if not name else MessageGate(installed_graphs().open(name), clock=base.clock)
+
+
+def model_slots(settings: Settings) -> int:
+    """The number of concurrent turns: the embedded model's parallel slots, or 64 with a hosted model."""
+    models = {agent_settings(settings, name).llm.model for name in (DEFAULT_AGENT, *settings.agents)}
+    return SLOTS if models == {"local"} else 64

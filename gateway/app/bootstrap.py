@@ -12,8 +12,9 @@ from gateway.access.sender_rate_limit import RateLimit
 from gateway.access.token_budgets import DailyBudgets
 from gateway.agents.agent_book import AgentBook
 from gateway.app.after_turn import build_after_turn
-from gateway.app.agents import build_agents
+from gateway.app.agents import build_agents, model_slots
 from gateway.app.attachments import build_conversation_files
+from gateway.app.bursts import build_bursts
 from gateway.app.commands import build_commands
 from gateway.app.components import Extras, Foundation, build_components, reply_files
 from gateway.app.lifecycle import Gateway, Parts
@@ -29,12 +30,13 @@ from gateway.app.voice import (
 from gateway.attachments.erasure import FileErasure
 from gateway.channels.registry import key_of
 from gateway.channels.token_lease import TokenLease, lock_folder
-from gateway.config import DEFAULT_AGENT, Secrets, Settings, agent_settings, environment
+from gateway.config import Secrets, Settings, environment
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
 from gateway.delivery.unanswered_questions import UnansweredQuestions
 from gateway.ingress.inbox import Inbox
 from gateway.ingress.room_history import RoomRule, Rooms
+from gateway.interactions.approvals import ApprovalService
 from gateway.interactions.question_expiry import QuestionExpiry
 from gateway.runtime.data_dir import DataDir
 from gateway.runtime.http_server import Server
@@ -48,7 +50,6 @@ from gateway.turns.runner import TurnRunner
 from gateway.turns.turn_hooks import TurnHooks
 from gateway.turns.worker import IdleWork, Worker
 from pipeline.domain.ids import AccountKey
-from pipeline.llm.local_process import SLOTS
 from voice.streaming.vad_client import VadClient
 from voice.transcriber import Transcriber
 from voice.transcription.voice_note import VoiceIntake
@@ -92,7 +93,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     after = build_after_turn(base, jobs, agents.book, tools.budgets, when_idle)
     replies = ReadyReplies(base.bus, delivery.enqueue)
     commands = build_commands(base, agents.book, tools, access)
-    turns = _turns(base, agents.book, commands, delivery, replies, expiries, after)
+    turns = _turns(base, agents.book, commands, delivery, replies, expiries, after, tools.approvals)
     worker = _worker(base, coordinator, turns, tools)
     _subscribe(base, coordinator, worker, tools, replies)
     inbox = _inbox(base, access, worker, owner_of, delivery, tools, rooms, agents.book, turns)
@@ -301,7 +302,9 @@ def _turns(
     replies: ReadyReplies,
     expiries: QuestionExpiry,
     after: AfterTurn,
+    approvals: ApprovalService,
 ) -> TurnRunner:
+    turn = base.settings.turn
     return TurnRunner(
         store=base.store,
         agents=agents,
@@ -319,15 +322,10 @@ def _turns(
         clock=base.clock,
         telemetry=base.telemetry,
         failpoints=base.failpoints,
-        max_attempts=base.settings.turn.max_attempts,
-        max_running=base.settings.turn.max_running or _model_slots(base.settings),
+        bursts=build_bursts(base, approvals),
+        max_attempts=turn.max_attempts,
+        max_running=turn.max_running or model_slots(base.settings),
     )
-
-
-def _model_slots(settings: Settings) -> int:
-    """The number of concurrent turns: the embedded model's parallel slots, or 64 with a hosted model."""
-    models = {agent_settings(settings, name).llm.model for name in (DEFAULT_AGENT, *settings.agents)}
-    return SLOTS if models == {"local"} else 64
 
 
 def _inbox(

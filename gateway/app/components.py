@@ -13,7 +13,7 @@ from gateway.agents.speech_lookup import SpeechLookup
 from gateway.app.llm import ModelClients
 from gateway.app.platforms import BuiltChannel, LeftOut, built_channels
 from gateway.app.reading import build_reader
-from gateway.app.voice import build_speaker, build_voice_download
+from gateway.app.voice import build_read_aloud
 from gateway.app.web import Page, make_page, metrics_check, token_check
 from gateway.channels.registry import ChannelRegistry
 from gateway.channels.timeline import StoreTimeline
@@ -144,26 +144,17 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     addresses = Addresses(settings.server.host, settings.server.port, settings.server.public_origins)
     check = token_check(settings, secrets)
     telemetry = Telemetry(clock)
-    wrong = partial(telemetry.wrong_token, "page")
     files, reading = _files(settings, data, clock), build_reader(settings, clock)
     links = _links(settings, data, files, clock)
+    wrong = partial(telemetry.wrong_token, "page")
     page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, links)
     posting, left_out = built_channels(settings, timeline, clock)
     channels = _channels(page, posting, [make(timeline) for make in extras.channels])
     queues = ChatQueues(clock, tasks.deliveries)
-    speaker = extras.speaker or build_speaker(settings)
-    download = None if extras.speaker else build_voice_download(settings, tasks.background)
-    reader = None if speaker is None else AnswerReader(speaker, download)
+    read_aloud = build_read_aloud(settings, extras.speaker, tasks.background)
     speech_of = _speech_of(settings, store)
     taken = Acknowledgements(channels=channels, queues=queues, clock=clock)
-    live = LiveReplies(
-        store=store,
-        queues=queues,
-        clock=clock,
-        supervisor=tasks.background,
-        show_work=_show_work(settings),
-        taken=taken,
-    )
+    live = _live(settings, store, queues, clock, tasks, taken)
     return Foundation(
         settings=settings,
         secrets=secrets,
@@ -191,12 +182,12 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         live=live,
         taken=taken,
         broadcaster=EventBroadcaster(channels, live),
-        speaker=speaker,
-        reader=reader,
-        voice_download=download,
+        speaker=read_aloud.speaker,
+        reader=read_aloud.reader,
+        voice_download=read_aloud.download,
         speech_of=speech_of,
         replies=VoiceReplies(
-            reader=reader,
+            reader=read_aloud.reader,
             preferences=preferences,
             speech_of=speech_of,
             channels=channels,
@@ -206,6 +197,25 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         ),
         models=ModelClients(settings, clock, extras.llm),
         redactor=Redactor(secrets.known_values, clock=clock),
+    )
+
+
+def _live(
+    settings: Settings,
+    store: Store,
+    queues: ChatQueues,
+    clock: Clock,
+    tasks: Supervisors,
+    taken: Acknowledgements,
+) -> LiveReplies:
+    """The previews of answers."""
+    return LiveReplies(
+        store=store,
+        queues=queues,
+        clock=clock,
+        supervisor=tasks.background,
+        show_work=_show_work(settings),
+        taken=taken,
     )
 
 

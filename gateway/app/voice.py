@@ -14,6 +14,7 @@ from gateway import __version__
 from gateway.config import SecretRef, SecretUnavailable, Settings
 from gateway.runtime.tasks import Supervisor
 from gateway.speech.live_sessions import LiveSettings, LiveSpeechService
+from gateway.speech.read_aloud import AnswerReader
 from gateway.speech.voice_download import VoiceDownload
 from gateway.storage.speech import SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
@@ -158,11 +159,28 @@ def fetches_voice(settings: Settings) -> bool:
     return settings.voice.replies.fetch and settings.voice.replies.voices_path is None
 
 
-def build_voice_download(settings: Settings, supervisor: Supervisor) -> VoiceDownload | None:
-    """What fetches a missing voice; None where it may not be fetched."""
-    if not fetches_voice(settings):
-        return None
-    return VoiceDownload(settings.models_path, lambda: bool(voices_in(settings.voices_path)), supervisor)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadAloudParts:
+    """What reads answers aloud. All are None where it is switched off or not installed."""
+
+    speaker: SpeechSynthesizer | None
+    reader: AnswerReader | None
+    download: VoiceDownload | None
+    """Fetches a missing voice; None where it may not be fetched."""
+
+
+def build_read_aloud(
+    settings: Settings, given: SpeechSynthesizer | None, supervisor: Supervisor
+) -> ReadAloudParts:
+    """The parts around the synthesizer `given`, or around the configured one."""
+    speaker, download = given or build_speaker(settings), None
+    if speaker is None:
+        return ReadAloudParts(speaker=None, reader=None, download=None)
+    if given is None and fetches_voice(settings):
+        download = VoiceDownload(
+            settings.models_path, lambda: bool(voices_in(settings.voices_path)), supervisor
+        )
+    return ReadAloudParts(speaker=speaker, reader=AnswerReader(speaker, download), download=download)
 
 
 def voice_settings(settings: Settings) -> VoiceSettings:

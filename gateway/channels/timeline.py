@@ -116,6 +116,7 @@ class StoreTimeline:
             at=record.at,
             spoken=isinstance(content, UserRecord) and content.words.speech is not None,
             files=files_of(record),
+            turn=content.turn if isinstance(content, UserRecord) else "",
             code=_code(content),
             replaces=content.replaces if isinstance(content, UserRecord) else "",
             removed=content.removed if isinstance(content, NoticeRecord) else "",
@@ -136,11 +137,13 @@ class StoreTimeline:
 
     async def _recorded(self, key: str, waiting: Sequence[InboxEntry]) -> set[str]:
         """Ids of the waiting messages whose words are in the log already, before or after `after`. Only the
-        oldest, the one that is running, can be."""
-        if not waiting:
-            return set()
-        first = waiting[0].message_id
-        return {first} if await self._store.read_log(key, kinds=("user",), message_id=first) else set()
+        oldest, the one that is running, can be, and those that have joined its turn."""
+        running = [entry.message_id for at, entry in enumerate(waiting) if at == 0 or entry.joined]
+        return {
+            message_id
+            for message_id in running
+            if await self._store.read_log(key, kinds=("user",), message_id=message_id)
+        }
 
 
 def _waiting_words(waiting: Sequence[InboxEntry]) -> str:
@@ -193,6 +196,7 @@ def _closed(asked: Interaction, choice: str) -> AskedQuestion:
 
 
 def _still_waiting(waiting: Sequence[InboxEntry], recorded: set[str]) -> list[TimelineEntry]:
+    ids = {entry.seq: entry.message_id for entry in waiting}
     return [
         TimelineEntry(
             entry_id=0,
@@ -202,6 +206,7 @@ def _still_waiting(waiting: Sequence[InboxEntry], recorded: set[str]) -> list[Ti
             files=tuple([_waiting_file(ref) for ref in entry.item.attachments]),
             at=entry.received_at,
             spoken=entry.item.voice is not None or entry.item.speech is not None,
+            turn=ids.get(entry.joined, ""),
         )
         for entry in waiting
         if isinstance(entry.item, InboundMessage)

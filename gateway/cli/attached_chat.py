@@ -295,6 +295,8 @@ class Attachment:
 
     def _event(self, wire: Mapping[str, Any]) -> PipelineEvent | None:
         named = {**wire, "message_id": self._own_id(wire["message_id"])}
+        if "joined" in wire:
+            named["joined"] = self._own_id(wire["joined"])
         return event_from_wire(named)
 
     def _entry(self, frame: Frame) -> TimelineEntry:

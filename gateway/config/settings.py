@@ -278,6 +278,23 @@ class TurnSettings(Section):
     max_queue_per_thread: int = setting(
         50, "How many messages of one thread may wait before more are refused.", ge=1, le=10_000
     )
+    bursts: Literal["merge", "each"] = setting(
+        "merge",
+        "Whether messages that one person sends in quick succession get one answer (merge) or one each.",
+    )
+    burst_s: float = setting(
+        1.2,
+        "With merge, the longest gap in seconds between two messages of a burst. A turn does not wait for "
+        "it: it begins again with both while it has shown and done nothing.",
+        ge=0,
+        le=60,
+    )
+    while_busy: Literal["steer", "queue", "interrupt"] = setting(
+        "steer",
+        "What happens to a message that comes while a turn of its author runs: steer gives it to the model "
+        "after the next tool call, or else queues it; queue answers it afterwards; interrupt stops the turn "
+        "and answers both.",
+    )
 
 
 class StorageSettings(Section):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 from adapters.channel import Failure, LiveView, Outgoing, PostingChannel
@@ -27,6 +28,7 @@ from pipeline.domain.events import (
     ApprovalRequired,
     ApprovalResolved,
     LlmToken,
+    MessageJoined,
     PipelineEvent,
     TranscriptPartial,
     TranscriptPending,
@@ -156,10 +158,8 @@ class LiveReply:
             clock=clock,
         )
         self._work = work
-        self._work_shown = ""
+        self._work_shown = self._transcript = self._text = ""
         self._work_not_before = 0.0
-        self._transcript = ""
-        self._text = ""
         self._view: LiveView | None = None
         self._previews = True
         self._shown: Outgoing | None = None
@@ -167,8 +167,8 @@ class LiveReply:
         self._failures = 0
         self._typing: asyncio.Task[None] | None = None
         self._ended = False
-        self._post_cut = False
-        self._edit_cut = False
+        self._post_cut = self._edit_cut = False
+        self._joined: list[str] = []
 
     async def send_event(self, event: PipelineEvent) -> None:
         """Record one event and schedule a preview for it; returns at once."""
@@ -179,14 +179,12 @@ class LiveReply:
         match event:
             case TurnStarted():
                 self._begin()
-            case TranscriptPending(eta_s=eta_s):
-                self._transcript = _WAITING.format(seconds=round(min(_LONGEST_WAIT_S, eta_s)))
-                self._schedule()
-            case TranscriptPartial(text=text):
-                self._transcript = f"{text} …"
-                self._schedule()
-            case TranscriptReady(text=text):
-                self._transcript = text
+            case MessageJoined(reply_handle=reply_handle) if reply_handle:
+                # A preview that is shown already stays where it is.
+                self._origin = replace(self._origin, reply_handle=reply_handle)
+                self._joined.append(event.joined)
+            case TranscriptPending() | TranscriptPartial() | TranscriptReady():
+                self._transcript = _transcript_line(event)
                 self._schedule()
             case LlmToken(text=text, offset=offset) if offset <= len(self._text):
                 self._text = self._text[:offset] + text
@@ -216,7 +214,8 @@ class LiveReply:
         self.end()
         self._questions.end()
         if self._taken is not None:
-            self._taken.ended(self._origin.message_id)
+            for one in (self._origin.message_id, *self._joined):
+                self._taken.ended(one)
 
     def give_up(self) -> None:
         """Stop previews for good, because no final answer will take them over. The message is released in the
@@ -388,3 +387,13 @@ class LiveReply:
                 pause = max(pause, failure.retry_after_s or 0.0)
                 _log.debug("typing was not shown", extra={"reason": failure.message})
             await self._clock.sleep(pause)
+
+
+def _transcript_line(event: TranscriptPending | TranscriptPartial | TranscriptReady) -> str:
+    match event:
+        case TranscriptPending(eta_s=eta_s):
+            return _WAITING.format(seconds=round(min(_LONGEST_WAIT_S, eta_s)))
+        case TranscriptPartial(text=text):
+            return f"{text} …"
+        case TranscriptReady(text=text):
+            return text

@@ -16,6 +16,8 @@ Label = Literal[
     "effect-begun-after",
     "effect-done-before",
     "effect-done-after",
+    "join-before",
+    "join-after",
     "turn-commit-before",
     "turn-commit-after",
     "place-before",

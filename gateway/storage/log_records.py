@@ -24,6 +24,9 @@ STEPS: Final = "steps"
 _FILES: Final = "files"
 _QUESTIONS: Final = "questions"
 _PAUSED_FOR: Final = "paused_for"
+_TURN: Final = "turn"
+_TOGETHER: Final = "together"
+_STEERED: Final = "steered"
 _REMOVED: Final = "removed"
 
 
@@ -45,6 +48,8 @@ class UserRecord:
     words: UserWords
     agent: str = ""
     """The agent that answers it; empty for the default one."""
+    turn: str = ""
+    """The id of the earlier message whose turn answers it too; empty if it has a separate turn."""
     replaces: str = ""
     """The message whose turn its answer replaces; empty for none."""
     author: str = ""
@@ -59,6 +64,7 @@ class UserRecord:
         return UserRecord(
             words=words_of(record),
             agent=str(body.get("agent", "")),
+            turn=str(body.get(_TURN, "")),
             replaces=str(body.get("replaces", "")),
             author=str(body.get("author", "")),
             answers=bool(body.get("answers")),
@@ -118,6 +124,21 @@ class OutcomeRecord:
     def paused_for(self) -> tuple[str, ...]:
         """The ids of the questions for which the turn pauses."""
         return tuple(self.body.get(_PAUSED_FOR, ()))
+
+    @property
+    def together(self) -> tuple[str, ...]:
+        """The ids of the messages that joined the turn."""
+        return tuple(self.body.get(_TOGETHER, ()))
+
+    @property
+    def steered(self) -> tuple[str, ...]:
+        """The ids of those among them whose words are in the exchange."""
+        return tuple(self.body.get(_STEERED, ()))
+
+    @property
+    def merged(self) -> tuple[str, ...]:
+        """The ids of those whose words the turn's run began with."""
+        return tuple(message for message in self.together if message not in self.steered)
 
     @property
     def steps(self) -> Sequence[Mapping[str, Any]] | None:
@@ -268,9 +289,13 @@ def session_body(text: str, mode: Mode, agent: str) -> dict[str, Any]:
     return {key: value for key, value in given.items() if value}
 
 
-def user_body(words: UserWords, agent: str = "", source: Source = NO_SOURCE) -> dict[str, Any]:
+def user_body(
+    words: UserWords, agent: str = "", *, turn: str = "", source: Source = NO_SOURCE
+) -> dict[str, Any]:
     """The body of a UserRecord; `agent` is the agent that answers, empty for the default one."""
     body: dict[str, Any] = {"text": words.text, "agent": agent} if agent else {"text": words.text}
+    if turn:
+        body[_TURN] = turn
     if words.by:
         body |= {"by": words.by, "author": source.author}
     if source.replaces:
@@ -325,6 +350,12 @@ def summary_body(summary: Summary) -> dict[str, Any]:
 def title_body(text: str) -> dict[str, Any]:
     """The body of a TitleRecord."""
     return {"text": text}
+
+
+def together_body(joined: Sequence[str], steered: Sequence[str]) -> dict[str, Any]:
+    """The part of an outcome's body that names the messages that joined the turn; empty without any."""
+    known = {_TOGETHER: list(joined), _STEERED: list(steered)}
+    return {key: ids for key, ids in known.items() if ids}
 
 
 def questions_body(questions: Sequence[AskedQuestion]) -> dict[str, Any]:

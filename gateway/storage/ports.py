@@ -12,6 +12,7 @@ from dataclasses import field
 from typing import Any, Literal, Protocol
 
 from gateway.storage.books import Books
+from gateway.storage.bursts import FinishedToo
 from gateway.storage.expiries import InteractionKind
 from gateway.storage.inbox_items import EntryKind, StoredItem
 from gateway.storage.jobs import NewJob
@@ -70,6 +71,10 @@ class InboxEntry:
     cancelled: bool
     begun: bool = False
     """It comes from `accept`, not from a read: its first attempt is counted, but not yet in `attempts`."""
+    joined: int = 0
+    """The seq of the earlier entry whose turn answers this one too; 0 if it has a separate turn."""
+    steered: bool = False
+    """It joined a run that was in progress."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,6 +188,8 @@ class TurnCommit:
     """If one was changed since it was read, the commit raises StateChanged and nothing is written."""
     body: Mapping[str, Any] | None = None
     """Replaces the entry's body if that must be forgotten; None keeps it."""
+    also: tuple[FinishedToo, ...] = ()
+    """Later entries of the thread that the turn answers too; they get the same outcome."""
     forget_session: str = ""
     """The id of an off-the-record session whose questions are deleted."""
     at: float = 0.0
@@ -197,6 +204,20 @@ class Committed:
 
 
 AnswerStatus = Literal["accepted", "unknown", "already_answered", "expired", "not_allowed", "invalid_choice"]
+
+
+class BurstBook(Protocol):
+    """Which entries the turn of an earlier entry answers too. A restart finds what a turn covers."""
+
+    async def join(self, lease: Lease, turn: int, seqs: Sequence[int], *, steered: bool = False) -> None:
+        """Record durably that the turn of the entry with the seq `turn` answers the entries `seqs` too.
+        `steered`: its run was in progress when they joined it. An entry that has joined the turn before is
+        not changed.
+
+        Raises FenceLost; and AlreadyDone, with nothing written, if one of them is finished, is not a later
+        entry of the thread, or has joined another turn.
+        """
+        ...
 
 
 class Store(Books, Protocol):
@@ -216,6 +237,10 @@ class Store(Books, Protocol):
         """The damage found, one line each. May take minutes, but blocks nothing. Raises StorageError."""
 
     async def counts(self) -> StoreCounts: ...
+
+    @property
+    def bursts(self) -> BurstBook:
+        """Entries that are answered together."""
 
     # -- inbox --------------------------------------------------------------------------------
     async def accept(self, entry: NewEntry, *, limit: int | None = None, begin: bool = False) -> Accepted:
@@ -293,7 +318,7 @@ class Store(Books, Protocol):
     async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
         """Apply `commit` in one transaction after checking the fence.
 
-        Raises FenceLost, or AlreadyDone when the entry is finished; then nothing is written.
+        Raises FenceLost, or AlreadyDone when one of the entries is finished; then nothing is written.
         """
 
     # -- outbox -------------------------------------------------------------------------------

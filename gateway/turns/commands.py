@@ -34,6 +34,7 @@ from pipeline.domain.messages import (
     SessionCommand,
     parse_command,
 )
+from pipeline.runtime.before_message import Shortcut
 
 NEW_SESSION_TEXT = "New conversation"
 _HELP_TEXT = "Send a message or a voice note and I answer.\n\n{commands}"
@@ -172,6 +173,16 @@ def as_message(command: SessionCommand, mode: Mode) -> InboundMessage:
         private=command.private,
         reply_handle=command.reply_handle,
     )
+
+
+def shortcut_of(message: InboundMessage, *, cancelled: bool) -> Shortcut | None:
+    """What the message leads to in place of a run; None for a run, and if it was `cancelled`."""
+    if cancelled:
+        return None
+    if message.refusal:
+        return Shortcut(words=message.refusal, code="quota")
+    words = refused_command(message)
+    return Shortcut(words=words) if words else None
 
 
 def refused_command(message: InboundMessage) -> str:

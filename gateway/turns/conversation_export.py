@@ -77,7 +77,8 @@ class ConversationExport:
         while before and not cut:
             page = await self._timeline.earlier(thread, before=before, limit=_PAGE)
             before = page.next
-            roots |= {entry.message_id: entry.replaces for entry in page.entries if entry.replaces}
+            turns = {entry.message_id: entry.replaces or entry.turn for entry in page.entries}
+            roots |= {message: root for message, root in turns.items() if root}
             removed |= {entry.removed for entry in page.entries if entry.removed}
             for entry in reversed(page.entries):
                 is_out = roots.get(entry.message_id, entry.message_id) in removed

@@ -10,7 +10,6 @@ from typing import Any
 from gateway.runtime.failpoints import Failpoints
 from gateway.storage import log_records
 from gateway.storage.codec import question_of, reply_of
-from gateway.storage.inbox_items import is_voice_note
 from gateway.storage.ports import (
     Committed,
     InboxEntry,
@@ -25,7 +24,7 @@ from gateway.storage.ports import (
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.after_turn import AfterTurn
 from gateway.turns.kept_states import KeptStates
-from gateway.turns.past_turns import UNSHOWN_FAILURES, message_on_record, past_turn, unanswered_turn
+from gateway.turns.past_turns import UNSHOWN_FAILURES, past_turn, unanswered_turn
 from gateway.turns.recorded_turn import RecordedTurn
 from gateway.turns.rows import bare_body, reply_row, with_more
 from gateway.turns.run_log import StoreRunLog, UnwrittenRunLog
@@ -33,12 +32,13 @@ from gateway.turns.sessions import SessionState, session_record, write_summary
 from gateway.turns.shown_records import ShownRecords
 from gateway.turns.spoken_answers import answer_question, has_answered_question
 from gateway.turns.turn_hooks import OnRecorded, OnReply
+from gateway.turns.turn_messages import TurnMessages
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
-from pipeline.domain.conversation import NO_SOURCE, Conversation, Summary
+from pipeline.domain.conversation import Conversation, Summary
 from pipeline.domain.files import StoredFile
 from pipeline.domain.ids import new_id
-from pipeline.domain.messages import Mode
+from pipeline.domain.messages import InboundMessage, Mode
 from pipeline.domain.timeline import EntryRole
 from pipeline.graph.run.records import RawRecord, RunUnreadable, head_of
 from pipeline.runtime.kept_state import StateChange
@@ -83,12 +83,18 @@ class StoreJournal:
         self.agent = ""  # the agent that answers; empty for the default one
         log = UnwrittenRunLog if self._off_record else StoreRunLog
         self._log = log(store, lease, self._step_row, failpoints)
-        self._arrivals = session.arrivals(entry.item.author.id)
-        session.note_arrival(entry.item.author.id, entry.received_at)
-        self.replaces = ""  # the message whose turn the answer replaces; empty for none
-        self._asked: ChatMessage | None = None
-        self._source = NO_SOURCE
-        self._transcript = ""
+        self._arrivals: tuple[float, ...] = ()
+        self._note_arrival(entry)
+        self.messages = TurnMessages(
+            store=store,
+            lease=lease,
+            entry=entry,
+            session=session,
+            clock=clock,
+            log=self._log,
+            recorded=self._recorded,
+            on_recorded=on_recorded,
+        )
         self.attempt_counted = entry.begun  # durably
         self.outcome: Outcome | None = None  # set once the turn is final
         self.added_entry = False  # to its thread
@@ -125,14 +131,18 @@ class StoreJournal:
         if self._is_resume:
             return await self._recorded.conversation()
         known = await self._session.read()
-        return known.without(self.replaces) if self.replaces else known
+        replaced = self.messages.replaces
+        return known.without(replaced) if replaced else known
 
     async def record_summary(self, summary: Summary) -> bool:
         at, own = self._clock.now(), self._entry.message_id
         return await write_summary(self._store, self._lease, self._session, summary, at=at, message_id=own)
 
-    async def recorded_user(self) -> UserWords | None:
-        found = await self._recorded.user()
+    async def recorded_user(self, message: InboundMessage | None = None) -> UserWords | None:
+        if message is None:
+            found = await self._recorded.user()
+        else:
+            found = await self.messages.recorded(message)
         return None if found is None else found.words
 
     async def recorded_agent(self) -> str | None:
@@ -149,44 +159,25 @@ class StoreJournal:
             await self._store.start_attempt(self._lease, self._entry.seq)
             self.attempt_counted = True
 
-    async def record_user(self, words: UserWords) -> None:
-        entry_id, self._source = 0, self._recorded.source(words, self.replaces)
-        transcribed = is_voice_note(self._entry.item)
+    async def record_user(self, words: UserWords, message: InboundMessage | None = None) -> None:
         if self._off_record:
             await self.count_attempt()
-        elif self.attempt_counted and not transcribed and not words.files:
-            # The inbox has the words; a transcript would have to be computed again, and files be fetched.
-            self._log.hold(self._user_records(words), partial(self._notify_words, words))
-        else:
-            entry_id = await self._write_user(words)
-        self._asked = message_on_record(words)
-        # The speaker of live speech saw the words while speaking; the author of a note did not.
-        self._transcript = words.text if transcribed else ""
-        self._notify_words(words, entry_id)
-
-    async def _read_own_words(self) -> None:
-        user = await self._recorded.own()
-        if user is not None:
-            self._asked, self._source = message_on_record(user.words), user.source(self._entry.message_id)
-
-    def _notify_words(self, words: UserWords, entry_id: int) -> None:
-        spoken, files = words.speech is not None, () if self._off_record else words.files
-        self._show("user", words.text, entry_id, spoken=spoken, replaces=self.replaces, files=files)
-
-    def _user_records(self, words: UserWords) -> list[NewRecord]:
-        # The time at which it was sent: its author saw that time while the message waited.
-        body, at = log_records.user_body(words, self.agent, self._source), self._entry.received_at
-        said = self._record("user", body, at=at)
-        if self._session.stored:
-            return [said]
-        self._session.stored = True
-        return [session_record(self.session_id, self._entry.message_id, self._clock.now()), said]
-
-    async def _write_user(self, words: UserWords) -> int:
         attempt = None if self.attempt_counted else self._entry.seq
-        ids = await self._store.append(self._lease, self._user_records(words), attempt=attempt)
-        self.attempt_counted = True
-        return ids[-1]
+        counted = await self.messages.record(words, message, agent=self.agent, attempt=attempt)
+        self.attempt_counted = self.attempt_counted or counted
+
+    async def begin_again(self) -> None:
+        await self._log.begin_again()
+
+    def note_joined(self, entry: InboxEntry) -> None:
+        """Note that the turn answers `entry` too, which is durable."""
+        self.messages.joined.append(entry)
+        self._note_arrival(entry)
+
+    def _note_arrival(self, entry: InboxEntry) -> None:
+        author = entry.item.author.id
+        self._arrivals = self._session.arrivals(author)
+        self._session.note_arrival(author, entry.received_at)
 
     def run_log(self) -> StoreRunLog:
         return self._log
@@ -218,11 +209,13 @@ class StoreJournal:
             questions=questions,
             said=len(answer.exchange) + 2,
             state=answer.state,
+            steered=answer.steered,
         )
         entry_id = committed.record_ids[-1]
-        if self._asked is not None:
-            asked, text = self._asked, answer.text
-            self._session.extend(past_turn(entry_id, asked, answer.exchange, text, now, self._source))
+        if (asked := await self.messages.asked(answer.steered)) is not None:
+            question, source = asked
+            turn = past_turn(entry_id, question, answer.exchange, answer.text, now, source)
+            self._session.extend(turn)
         return entry_id
 
     async def commit_failure(
@@ -233,22 +226,23 @@ class StoreJournal:
         recoverable: bool,
         partial: str,
         exchange: Sequence[ChatMessage] = (),
+        steered: Sequence[str] = (),
     ) -> int:
         outcome: Outcome = "cancelled" if code == "stopped" else "error"
         records = [self._record("assistant", log_records.partial_body(partial))] if partial else []
         kept = () if self._off_record else exchange
         body = log_records.error_body(message, code, recoverable=recoverable, exchange=kept)
         records.append(self._record("error", body))
-        if self._asked is None:
-            # An earlier attempt may have recorded them, and this one ended before it needed them.
-            await self._read_own_words()
+        asked = await self.messages.asked(steered)
         said = 0 if code in UNSHOWN_FAILURES else len(exchange) + 2
-        committed = await self._finish(outcome, records, role="error", text=message, code=code, said=said)
+        committed = await self._finish(
+            outcome, records, role="error", text=message, code=code, said=said, steered=steered
+        )
         partial_id, entry_id = committed.record_ids[-2 if partial else -1], committed.record_ids[-1]
-        if self._asked is not None and said:
+        if asked is not None and said:
             now = self._clock.now()
-            ended = (partial_id, self._asked, exchange, partial, code, now)
-            self._session.extend(unanswered_turn(*ended, self._source), answered=False)
+            ended = (partial_id, asked[0], exchange, partial, code, now)
+            self._session.extend(unanswered_turn(*ended, asked[1]), answered=False)
         if partial:
             self._show("assistant", partial, partial_id)
         return entry_id
@@ -318,7 +312,8 @@ class StoreJournal:
         self._failpoints.reach("turn-commit-before")
         if self._off_record:
             body = bare_body(self._entry)
-        commit = TurnCommit(seq=self._entry.seq, outcome=outcome, body=body, at=self._clock.now())
+        also = self.messages.finished_too(forget=body is not None)
+        commit = TurnCommit(seq=self._entry.seq, outcome=outcome, body=body, also=also, at=self._clock.now())
         await self._store.commit_turn(self._lease, commit)
         self._failpoints.reach("turn-commit-after")
         self.outcome = outcome
@@ -335,10 +330,12 @@ class StoreJournal:
         said: int = 0,
         state: StateChange | None = None,
         forgotten: bool = False,
+        steered: Sequence[str] = (),
     ) -> Committed:
         # Raises if a step could not be written: the turn must fail before anything is visible.
         unwritten = await self._log.unwritten()
-        more = {} if self._off_record else self._questions.body()
+        joined = [entry.message_id for entry in self.messages.joined]
+        more = {} if self._off_record else self._questions.body() | log_records.together_body(joined, steered)
         if not self._is_resume:
             more |= self._log.embedded_records()
         records[-1] = with_more(records[-1], more)
@@ -348,10 +345,12 @@ class StoreJournal:
         # A command's line is the gateway's own, so it is kept in a session off the record too.
         off_record = self._off_record and role not in ("notice", "session")
         # A question that confirms a transcript shows the words itself.
-        transcript = "" if questions and self._transcript in text else self._transcript
+        transcript = self.messages.transcript
+        transcript = "" if questions and transcript in text else transcript
         row = reply_row(
             self._entry,
             role=role,
+            reply_handle=self.messages.reply_handle,
             code=code,
             now=now,
             transcript="" if off_record else transcript,
@@ -369,6 +368,7 @@ class StoreJournal:
             outbox=(row,),
             interactions=questions,
             body=bare_body(self._entry) if off_record or (forgotten and self._off_record) else None,
+            also=self.messages.finished_too(forget=off_record),
             forget_session=self.session_id if off_record else "",
             jobs=self._after.jobs(self._session, self._entry, said, now),
             at=now,

@@ -81,7 +81,7 @@ class LastTurnCommands:
         if turn is None or words:
             await journal.commit_notice(words, menu=self._confirmation(command, journal) if asks else None)
             return None
-        journal.replaces = turn.source.root
+        journal.messages.replaces = turn.source.root
         return InboundMessage(
             message_id=command.message_id,
             native_id=command.native_id,
@@ -130,4 +130,4 @@ async def note_edit(message: InboundMessage, journal: StoreJournal) -> None:
     known = await journal.conversation()
     source = known.turns[-1].source if known.turns else NO_SOURCE
     if source.root == message.place and source.author in ("", message.author.id):
-        journal.replaces = message.place
+        journal.messages.replaces = message.place

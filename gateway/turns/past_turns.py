@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 
 from gateway.storage.log_records import (
     AssistantRecord,
@@ -19,6 +20,7 @@ from pipeline.domain.rooms import said_by
 from pipeline.history.attached_files import asked_message
 from pipeline.history.stale_results import with_brief
 from pipeline.intake.cleaning import clean_text
+from pipeline.runtime.arrivals import lines_of, together
 from pipeline.runtime.before_message import NOT_CHECKED
 from pipeline.runtime.ports import UserWords
 
@@ -51,26 +53,32 @@ class _Past:
     def __init__(self) -> None:
         self.turns: list[PastTurn] = []
         self.summary: Summary | None = None
-        self._asked: dict[str, UserRecord] = {}
+        self._asked: dict[str, dict[str, UserRecord]] = {}
+        """What was said, by the message of the turn, then by message."""
         self._partial: dict[str, tuple[int, str]] = {}
 
     def add(self, record: Record) -> None:
         """Add the next record."""
         match content_of(record):
             case UserRecord() as user:
-                self._asked[record.message_id] = user
+                self._asked.setdefault(user.turn or record.message_id, {})[record.message_id] = user
             case SummaryRecord(summary=summary):
                 self.summary = summary
             case AssistantRecord(partial=True, text=text):
                 # The error that ended the turn follows it.
                 self._partial[record.message_id] = record.id, text
             case AssistantRecord() as answer if asked := self._asked.pop(record.message_id, None):
-                self.turns = [*without(self.turns, asked.replaces), _answered(record, asked, answer)]
+                question, source = asked_of(record.message_id, asked, answer.steered)
+                kept = without(self.turns, source.root) if source.replaces else self.turns
+                turn = past_turn(record.id, question, answer.exchange, answer.text, record.at, source)
+                self.turns = [*kept, turn]
             case ErrorRecord() as error if asked := self._asked.pop(record.message_id, None):
-                said = self._partial.pop(record.message_id, (record.id, ""))
+                number, shown = self._partial.pop(record.message_id, (record.id, ""))
+                question, source = asked_of(record.message_id, asked, error.steered)
                 # A repeated answer that failed leaves the earlier one as it was.
-                if not asked.replaces and error.code not in UNSHOWN_FAILURES:
-                    self.turns.append(_unanswered(record, asked, error, said))
+                if not source.replaces and error.code not in UNSHOWN_FAILURES:
+                    ended = (number, question, error.exchange, shown, error.code, record.at, source)
+                    self.turns.append(unanswered_turn(*ended))
             case NoticeRecord(removed=root):
                 self.turns = without(self.turns, root)
 
@@ -80,14 +88,17 @@ def without(turns: list[PastTurn], root: str) -> list[PastTurn]:
     return [turn for turn in turns if turn.source.root != root] if root else turns
 
 
-def _answered(record: Record, user: UserRecord, answer: AssistantRecord) -> PastTurn:
-    question, source = message_on_record(user.words), user.source(record.message_id)
-    return past_turn(record.id, question, answer.exchange, answer.text, record.at, source)
-
-
-def _unanswered(record: Record, user: UserRecord, error: ErrorRecord, said: tuple[int, str]) -> PastTurn:
-    question, source = message_on_record(user.words), user.source(record.message_id)
-    return unanswered_turn(said[0], question, error.exchange, said[1], error.code, record.at, source)
+def asked_of(
+    message_id: str, said: Mapping[str, UserRecord], steered: Collection[str]
+) -> tuple[ChatMessage, Source]:
+    """The question of a turn as the model sees it later, and its source, which has the words of all messages:
+    `said`, by message id, oldest first. `message_id` is that of the turn; the words of the messages `steered`
+    are in its exchange."""
+    first = next(iter(said))
+    seen = [user.words for one, user in said.items() if one not in steered]
+    question = message_on_record(together(seen) if seen else UserWords(text=""))
+    source = said.get(message_id, said[first]).source(message_id)
+    return question, replace(source, text=lines_of([user.text for user in said.values()]))
 
 
 def message_on_record(words: UserWords) -> ChatMessage:

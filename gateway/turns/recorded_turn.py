@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from gateway.storage.inbox_items import asked_in
-from gateway.storage.log_records import UserRecord
+from gateway.storage.log_records import OutcomeRecord, UserRecord, content_of
 from gateway.storage.ports import InboxEntry, Record, RecordKind, Store
 from gateway.turns.run_codec import newest_run
 from gateway.turns.sessions import conversation_before
-from pipeline.domain.conversation import Conversation, Source
+from pipeline.domain.conversation import Conversation
 from pipeline.domain.messages import ApprovalReply
 from pipeline.graph.run.records import RawRecord
+from pipeline.runtime.arrivals import together
 from pipeline.runtime.ports import UserWords
 
 
@@ -33,29 +34,42 @@ class RecordedTurn:
         return not self.off_record and (self._entry.attempts > 0 or self.is_resume)
 
     async def user(self) -> UserRecord | None:
-        """The words of the run; None if they are not on record."""
+        """The words of the run, of all its messages if it resumes an earlier one; None if they are not on
+        record."""
         records = await self._of_kind("user") if self._may_exist else ()
-        return UserRecord.of(records[-1]) if records else None
+        if not records:
+            return None
+        found = UserRecord.of(records[-1])
+        if not self.is_resume:
+            return found
+        outcomes = [content_of(record) for record in await self._of_kind("assistant")]
+        ids = [one for content in outcomes if isinstance(content, OutcomeRecord) for one in content.merged]
+        joined = [await self._said(message) for message in ids]
+        words = together([found.words, *(one.words for one in joined if one is not None)])
+        return UserRecord(words=words, agent=found.agent)
 
-    async def own(self) -> UserRecord | None:
-        """The turn's own message; None if it is not on record."""
+    async def said(self, entry: InboxEntry) -> UserRecord | None:
+        """One of the turn's messages; None if it is not on record."""
         if self.off_record or self._entry.attempts == 0:
             return None
-        own = self._entry.message_id
-        records = await self._store.read_log(self._thread, kinds=("user",), message_id=own)
-        return UserRecord.of(records[-1]) if records else None
+        return await self._said(entry.message_id)
 
-    def source(self, words: UserWords, replaces: str) -> Source:
-        """The turn's own message with the words `words`, which replaces the turn of the message
-        `replaces`, empty for none."""
-        own, item = self._entry.message_id, self._entry.item
-        return Source(
-            message_id=own,
-            root=replaces or own,
-            text=words.text,
-            author=item.author.id if words.by else "",
-            answers=isinstance(item, ApprovalReply),
+    def new(self, entry: InboxEntry, words: UserWords, *, agent: str, replaces: str) -> UserRecord:
+        """One of the turn's messages, with its words. `replaces` is the message whose turn this one replaces,
+        empty for none."""
+        own = entry is self._entry
+        return UserRecord(
+            words=words,
+            agent=agent,
+            turn="" if own else self._entry.message_id,
+            replaces=replaces if own else "",
+            author=entry.item.author.id if words.by else "",
+            answers=isinstance(entry.item, ApprovalReply),
         )
+
+    async def _said(self, message_id: str) -> UserRecord | None:
+        records = await self._store.read_log(self._thread, kinds=("user",), message_id=message_id)
+        return UserRecord.of(records[-1]) if records else None
 
     async def run(self) -> tuple[RawRecord, ...]:
         """The rows of the newest run, oldest first; empty for none."""

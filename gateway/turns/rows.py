@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.storage.inbox_items import reply_handle_of
 from gateway.storage.ports import InboxEntry, NewOutboxRow, NewRecord
 from pipeline.domain.timeline import EntryRole
 
@@ -19,6 +18,7 @@ def reply_row(
     entry: InboxEntry,
     *,
     role: EntryRole,
+    reply_handle: str,
     code: str,
     now: float,
     transcript: str,
@@ -27,12 +27,12 @@ def reply_row(
     sending: bool,
 ) -> NewOutboxRow:
     """The outbox row of the reply to `entry`, with what a posting channel needs to show it beside the words.
-    Its key is the message's id, since each message has one reply. Empty values are left out."""
+    Its key is the message's id, since each turn has one reply. Empty values are left out."""
     body = {
         "role": role,
         "code": code or None,
         "heard": transcript or None,
-        "reply_handle": reply_handle_of(entry.item) or None,
+        "reply_handle": reply_handle or None,
         "private": None if entry.item.private else False,
         "asks": asks or None,
         "author": entry.item.author.id or None,

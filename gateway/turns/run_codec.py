@@ -8,7 +8,7 @@ the outcome embeds them under `steps`. This module does not interpret the record
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from gateway.storage.log_records import OutcomeRecord, StepRecord, content_of
 from gateway.storage.ports import Record
@@ -16,6 +16,8 @@ from pipeline.graph.run.records import RawRecord
 
 TOGETHER = "records"
 """The key of several records that share one row."""
+DROPPED: Final[Mapping[str, Any]] = {"run": ""}
+"""The body of a row after which the message's earlier runs do not count: another one begins."""
 _HEAD = ("run", "graph", "entry", "given")
 _NOT_EMBEDDED = ("do", "update", "phase", "seconds")
 """Fields that an ended run no longer needs: the same row holds the answer and its time."""
@@ -76,10 +78,12 @@ def from_rows(body: Mapping[str, Any]) -> list[RawRecord]:
 
 
 def newest_run(rows: Sequence[Record]) -> tuple[RawRecord, ...]:
-    """The records of the newest run among the `step` rows of one message."""
+    """The records of the newest run among the `step` rows of one message; empty if it was dropped."""
     steps = [content for row in rows if isinstance(content := content_of(row), StepRecord)]
     begins = [at for at, step in enumerate(steps) if step.begins_run]
     newest = steps[begins[-1] if begins else 0 :]
+    if newest and newest[0].row == DROPPED:
+        return ()
     return tuple(record for step in newest for record in from_rows(step.row))
 
 

@@ -10,13 +10,15 @@ from typing import Any
 from gateway.runtime.failpoints import Failpoints, Label
 from gateway.storage.log_records import STEPS
 from gateway.storage.ports import Lease, NewRecord, Store
-from gateway.turns.run_codec import to_embedded, to_row, to_rows
+from gateway.turns.run_codec import DROPPED, to_embedded, to_row, to_rows
 
 _EFFECT_LABELS: Mapping[str, tuple[Label, Label]] = {
     "began": ("effect-begun-before", "effect-begun-after"),
     "done": ("effect-done-before", "effect-done-after"),
 }
 """The failpoints before and after the record is durable. Between the inner two the effect runs."""
+OnWritten = Callable[[int], None]
+"""Gets the id of a record once it is durable."""
 _CHEAP_S = 0.05
 """A first step that took less is not written separately: repeating it costs less than a wait for the disk."""
 
@@ -44,16 +46,19 @@ class StoreRunLog:
         """The records of this turn of the loop."""
         self._writes: list[asyncio.Future[tuple[int, ...]]] = []
         """In order; successful writes are dropped now and then, a failed one stays."""
-        self._words: list[NewRecord] = []
-        """Records to write before the next row of the run."""
-        self._on_words: Callable[[int], None] = _ignore
-        self._words_in_commit = 0
+        self._words: list[tuple[NewRecord, OnWritten]] = []
+        """Records to write before the next row of the run, each with what gets its id."""
+        self._words_in_commit: tuple[OnWritten, ...] = ()
+        self.left_trace = False
+        """Whether more than the first step was recorded: the run cannot begin again."""
+        self._has_written = False
         self._last: Sequence[Mapping[str, Any]] = ()
         self.run_id = ""
         """The id of the run; empty until its first record."""
 
     def append(self, record: Mapping[str, Any]) -> None:
         self._note_run(record)
+        self._note_trace(record)
         if labels := _labels(record):
             self._failpoints.reach(labels[0])
         is_scheduled = bool(self._records) and not _can_wait(self._records)
@@ -61,11 +66,27 @@ class StoreRunLog:
         if not is_scheduled and not _can_wait(self._records):
             asyncio.get_running_loop().call_soon(self.hand_over)
 
-    def hold(self, words: Sequence[NewRecord], on_recorded: Callable[[int], None]) -> None:
+    def hold(self, words: Sequence[NewRecord], on_recorded: OnWritten) -> None:
         """Write `words` with the next row of the run, or leave them to the commit. `on_recorded` is called
         with the id of the last of them when they are durable."""
-        self._words += words
-        self._on_words = on_recorded
+        self._words += [*((record, _ignore) for record in words[:-1]), (words[-1], on_recorded)]
+
+    async def write_held(self) -> None:
+        """Write now what `hold` got."""
+        held, self._words = self._words, []
+        if held:
+            written = await self._store.append(self._lease, [record for record, _ in held])
+            _report(held, written)
+
+    async def begin_again(self) -> None:
+        """Drop a run of which at most the first step was recorded: another one begins. It is durable when
+        this returns."""
+        self._records = []
+        self.run_id = ""
+        if self._has_written:
+            await self._until_written()
+            self._has_written = False
+            await self._store.append(self._lease, [self._row(DROPPED)])
 
     async def barrier(self) -> None:
         self.hand_over()
@@ -76,8 +97,9 @@ class StoreRunLog:
         earlier row could not be written."""
         if any(map(_labels, self._records)):
             self.hand_over()
-        rows, self._words = self._words, []
-        self._words_in_commit = len(rows)
+        held, self._words = self._words, []
+        rows = [record for record, _ in held]
+        self._words_in_commit = tuple(notify for _, notify in held)
         if self._records:
             rows.append(self._row(to_rows(self._records)))
             self._records = []
@@ -86,8 +108,8 @@ class StoreRunLog:
 
     def committed(self, record_ids: Sequence[int]) -> None:
         """Report the words among the rows of `unwritten`, which have the first of these ids."""
-        if self._words_in_commit:
-            self._on_words(record_ids[self._words_in_commit - 1])
+        for notify, record_id in zip(self._words_in_commit, record_ids, strict=False):
+            notify(record_id)
 
     async def _until_written(self) -> None:
         """Wait until everything handed over is durable. Raises if anything could not be written."""
@@ -117,13 +139,15 @@ class StoreRunLog:
     def hand_over(self) -> None:
         """Queue the records that wait, and the words before them."""
         if self._records:
+            self._has_written = True
             self._drop_written()
             records, self._records = self._records, []
             words, self._words = self._words, []
-            write = self._store.append(self._lease, [*words, self._row(to_rows(records))])
+            rows = [*(record for record, _ in words), self._row(to_rows(records))]
+            write = self._store.append(self._lease, rows)
             self._writes.append(write)
             if words:
-                write.add_done_callback(self._words_written)
+                write.add_done_callback(partial(_words_written, words))
             for record in records:
                 if labels := _labels(record):
                     write.add_done_callback(partial(self._reach_written, labels[1]))
@@ -135,9 +159,8 @@ class StoreRunLog:
         if _written(write):
             self._failpoints.reach(label)
 
-    def _words_written(self, write: asyncio.Future[tuple[int, ...]]) -> None:
-        if _written(write):
-            self._on_words(write.result()[-2])
+    def _note_trace(self, record: Mapping[str, Any]) -> None:
+        self.left_trace = self.left_trace or record["do"] != "step" or "head" not in record
 
     def _note_run(self, record: Mapping[str, Any]) -> None:
         if "head" in record:
@@ -149,6 +172,7 @@ class UnwrittenRunLog(StoreRunLog):
 
     def append(self, record: Mapping[str, Any]) -> None:
         self._note_run(record)
+        self._note_trace(record)
 
     async def finish(self, records: Sequence[Mapping[str, Any]]) -> None:
         for record in records:
@@ -168,7 +192,19 @@ def _labels(record: Mapping[str, Any]) -> tuple[Label, Label] | None:
 
 
 def _ignore(_record_id: int) -> None:
-    """Do nothing: no words are held."""
+    """Ignore the id of a record that nothing shows."""
+
+
+def _report(held: Sequence[tuple[NewRecord, OnWritten]], ids: Sequence[int]) -> None:
+    for (_, notify), record_id in zip(held, ids, strict=False):
+        notify(record_id)
+
+
+def _words_written(
+    held: Sequence[tuple[NewRecord, OnWritten]], write: asyncio.Future[tuple[int, ...]]
+) -> None:
+    if _written(write):
+        _report(held, write.result())
 
 
 def _written(write: asyncio.Future[tuple[int, ...]]) -> bool:

@@ -14,20 +14,21 @@ import structlog
 from adapters.channel import OutboundReply
 from gateway.agents.agent_book import Agent, AgentBook
 from gateway.channels.timeline import asked_again
-from gateway.cluster.signals import LiveTurn
 from gateway.interactions.message_edits import Edits
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.crash_counts import Deaths
-from gateway.storage.inbox_items import UnreadableItem, has_media, reply_handle_of
+from gateway.storage.inbox_items import UnreadableItem, has_media
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
-from gateway.turns.commands import SessionCommands, as_message, refused_command
+from gateway.turns.arrivals import Bursts, TurnArrivals
+from gateway.turns.bursts import answering, checks_for
+from gateway.turns.commands import SessionCommands, as_message, shortcut_of
 from gateway.turns.journal import StoreJournal
 from gateway.turns.last_turn import note_edit
 from gateway.turns.sessions import SessionState, SessionView, load_session
 from gateway.turns.slots import ConcurrencySlot, Quarantine
-from gateway.turns.turn_events import TurnEvents
+from gateway.turns.turn_events import TurnEvents, live_turn
 from gateway.turns.turn_hooks import TurnHooks
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError, TurnFailed
@@ -78,9 +79,12 @@ class TurnRunner:
         clock: Clock,
         telemetry: Telemetry,
         failpoints: Failpoints,
+        bursts: Bursts,
         max_attempts: int,
         max_running: int,
     ) -> None:
+        self.bursts = bursts
+        """The messages that join running turns."""
         self._store = store
         self._agents = agents
         self._hooks = hooks
@@ -142,7 +146,7 @@ class TurnRunner:
         thread = ThreadKey.decode(entry.thread)
         questions = TurnQuestions()
         sender = TurnEvents(
-            self._hooks.events(_live_turn(lease, thread, entry)),
+            self._hooks.events(live_turn(lease, thread, entry)),
             questions=questions,
             stages=self._telemetry.stages(entry.received_at),
         )
@@ -161,13 +165,9 @@ class TurnRunner:
             questions=questions,
             person=partial(self._hooks.person_of, thread, entry.item.author.id),
         )
+        arrivals = self._arrivals(session, journal, sender, stop)
         structlog.contextvars.bind_contextvars(thread_key=entry.thread, message_id=entry.message_id)
-        slot = ConcurrencySlot(
-            self._slots,
-            leave_quarantine=lambda: self._quarantine.end(entry.seq),
-            discount=lambda: self._discount(lease, entry, journal),
-            count=journal.count_attempt,
-        )
+        slot = self._slot(lease, entry, journal)
         # Media are fetched and read before the turn takes a slot at the model.
         note_slots = self._voice_notes if has_media(entry.item) else None
         if not self._starts_at_once(note_slots):
@@ -177,6 +177,8 @@ class TurnRunner:
         self._telemetry.turn_started(entry.received_at)
         started = self._clock.monotonic()
         try:
+            if arrivals is not None:
+                await arrivals.load()
             item = await self._to_process(entry, journal, sender)
             if isinstance(item, SessionCommand):
                 await self._run_command(item, session, journal, sender, stop, slot)
@@ -188,9 +190,10 @@ class TurnRunner:
                 journal.agent = session.answered_by = self._agents.recorded_name(agent)
                 agent = agent.using(session.model)
                 shortcut = await self._shortcut(agent, item, entry, journal)
-                await agent.pipeline.process(item, sender, journal, stop, slot, shortcut=shortcut)
-                if isinstance(item, InboundMessage) and has_media(item):
-                    await self._hooks.discard_media(item)
+                await agent.pipeline.process(
+                    item, sender, journal, stop, slot, shortcut=shortcut, arrivals=arrivals
+                )
+                await self._discard_media(journal)
         except (asyncio.CancelledError, StorageError, TurnHalted):
             journal.cut_off()
             await self._discount(lease, entry, journal)
@@ -198,14 +201,40 @@ class TurnRunner:
         else:
             return journal.added_entry
         finally:
+            self.bursts.end(entry.thread)
             self._keep_unwritten(entry.thread, session)
-            self._withdrawn.discard(entry.seq)
+            self._withdrawn -= {one.seq for one in journal.messages.entries}
             self._quarantine.end(entry.seq)
             slot.leave()
             if held and note_slots is not None:
                 note_slots.release()
             self._note_end(journal, self._clock.monotonic() - started)
             structlog.contextvars.unbind_contextvars("thread_key", "message_id")
+
+    def _slot(self, lease: Lease, entry: InboxEntry, journal: StoreJournal) -> ConcurrencySlot:
+        return ConcurrencySlot(
+            self._slots,
+            leave_quarantine=lambda: self._quarantine.end(entry.seq),
+            discount=lambda: self._discount(lease, entry, journal),
+            count=journal.count_attempt,
+        )
+
+    def _arrivals(
+        self, session: SessionState, journal: StoreJournal, sender: TurnEvents, stop: StopSignal
+    ) -> TurnArrivals | None:
+        """What joins the turn; None for an entry that is no message."""
+        entry = journal.messages.entry
+        if not isinstance(entry.item, InboundMessage):
+            return None
+        checks = checks_for(
+            self._agents, lambda: journal.agent, entry, session, journal.arrivals, self._withdrawn
+        )
+        return self.bursts.begin(journal, sender=sender, stop=stop, checks=checks)
+
+    async def _discard_media(self, journal: StoreJournal) -> None:
+        for item in (one.item for one in journal.messages.entries):
+            if isinstance(item, InboundMessage) and has_media(item):
+                await self._hooks.discard_media(item)
 
     def _note_end(self, journal: StoreJournal, seconds: float) -> None:
         outcome = journal.outcome or "interrupted"
@@ -222,7 +251,11 @@ class TurnRunner:
             return None
         if agent.pipeline.gate is not None:
             await journal.count_attempt()
-        return _shortcut(item, entry) if item.refusal or item.text.lstrip().startswith("/") else None
+        return (
+            shortcut_of(item, cancelled=entry.cancelled)
+            if item.refusal or item.text.lstrip().startswith("/")
+            else None
+        )
 
     async def _agent_of(
         self, item: InboundMessage | ApprovalReply, session: SessionState, journal: StoreJournal
@@ -232,16 +265,11 @@ class TurnRunner:
         recorded = await journal.recorded_agent()
         if recorded is not None:
             return self._agents.find(recorded)
-        return self._answering(item, session)
-
-    def _answering(
-        self, item: InboundMessage | ApprovalReply | SessionCommand, session: SessionState
-    ) -> Agent:
-        author, private = item.author.id, item.private
-        return self._agents.answering(item.thread, author, private=private, chosen=session.agent)
+        return answering(self._agents, item, session)
 
     def _on_reply(self, entry: InboxEntry, row_id: int, reply: OutboundReply, *, sending: bool) -> None:
-        self._edits.answered(entry, row_id)
+        for one in self.bursts.answered_with(entry):
+            self._edits.answered(one, row_id)
         self._hooks.on_reply(row_id, reply, sending=sending)
 
     async def _admitted(
@@ -329,7 +357,7 @@ class TurnRunner:
         slot: ConcurrencySlot,
     ) -> None:
         """Run a command, unless the gate of the agent that answers there takes it over."""
-        agent = self._answering(command, session)
+        agent = answering(self._agents, command, session)
         journal.agent = self._agents.recorded_name(agent)
         over = agent.pipeline.gate is not None and await agent.pipeline.process(
             as_message(command, journal.mode), sender, journal, stop, slot, shortcut=Shortcut()
@@ -353,7 +381,7 @@ class TurnRunner:
         """Whether the gate of the agent that answers there passes a message with the answer to a question for
         which a running turn waits."""
         session = await self.open_session(message.thread.encode())
-        gate = self._answering(message, session).pipeline.gate
+        gate = answering(self._agents, message, session).pipeline.gate
         return gate is None or await gate.passes(message, SessionView(session, message))
 
     async def _set_aside(
@@ -370,24 +398,3 @@ class TurnRunner:
                 entry_id=entry_id,
             )
         )
-
-
-def _shortcut(item: InboundMessage, entry: InboxEntry) -> Shortcut | None:
-    """What the message leads to in place of a run."""
-    if entry.cancelled:
-        return None
-    if item.refusal:
-        return Shortcut(words=item.refusal, code="quota")
-    words = refused_command(item)
-    return Shortcut(words=words) if words else None
-
-
-def _live_turn(lease: Lease, thread: ThreadKey, entry: InboxEntry) -> LiveTurn:
-    """The turn as its channel needs it to show the events."""
-    return LiveTurn(
-        thread=thread,
-        message_id=entry.message_id,
-        fence=lease.fence,
-        reply_handle=reply_handle_of(entry.item),
-        private=entry.item.private,
-    )

@@ -1,4 +1,4 @@
-"""Show the records of a turn to the channels that render its thread, as soon as each is durable."""
+"""Show the records of the bot's lines to the channels that render its thread, as soon as each is durable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pipeline.domain.timeline import EntryRole, TimelineEntry
 
 
 class ShownRecords:
-    """Shows the records of the turn of one inbox entry."""
+    """Shows what the turn of one inbox entry says. Its messages are shown by `TurnMessages`."""
 
     def __init__(self, entry: InboxEntry, clock: Clock, on_recorded: OnRecorded) -> None:
         self._entry = entry
@@ -23,23 +23,19 @@ class ShownRecords:
         text: str,
         entry_id: int,
         *,
-        spoken: bool = False,
         code: str = "",
-        replaces: str = "",
         removed: str = "",
         files: tuple[StoredFile, ...] = (),
     ) -> None:
-        """Show one record; see `TimelineEntry`. A person's words have the time at which they were sent."""
+        """Show one record; see `TimelineEntry`."""
         self._on_recorded(
             TimelineEntry(
                 entry_id=entry_id,
                 message_id=self._entry.message_id,
                 role=role,
                 text=text,
-                at=self._entry.received_at if role == "user" else self._clock.now(),
-                spoken=spoken,
+                at=self._clock.now(),
                 code=code,
-                replaces=replaces,
                 removed=removed,
                 files=files,
             )

@@ -8,11 +8,27 @@ from __future__ import annotations
 import logging
 
 from gateway.cluster.bus import EventStream
+from gateway.cluster.signals import LiveTurn
 from gateway.runtime.metrics import TurnStages
+from gateway.storage.inbox_items import reply_handle_of
+from gateway.storage.ports import InboxEntry, Lease
 from gateway.storage.turn_questions import TurnQuestions
-from pipeline.domain.events import LlmToken, NodeCompleted, NodeStarted, PipelineEvent
+from pipeline.domain.events import (
+    LlmToken,
+    MessageJoined,
+    NodeCompleted,
+    NodeStarted,
+    PipelineEvent,
+    TranscriptPartial,
+    TranscriptPending,
+    TranscriptReady,
+    TurnStarted,
+)
+from pipeline.domain.ids import ThreadKey
 
 _UNNOTED = frozenset({NodeStarted, NodeCompleted})
+_BEFORE_WORK = frozenset({TurnStarted, MessageJoined, TranscriptPending, TranscriptPartial, TranscriptReady})
+"""What a turn shows before its answer is in progress."""
 
 _log = logging.getLogger(__name__)
 
@@ -32,6 +48,8 @@ class TurnEvents:
         self._questions = questions
         self._stages = stages
         self._is_answering = False
+        self.has_shown = False
+        """Whether a part of the answer, or of the work on it, was shown."""
 
     async def send_event(self, event: PipelineEvent) -> None:
         """Send `event` to the channel. Does not raise."""
@@ -42,6 +60,7 @@ class TurnEvents:
                 self._is_answering = True
             else:
                 self._questions.note(event)
+            self.has_shown = self.has_shown or kind not in _BEFORE_WORK
             self._stream.observe(event)
         try:
             await self._stream.send_event(event)
@@ -49,3 +68,14 @@ class TurnEvents:
             _log.exception("a channel failed to show an event", extra={"event_type": event.type})
         if is_noted:
             self._stages.note(event)
+
+
+def live_turn(lease: Lease, thread: ThreadKey, entry: InboxEntry) -> LiveTurn:
+    """The turn as its channel needs it to show the events."""
+    return LiveTurn(
+        thread=thread,
+        message_id=entry.message_id,
+        fence=lease.fence,
+        reply_handle=reply_handle_of(entry.item),
+        private=entry.item.private,
+    )

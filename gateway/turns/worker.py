@@ -140,6 +140,7 @@ class Worker:
         if live is not None:
             live.unread = True
             live.work.set()
+            self._turns.bursts.wake(thread)
         else:
             self._start(thread)
 
@@ -173,7 +174,7 @@ class Worker:
         if live is None:
             return
         live.withdrawn.add(seq)
-        if live.stop is not None and live.running_seq == seq:
+        if live.stop is not None and (live.running_seq == seq or self._turns.bursts.covers(thread, seq)):
             live.stop.request()
 
     def interrupt(self, thread: str, seq: int, at: float) -> None:

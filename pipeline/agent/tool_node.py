@@ -15,6 +15,7 @@ from pipeline.agent.sent_files import sent_files
 from pipeline.domain.chat import ChatMessage, ToolCall, message_from_plain, message_to_plain
 from pipeline.domain.errors import TurnFailed
 from pipeline.graph.definition.decisions import Next, NodeResult, State
+from pipeline.runtime.arrivals import STEERED
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.ports import ToolResult
 
@@ -24,10 +25,11 @@ _THOUGHT_CHARS = 80
 
 
 async def act(state: State, context: RunContext) -> NodeResult:
-    """Propose the calls of the newest answer, one after the other.
+    """Propose the calls of the newest answer, one after the other, then get what the author sent meanwhile.
 
-    Updates `exchange` (the results, in the order of the calls), `loaded` (groups and skills), `thoughts`
-    and `loop` (`rounds`, and `answer`: the tools' own answer texts).
+    Updates `exchange` (the results, in the order of the calls, and those messages), `loaded` (groups and
+    skills), `thoughts` and `loop` (`rounds`, `steered`: the ids of those messages, and `answer`: the tools'
+    own answer texts).
     Raises TurnFailed for a call that is repeated too often.
     """
     # The model that proposed the calls saw the history, whose foreign words count against them. Another
@@ -59,6 +61,12 @@ async def act(state: State, context: RunContext) -> NodeResult:
         if call.name not in META_TOOLS:
             answers.append(result.answer)
     loop = state[LOOP]
+    known = loop.get(STEERED, ())
+    steered = await context.steered(known)
+    if steered:
+        results += [message_to_plain(one.message) for one in steered]
+        loop = {**loop, STEERED: [*known, *(one.message_id for one in steered)]}
+        answers.append("")  # the model has to answer them
     cost = 1 + any(call.name in META_TOOLS for call in asked.tool_calls)
     return NodeResult(
         update={

@@ -2,7 +2,7 @@
 
 `type` is the wire name of the seed documents. Consumers `match` over `PipelineEvent` and end in
 `assert_never`, so a new event cannot be forgotten. Exactly one of the terminal events
-(`response_complete`, `error`) ends each message.
+(`response_complete`, `error`) ends each message, or the turn that it has joined (`message_joined`).
 """
 
 from __future__ import annotations
@@ -35,6 +35,18 @@ class TurnStarted(_Event):
     """The message left the queue and is being worked on."""
 
     type: ClassVar[str] = "turn_started"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageJoined(_Event):
+    """A later message of the same person has joined the turn and is answered with it. It has no separate
+    terminal event."""
+
+    type: ClassVar[str] = "message_joined"
+    joined: str
+    """The id of the later message."""
+    reply_handle: str = ""
+    """What the channel needs to reply to it: from now on the answer is a reply to this message."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -245,6 +257,7 @@ class ErrorEvent(_Event):
 
 PipelineEvent = (
     TurnStarted
+    | MessageJoined
     | TranscriptPending
     | TranscriptPartial
     | TranscriptReady

@@ -52,6 +52,9 @@ class TimelineEntry:
     """Unix seconds."""
     spoken: bool = False
     """The text is a transcript of a voice note."""
+    turn: str = ""
+    """For role "user": the id of the earlier message that it is answered together with; empty if it has a
+    separate turn."""
     code: str = ""
     """For role "error": the error's code. For role "session": `otr` if it is off the record."""
     replaces: str = ""

@@ -51,7 +51,11 @@ async def take_in_time(
 
 
 def unused_line(
-    message: InboundMessage | ApprovalReply, words: UserWords, settings: PipelineSettings, *, taken: bool
+    message: InboundMessage | ApprovalReply,
+    words: UserWords | None,
+    settings: PipelineSettings,
+    *,
+    taken: bool,
 ) -> str:
     """A line for the person about what the answer does not use; empty if it uses everything. `taken` says
     whether the attachments were taken."""
@@ -59,6 +63,8 @@ def unused_line(
         return ""
     if not taken:
         return left_out_line(message)
+    if words is None:
+        return ""
     unseen = () if settings.vision else pictures_in(words.files)
     cannot_see = reasons_line({NOT_SEEN: [named_file(file) for file in unseen]})
     return " ".join(part for part in (words.left_out, cannot_see) if part)

@@ -7,11 +7,12 @@ messages, and `pipeline.history` summarises the history that does not fit.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from pipeline.domain.chat import estimate_tokens
 from pipeline.domain.conversation import Conversation, PastTurn
+from pipeline.domain.messages import InboundMessage
 from pipeline.graph.definition.decisions import Next, NodeResult, State
 from pipeline.history.compaction import FixedTokens, is_time, may_be_time
 from pipeline.intake.budget import MAX_BUDGET_TOKENS, fit_history
@@ -23,6 +24,7 @@ from pipeline.intake.rate import too_fast
 from pipeline.intake.silent_finish import refusal
 from pipeline.intake.spam import looks_like_spam
 from pipeline.runtime.context import RunContext
+from pipeline.runtime.settings import PipelineSettings
 
 HISTORY_COUNTED = "turns_kept"
 """The key of `intake` that is there if the node has read the history."""
@@ -66,6 +68,16 @@ def intake_node(fixed_tokens: FixedTokens) -> Callable[[State, RunContext], Awai
         return NodeResult(update={"intake": diagnostics}, decision=question(context, sums_up=True) or Next())
 
     return intake
+
+
+def refuses(settings: PipelineSettings, message: InboundMessage, arrivals: Sequence[float]) -> bool:
+    """Whether a message is refused by itself; of a voice note, only its time is known."""
+    if settings.too_fast != "refuse" and settings.spam != "refuse":
+        return False
+    reason = too_fast(message.received_at, arrivals)
+    return bool(
+        refusal(settings, too_fast=reason is not None, spam=looks_like_spam(clean_text(message.text)))
+    )
 
 
 def _judged(context: RunContext, text: str) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import field
 
-from pipeline.domain.chat import PICTURE_TOKENS, estimate_tokens
+from pipeline.domain.chat import PICTURE_TOKENS, ChatMessage, estimate_tokens
 from pipeline.domain.clock import Clock
 from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
@@ -20,6 +20,19 @@ from pipeline.runtime.settings import PipelineSettings
 
 async def ignore_text(_text: str) -> None:
     """Ignore the text, for a host without live output."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SteeredWords:
+    """The words of one message for a run in progress."""
+
+    message_id: str
+    message: ChatMessage
+
+
+async def none_steered(_known: Collection[str]) -> Sequence[SteeredWords]:
+    """No messages, for a host that has none for a run in progress."""
+    return ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +68,8 @@ class RunContext:
     on_earlier: Callable[[str], Awaitable[None]] = ignore_text
     """Gets the answer so far before it grows: a process that resumes the run of another process shows it
     first, so that the whole answer is streamed."""
+    steered: Callable[[Collection[str]], Awaitable[Sequence[SteeredWords]]] = none_steered
+    """What the author sent meanwhile, without the messages with the given ids."""
     fails_closed: bool = False
     """A check that cannot be made fails its node, where a conversation would use a default."""
     redactor: Redactor = field(default_factory=Redactor)

@@ -5,10 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-
-from pipeline.runtime.ports import InertLinks
+from typing import Protocol
 
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
+
+
+class InertLinks(Protocol):
+    """Removes links from a text for people. The host implements it, as it knows its channels' Markdown."""
+
+    def __call__(self, markdown: str, may_link: Callable[[str], bool], *, rewrite: bool = False) -> str:
+        """`markdown` with only the host left of every address whose host, in lower case, `may_link` does not
+        allow. `rewrite`: as Markdown that does not depend on the text around it. Never raises."""
+        ...
 
 
 @dataclass(slots=True)

@@ -49,6 +49,8 @@ class TurnAnswer:
     """Open gates: the author of the message may answer them."""
     state: StateChange | None = None
     """What the run changed in the state that outlives it; committed with the answer."""
+    steered: tuple[str, ...] = ()
+    """The ids of the messages that came during the run; their words are in `exchange`."""
     files: tuple[StoredFile, ...] = ()
     """Files that are sent with the answer, in this order."""
 
@@ -118,13 +120,16 @@ class TurnJournal(TurnSession, Protocol):
     records are those of that message.
     """
 
-    async def recorded_user(self) -> UserWords | None:
-        """The words of the run, if an earlier, interrupted attempt or turn recorded them."""
+    async def recorded_user(self, message: InboundMessage | None = None) -> UserWords | None:
+        """The words of the run, or of a `message` that has joined it, if an interrupted attempt has them."""
         ...
 
-    async def record_user(self, words: UserWords) -> None:
-        """Make the user's words durable. A second call in the same turn changes nothing."""
+    async def record_user(self, words: UserWords, message: InboundMessage | None = None) -> None:
+        """Make the words of the turn's first message, or of one that has joined it, durable: once each."""
         ...
+
+    async def begin_again(self) -> None:
+        """Drop a run that has recorded its first step at most, durably: another run follows in this turn."""
 
     @property
     def kept(self) -> KeptStateReader:
@@ -152,6 +157,7 @@ class TurnJournal(TurnSession, Protocol):
         recoverable: bool,
         partial: str,
         exchange: Sequence[ChatMessage] = (),
+        steered: Sequence[str] = (),
     ) -> int:
         """End the turn with a visible error instead of an answer; the error entry's id.
 
@@ -392,13 +398,4 @@ class Budgets(Protocol):
 
     async def spent(self, scope: TurnScope, *, tokens: int, cost: float) -> None:
         """Count the tokens and cost of a call; `cost` in US dollars."""
-        ...
-
-
-class InertLinks(Protocol):
-    """Removes links from a text for people. The host implements it, as it knows its channels' Markdown."""
-
-    def __call__(self, markdown: str, may_link: Callable[[str], bool], *, rewrite: bool = False) -> str:
-        """`markdown` with only the host left of every address whose host, in lower case, `may_link` does not
-        allow. `rewrite`: as Markdown that does not depend on the text around it. Never raises."""
         ...

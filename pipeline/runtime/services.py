@@ -10,6 +10,7 @@ from pipeline.domain.ids import ThreadKey, own_person
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.attachments import Attachments
+from pipeline.runtime.links import InertLinks
 from pipeline.runtime.null_services import (
     NullBudgets,
     NullFacts,
@@ -19,7 +20,7 @@ from pipeline.runtime.null_services import (
     NullWorkspace,
     keep_links,
 )
-from pipeline.runtime.ports import Budgets, FactBook, InertLinks, Rooms, SkillBook, ToolGate, Workspace
+from pipeline.runtime.ports import Budgets, FactBook, Rooms, SkillBook, ToolGate, Workspace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -182,10 +182,10 @@ def test_chat_answers_piped_lines_in_order_and_ends_with_its_input(tmp_path: Pat
     done = parlour(tmp_path, "chat", *SCRIPTED, typed="one\ntwo\n/help\n")
     assert done.returncode == 0, done.stderr
     assert (
-        done.stdout.index("You said: one") < done.stdout.index("You said: two") < done.stdout.index("/stop")
+        done.stdout.index("You said: one") < done.stdout.index("You said: two") < done.stdout.index("/stop:")
     )
     assert done.stdout.count("You said: one") == 1
-    assert done.stdout.count("/stop ") == 1
+    assert done.stdout.count("/stop:") == 1
     assert "`" not in done.stdout, "the terminal shows words, not Markdown"
 
 

@@ -41,7 +41,9 @@ def started(folder: Path, *arguments: str) -> Iterator[Terminal]:
 
 
 _CHILD = """
-import fcntl, sys, termios
+import fcntl, signal, sys, termios
+# A test run in the background hands on that SIGINT is ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 from gateway.cli.main import main
 sys.exit(main(["init", *sys.argv[1:]]))

@@ -21,10 +21,12 @@ _PLATFORMS = (FakeTelegram, FakeSlack, FakeDiscord)
 _PLACED = ("place-before", "place-after")
 """Only Telegram posts a placeholder before a reply that had no preview, and only on request."""
 _ELSEWHERE = {
+    *("join-before", "join-after"),
     *("voice-before", "voice-after"),
     *("effect-begun-before", "effect-begun-after", "effect-done-before", "effect-done-after"),
 }
-"""An answer in words passes none of these. See test_voice_failpoints.py and test_tool_failpoints.py."""
+"""An answer in words passes none of these. See test_burst_kills.py, test_voice_failpoints.py
+and test_tool_failpoints.py."""
 _CASES = [
     (make, label)
     for make in _PLATFORMS

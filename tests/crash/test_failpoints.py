@@ -54,10 +54,12 @@ _PLACES: dict[Label, Place] = {
 
 
 _ELSEWHERE = {
+    *("join-before", "join-after"),
     *("place-before", "place-after", "voice-before", "voice-after"),
     *("effect-begun-before", "effect-begun-after", "effect-done-before", "effect-done-after"),
 }
-"""See test_channel_failpoints.py, test_voice_failpoints.py and test_tool_failpoints.py."""
+"""See test_burst_kills.py, test_channel_failpoints.py, test_voice_failpoints.py and
+test_tool_failpoints.py."""
 
 
 def test_every_label_has_its_place() -> None:

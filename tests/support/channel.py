@@ -98,8 +98,10 @@ class MemoryChannel:
         native_id: str | None = None,
         author: str = "owner",
         voice: bytes | None = None,
+        at: float = 0.0,
     ) -> Acceptance:
-        """Send a text (a command if it is one) or a voice note to the gateway."""
+        """Send a text (a command if it is one) or a voice note to the gateway, `at` seconds after the time at
+        which all messages are sent otherwise."""
         await self._up.wait()
         native_id = native_id or f"{chat}:{len(self.events)}:{text}:{id(object())}"
         thread = ThreadKey(channel=self.name, account=self.account, chat=chat)
@@ -117,7 +119,7 @@ class MemoryChannel:
                 native_id=native_id,
                 thread=thread,
                 author=Author(id=author),
-                received_at=1_700_000_000.0,
+                received_at=1_700_000_000.0 + at,
                 text=text,
                 voice=ref,
             )

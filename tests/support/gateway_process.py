@@ -29,6 +29,8 @@ from tests.support.gateway_forks import ForkedProcess, fork_gateway
 ROOT = Path(__file__).parents[2]
 SCRIPTED = ('llm.model="scripted:echo"', 'voice.transcriber="scripted:hello"')
 """Settings of a gateway without models, which answers at once."""
+ONE_BY_ONE = ("turn.bursts=each", "turn.while_busy=queue")
+"""Each message has a separate turn, for tests that send several at once."""
 KILLED = -signal.SIGKILL
 
 _PAGE = re.compile(r"^ +page +(http://\S+)$", re.MULTILINE)
@@ -145,8 +147,8 @@ class GatewayProcess:
         env["PYTHONPATH"] = str(self._sources)
         if crash_at is not None:
             env["PARLOUR_CRASH_AT"] = crash_at
-        # Neither a quota nor titles between the turns, unless a test asks for them.
-        quiet = ("limits.messages_per_minute=0", "agent.titles=false")
+        # Neither a quota nor titles between the turns, and one turn a message, unless a test asks for them.
+        quiet = ("limits.messages_per_minute=0", "agent.titles=false", *ONE_BY_ONE)
         settings = (f"data.dir={self.data_dir}", f"server.port={self._port}", *quiet, *self._overrides)
         arguments = [part for setting in settings for part in ("--set", setting)]
         command = ["serve", *arguments]

@@ -23,6 +23,7 @@ from pipeline.llm.scripted import ScriptedLlm
 from pipeline.runtime.context import RunContext
 from pipeline.tools.tool import ToolGroup
 from tests.support.channel import MemoryChannel
+from tests.support.gateway_process import ONE_BY_ONE
 from tests.support.posting_channel import MemoryPosts
 from voice.synthesis.synthesizer import SpeechSynthesizer
 from voice.transcriber import Transcriber
@@ -68,7 +69,7 @@ async def open_gateway(
     file_reader: FileReader | None = None,
 ) -> AsyncIterator[GatewayHarness]:
     """Run a gateway on the folder `data`; the web channel, the quota of messages, titles and the web search
-    are off unless an override turns them on.
+    are off, and each message has a separate turn, unless an override says otherwise.
 
     `posts` is a posting channel in addition to the showing one, with open access unless `rule` is given.
     `model` replaces the scripted model, `graph` the conversation graph; `crash_at` ends this whole process
@@ -80,7 +81,7 @@ async def open_gateway(
         "agent.titles=false",
         'tools.search.backend="none"',
     )
-    settings = load(None, {}, [*quiet, f'data.dir="{data}"', *overrides])
+    settings = load(None, {}, [*quiet, *ONE_BY_ONE, f'data.dir="{data}"', *overrides])
     llm = llm or ScriptedLlm.echo()
     channel = channel or MemoryChannel()
     store = store or SqliteStore(data / "parlour.sqlite3", synchronous="NORMAL")

@@ -215,7 +215,7 @@ function say(text, shown = uploads.take()) {
 
 /** @param {Item} item the last message of its author */
 function edit(item) {
-  edits.begin(store.versions.rootOf(item.messageId), item.text);
+  edits.begin(store.versions.rootOf(item.messageId), store.versions.wordsOf(item.messageId) ?? item.text);
 }
 
 /** @param {import('./recorder.js').Recording} recording */

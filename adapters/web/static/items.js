@@ -17,6 +17,7 @@
  * @property {string} text
  * @property {string} html a finished answer as the gateway renders it; empty until then
  * @property {number} at Unix seconds
+ * @property {string} turn for a user's message: the earlier message that it is answered together with, or empty
  * @property {boolean} spoken
  * @property {string} code
  * @property {Delivery} state the delivery state of a user's message
@@ -70,6 +71,7 @@ export function newItem(fields) {
     html: '',
     at: Date.now() / 1000,
     files: [],
+    turn: '',
     spoken: false,
     code: '',
     state: '',

@@ -1,27 +1,36 @@
 /**
- * Where a row of the conversation belongs.
+ * The order of the rows of a conversation.
  *
  * @module order
  */
 
 /** @typedef {import('./items.js').Item} Item */
-/** @typedef {import('./store.js').ConversationStore} Store */
+/** @typedef {import('./items.js').Role} Role */
+/** @typedef {import('./store.js').ConversationStore} ConversationStore */
 
-/** Where a turn ended: off the record only its answer has a position, not its message. @param {Item} user @param {Store} store @returns {number} */
-function outcomeOf({ messageId }, store) {
-  const ends = messageId ? /** @type {import('./items.js').Role[]} */ (['assistant', 'error', 'notice']) : [];
-  return Math.max(0, ...ends.map((role) => store.find(messageId, role)?.entryId ?? 0));
+/** @param {ConversationStore} store @returns {Item[]} */
+export function inOrder(store) {
+  const keyed = [...store.items.values()].map((item) => ({ item, key: sortKey(item, store) }));
+  return keyed.sort((a, b) => a.key[0] - b.key[0] || a.key[1] - b.key[1] || a.key[2] - b.key[2] || a.item.uid - b.item.uid).map(({ item }) => item);
 }
 
-/** @param {Item} item @param {Store} store @returns {[number, number, number]} */
-export function sortKey(item, store) {
+/** Where a turn ended: off the record only its answer has a position, not its message. @param {Item} user @param {ConversationStore} store @returns {number} */
+function outcomeOf({ messageId, turn }, store) {
+  const ends = messageId ? /** @type {Role[]} */ (['assistant', 'error', 'notice']) : [];
+  return Math.max(0, ...ends.map((role) => store.find(turn || messageId, role)?.entryId ?? 0));
+}
+
+/** @param {Item} item @param {ConversationStore} store @returns {[number, number, number]} */
+function sortKey(item, store) {
   if (item.entryId > 0) return [item.entryId, 0, 0];
   if (item.place > 0) return [item.place, 0, 0];
   const asking = item.approval ? (store.find(item.messageId, 'assistant') ?? store.find(item.messageId, 'notice')) : undefined;
   // A tool's question was answered before the answer; a paused run's question follows it.
   if (asking?.entryId) return [asking.entryId, 0, item.approval?.paused ? 1 : -0.5];
   if (item.role === 'user' && outcomeOf(item, store)) return [outcomeOf(item, store), 0, -1];
-  const user = item.role === 'user' ? undefined : store.find(item.messageId, 'user');
+  // An answer follows the last of the messages that it answers.
+  const asked = store.together.messages(item.messageId).reverse().map((one) => store.find(one, 'user'));
+  const user = item.role === 'user' ? undefined : asked.find((one) => one);
   if (!user || !item.messageId) return [Infinity, item.uid, 0];
   const [first, second] = sortKey(user, store);
   return [first, second, item.role === 'approval' ? 1 : 2];

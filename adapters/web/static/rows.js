@@ -146,6 +146,8 @@ function userContent(item, actions, row) {
   const foot = el('div', { class: 'meta' }, timeOf(item.at));
   const words = item.problem || (listening && item.state === 'queued' ? '' : STATE_WORDS[item.state]);
   if (words) foot.append(el('span', { class: 'state' }, words));
+  row.toggleAttribute('data-together', item.turn !== '');
+  if (item.turn) foot.append(el('span', { class: 'state' }, 'Answered together'));
   if (item.entryId > 0 || item.state === 'answered') foot.append(...branchControls(item, actions));
   if (item.state === 'failed') {
     foot.append(textButton('Try again', () => actions.retry(item)), textButton('Discard', () => actions.discard(item)));

@@ -9,9 +9,9 @@ import { activityOf, transcriptOf } from './activity.js';
 import { Heard } from './heard.js';
 import { newItem } from './items.js';
 import { Label } from './label.js';
-import { sortKey } from './order.js';
 import { Questions } from './questions.js';
 import { settled, stepsOf, withStep } from './steps.js';
+import { Together } from './together.js';
 import { Versions } from './versions.js';
 
 /** @typedef {import('./items.js').Item} Item */
@@ -36,6 +36,7 @@ export class ConversationStore {
     this.heard = new Heard(this);
     this.versions = new Versions(this);
     this.label = new Label();
+    this.together = new Together();
     /** Highest durable entry, the `after` of the next hello. */
     this.highest = 0;
   }
@@ -46,14 +47,9 @@ export class ConversationStore {
     this.active.clear();
     this.heard.clear();
     this.label.clear();
+    this.together.clear();
     this.versions.clear();
     for (const item of [...this.items.values()]) if (item.messageId) this.remove(item);
-  }
-
-  /** @returns {Item[]} in the order of the conversation */
-  ordered() {
-    const keyed = [...this.items.values()].map((item) => ({ item, key: sortKey(item, this) }));
-    return keyed.sort((a, b) => a.key[0] - b.key[0] || a.key[1] - b.key[1] || a.key[2] - b.key[2] || a.item.uid - b.item.uid).map(({ item }) => item);
   }
 
   /** @param {string} messageId @param {Role} role */
@@ -119,7 +115,7 @@ export class ConversationStore {
     const items = [...this.items.values()];
     const ended = Math.max(0, ...items.map(({ role, entryId }) => (role === 'user' || role === 'approval' ? 0 : entryId)));
     for (const item of items) {
-      if (item.role !== 'user' || !item.messageId || item.state === 'answered' || this.active.has(item.messageId)) continue;
+      if (item.role !== 'user' || !item.messageId || item.state === 'answered' || this.active.has(item.turn || item.messageId)) continue;
       const over = item.entryId > 0 && item.entryId < ended;
       if (over || !recordedOnly) this.update(item, { state: over ? 'answered' : 'queued' });
     }
@@ -130,10 +126,11 @@ export class ConversationStore {
     const local = this.byClient.get(clientId);
     if (!local || local.messageId === messageId) return;
     const known = this.find(messageId, 'user');
-    const state = this.active.has(messageId) ? 'answering' : (known?.state ?? 'queued');
+    const turn = this.together.of(messageId);
+    const state = this.active.has(turn || messageId) ? 'answering' : (known?.state ?? 'queued');
     const fields = known ? { entryId: known.entryId, at: known.at, text: known.text || local.text, spoken: known.spoken, files: known.files.some(({ id }) => id) ? known.files : local.files } : {};
     if (known) this.remove(known);
-    this.update(local, { ...fields, messageId, state, problem: '', place: 0 });
+    this.update(local, { ...fields, messageId, turn, state, problem: '', place: 0 });
   }
 
   /** @param {import('./connection.js').Frame} frame `entry` */
@@ -141,13 +138,14 @@ export class ConversationStore {
     const { entry_id: entryId, message_id: messageId, role, text, html, at, spoken, code, thoughts, feedback = '' } = frame;
     this.label.entry(frame);
     if (!ROLES.has(role)) return;
+    this.together.note(messageId, frame.turn ?? '');
     this.highest = Math.max(this.highest, entryId);
     // The entry that ends `/stop`: each stopped message has its own entry that says so.
     if (role === 'notice' && code === 'stopped') return;
     const known = this.find(messageId, role) ?? this.heard.claim(frame);
     const words = { text: text || known?.text || '', html: html || known?.html || '' };
     const steps = stepsOf(thoughts).length > 0 ? stepsOf(thoughts) : settled(known?.steps ?? []);
-    const fields = { entryId: entryId || known?.entryId || 0, ...words, steps, at, spoken, code, thumb: feedback, files: frame.files ?? known?.files ?? [], streaming: false, growing: false };
+    const fields = { entryId: entryId || known?.entryId || 0, ...words, turn: this.together.of(messageId), steps, at, spoken, code, thumb: feedback, files: frame.files ?? known?.files ?? [], streaming: false, growing: false };
     const item = known ?? this.add({ role, messageId, ...fields, state: role === 'user' ? 'queued' : '' });
     if (known) this.update(known, fields);
     if (role === 'user') this.#refreshUser(item);
@@ -171,6 +169,9 @@ export class ConversationStore {
       case 'turn_started':
         this.#begin(messageId);
         if (!this.#hasAnswer(messageId)) this.update(this.#stream(messageId), { steps: [] });
+        return;
+      case 'message_joined':
+        this.#join(event);
         return;
       case 'transcript_pending':
       case 'transcript_partial':
@@ -207,6 +208,15 @@ export class ConversationStore {
     const user = this.find(messageId, 'user');
     if (user) this.update(user, { state: 'answering' });
     this.#stream(messageId);
+  }
+
+  /** @param {Record<string, any>} event `message_joined` */
+  #join({ message_id: turn, joined }) {
+    this.together.note(joined, turn);
+    const user = this.find(joined, 'user');
+    if (user) this.update(user, { turn, state: 'answering' });
+    // The answer in progress moves below it.
+    if (this.active.has(turn)) this.update(this.#stream(turn), {});
   }
 
   /** @param {Record<string, any>} event `llm_token` */
@@ -247,20 +257,23 @@ export class ConversationStore {
     this.active.delete(messageId);
     const stream = this.find(messageId, 'assistant');
     if (stream?.streaming && role !== 'assistant') this.remove(stream);
-    const user = this.find(messageId, 'user');
-    if (user) this.update(user, { state: 'answered' });
+    for (const one of this.together.messages(messageId)) {
+      const user = this.find(one, 'user');
+      if (user) this.update(user, { state: 'answered' });
+    }
     this.questions.finish(messageId, role === 'error');
     this.versions.ended(messageId);
   }
 
   /** @param {Item} user */
   #refreshUser(user) {
+    const turn = user.turn || user.messageId;
     const ended = ['assistant', 'error', 'notice'].some((role) => {
-      const other = this.find(user.messageId, /** @type {Role} */ (role));
+      const other = this.find(turn, /** @type {Role} */ (role));
       return other && !other.streaming;
     });
     if (ended) this.update(user, { state: 'answered' });
-    else if (this.active.has(user.messageId)) this.update(user, { state: 'answering' });
+    else if (this.active.has(turn)) this.update(user, { state: 'answering' });
     else if (user.state === 'sending') this.update(user, { state: 'queued' });
   }
 

@@ -28,9 +28,21 @@ export class Versions {
     this.newestEntry = 0;
   }
 
+  /** The message whose turn it is; another one for those that are answered together. @param {string} messageId */
+  turnOf(messageId) {
+    return this.store.together.of(messageId) || messageId;
+  }
+
+  /** The words of all messages of the turn. @param {string} messageId */
+  wordsOf(messageId) {
+    const texts = this.store.together.messages(messageId).map((one) => this.store.find(one, 'user')?.text).filter((text) => text !== undefined);
+    return texts.length > 0 ? texts.join(texts.some((text) => text.includes('\n\n')) ? '\n\n' : '\n') : undefined;
+  }
+
   /** @param {string} messageId */
   rootOf(messageId) {
-    return this.roots.get(messageId) ?? messageId;
+    const turn = this.turnOf(messageId);
+    return this.roots.get(turn) ?? turn;
   }
 
   /** @param {import('./connection.js').Frame} frame `entry` */
@@ -72,10 +84,11 @@ export class Versions {
   of(item) {
     const root = this.rootOf(item.messageId);
     const list = this.#answered(root);
-    const index = list.indexOf(item.messageId);
+    const turn = this.turnOf(item.messageId);
+    const index = list.indexOf(turn);
     const known = item.messageId && index >= 0;
-    const repeats = item.role === 'user' && item.messageId !== root && item.text === this.store.find(root, 'user')?.text;
-    const hidden = known ? this.#shown(root, list) !== item.messageId : repeats;
+    const repeats = item.role === 'user' && turn !== root && item.text === this.wordsOf(root);
+    const hidden = known ? this.#shown(root, list) !== turn : repeats;
     return { hidden, out: this.removed.has(root), index, count: list.length, newest: item.messageId !== '' && item.messageId === this.newest };
   }
 

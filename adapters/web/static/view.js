@@ -6,6 +6,7 @@
  */
 
 import { byId, el } from './dom.js';
+import { inOrder } from './order.js';
 import { buildRow, updateRow } from './rows.js';
 import { dayWords } from './times.js';
 
@@ -131,7 +132,7 @@ export class LogView {
     const wanted = [];
     let day = '';
     const used = new Set();
-    for (const item of this.store.ordered()) {
+    for (const item of inOrder(this.store)) {
       const known = this.rows.get(item.uid);
       if (!known) continue;
       const itsDay = new Date(item.at * 1000).toDateString();

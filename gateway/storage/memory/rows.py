@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from gateway.storage.inbox_items import EntryKind, item_of
 from gateway.storage.json_bodies import FORGOTTEN, decode_body, encode_body
@@ -36,6 +37,8 @@ class EntryRow:
     excused: int = 0
     cancelled: bool = False
     outcome: Outcome | None = None
+    joined: int = 0
+    steered: bool = False
 
     @classmethod
     def new(cls, seq: int, entry: NewEntry, *, begun: bool) -> EntryRow:
@@ -70,6 +73,8 @@ class EntryRow:
             attempts=self.attempts,
             excused=self.excused,
             cancelled=self.cancelled,
+            joined=self.joined,
+            steered=self.steered,
         )
 
 
@@ -199,6 +204,12 @@ class ThreadRow:
     user_records: dict[str, int] = field(default_factory=dict)
     """Record id of the `user` record of each message id."""
 
+    def finish(self, row: EntryRow, outcome: Outcome, body: str | None) -> None:
+        """Close an unfinished entry, with another body unless it is None."""
+        row.outcome = outcome
+        row.body = row.body if body is None else body
+        del self.unfinished[row.seq]
+
     def forget(self, message_id: str) -> None:
         """Erase the text of the message's records."""
         for row in self.log:
@@ -220,3 +231,8 @@ def newest_first(threads: Mapping[str, ThreadRow], channel: str, account: str) -
 def encoded(records: Sequence[NewRecord]) -> list[tuple[NewRecord, str]]:
     """The records with their bodies as text. Raises StorageError for bodies that are not plain data."""
     return [(record, encode_body(record.body)) for record in records]
+
+
+def encoded_or_none(body: Mapping[str, Any] | None) -> str | None:
+    """The body as text; None for None. Raises StorageError for a body that is not plain data."""
+    return None if body is None else encode_body(body)

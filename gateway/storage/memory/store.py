@@ -10,6 +10,7 @@ from typing import Any
 from gateway.storage.append_errors import fence_lost, report_if_failed
 from gateway.storage.interaction_rules import judge_answer
 from gateway.storage.json_bodies import FORGOTTEN, encode_body, storable_text
+from gateway.storage.memory.bursts import MemoryBursts
 from gateway.storage.memory.crash_counts import MemoryDeaths
 from gateway.storage.memory.expiries import MemoryExpiries
 from gateway.storage.memory.feedback import MemoryFeedback
@@ -23,6 +24,7 @@ from gateway.storage.memory.rows import (
     ReplyRow,
     ThreadRow,
     encoded,
+    encoded_or_none,
     newest_first,
 )
 from gateway.storage.memory.search import MemorySearch
@@ -72,6 +74,7 @@ class MemoryStore:
         self.identities = MemoryIdentities(self._require_open, self.states, self.usage)
         self.search = MemorySearch(self._require_open, self._threads, self._entries)
         self.deaths = MemoryDeaths(self._require_open, self._entries)
+        self.bursts = MemoryBursts(self._fenced)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:
@@ -138,7 +141,6 @@ class MemoryStore:
         return row.attempts
 
     async def discount_attempt(self, lease: Lease, seq: int) -> None:
-        self._require_open()
         row = self._unfinished(self._fenced(lease), seq)
         row.excused = min(row.attempts, row.excused + 1)
 
@@ -165,7 +167,6 @@ class MemoryStore:
         return Lease(thread=thread, owner=owner, fence=row.fence, expires_at=row.expires_at)
 
     async def renew_lease(self, lease: Lease, *, ttl_s: float, now: float) -> Lease:
-        self._require_open()
         row = self._fenced(lease)
         row.expires_at = now + ttl_s
         return replace(lease, expires_at=row.expires_at)
@@ -189,7 +190,6 @@ class MemoryStore:
     ) -> asyncio.Future[tuple[int, ...]]:
         future: asyncio.Future[tuple[int, ...]] = asyncio.get_running_loop().create_future()
         try:
-            self._require_open()
             thread = self._fenced(lease)
             added = encoded(records)
             if attempt is not None:
@@ -218,19 +218,17 @@ class MemoryStore:
         return tuple(row.view(thread) for row in newest)
 
     async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
-        self._require_open()
         thread = self._fenced(lease)
-        entry = self._unfinished(thread, commit.seq)
+        ended = [(commit.seq, commit.body), *((one.seq, one.body) for one in commit.also)]
+        done = [(self._unfinished(thread, seq), encoded_or_none(body)) for seq, body in ended]
         records = encoded(commit.records)
         replies = [(row, encode_body(row.body)) for row in commit.outbox]
         questions = [(question, encode_body(question.body)) for question in commit.interactions]
         work = [(job, encode_body(job.body)) for job in commit.jobs]
         kept = self.states.check(commit.states)
-        left = entry.body if commit.body is None else encode_body(commit.body)
         # All checks are done; from here on nothing fails.
-        entry.outcome = commit.outcome
-        entry.body = left
-        del thread.unfinished[commit.seq]
+        for entry, body in done:
+            thread.finish(entry, commit.outcome, body)
         record_ids = self._add_records(thread, records)
         entry_id = record_ids[-1] if record_ids else 0
         outbox_ids = tuple(self._add_reply(lease.thread, entry_id, new, body) for new, body in replies)
@@ -326,8 +324,7 @@ class MemoryStore:
             if entry is not None:
                 accepted = await self.accept(entry)
                 if finished:
-                    self._entries[accepted.seq].outcome = "answered"
-                    del self._thread(entry.thread).unfinished[accepted.seq]
+                    self._thread(entry.thread).finish(self._entries[accepted.seq], "answered", None)
             row.choice = choice
         return status
 
@@ -360,6 +357,7 @@ class MemoryStore:
         return self._threads.get(key) or ThreadRow()
 
     def _fenced(self, lease: Lease) -> ThreadRow:
+        self._require_open()
         row = self._peek(lease.thread)
         if (row.fence, row.owner) != (lease.fence, lease.owner):
             raise fence_lost(lease)

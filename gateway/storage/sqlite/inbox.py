@@ -26,8 +26,8 @@ _OPEN_THREADS = """
         (SELECT thread, min(seq) AS first FROM inbox WHERE outcome IS NULL GROUP BY thread) ON thread = id
     ORDER BY first"""
 OPEN_ENTRIES = """
-    SELECT seq, message_id, kind, body, received_at, attempts, excused, cancelled FROM inbox
-    WHERE thread = (SELECT id FROM threads WHERE key = ?) AND outcome IS NULL
+    SELECT seq, message_id, kind, body, received_at, attempts, excused, cancelled, joined, steered
+    FROM inbox WHERE thread = (SELECT id FROM threads WHERE key = ?) AND outcome IS NULL
     ORDER BY seq LIMIT ?"""
 _NEWEST = """
     SELECT key, body FROM inbox JOIN threads ON id = thread ORDER BY seq DESC LIMIT ?"""
@@ -87,10 +87,21 @@ def open_entries(db: sqlite3.Connection, thread: str, *, limit: int = -1) -> tup
             attempts=attempts,
             excused=excused,
             cancelled=bool(cancelled),
+            joined=joined,
+            steered=bool(steered),
         )
-        for seq, message_id, kind, body, received_at, attempts, excused, cancelled in db.execute(
-            OPEN_ENTRIES, (thread, limit)
-        )
+        for (
+            seq,
+            message_id,
+            kind,
+            body,
+            received_at,
+            attempts,
+            excused,
+            cancelled,
+            joined,
+            steered,
+        ) in db.execute(OPEN_ENTRIES, (thread, limit))
     )
 
 

@@ -44,7 +44,8 @@ def commit_turn(
 ) -> Committed:
     """Apply `commit` inside the caller's transaction. Raises FenceLost or StorageError."""
     thread = threads.require_fence(db, lease)
-    inbox.finish(db, thread, commit.seq, commit.outcome, commit.at)
+    for seq in (commit.seq, *(one.seq for one in commit.also)):
+        inbox.finish(db, thread, seq, commit.outcome, commit.at)
     record_ids = _add(db, thread, records)
     entry_id = record_ids[-1] if record_ids else 0
     outbox_ids = tuple(outbox.add(db, thread, entry_id, row, body) for row, body in rows)

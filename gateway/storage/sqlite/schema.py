@@ -288,6 +288,12 @@ _STEP_13 = (
     "CREATE INDEX feedback_thread ON feedback(thread)",
 )
 
+_STEP_14 = (
+    # The seq of the earlier entry whose turn answers this one too.
+    "ALTER TABLE inbox ADD COLUMN joined INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE inbox ADD COLUMN steered INTEGER NOT NULL DEFAULT 0",
+)
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_1,
     _STEP_2,
@@ -302,6 +308,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_11,
     _STEP_12,
     _STEP_13,
+    _STEP_14,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 

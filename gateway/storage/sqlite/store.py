@@ -31,6 +31,7 @@ from gateway.storage.ports import (
 )
 from gateway.storage.sizes import StoreCounts
 from gateway.storage.sqlite import inbox, interactions, jobs, log, maintenance, outbox, states, threads
+from gateway.storage.sqlite.bursts import SqliteBursts
 from gateway.storage.sqlite.connection import Synchronous
 from gateway.storage.sqlite.crash_counts import SqliteDeaths
 from gateway.storage.sqlite.damage import damage_in
@@ -76,6 +77,7 @@ class SqliteStore:
         self.identities = SqliteIdentities(lambda: self._writer, lambda: self._reader)
         self.search = SqliteSearch(lambda: self._writer, lambda: self._reader)
         self.deaths = SqliteDeaths(lambda: self._writer)
+        self.bursts = SqliteBursts(lambda: self._writer)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:
@@ -208,13 +210,14 @@ class SqliteStore:
         questions = [(question, encode_body(question.body)) for question in commit.interactions]
         work = [(job, encode_body(job.body)) for job in commit.jobs]
         kept = [(state, encode_body(state.body)) for state in commit.states]
-        left = None if commit.body is None else encode_body(commit.body)
+        ended = [(commit.seq, commit.body), *((one.seq, one.body) for one in commit.also)]
+        left = [(seq, encode_body(body)) for seq, body in ended if body is not None]
         for question in commit.interactions:
             self._questions.note(question.thread, question.expires_at)
 
         def apply(db: sqlite3.Connection) -> Committed:
-            if left is not None:
-                inbox.replace_body(db, commit.seq, left)
+            for seq, body in left:
+                inbox.replace_body(db, seq, body)
                 self._group_commit.forgot = True
             committed = log.commit_turn(db, lease, commit, records, rows)
             if commit.forget_session:

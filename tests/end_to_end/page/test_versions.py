@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -72,8 +73,8 @@ async def test_an_edit_is_sent_for_its_message_and_replaces_the_turn(
     line = gateway.write("user", frame["text"], message_id=version, chat=gateway.chat, replaces=message)
     await gateway.send(line)
     await gateway.complete(version, "Fortnum's.")
-    await expect(shown(room, "user")).to_have_count(1)
-    await expect(shown(room, "user")).to_contain_text("tea in London")
+    # The page draws once per frame: until then the row of the earlier words may be the only one.
+    await expect(shown(room, "user")).to_have_text([re.compile("tea in London")])
 
 
 async def test_an_turn_that_was_taken_out_is_marked_and_no_longer_offered(

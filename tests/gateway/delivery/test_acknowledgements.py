@@ -10,8 +10,11 @@ from adapters.channel import RateLimits
 from gateway.channels.registry import ChannelRegistry
 from gateway.delivery.acknowledgements import Acknowledgements
 from gateway.delivery.chat_queue import ChatQueues
+from gateway.delivery.preview import LiveReplies, Origin
 from gateway.runtime.tasks import Supervisor
+from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock
+from pipeline.domain.events import MessageJoined, ResponseComplete, TurnStarted
 from pipeline.domain.ids import ThreadKey
 from tests.support.posting_channel import MemoryPosts, refusal
 
@@ -76,6 +79,31 @@ async def test_it_is_set_once_and_removed_at_the_end() -> None:
         harness.taken.ended("m1")
         await harness.clock.advance(1)
         assert harness.posts.reactions == [("7", True), ("7", False)]
+
+
+async def test_the_end_of_a_turn_removes_it_from_all_messages_that_the_turn_answers() -> None:
+    async with _harness(ReactingPosts()) as harness:
+        supervisor, store = Supervisor(), MemoryStore()
+        await store.open()
+        live = LiveReplies(
+            store=store,
+            queues=harness.queues,
+            clock=harness.clock,
+            supervisor=supervisor,
+            taken=harness.taken,
+        )
+        origin = Origin(message_id="m1", reply_handle="7")
+        turn = live.sender_for(harness.posts, harness.posts.thread("c1"), origin)
+        harness.take()
+        harness.take("m2", handle="8")
+        await turn.send_event(TurnStarted(session_id="s", message_id="m1"))
+        await turn.send_event(MessageJoined(session_id="s", message_id="m1", joined="m2", reply_handle="8"))
+        await harness.clock.advance(1)
+        assert sorted(harness.posts.reactions) == [("7", True), ("8", True)]
+        await turn.send_event(ResponseComplete(session_id="s", message_id="m1", content="Both."))
+        await harness.clock.advance(1)
+        assert sorted(harness.posts.reactions[2:]) == [("7", False), ("8", False)]
+        await supervisor.close()
 
 
 async def test_a_message_that_is_answered_at_once_has_none_and_neither_has_one_that_is_not_wanted() -> None:

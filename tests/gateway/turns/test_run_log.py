@@ -12,7 +12,7 @@ import pytest
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Lease, NewRecord, Record, Store
 from gateway.storage.sqlite import SqliteStore
-from gateway.turns.run_codec import from_rows
+from gateway.turns.run_codec import from_rows, newest_run
 from gateway.turns.run_log import StoreRunLog
 from pipeline.domain.errors import FenceLost, StorageError
 
@@ -193,6 +193,24 @@ async def test_a_barrier_makes_a_cheap_first_step_durable(store: Store) -> None:
     assert await _nodes(store) == ["a"]
 
 
+@pytest.mark.parametrize("seconds", [0.01, 1.0], ids=["held", "written"])
+async def test_a_run_that_begins_again_leaves_no_run_to_resume(store: Store, seconds: float) -> None:
+    log, _ = await _log(store)
+    log.hold([_words()], _never if seconds < 0.05 else _any)
+    log.append({**_step("a"), "head": _HEAD, "seconds": seconds})
+    await asyncio.sleep(0)
+    assert not log.left_trace
+    await log.begin_again()
+    assert newest_run(await store.read_log(_THREAD, kinds=("step",))) == ()
+    log.append({**_step("b"), "head": {**_HEAD, "run": "run_2"}, "seconds": 1.0})
+    await log.barrier()
+    (record,) = newest_run(await store.read_log(_THREAD, kinds=("step",)))
+    assert record is not None
+    assert record["head"]["run"] == "run_2"
+    log.append(_step("c"))
+    assert log.left_trace
+
+
 async def test_every_barrier_after_a_lost_lease_fails(store: Store) -> None:
     log, _ = await _log(store)
     log.append(_step("a"))
@@ -243,3 +261,7 @@ async def test_a_cancelled_barrier_cancels_no_write() -> None:
     assert not store.waiting[0].done()
     store.waiting[0].set_result((1,))
     await log.barrier()
+
+
+def _any(_record_id: int) -> None:
+    """Accept every id."""

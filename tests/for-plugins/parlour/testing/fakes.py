@@ -155,6 +155,7 @@ def every_event(message_id: str) -> tuple[PipelineEvent, ...]:
     ids: _Ids = {"session_id": "ses_1", "message_id": message_id}
     return (
         events.TurnStarted(**ids),
+        events.MessageJoined(**ids, joined="m_later"),
         events.TranscriptPending(**ids, ahead=2, eta_s=float("inf")),
         events.TranscriptPartial(**ids, text="hel"),
         events.TranscriptReady(**ids, text="hello", language="en", confidence=float("nan")),
