@@ -166,16 +166,16 @@ class Pipeline:
             _log.log(level, "turn ends without an answer", extra={"code": code, "reason": words})
         elif isinstance(error, ModelError):
             code, words, recoverable = error.code, str(error), not error.permanent
-            provider_said = self._services.redactor.line(error.detail, _DETAIL_CHARS) if error.detail else ""
-            known = {"code": code, "reason": words, "provider_said": provider_said}
-            _log.warning("the model gave no answer", extra=known)
+            said = self._services.redactor.line(error.detail, _DETAIL_CHARS) if error.detail else ""
+            _log.warning(
+                "the model gave no answer", extra={"code": code, "reason": words, "provider_said": said}
+            )
         else:
             _log.error("turn failed", extra={"message_id": turn.message.message_id}, exc_info=error)
         # Words that no gate has seen stay out of the conversation, in which a later turn would read them.
         if turn.written is not None and not turn.recorded and (turn.checked or code == NOT_CHECKED):
             await turn.record(turn.written)
-        exchange = await self._exchange(turn, tools)
-        await turn.fail(code, words, recoverable=recoverable, exchange=exchange)
+        await turn.fail(code, words, recoverable=recoverable, exchange=await self._exchange(turn, tools))
 
     def _turn(
         self, message: InboundMessage | ApprovalReply, sender: EventSender, journal: TurnJournal
@@ -315,12 +315,16 @@ class Pipeline:
 
     async def _affordable(self, turn: Turn, scope: TurnScope) -> LlmClient:
         """The model that the budget allows. Raises TurnFailed if it allows none."""
-        allowance = await self._services.budgets.allowance(scope)
-        if allowance.model == "none":
-            raise _spent(allowance)
+        allowance = await self._allowance(scope)
         cheaper = self._services.cheaper if allowance.model == "cheaper" else None
         self._announce_cheaper(turn, allowance.words if cheaper is not None else "")
         return cheaper or self._llm
+
+    async def _allowance(self, scope: TurnScope) -> Allowance:
+        allowance = await self._services.budgets.allowance(scope)
+        if allowance.model == "none":
+            raise TurnFailed("budget", allowance.words, recoverable=False)
+        return allowance
 
     def _announce_cheaper(self, turn: Turn, words: str) -> None:
         """State above the answer that a cheaper model wrote it: once, until the full model answers again."""
@@ -354,9 +358,7 @@ class Pipeline:
         if self.gate is None:
             # Transcription takes up to a minute of CPU time, files have to be fetched, and without a budget
             # the words cannot be answered. A gate sees the words first.
-            allowance = await self._services.budgets.allowance(turn.scope)
-            if allowance.model == "none":
-                raise _spent(allowance)
+            await self._allowance(turn.scope)
         spoken = turn.early_transcription
         if spoken is None and message.voice is not None:
             spoken = await self._transcribe(message, turn.on_transcription)
@@ -369,9 +371,8 @@ class Pipeline:
         return spoken_words(message, spoken, taken)
 
     async def _transcribe(self, message: InboundMessage, on_progress: OnTranscription) -> Transcription:
-        limit_s = self._settings.turn_timeout_s
         return await transcribe_in_time(
-            self._transcriber, message, on_progress, clock=self._clock, limit_s=limit_s
+            self._transcriber, message, on_progress, clock=self._clock, limit_s=self._settings.turn_timeout_s
         )
 
     async def _is_for_bot(self, turn: Turn, stop: StopSignal) -> bool:
@@ -395,10 +396,6 @@ class Pipeline:
             _log.info("a message in a room is not answered", extra={"reason": str(error)})
             return False
         return names_one_of(turn.early_transcription.text, self._settings.called)
-
-
-def _spent(allowance: Allowance) -> TurnFailed:
-    return TurnFailed("budget", allowance.words, recoverable=False)
 
 
 async def _ignore_progress(_progress: TranscriptionQueued | PartialTranscription) -> None:

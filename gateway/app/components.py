@@ -156,14 +156,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     reader = None if speaker is None else AnswerReader(speaker, download)
     speech_of = _speech_of(settings, store)
     taken = Acknowledgements(channels=channels, queues=queues, clock=clock)
-    live = LiveReplies(
-        store=store,
-        queues=queues,
-        clock=clock,
-        supervisor=tasks.background,
-        show_work=_show_work(settings),
-        taken=taken,
-    )
+    live = _live(settings, store, queues, clock, tasks, taken)
     return Foundation(
         settings=settings,
         secrets=secrets,
@@ -206,6 +199,24 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         ),
         models=ModelClients(settings, clock, extras.llm),
         redactor=Redactor(secrets.known_values, clock=clock),
+    )
+
+
+def _live(
+    settings: Settings,
+    store: Store,
+    queues: ChatQueues,
+    clock: Clock,
+    tasks: Supervisors,
+    taken: Acknowledgements,
+) -> LiveReplies:
+    return LiveReplies(
+        store=store,
+        queues=queues,
+        clock=clock,
+        supervisor=tasks.background,
+        show_work=_show_work(settings),
+        taken=taken,
     )
 
 
