@@ -383,9 +383,7 @@ class Pipeline:
         message = turn.message
         if isinstance(message, ApprovalReply):
             return not (message.expired and has_ended(await turn.journal.recorded_run()))
-        if not (message.if_named or message.may_decline):
-            return True
-        if await turn.journal.recorded_user() is not None:
+        if not (message.if_named or message.may_decline) or await turn.journal.recorded_user() is not None:
             return True
         try:
             with stop.guard():
