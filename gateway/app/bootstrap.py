@@ -84,10 +84,8 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     def when_idle(thread: str, work: IdleWork) -> Awaitable[bool]:
         return worker.when_idle(thread, work)
 
-    access = _access(base)
-    jobs = _jobs(base)
-    tools = _shared_tools(base, owner_of, access, jobs)
-    rooms = _rooms(base)
+    access, jobs = _access(base), _jobs(base)
+    tools, rooms = _shared_tools(base, owner_of, access, jobs), _rooms(base)
     agents = build_agents(base, tools, _voice_notes(base, transcriber, forgetful), rooms)
     expiries = _expiries(base, access)
     after = build_after_turn(base, jobs, agents.book, tools.budgets, when_idle)
@@ -208,10 +206,7 @@ def _rooms(base: Foundation) -> Rooms:
 
 
 def _worker(
-    base: Foundation,
-    coordinator: ProcessingCoordinator,
-    turns: TurnRunner,
-    tools: SharedTools,
+    base: Foundation, coordinator: ProcessingCoordinator, turns: TurnRunner, tools: SharedTools
 ) -> Worker:
     return Worker(
         store=base.store,

@@ -26,8 +26,7 @@ class UserWords:
     text: str
     speech: Speech | None = None
     """Set for spoken words, with the quality of their transcription; None for typed words."""
-    by: str = ""
-    """In a room: the name that precedes the words for the model."""
+    by: str = ""  # in a room: the name that precedes the words for the model
     files: tuple[StoredFile, ...] = ()
     """The files that came with the words and can be used."""
     attached: str = ""
@@ -43,8 +42,7 @@ class TurnAnswer:
     text: str
     thoughts: tuple[Thought, ...] = ()
     exchange: tuple[ChatMessage, ...] = ()
-    """The messages of the model and its tools between the user's words and the answer; later turns see
-    them."""
+    """The messages of the model and its tools before the answer; later turns see them."""
     gates: tuple[Gate, ...] = ()
     """Open gates: the author of the message may answer them."""
     state: StateChange | None = None
@@ -59,14 +57,12 @@ class KeptStateReader(Protocol):
     """State that earlier runs have left."""
 
     async def read(self, graph: str) -> Stored:
-        """The stored state of the graph of that name, of this session and of the message's author. Empty off
-        the record."""
+        """The stored state of that graph, this session and the message's author; empty off the record."""
         ...
 
 
 class History(Protocol):
-    """What was said before a message: read by the node that needs it first, at most once a turn. A failed
-    read is tried again at the next call."""
+    """What was said before a message, read when a node first needs it. A failed read is tried again."""
 
     async def conversation(self) -> Conversation:
         """The session's conversation before the message; the turn's later answers count as drawn from the

@@ -27,9 +27,11 @@ async def uploaded(browser: Browser, content: bytes, chat: str = CHAT) -> dict[s
 )
 async def test_without_the_token_nothing_is_taken(tmp_path: Path, headers: dict[str, str]) -> None:
     harness = WebHarness(tmp_path)
-    async with serving(harness) as browser:
-        async with browser.client.post(f"/files/{CHAT}", data=JPEG, headers=headers) as response:
-            assert response.status == 401
+    async with (
+        serving(harness) as browser,
+        browser.client.post(f"/files/{CHAT}", data=JPEG, headers=headers) as response,
+    ):
+        assert response.status == 401
     assert not harness.media_dir.exists()
 
 
@@ -42,9 +44,11 @@ async def test_a_request_of_another_page_is_refused_even_with_the_token(tmp_path
 
 async def test_an_upload_for_what_is_no_chat_is_refused(tmp_path: Path) -> None:
     harness = WebHarness(tmp_path)
-    async with serving(harness) as browser:
-        async with browser.client.post("/files/c_x", data=JPEG, headers=BEARER) as response:
-            assert response.status == 404
+    async with (
+        serving(harness) as browser,
+        browser.client.post("/files/c_x", data=JPEG, headers=BEARER) as response,
+    ):
+        assert response.status == 404
     assert not harness.media_dir.exists()
 
 
