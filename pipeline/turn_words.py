@@ -97,8 +97,8 @@ class TurnWords:
         return spoken_words(message, spoken, taken)
 
     async def join(self, turn: Turn, arrivals: Arrivals) -> None:
-        """Add the messages that have joined the turn, until there are no more. The person is told why a voice
-        note cannot be transcribed or files cannot be fetched in time; the others are answered."""
+        """Add the messages that have joined the turn, until there are no more. A voice note that cannot
+        be transcribed, and files that take too long, are named to the person instead."""
         while messages := await arrivals.merged():
             for message in messages:
                 turn.joined.append(await self._said(turn, await self._services.rooms.named(message)))

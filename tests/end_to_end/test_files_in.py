@@ -15,7 +15,7 @@ from adapters.identity import derived_message_id
 from gateway.attachments.intake import MAX_PICTURE_BYTES, MAX_SIDE
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import SystemClock
-from pipeline.domain.messages import Author, InboundMessage, MediaKind, MediaRef, SessionCommand, Withdrawal
+from pipeline.domain.messages import Author, SessionCommand, Withdrawal
 from pipeline.llm.client import LlmClient
 from pipeline.llm.direct_client import DirectClient
 from pipeline.llm.litellm_client import LitellmClient
@@ -26,6 +26,7 @@ from tests.support.harness import open_gateway
 from tests.support.openai_server import Behaviour, FakeOpenAiServer
 from tests.support.platforms.discord_world import StoredFile as DiscordFile
 from tests.support.platforms.platform import FakePlatform, Place
+from tests.support.posted_files import message, ref
 from tests.support.posting_channel import MemoryPosts
 
 SEEING = ('llm.model="openai/gpt-4o-mini"',)
@@ -33,24 +34,8 @@ BLIND = ('llm.model="openai/gpt-3.5-turbo"',)
 THREAD = "memory:main:c1"
 
 
-def ref(handle: str, kind: MediaKind, name: str = "", mime: str = "", size: int | None = None) -> MediaRef:
-    return MediaRef(channel="memory", handle=handle, kind=kind, name=name, mime=mime, size=size)
-
-
 PHOTO = ref("p1", "image", "cat.png", "image/png", 20)
 REPORT = ref("d1", "file", "report.pdf", "application/pdf", 40)
-
-
-def message(posts: MemoryPosts, number: int, text: str, *refs: MediaRef) -> InboundMessage:
-    return InboundMessage(
-        message_id=f"m_{number}",
-        native_id=str(number),
-        thread=posts.thread(),
-        author=Author(id="ann"),
-        received_at=0.0,
-        text=text,
-        attachments=refs,
-    )
 
 
 def seen_in(body: Mapping[str, Any]) -> list[bytes]:
