@@ -15,10 +15,11 @@ from gateway.attachments.intake import MAX_PICTURE_BYTES, MAX_SIDE
 from gateway.config import load
 from pipeline.domain.clock import SystemClock
 from pipeline.llm.scripted import ScriptedLlm
-from tests.end_to_end.test_files_in import SEEING, client, message, naming, ref, seen_in, text_in
+from tests.end_to_end.test_files_in import SEEING, client, naming, seen_in, text_in
 from tests.gateway.reading.files import encoded, pdf, photo
 from tests.support.harness import open_gateway
 from tests.support.openai_server import FakeOpenAiServer
+from tests.support.posted_files import message, ref
 from tests.support.posting_channel import MemoryPosts
 
 LARGE = encoded(photo(4_000, 1_000), "JPEG", quality=95)
