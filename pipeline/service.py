@@ -182,7 +182,7 @@ class Pipeline:
             _log.error("turn failed", extra={"message_id": turn.message.message_id}, exc_info=error)
         # Words that no gate has seen stay out of the conversation, in which a later turn would read them.
         if turn.written is not None and not turn.recorded and (turn.checked or code == NOT_CHECKED):
-            await turn.record(turn.written)
+            await self._words.record_typed(turn, turn.written)
         exchange = await self._exchange(turn, tools)
         if arrivals.covered and (turn.checked or code == NOT_CHECKED):
             await self._words.record_rest(turn, arrivals)

@@ -147,13 +147,23 @@ class TurnWords:
                 said.recorded = True
                 await turn.journal.record_user(turn.safe(said.words), said.message)
 
+    async def record_typed(self, turn: Turn, words: UserWords) -> None:
+        """Record the typed words of the first message of a turn that ends before it has needed them, unless
+        an earlier attempt has recorded them with their files."""
+        if not takes(self._services, turn.message) or await turn.journal.recorded_user() is None:
+            await turn.record(words)
+
     async def record_rest(self, turn: Turn, arrivals: Arrivals) -> None:
         """Record the typed words of the messages of a turn that ends before it has needed them."""
-        known = {said.message.message_id for said in turn.joined if said.recorded}
+        known = {said.message.message_id: said for said in turn.joined}
         for message in arrivals.covered:
-            words = written_words(message)
-            if words is None or message.message_id in {*known, *turn.steered}:
+            said, words = known.get(message.message_id), written_words(message)
+            if words is None or message.message_id in turn.steered:
                 continue
+            if said is not None and said.recorded:
+                continue
+            if said is not None and said.words is not None:
+                words = said.words
             if takes(self._services, message) and await turn.journal.recorded_user(message) is not None:
                 # An earlier attempt has recorded the words with their files.
                 continue

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from gateway.storage.ports import Record
 from pipeline.domain.chat import ToolCall
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.runtime.arrivals import MEANWHILE
@@ -112,3 +114,38 @@ async def test_a_photo_that_comes_while_a_tool_runs_has_a_separate_turn(tmp_path
     assert len(answers) == 2
     assert not any(MEANWHILE in one.content for one in llm.requests[1].messages)
     assert _seen(llm, 2) == ("and this?", [SCALED + b"a cat"])
+
+
+class _YieldingStore(MortalStore):
+    """A store whose reads of the log let other tasks run first, as those of a database do."""
+
+    async def read_log(self, *args: Any, **kwargs: Any) -> tuple[Record, ...]:
+        await asyncio.sleep(0)
+        return await super().read_log(*args, **kwargs)
+
+
+async def test_a_stop_after_a_death_keeps_the_files_of_all_messages_on_record(tmp_path: Path) -> None:
+    store, (held, _), (again, _) = _YieldingStore(), held_answer(), held_answer()
+    posts, before, after = _posts(), scripted(held, again), scripted("Two animals.")
+    async with open_gateway(
+        tmp_path, *RULES, posts=posts, llm=before, file_reader=FakeFileReader(), store=store, drain_s=0.0
+    ):
+        await posts.bring(message(posts, 1, "this", FIRST))
+        await posts.until(lambda: len(before.requests) == 1)
+        await posts.bring(message(posts, 2, "and this", SECOND))
+        await posts.until(lambda: len(before.requests) == 2)
+        await store.die()
+    store.revive()
+    await store.open()
+    await store.cancel_open(THREAD)
+    posts = MemoryPosts()
+    async with open_gateway(
+        tmp_path, *RULES, posts=posts, llm=after, file_reader=FakeFileReader(), store=store
+    ) as harness:
+        await posts.until(lambda: len(posts.texts()) == 1)
+        await posts.bring(message(posts, 3, "what did I send?"))
+        await posts.until(lambda: posts.texts()[-1] == "Two animals.")
+        assert len(await harness.records("error", thread=THREAD)) == 1
+    asked = after.requests[0].messages[1]
+    assert asked.content.startswith("this\nand this\n\n[Attached: picture")
+    assert [one.name for one in asked.pictures] == ["cat.png", "dog.png"]
