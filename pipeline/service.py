@@ -15,7 +15,6 @@ from pipeline.agent.llm_decider import LlmDecider
 from pipeline.agent.task import between_tasks
 from pipeline.agent.task_texts import TASKS
 from pipeline.agent.unfinished import NotedTools
-from pipeline.domain.attachments import left_out_line
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError, StorageError, TurnFailed
@@ -27,8 +26,9 @@ from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.execution.executor import Executor
 from pipeline.graph.run import records as run_records
 from pipeline.graph.run.outcome import GATE_EXPIRED, RunOutcome
+from pipeline.intake.attachments import has_content, takes, unused_line
 from pipeline.intake.node import refuses
-from pipeline.intake.written import asks_something, written_words
+from pipeline.intake.written import written_words
 from pipeline.llm.client import LlmClient
 from pipeline.resuming import resumed
 from pipeline.runtime.arrivals import Arrivals, NoArrivals, TurnExtended
@@ -139,16 +139,16 @@ class Pipeline:
             if not await self._words.is_for_bot(turn, stop):
                 await journal.decline()
                 return True
-            if not quiet:
-                turn.started = True
-                await turn.send(TurnStarted(**turn.ids))
-            turn.written = written_words(message)
-            turn.checked = self.gate is None or isinstance(message, ApprovalReply)
-            if turn.written is not None and turn.checked:
-                # Before the guard: the words are recorded even if the turn was stopped while it waited.
-                await turn.record(turn.written)
+            await self._begin(turn, quiet=quiet)
+            answer: TurnAnswer | None = None
             with stop.guard():
-                answer = await self._answer(turn, tools, slot or UnlimitedSlot(), shortcut, arrivals)
+                while True:
+                    try:
+                        answer = await self._answer(turn, tools, slot or UnlimitedSlot(), shortcut, arrivals)
+                        break
+                    except TurnExtended:
+                        arrivals.require_untouched()
+                        await turn.begin_again()
         except (StorageError, TurnHalted):
             raise
         except Exception as error:  # noqa: BLE001 - after any error the user is notified and the process continues
@@ -159,6 +159,17 @@ class Pipeline:
             if answer is not None:
                 await turn.complete(answer)
         return True
+
+    async def _begin(self, turn: Turn, *, quiet: bool) -> None:
+        """Announce the turn, and record its words if they need no check."""
+        if not quiet:
+            turn.started = True
+            await turn.send(TurnStarted(**turn.ids))
+        turn.written = written_words(turn.message)
+        turn.checked = self.gate is None or isinstance(turn.message, ApprovalReply)
+        if turn.written is not None and turn.checked and not takes(self._services, turn.message):
+            # Before the stop's guard: the words are recorded even if the turn was stopped while it waited.
+            await turn.record(turn.written)
 
     def refuses(self, message: InboundMessage, arrivals: Sequence[float]) -> bool:
         """Whether the intake refuses a typed message by itself, whose author's messages before it came at the
@@ -182,7 +193,7 @@ class Pipeline:
             _log.error("turn failed", extra={"message_id": turn.message.message_id}, exc_info=error)
         # Words that no gate has seen stay out of the conversation, in which a later turn would read them.
         if turn.written is not None and not turn.recorded and (turn.checked or code == NOT_CHECKED):
-            await turn.record(turn.written)
+            await self._words.record_typed(turn, turn.written)
         exchange = await self._exchange(turn, tools)
         if arrivals.covered and (turn.checked or code == NOT_CHECKED):
             await self._words.record_rest(turn, arrivals)
@@ -215,26 +226,13 @@ class Pipeline:
     async def _answer(
         self, turn: Turn, tools: NotedTools, slot: Slot, shortcut: Shortcut | None, arrivals: Arrivals
     ) -> TurnAnswer | None:
-        """What to commit; None if no answer follows, or the caller does the rest."""
-        while True:
-            try:
-                return await self._attempt(turn, tools, slot, shortcut, arrivals)
-            except TurnExtended:
-                arrivals.require_untouched()
-                await turn.begin_again()
-
-    async def _attempt(
-        self, turn: Turn, tools: NotedTools, slot: Slot, shortcut: Shortcut | None, arrivals: Arrivals
-    ) -> TurnAnswer | None:
-        """As `_answer`; raises TurnExtended when a message joins that the run must begin again with."""
-        if turn.words is None:
-            turn.words = await self._words.first(turn)
-        if self.gate is None and not turn.recorded and not await self._words.admitted(turn):
+        """What to commit; None if no answer follows, or the caller does the rest. Raises TurnExtended when a
+        message joins with which the run must begin again."""
+        words = await self._said(turn, arrivals)
+        if words is None:
             return None
-        if arrivals.pending:
-            await self._words.join(turn, arrivals)
-        words, line = turn.all_words, _left_out(turn)
-        if line and await self._is_all(turn, line):
+        line = self._left_out(turn)
+        if line and await self._is_all(turn, words, line):
             return TurnAnswer(text="")
         await slot.enter()
         # Not the deadline of the engine: reading history and records counts as well.
@@ -263,7 +261,13 @@ class Pipeline:
                     steered=functools.partial(self._words.steered, turn, arrivals, scope),
                 )
                 with arrivals.running():
-                    outcome = await self._run(turn, context)
+                    outcome = await self._resumed(turn, context)
+                    if outcome is None:
+                        log, began_with = SafeRunLog(turn.journal.run_log(), turn.redactor), turn.began_with
+                        listener, control = turn.on_graph_event, turn.control
+                        outcome = await self._executor.run(
+                            began_with, context, listener=listener, log=log, control=control
+                        )
                 return answer_of(outcome, turn, self._graph)
         except TimeoutError as error:
             if not deadline.expired():
@@ -275,23 +279,30 @@ class Pipeline:
         finally:
             slot.leave()
 
-    async def _run(self, turn: Turn, context: RunContext) -> RunOutcome:
-        """Resume the turn's recorded run, or begin one."""
+    async def _said(self, turn: Turn, arrivals: Arrivals) -> UserWords | None:
+        """The words of all messages so far; None if they are not admitted."""
+        if turn.words is None:
+            turn.words = await self._words.first(turn)
+        if self.gate is None and not turn.recorded and not await self._words.admitted(turn):
+            return None
+        if arrivals.pending:
+            await self._words.join(turn, arrivals)
+        return turn.all_words
+
+    async def _resumed(self, turn: Turn, context: RunContext) -> RunOutcome | None:
+        """Resume the turn's recorded run. None without one; the turn has the state to begin with then."""
         stored = await self._stored_state(turn) if self._graph.keep else {}
         outcome = await resumed(self._executor, turn, context)
         if outcome is None:
-            log, listener = SafeRunLog(turn.journal.run_log(), turn.redactor), turn.on_graph_event
             turn.began_with = first_state(self._graph, stored)
-            outcome = await self._executor.run(
-                turn.began_with, context, listener=listener, log=log, control=turn.control
-            )
         return outcome
 
-    async def _is_all(self, turn: Turn, line: str) -> bool:
+    async def _is_all(self, turn: Turn, words: UserWords, line: str) -> bool:
         """Put a line about what is left out of the messages above the answer. Whether that line is the whole
         answer: without words there is nothing to check either."""
         turn.left_out = turn.redactor.text(line)
-        if any(isinstance(one, ApprovalReply) or asks_something(one) for one in turn.messages):
+        messages, settings = turn.messages, self._settings
+        if any(isinstance(one, ApprovalReply) or has_content(one, words, settings) for one in messages):
             return False
         if not turn.recorded:
             await self._words.admit(turn)
@@ -343,8 +354,11 @@ class Pipeline:
             self._notified.add(session)
             turn.cheaper = words
 
-
-def _left_out(turn: Turn) -> str:
-    """The lines about what is left out of the turn's messages; empty for none."""
-    lines = [left_out_line(one) for one in turn.messages if isinstance(one, InboundMessage)]
-    return "\n\n".join(line for line in (*lines, *(said.problem for said in turn.joined)) if line)
+    def _left_out(self, turn: Turn) -> str:
+        """The lines about what the answer does not use of the turn's messages; empty for none."""
+        words = (turn.words, *(said.words for said in turn.joined))
+        lines = [
+            unused_line(one, said, self._settings, taken=takes(self._services, one))
+            for one, said in zip(turn.messages, words, strict=True)
+        ]
+        return "\n\n".join(line for line in (*lines, *(said.problem for said in turn.joined)) if line)

@@ -39,6 +39,7 @@ from pipeline.graph.run.outcome import GATE_EXPIRED, RunOutcome
 from pipeline.intake.cleaning import clean_text
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.arrivals import STEERED, together
+from pipeline.runtime.attachments import Unstored
 from pipeline.runtime.foreign_text import ForeignWords
 from pipeline.runtime.kept_state import StateChange
 from pipeline.runtime.links import AnswerLinks
@@ -77,7 +78,7 @@ class Said:
     transcription: Transcription | None = None
     """The transcript that this attempt has made, until it is shown."""
     problem: str = ""
-    """Why it has no words, for the person."""
+    """Why its voice note has no words or its files are missing, for the person."""
     recorded: bool = False
 
 
@@ -115,6 +116,8 @@ class Turn:
     streamed: list[str] = field(default_factory=list)
     streamed_chars: int = 0
     foreign: ForeignWords = field(default_factory=ForeignWords)
+    unstored: dict[str, Unstored] = field(default_factory=dict)
+    """The files of a message off the record, by their ids."""
     began_with: Mapping[str, Any] = field(default_factory=dict)
     """The kept state with which the run began."""
     outcome: RunOutcome | None = None
@@ -149,6 +152,7 @@ class Turn:
             send=self.send,
             waiting=self.waiting,
             delegating=self.delegating,
+            unstored=self.unstored,
             foreign=self.foreign,
         )
 
@@ -206,6 +210,8 @@ class Turn:
         text = clean_text(redacted)
         if text != redacted:
             text = self.redactor.configured(text)
+        if words.files:
+            words = replace(words, attached=self.redactor.configured(words.attached))
         return words if text == words.text else replace(words, text=text)
 
     def ids_of(self, message: InboundMessage | ApprovalReply) -> Ids:

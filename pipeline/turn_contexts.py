@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.messages import ApprovalReply, InboundMessage
+from pipeline.history.attached_files import ATTACHED_PICTURE, pictures_in, source_of
 from pipeline.intake.forwarded_content import note_foreign
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.context import RunContext, SteeredWords, ignore_text, none_steered
@@ -33,6 +34,9 @@ class TurnContexts:
     ) -> TurnReads:
         """The reads of the turn of `scope`, in which the foreign words of the message are noted."""
         note_foreign(scope, words.text)
+        settings, shown = self._settings, pictures_in(words.files)
+        if words.files:
+            scope.foreign.note(source_of(words.files) or (ATTACHED_PICTURE if settings.vision else ""))
         return TurnReads(
             session=session,
             rooms=self.services.rooms,
@@ -40,6 +44,7 @@ class TurnContexts:
             message=message,
             scope=scope,
             clock=self._clock,
+            pictures=max(0, settings.pictures_shown - len(shown)) if settings.vision else None,
         )
 
     def context(
@@ -60,6 +65,9 @@ class TurnContexts:
         return RunContext(
             text=words.text,
             by=words.by,
+            files=words.files,
+            attached=words.attached,
+            attachments=services.attachments,
             speech=words.speech,
             history=reads,
             scope=reads.scope,

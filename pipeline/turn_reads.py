@@ -19,6 +19,7 @@ from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.domain.rooms import RoomTalk
 from pipeline.graph.definition.decisions import State
 from pipeline.graph.definition.retry import RetryPolicy
+from pipeline.history.attached_files import with_newest_pictures
 from pipeline.history.view import HISTORY, summarised
 from pipeline.intake.forwarded_content import hosts_named, note_foreign_history
 from pipeline.intake.node import HISTORY_COUNTED
@@ -58,13 +59,17 @@ class TurnReads:
         message: InboundMessage | ApprovalReply,
         scope: TurnScope,
         clock: Clock,
+        pictures: int | None = None,
     ) -> None:
+        """`pictures` is the most of the conversation's pictures that the model is shown; None for a model
+        that sees none."""
         self._clock = clock
         self._session = session
         self._rooms = rooms
         self._workspace = workspace
         self._message = message
         self.scope = scope
+        self._pictures = pictures
         self._conversation: Conversation | None = None
         self._room: RoomTalk | None = _NO_TALK if message.private else None
         self._texts: WorkspaceTexts | None = None
@@ -78,6 +83,7 @@ class TurnReads:
             async with self._reading:
                 if self._conversation is None:
                     said = await self._tried(self._session.conversation)
+                    said = with_newest_pictures(said, self._pictures)
                     note_foreign_history(self.scope, said)
                     self._conversation = said
         return self._conversation

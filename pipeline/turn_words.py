@@ -12,12 +12,14 @@ from pipeline.domain.events import ApprovalResolved, TranscriptReady
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.domain.rooms import said_by
 from pipeline.graph.run.records import has_ended
+from pipeline.intake.attachments import take_in_time, takes
 from pipeline.intake.cleaning import clean_text
 from pipeline.intake.forwarded_content import note_foreign
 from pipeline.intake.spoken import names_one_of, spoken_words
 from pipeline.intake.transcription import transcribe_in_time
 from pipeline.intake.written import written_words
 from pipeline.runtime.arrivals import Arrivals, steering_message
+from pipeline.runtime.attachments import Taken
 from pipeline.runtime.context import SteeredWords
 from pipeline.runtime.ports import (
     Allowance,
@@ -63,7 +65,8 @@ class TurnWords:
         """The words of the first message: typed, transcribed now, or recorded by an earlier attempt or
         turn."""
         message = turn.message
-        if isinstance(message, InboundMessage) and message.voice is None:
+        typed = isinstance(message, InboundMessage) and message.voice is None
+        if typed and not takes(self._services, message):
             if turn.written is None:
                 raise TurnFailed("unsupported", "I can read text and hear voice notes, nothing else yet.")
             return turn.written
@@ -78,18 +81,24 @@ class TurnWords:
         if recorded is not None:
             return recorded
         if not self._gated:
-            # Transcription takes up to a minute of CPU time, and without a budget the words cannot be
-            # answered. A gate sees the words first.
+            # Transcription takes up to a minute of CPU time, files have to be fetched, and without a budget
+            # the words cannot be answered. A gate sees the words first.
             allowance = await self._services.budgets.allowance(turn.scope)
             if allowance.model == "none":
                 raise spent(allowance)
-        spoken = turn.early_transcription or await self._transcribe(turn, message)
+        spoken = turn.early_transcription
+        if spoken is None and message.voice is not None:
+            spoken = await self._transcribe(turn, message)
+        taken = await self._take(turn, message)
+        if spoken is None:
+            turn.written = written_words(message, taken)
+            return turn.written or UserWords(text="")
         turn.transcription = spoken
-        return spoken_words(message, spoken)
+        return spoken_words(message, spoken, taken)
 
     async def join(self, turn: Turn, arrivals: Arrivals) -> None:
-        """Add the messages that have joined the turn, until there are no more. A voice note that cannot be
-        transcribed is named to the person instead."""
+        """Add the messages that have joined the turn, until there are no more. A voice note that cannot
+        be transcribed, and files that take too long, are named to the person instead."""
         while messages := await arrivals.merged():
             for message in messages:
                 turn.joined.append(await self._said(turn, await self._services.rooms.named(message)))
@@ -97,18 +106,21 @@ class TurnWords:
                 await self.admit(turn)
 
     async def _said(self, turn: Turn, message: InboundMessage) -> Said:
-        words = written_words(message)
-        if words is not None or message.voice is None:
-            return Said(message=message, words=words)
+        if message.voice is None and not takes(self._services, message):
+            return Said(message=message, words=written_words(message))
         words = await turn.journal.recorded_user(message)
         if words is not None:
             return Said(message=message, words=words)
+        spoken, taken, problem = None, None, ""
         try:
-            spoken = await self._transcribe(turn, message)
+            if message.voice is not None:
+                spoken = await self._transcribe(turn, message)
+            taken = await self._take(turn, message)
         except TurnFailed as error:
-            _log.info("a voice note of a burst has no words", extra={"reason": str(error)})
-            return Said(message=message, words=None, problem=str(error))
-        return Said(message=message, words=spoken_words(message, spoken), transcription=spoken)
+            _log.info("a message of a burst is answered in part", extra={"reason": str(error)})
+            problem = str(error)
+        words = written_words(message, taken) if spoken is None else spoken_words(message, spoken, taken)
+        return Said(message=message, words=words, transcription=spoken, problem=problem)
 
     async def admitted(self, turn: Turn) -> bool:
         """Show and record the words. False if those of the first message answered a question of a paused run
@@ -135,13 +147,27 @@ class TurnWords:
                 said.recorded = True
                 await turn.journal.record_user(turn.safe(said.words), said.message)
 
+    async def record_typed(self, turn: Turn, words: UserWords) -> None:
+        """Record the typed words of the first message of a turn that ends before it has needed them, unless
+        an earlier attempt has recorded them with their files."""
+        if not takes(self._services, turn.message) or await turn.journal.recorded_user() is None:
+            await turn.record(words)
+
     async def record_rest(self, turn: Turn, arrivals: Arrivals) -> None:
         """Record the typed words of the messages of a turn that ends before it has needed them."""
-        known = {said.message.message_id for said in turn.joined if said.recorded}
+        known = {said.message.message_id: said for said in turn.joined}
         for message in arrivals.covered:
-            words = written_words(message)
-            if words is not None and message.message_id not in {*known, *turn.steered}:
-                await turn.journal.record_user(turn.safe(words), message)
+            said, words = known.get(message.message_id), written_words(message)
+            if words is None or message.message_id in turn.steered:
+                continue
+            if said is not None and said.recorded:
+                continue
+            if said is not None and said.words is not None:
+                words = said.words
+            if takes(self._services, message) and await turn.journal.recorded_user(message) is not None:
+                # An earlier attempt has recorded the words with their files.
+                continue
+            await turn.journal.record_user(turn.safe(words), message)
 
     async def steered(
         self, turn: Turn, arrivals: Arrivals, scope: TurnScope, known: Collection[str]
@@ -181,6 +207,10 @@ class TurnWords:
             _log.info("a message in a room is not answered", extra={"reason": str(error)})
             return False
         return names_one_of(turn.early_transcription.text, self._settings.called)
+
+    async def _take(self, turn: Turn, message: InboundMessage) -> Taken | None:
+        unstored = turn.unstored if turn.journal.mode == "otr" else None
+        return await take_in_time(self._services.attachments, message, self._settings, self._clock, unstored)
 
     async def _transcribe(self, turn: Turn, message: InboundMessage) -> Transcription:
         return await self._heard(message, functools.partial(turn.on_transcription, message))

@@ -27,6 +27,8 @@ from adapters.console.screen import Screen
 from adapters.console.stdin import without_keys
 from adapters.health import HealthTracker
 from adapters.identity import derived_message_id
+from adapters.media_kinds import media_kind
+from pipeline.domain.attachments import file_size
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, MediaUnavailable, ParlourError
 from pipeline.domain.files import StoredFile
@@ -84,14 +86,17 @@ class ConsoleAdapter:
         lines: AsyncIterator[str] | None,
         write: Callable[[str], None],
         voice_files: Sequence[Path] = (),
+        files: Sequence[Path] = (),
         screen: Screen | None = None,
     ) -> None:
-        """`screen` replaces the default screen, which prints plain lines through `write`."""
+        """`files` go with the first line, or alone if there is none. `screen` replaces the default screen,
+        which prints plain lines through `write`."""
         self._settings = settings
         self._timeline = timeline
         self._clock = clock
         self._lines = lines
         self._voice_files = tuple(voice_files)
+        self._files = tuple(files)
         prompt = settings.prompt if settings.interactive else ""
         self._screen = screen or Screen(write, bot_name=settings.bot_name, prompt=prompt)
         self._conversation = Conversation(self._screen, settings.where)
@@ -132,6 +137,8 @@ class ConsoleAdapter:
                 await self._pause_between()
             if self._lines is not None:
                 await self._send_lines(on_inbound, self._lines)
+            if self._files:
+                await self._send_words(on_inbound, "")
             await self._conversation.settled(settle_s=self._settings.settle_s, or_question=False)
         finally:
             self._health.down("the input has ended")
@@ -159,11 +166,11 @@ class ConsoleAdapter:
         """The content of a file that the operator named on the command line."""
         path = Path(ref.handle)
         if ref.channel != CHANNEL or not path.is_absolute():
-            raise MediaUnavailable("this is not a voice file of the console")
+            raise MediaUnavailable("This is no file of the terminal.")
         try:
             return await asyncio.to_thread(_read_file, path, max_bytes)
         except OSError as error:
-            raise MediaUnavailable(f"the voice file {path.name} cannot be read: {error.strerror}") from error
+            raise MediaUnavailable(f"It cannot be read: {error.strerror}.") from error
 
     async def send(self, reply: OutboundReply) -> Receipt:
         """Print `reply` unless its answer is already on the screen. Raises OSError, InvalidInput."""
@@ -258,15 +265,38 @@ class ConsoleAdapter:
                 argument=command.argument,
             )
         else:
-            item = InboundMessage(
-                message_id=message_id,
-                native_id=native_id,
-                thread=THREAD,
-                author=OPERATOR,
-                received_at=now,
-                text=line,
-            )
+            await self._send_words(on_inbound, line)
+            return
         await self._submit(on_inbound, item)
+
+    async def _send_words(self, on_inbound: OnInbound, words: str) -> None:
+        """Send a message, with the files of the command line if it is the first."""
+        files, self._files = self._files, ()
+        refs = [ref for path in files if (ref := await self._named_file(path)) is not None]
+        if not words and not refs:
+            return
+        native_id, message_id = _new_identity()
+        item = InboundMessage(
+            message_id=message_id,
+            native_id=native_id,
+            thread=THREAD,
+            author=OPERATOR,
+            received_at=self._clock.now(),
+            text=words,
+            attachments=tuple(refs),
+        )
+        await self._submit(on_inbound, item)
+
+    async def _named_file(self, path: Path) -> MediaRef | None:
+        """A file of the command line; None, once that is printed, if it cannot be read."""
+        try:
+            absolute, size = await asyncio.to_thread(_inspect_file, path)
+        except OSError as error:
+            self._conversation.say(f"the file {path} cannot be read: {error.strerror}", failure=True)
+            return None
+        mime, name = mimetypes.guess_type(absolute.name)[0] or "", absolute.name
+        kind = media_kind(mime, name)
+        return MediaRef(channel=CHANNEL, handle=str(absolute), mime=mime, size=size, kind=kind, name=name)
 
     async def _send_voice(self, on_inbound: OnInbound, path: Path) -> None:
         try:
@@ -347,5 +377,5 @@ def _read_file(path: Path, max_bytes: int) -> bytes:
     with path.open("rb") as file:
         content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
-        raise MediaUnavailable(f"the voice file {path.name} is larger than {max_bytes} bytes")
+        raise MediaUnavailable(f"It is larger than {file_size(max_bytes)}.")
     return content

@@ -17,6 +17,7 @@ from adapters.discord.rest import Rest
 from adapters.discord.settings import CHANNEL
 from adapters.downloads import fetched, not_fetched, refused
 from adapters.json_fields import integer
+from pipeline.domain.attachments import file_size
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.messages import MediaRef
@@ -98,4 +99,4 @@ async def _read(url: str, max_bytes: int) -> bytes:
 
 
 def _too_large(max_bytes: int) -> MediaUnavailable:
-    return MediaUnavailable(f"the file is larger than {max_bytes} bytes")
+    return MediaUnavailable(f"It is larger than {file_size(max_bytes)}. Please send a smaller one.")

@@ -42,7 +42,7 @@ class MediaFound:
 
 def media_of(message: Mapping[str, Any], forwarded: Sequence[Mapping[str, Any]]) -> MediaFound:
     """The attachments of `message` and of the messages that it forwards. The first one that is a voice
-    message, or else audio, is the voice."""
+    message is the voice; others may speak in a sound file."""
     where = f"{snowflake(message.get('channel_id'))}/{snowflake(message.get('id'))}"
     refs: list[MediaRef] = []
     for part in (message, *forwarded):
@@ -53,7 +53,6 @@ def media_of(message: Mapping[str, Any], forwarded: Sequence[Mapping[str, Any]])
                 refs.append(ref)
     refs = refs[:_MOST]
     voice = next((ref for ref in refs if ref.kind == "voice"), None)
-    voice = voice or next((ref for ref in refs if ref.kind == "audio"), None)
     return MediaFound(voice=voice, attachments=tuple(ref for ref in refs if ref is not voice))
 
 

@@ -252,7 +252,7 @@ def _name_of(attachment: Mapping[str, Any]) -> str:
 
 
 def files_of(event: Mapping[str, Any]) -> tuple[MediaRef | None, tuple[MediaRef, ...]]:
-    """The first audio file of a message, and the others; including those of messages that it shares."""
+    """The first voice clip of a message, and its other files; including those of messages that it shares."""
     voice: MediaRef | None = None
     others: list[MediaRef] = []
     shared = [one for one in mappings(event.get("attachments")) if one.get("is_share") is True]
@@ -272,7 +272,7 @@ def files_of(event: Mapping[str, Any]) -> tuple[MediaRef | None, tuple[MediaRef,
             kind=kind,
             name=text(file.get("name"), most=200),
         )
-        if voice is None and kind in ("voice", "audio"):
+        if voice is None and kind == "voice":
             voice = ref
         else:
             others.append(ref)

@@ -14,6 +14,7 @@ from adapters.slack.calls import Calls
 from adapters.slack.failures import CALL_ERRORS, CallFailed, failed
 from adapters.slack.fields import count, ident
 from adapters.slack.settings import CHANNEL, SlackSettings
+from pipeline.domain.attachments import file_size
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.messages import MediaRef
@@ -35,14 +36,14 @@ async def download(
     large."""
     name = ident(ref.handle)
     if ref.channel != CHANNEL or not name:
-        raise MediaUnavailable("this is not a file of Slack's")
+        raise MediaUnavailable("This is not a file of Slack's.")
     return await fetched(lambda: _once(name, max_bytes, calls, settings, clock), clock)
 
 
 async def _once(name: str, max_bytes: int, calls: Calls, settings: SlackSettings, clock: Clock) -> bytes:
     url = await _address(name, calls, max_bytes)
     if not calls.ours(url):
-        raise MediaUnavailable("Slack keeps this file on a host that is not its own")
+        raise MediaUnavailable("Slack keeps this file on a host that is not its own.")
     headers = {"Authorization": f"Bearer {settings.bot_token().strip()}"}
     try:
         async with clock.timeout(_DOWNLOAD_S):
@@ -85,4 +86,4 @@ async def _fetch(session: aiohttp.ClientSession, url: str, headers: dict[str, st
 
 def _check_size(size: int | None, max_bytes: int) -> None:
     if size is not None and size > max_bytes:
-        raise MediaUnavailable(f"the file is larger than {max_bytes} bytes")
+        raise MediaUnavailable(f"It is larger than {file_size(max_bytes)}. Please send a smaller one.")

@@ -22,10 +22,14 @@ from pipeline.domain.messages import MediaKind, MediaRef
 
 _FILE_ID = re.compile(r"[A-Za-z0-9_-]{1,250}")
 _FILE_PATH = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*(/[A-Za-z0-9_][A-Za-z0-9_.-]*)*")
+_LARGEST_DOWNLOAD = 20_000_000
+"""Bytes that a bot may download. Telegram offers a photo in several sizes."""
 _GONE = "Telegram no longer has this file. Please send it again."
-_SPOKEN: tuple[tuple[str, MediaKind], ...] = (("voice", "voice"), ("video_note", "video"), ("audio", "audio"))
-"""The Bot API's names and ours: a round video message counts as a voice note."""
+_SPOKEN: tuple[tuple[str, MediaKind], ...] = (("voice", "voice"), ("video_note", "video"))
+"""The Bot API's names and ours: a round video message counts as a voice note. An audio file does not: others
+may speak in it."""
 _ATTACHED: tuple[tuple[str, MediaKind], ...] = (
+    ("audio", "audio"),
     ("animation", "video"),
     ("video", "video"),
     ("document", "file"),
@@ -50,6 +54,7 @@ def media_of(message: Mapping[str, Any]) -> Media:
             return Media(voice=voice)
     if "photo" in message:
         sizes = [mapping(size) for size in items(message["photo"], most=20)]
+        sizes = [size for size in sizes if (integer(size.get("file_size")) or 0) <= _LARGEST_DOWNLOAD]
         photo = max(sizes, key=lambda size: integer(size.get("width")) or 0, default={})
         ref = _ref(photo, "image")
         if ref is not None:
@@ -58,8 +63,6 @@ def media_of(message: Mapping[str, Any]) -> Media:
         ref = _ref(mapping(message[field]), kind) if field in message else None
         if ref is None:
             continue
-        if ref.kind == "audio":
-            return Media(voice=ref)
         # An animation is also sent as a document, for old clients: only the first match counts.
         return Media(attachments=(ref,))
     return Media()

@@ -42,6 +42,7 @@ from adapters.web.security import (
 )
 from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
 from adapters.web.shared import GOING_AWAY, Shared
+from adapters.web.uploads import Uploads
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, StorageError
 from pipeline.domain.ids import ThreadKey
@@ -70,7 +71,7 @@ class WebAdapter:
             copies="This page shows it until you load it again.",
         )
         self._pages = PageFiles(settings.static_dir)
-        self._media = MediaInbox(settings.media_dir)
+        self._media = MediaInbox(settings.media_dir, clock)
         self._links = LinkedFiles(links)
         rendered = HtmlCache()
         self._hub = Hub(
@@ -90,6 +91,7 @@ class WebAdapter:
                 text_chars=settings.text_chars,
                 voice_bytes=settings.voice_bytes,
                 voice_seconds=settings.voice_seconds,
+                file_bytes=settings.file_bytes,
             ),
             hub=self._hub,
             rendered=rendered,
@@ -99,6 +101,7 @@ class WebAdapter:
             wrong_tokens=WrongTokens(clock, "page", settings.on_wrong_token),
             clock=clock,
         )
+        self._uploads = Uploads(self._shared)
 
     def attach(self, live: LiveSpeech | None, read_aloud: ReadAloud | None) -> None:
         """Set live speech recognition and speech synthesis, before `run`; None disables that one. Both need
@@ -126,6 +129,10 @@ class WebAdapter:
             web.get("/f/{token}/{name}", self._serve_stored),
             web.get("/ws", self._serve_socket, allow_head=False),
         ]
+
+    def upload_routes(self) -> list[web.RouteDef]:
+        """The routes that read their bodies themselves."""
+        return self._uploads.routes()
 
     async def run(self, on_inbound: OnInbound) -> None:
         """Receive messages until cancelled; then the sockets are closed with 1001."""
@@ -177,7 +184,7 @@ class WebAdapter:
         return await self._media.download(ref, max_bytes=max_bytes)
 
     async def discard(self, ref: MediaRef) -> None:
-        """Remove a voice note after its turn. Raises MediaUnavailable, StorageError."""
+        """Remove a voice note or an upload after its turn. Raises MediaUnavailable, StorageError."""
         await self._media.discard(ref)
 
     async def sweep_media(self, keep: Collection[str]) -> int:

@@ -42,7 +42,8 @@ class LinkedFiles:
         self._access = access
 
     def described(self, thread: ThreadKey, files: Sequence[StoredFile]) -> list[dict[str, Any]]:
-        """The `files` of an entry's frame, each with a new link; empty without access."""
+        """The `files` of an entry's frame, each with a new link, except those that are not
+        stored yet; empty without access."""
         access = self._access
         if access is None:
             return []
@@ -55,7 +56,7 @@ class LinkedFiles:
                 "name": file.name,
                 "about": file.about,
                 "caption": file.caption,
-                "url": access.path(thread, file),
+                "url": access.path(thread, file) if file.id else "",
             }
             for file in files
         ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 import secrets
 
 from adapters.identity import derived_message_id
+from adapters.media_kinds import media_kind
 from adapters.web.feedback import Feedback, to_reaction
-from adapters.web.protocol import Approval, Command, TextMessage
+from adapters.web.protocol import Approval, Command, TextMessage, UploadedFile
 from adapters.web.settings import ACCOUNT, CHANNEL
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
@@ -50,8 +51,8 @@ def to_inbound(
             interaction_id=frame.interaction,
             choice=frame.choice,
         )
-    edits = frame.edits if isinstance(frame, TextMessage) else ""
-    command = frame if isinstance(frame, Command) else None if edits else parse_command(frame.text)
+    edits, files = (frame.edits, frame.files) if isinstance(frame, TextMessage) else ("", ())
+    command = frame if isinstance(frame, Command) else None if edits or files else parse_command(frame.text)
     if command is not None:
         return SessionCommand(
             message_id=message_id,
@@ -69,8 +70,25 @@ def to_inbound(
         author=OWNER,
         received_at=received_at,
         text=frame.text if isinstance(frame, TextMessage) else "",
+        attachments=_attachments(files),
         edited=bool(edits),
         place=edits or message_id,
+    )
+
+
+def _attachments(files: tuple[UploadedFile, ...]) -> tuple[MediaRef, ...]:
+    return tuple(
+        [
+            MediaRef(
+                channel=CHANNEL,
+                handle=one.handle,
+                mime=one.mime,
+                size=one.size,
+                kind=media_kind(one.mime, one.name),
+                name=one.name,
+            )
+            for one in files
+        ]
     )
 
 

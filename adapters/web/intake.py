@@ -12,13 +12,16 @@ from typing import assert_never
 
 from adapters.channel import Acceptance
 from adapters.web import outgoing
+from adapters.web.feedback import Feedback
 from adapters.web.history_requests import LookingBack
 from adapters.web.hub import Outgoing, Session
 from adapters.web.inbound import to_inbound, voice_to_inbound
 from adapters.web.microphone import WebMicrophone
 from adapters.web.protocol import (
+    Approval,
     ChatsRequest,
     ClientFrame,
+    Command,
     EarlierRequest,
     Hello,
     LiveFinish,
@@ -29,6 +32,7 @@ from adapters.web.protocol import (
     Speak,
     SpeakAlong,
     SpeakStop,
+    TextMessage,
     VoiceAnnouncement,
     parse_frame,
 )
@@ -91,9 +95,7 @@ class Intake:
             case Speak() | SpeakAlong() | SpeakStop() | EarlierRequest() | ChatsRequest():
                 self._take_wish(frame)
             case _:
-                now = self._shared.clock.now()
-                item = to_inbound(self._session.chat, frame, received_at=now)
-                await self._submit(frame.client_id, item)
+                await self._take_item(frame)
 
     async def take_binary(self, content: bytes) -> None:
         """Handle one binary frame: announced audio, the open microphone's audio, or a mistake."""
@@ -111,6 +113,13 @@ class Intake:
             self._session.report(Problem(code="voice_size_mismatch", message=words), announced.client_id)
         else:
             await self._submit_voice(announced, content)
+
+    async def _take_item(self, frame: TextMessage | Command | Approval | Feedback) -> None:
+        item = to_inbound(self._session.chat, frame, received_at=self._shared.clock.now())
+        acceptance = await self._submit(frame.client_id, item)
+        if acceptance is not None and acceptance.status != "refused" and isinstance(frame, TextMessage):
+            # The turn of the message removes its uploads.
+            self._shared.media.claim([file.handle for file in frame.files])
 
     def _take_wish(self, frame: Speak | SpeakAlong | SpeakStop | EarlierRequest | ChatsRequest) -> None:
         match frame:

@@ -1,4 +1,4 @@
-"""Store the web channel's voice notes on disk, from their arrival until the end of their turn.
+"""Store the web channel's voice notes and uploads on disk, from their arrival until the end of their turn.
 
 Not a decoder: the content is opaque here. Files have random names; no client input
 becomes part of a path.
@@ -11,25 +11,75 @@ import os
 import re
 import secrets
 import stat
-from collections.abc import Collection
+from collections.abc import AsyncIterator, Collection, Iterable
 from pathlib import Path
+from typing import IO
 
 from adapters.web.settings import CHANNEL
+from pipeline.domain.attachments import file_size
+from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable, StorageError
 from pipeline.domain.messages import MediaRef
 
-_HANDLE = re.compile(r"v_[0-9a-f]{32}")
+_HANDLE = re.compile(r"[uv]_[0-9a-f]{32}")
+_WAITING_BYTES = 400_000_000
+"""The most of uploads whose message has not come; the oldest are removed for new ones."""
+_WAITING_S = 3_600.0
 _PARTIAL_SUFFIX = ".part"
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # Non-blocking: a FIFO in the file's place must not block the thread.
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-class MediaInbox:
-    """Voice notes under one directory (mode 0700), one file each (mode 0600)."""
+class TooLarge(MediaUnavailable):
+    """The upload is larger than allowed."""
 
-    def __init__(self, directory: Path) -> None:
+
+class MediaInbox:
+    """Voice notes and uploads under one directory (mode 0700), one file each (mode 0600)."""
+
+    def __init__(self, directory: Path, clock: Clock) -> None:
         self._directory = directory
+        self._clock = clock
+        self._waiting: dict[str, tuple[int, float]] = {}
+        """The size of each upload whose message has not come, and when it arrived; the oldest first."""
+
+    async def receive(self, chunks: AsyncIterator[bytes], *, max_bytes: int) -> tuple[str, int]:
+        """Store an upload durably while it arrives; its handle and size in bytes.
+
+        Raises TooLarge, StorageError, and what `chunks` raises; then nothing is left of it.
+        """
+        handle = f"u_{secrets.token_hex(16)}"
+        partial = self._directory / (handle + _PARTIAL_SUFFIX)
+        try:
+            file = await asyncio.to_thread(self._open, partial)
+            with file:
+                size = await _written(file, chunks, max_bytes)
+                await asyncio.to_thread(self._finish, file, partial, handle)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            reason = error.strerror or "I/O error"
+            raise StorageError(f"the upload could not be stored: {reason}") from error
+        except BaseException:
+            partial.unlink(missing_ok=True)
+            raise
+        await self._make_room(size)
+        self._waiting[handle] = size, self._clock.monotonic()
+        return handle, size
+
+    def claim(self, handles: Iterable[str]) -> None:
+        """Note that these uploads belong to a message: `discard` or `sweep` removes them."""
+        for handle in handles:
+            self._waiting.pop(handle, None)
+
+    async def _make_room(self, size: int) -> None:
+        """Remove uploads whose message has not come within an hour, and the oldest until `size` fits."""
+        used = size + sum(one for one, _ in self._waiting.values())
+        for handle, (one, at) in list(self._waiting.items()):
+            if used > _WAITING_BYTES or self._clock.monotonic() - at > _WAITING_S:
+                used -= one
+                del self._waiting[handle]
+                await asyncio.to_thread((self._directory / handle).unlink, missing_ok=True)
 
     async def store(self, content: bytes, *, mime: str) -> MediaRef:
         """Store `content` durably: file and directory are flushed to disk when this returns.
@@ -50,7 +100,7 @@ class MediaInbox:
         try:
             return await asyncio.to_thread(self._read, name, max_bytes)
         except OSError as error:
-            raise MediaUnavailable("the voice note is no longer stored; please send it again") from error
+            raise MediaUnavailable("It is no longer stored; please send it again.") from error
 
     async def discard(self, ref: MediaRef) -> None:
         """Remove the bytes of `ref`, if they exist. Raises MediaUnavailable, StorageError."""
@@ -59,7 +109,7 @@ class MediaInbox:
             await asyncio.to_thread((self._directory / name).unlink, missing_ok=True)
         except OSError as error:
             reason = error.strerror or "I/O error"
-            raise StorageError(f"a voice note could not be removed: {reason}") from error
+            raise StorageError(f"an upload could not be removed: {reason}") from error
 
     async def sweep(self, keep: Collection[str]) -> int:
         """Remove every file whose handle is not in `keep`; their number.
@@ -71,22 +121,29 @@ class MediaInbox:
 
     def _checked(self, ref: MediaRef) -> str:
         if ref.channel != CHANNEL or not _HANDLE.fullmatch(ref.handle):
-            raise MediaUnavailable("this is not a voice note of the web channel")
+            raise MediaUnavailable("This is no file of the web channel.")
         return ref.handle
 
     def _write(self, handle: str, content: bytes) -> None:
-        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial = self._directory / (handle + _PARTIAL_SUFFIX)
-        descriptor = os.open(partial, _CREATE, 0o600)
+        file = self._open(partial)
         try:
-            with open(descriptor, "wb") as file:  # noqa: PTH123 - Path.open takes no descriptor
+            with file:
                 file.write(content)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(self._directory / handle)
+                self._finish(file, partial, handle)
         except BaseException:
             partial.unlink(missing_ok=True)
             raise
+
+    def _open(self, partial: Path) -> IO[bytes]:
+        self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return os.fdopen(os.open(partial, _CREATE, 0o600), "wb")
+
+    def _finish(self, file: IO[bytes], partial: Path, handle: str) -> None:
+        """Flush a whole file to disk, and give it its name."""
+        file.flush()
+        os.fsync(file.fileno())
+        partial.replace(self._directory / handle)
         self._flush_directory()
 
     def _flush_directory(self) -> None:
@@ -101,10 +158,10 @@ class MediaInbox:
         with open(descriptor, "rb") as file:  # noqa: PTH123 - Path.open takes no descriptor
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode):
-                raise MediaUnavailable("this is not a voice note of the web channel")
+                raise MediaUnavailable("This is no file of the web channel.")
             content = file.read(max_bytes + 1)
         if len(content) > max_bytes:
-            raise MediaUnavailable(f"the voice note is larger than {max_bytes} bytes")
+            raise MediaUnavailable(f"It is larger than {file_size(max_bytes)}.")
         return content
 
     def _sweep(self, keep: frozenset[str]) -> int:
@@ -118,3 +175,14 @@ class MediaInbox:
                     Path(file.path).unlink(missing_ok=True)
                     removed += 1
         return removed
+
+
+async def _written(file: IO[bytes], chunks: AsyncIterator[bytes], max_bytes: int) -> int:
+    """Write `chunks`; their size. Raises TooLarge."""
+    size = 0
+    async for chunk in chunks:
+        size += len(chunk)
+        if size > max_bytes:
+            raise TooLarge(f"It is larger than {file_size(max_bytes)}.")
+        await asyncio.to_thread(file.write, chunk)
+    return size

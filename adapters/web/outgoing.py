@@ -15,7 +15,7 @@ from typing import Any
 from adapters.channel import VoiceClip
 from adapters.formatting.visible import visible
 from adapters.web.html_cache import HtmlCache
-from adapters.web.protocol import PROTOCOL_VERSION, Limits, Problem
+from adapters.web.protocol import MAX_FILES, PROTOCOL_VERSION, Limits, Problem
 from pipeline.domain.commands import COMMANDS
 from pipeline.domain.events import (
     ApprovalRequired,
@@ -59,6 +59,8 @@ def welcome_frame(*, chat: str, bot: str, limits: Limits, voice: bool, live: boo
             "text_chars": limits.text_chars,
             "voice_bytes": limits.voice_bytes,
             "voice_seconds": limits.voice_seconds,
+            "file_bytes": limits.file_bytes,
+            "files": MAX_FILES,
         },
         "voice": voice,
         "live": live,

@@ -6,12 +6,12 @@ Not here: the server's frames (outgoing.py).
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final, NoReturn
+from typing import Any, Final
 
 from adapters.web.feedback import Feedback
+from adapters.web.frame_fields import Refused, boolean_field, integer_field, json_object, string_field
 from pipeline.domain.commands import COMMAND_NAMES, MAX_ARGUMENT_CHARS, CommandName
 from pipeline.domain.frozen import dataclass
 
@@ -27,9 +27,11 @@ CLOSE_CODES: Final[Mapping[str, int]] = {
 LATEST: Final = "latest"
 """As the chat of a `hello`: the most recently active chat, or a new one where there is none."""
 _CHAT = re.compile(r"c_[0-9a-f]{32}")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _CLIENT_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _MIME = re.compile(r"([A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+( *;[\x20-\x7e]*)?)?")
+_UPLOAD = re.compile(r"u_[0-9a-f]{32}")
+MAX_FILES: Final = 10
+_MAX_NAME_CHARS = 200
 _MAX_TOKEN_CHARS = 500
 _MAX_MIME_CHARS = 100
 _MAX_INTERACTION_CHARS = _MAX_MESSAGE_ID_CHARS = 200
@@ -46,6 +48,8 @@ class Limits:
     text_chars: int
     voice_bytes: int
     voice_seconds: int
+    file_bytes: int = 0
+    """0 where no files are taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +66,22 @@ class Hello:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UploadedFile:
+    """A file of a message, which was uploaded before it."""
+
+    handle: str
+    name: str
+    mime: str
+    size: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TextMessage:
-    """A typed message."""
+    """A typed message, or files with or without words."""
 
     client_id: str
     text: str
+    files: tuple[UploadedFile, ...] = ()
     edits: str = ""
     """The message that it replaces; empty for none."""
 
@@ -197,32 +212,27 @@ class Problem:
         return CLOSE_CODES.get(self.code)
 
 
-class _Refused(Exception):
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
-
 def parse_frame(raw: str, limits: Limits) -> ClientFrame | Problem:
     """The frame in the text `raw`, or the problem with it. Raises nothing; ignores unknown fields."""
     client_id, announced = None, False
     try:
-        fields = _json_object(raw)
-        kind = _string(fields, "type", max_chars=100)
+        fields = json_object(raw)
+        kind = string_field(fields, "type", max_chars=100)
         candidate = fields.get("client_id")
         if isinstance(candidate, str) and _CLIENT_ID.fullmatch(candidate):
             client_id = candidate
         announced = kind == "voice"
         return _parse_kind(kind, fields, limits)
-    except _Refused as refused:
+    except Refused as refused:
         return Problem(code=refused.code, message=str(refused), client_id=client_id, swallow_binary=announced)
 
 
 def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientFrame:
     match kind:
         case "message":
-            client_id, text = _client_id(fields), _message_text(fields, limits)
-            return TextMessage(client_id=client_id, text=text, edits=_edits(fields))
+            files = _files(fields)
+            client_id, text = _client_id(fields), _message_text(fields, limits, may_be_empty=bool(files))
+            return TextMessage(client_id=client_id, text=text, files=files, edits=_edits(fields))
         case "voice":
             return _voice(fields, limits)
         case "command":
@@ -232,22 +242,24 @@ def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientF
         case "approval":
             return Approval(
                 client_id=_client_id(fields),
-                interaction=_string(fields, "interaction", max_chars=_MAX_INTERACTION_CHARS),
-                choice=_string(fields, "choice", max_chars=_MAX_INTERACTION_CHARS),
+                interaction=string_field(fields, "interaction", max_chars=_MAX_INTERACTION_CHARS),
+                choice=string_field(fields, "choice", max_chars=_MAX_INTERACTION_CHARS),
             )
         case "feedback":
             return Feedback(
                 client_id=_client_id(fields),
-                message_id=_string(fields, "message_id", max_chars=_MAX_MESSAGE_ID_CHARS),
-                up=_boolean(fields, "up"),
-                on=_boolean(fields, "on"),
+                message_id=string_field(fields, "message_id", max_chars=_MAX_MESSAGE_ID_CHARS),
+                up=boolean_field(fields, "up"),
+                on=boolean_field(fields, "on"),
             )
         case "ping":
             return Ping()
         case "hello":
             return _hello(fields)
         case "earlier":
-            return EarlierRequest(client_id=_client_id(fields), before=_integer(fields, "before", least=1))
+            return EarlierRequest(
+                client_id=_client_id(fields), before=integer_field(fields, "before", least=1)
+            )
         case "chats":
             return ChatsRequest(client_id=_client_id(fields))
         case _:
@@ -257,7 +269,7 @@ def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientF
 def _parse_spoken(kind: str, fields: Mapping[str, Any]) -> ClientFrame:
     match kind:
         case "live_start":
-            return LiveStart(client_id=_client_id(fields), hands_free=_boolean(fields, "hands_free"))
+            return LiveStart(client_id=_client_id(fields), hands_free=boolean_field(fields, "hands_free"))
         case "live_finish":
             return LiveFinish()
         case "live_stop":
@@ -266,135 +278,104 @@ def _parse_spoken(kind: str, fields: Mapping[str, Any]) -> ClientFrame:
             return SpeakStop()
         case "speak" if fields.get("message_id") is not None:
             if fields.get("entry_id") is not None:
-                raise _Refused("bad_frame", "entry_id: leave it out where message_id names the answer")
+                raise Refused("bad_frame", "entry_id: leave it out where message_id names the answer")
             return SpeakAlong(
                 client_id=_client_id(fields),
-                message_id=_string(fields, "message_id", max_chars=_MAX_MESSAGE_ID_CHARS),
-                part=_integer(fields, "part", least=0),
+                message_id=string_field(fields, "message_id", max_chars=_MAX_MESSAGE_ID_CHARS),
+                part=integer_field(fields, "part", least=0),
             )
         case "speak":
             return Speak(
                 client_id=_client_id(fields),
-                entry_id=_integer(fields, "entry_id", least=1),
-                part=None if fields.get("part") is None else _integer(fields, "part", least=0),
+                entry_id=integer_field(fields, "entry_id", least=1),
+                part=None if fields.get("part") is None else integer_field(fields, "part", least=0),
             )
         case _:
-            raise _Refused("unknown_type", "type: this server does not know a frame of this type")
+            raise Refused("unknown_type", "type: this server does not know a frame of this type")
 
 
 def _hello(fields: Mapping[str, Any]) -> Hello:
-    if _integer(fields, "protocol", least=0) != PROTOCOL_VERSION:
-        raise _Refused("wrong_protocol", f"protocol: this server speaks version {PROTOCOL_VERSION}")
-    token = _string(fields, "token", max_chars=_MAX_TOKEN_CHARS, may_be_empty=True)
-    after = _integer(fields, "after", least=0) if fields.get("after") is not None else 0
+    if integer_field(fields, "protocol", least=0) != PROTOCOL_VERSION:
+        raise Refused("wrong_protocol", f"protocol: this server speaks version {PROTOCOL_VERSION}")
+    token = string_field(fields, "token", max_chars=_MAX_TOKEN_CHARS, may_be_empty=True)
+    after = integer_field(fields, "after", least=0) if fields.get("after") is not None else 0
     chat = fields.get("chat")
     if chat is not None and not (isinstance(chat, str) and (chat == LATEST or _CHAT.fullmatch(chat))):
-        raise _Refused(
+        raise Refused(
             "bad_chat",
             f"chat: not an id that this server made; send {LATEST}, or leave it out for a new chat",
         )
-    batch = "batch" in fields and _boolean(fields, "batch")
-    nodes = "nodes" in fields and _boolean(fields, "nodes")
+    batch = "batch" in fields and boolean_field(fields, "batch")
+    nodes = "nodes" in fields and boolean_field(fields, "nodes")
     return Hello(token=token, chat=chat, after=after, batch=batch, nodes=nodes)
 
 
 def _voice(fields: Mapping[str, Any], limits: Limits) -> VoiceAnnouncement:
     client_id = _client_id(fields)
-    mime = _string(fields, "mime", max_chars=_MAX_MIME_CHARS, may_be_empty=True)
+    mime = string_field(fields, "mime", max_chars=_MAX_MIME_CHARS, may_be_empty=True)
     if not _MIME.fullmatch(mime):
-        raise _Refused("bad_frame", "mime: expected a media type such as audio/webm")
-    size = _integer(fields, "size", least=1)
+        raise Refused("bad_frame", "mime: expected a media type such as audio/webm")
+    size = integer_field(fields, "size", least=1)
     if size > limits.voice_bytes:
-        raise _Refused(
+        raise Refused(
             "voice_too_large",
             f"size: the voice note has {size} bytes, the limit is {limits.voice_bytes}; record a shorter one",
         )
     return VoiceAnnouncement(client_id=client_id, mime=mime, size=size)
 
 
-def _message_text(fields: Mapping[str, Any], limits: Limits) -> str:
-    text = _string(fields, "text", max_chars=None, may_be_empty=True)
+def _files(fields: Mapping[str, Any]) -> tuple[UploadedFile, ...]:
+    given = fields.get("files", [])
+    if (
+        not isinstance(given, list)
+        or len(given) > MAX_FILES
+        or not all(isinstance(one, dict) for one in given)
+    ):
+        raise Refused("bad_frame", f"files: expected a list of at most {MAX_FILES} objects")
+    return tuple([_file(one) for one in given])
+
+
+def _file(fields: Mapping[str, Any]) -> UploadedFile:
+    handle = string_field(fields, "handle", max_chars=40)
+    mime = string_field(fields, "mime", max_chars=_MAX_MIME_CHARS, may_be_empty=True)
+    if not _UPLOAD.fullmatch(handle) or not _MIME.fullmatch(mime):
+        raise Refused("bad_frame", "files: expected handles of uploads, and media types such as image/png")
+    name = string_field(fields, "name", max_chars=_MAX_NAME_CHARS, may_be_empty=True)
+    return UploadedFile(handle=handle, name=name, mime=mime, size=integer_field(fields, "size", least=0))
+
+
+def _message_text(fields: Mapping[str, Any], limits: Limits, *, may_be_empty: bool) -> str:
+    text = string_field(fields, "text", max_chars=None, may_be_empty=True)
     if len(text) > limits.text_chars:
-        raise _Refused(
+        raise Refused(
             "text_too_long",
             f"text: {len(text)} characters, the limit is {limits.text_chars}; send it in parts",
         )
-    if not text.strip():
-        raise _Refused("empty_message", "text: the message is empty")
+    if not text.strip() and not may_be_empty:
+        raise Refused("empty_message", "text: the message is empty")
     return text
 
 
 def _command_name(fields: Mapping[str, Any]) -> CommandName:
-    given = _string(fields, "name", max_chars=100)
+    given = string_field(fields, "name", max_chars=100)
     for name in COMMAND_NAMES:
         if name == given:
             return name
-    raise _Refused("bad_frame", f"name: expected one of {', '.join(COMMAND_NAMES)}")
+    raise Refused("bad_frame", f"name: expected one of {', '.join(COMMAND_NAMES)}")
 
 
 def _argument(fields: Mapping[str, Any]) -> str:
     if "argument" not in fields:
         return ""
-    return _string(fields, "argument", max_chars=MAX_ARGUMENT_CHARS, may_be_empty=True).strip()
+    return string_field(fields, "argument", max_chars=MAX_ARGUMENT_CHARS, may_be_empty=True).strip()
 
 
 def _edits(fields: Mapping[str, Any]) -> str:
-    return _string(fields, "edits", max_chars=_MAX_MESSAGE_ID_CHARS) if "edits" in fields else ""
+    return string_field(fields, "edits", max_chars=_MAX_MESSAGE_ID_CHARS) if "edits" in fields else ""
 
 
 def _client_id(fields: Mapping[str, Any]) -> str:
-    value = _string(fields, "client_id", max_chars=100)
+    value = string_field(fields, "client_id", max_chars=100)
     if not _CLIENT_ID.fullmatch(value):
-        raise _Refused("bad_frame", "client_id: expected 1 to 100 characters of A-Z a-z 0-9 _ -")
+        raise Refused("bad_frame", "client_id: expected 1 to 100 characters of A-Z a-z 0-9 _ -")
     return value
-
-
-def _string(
-    fields: Mapping[str, Any], name: str, *, max_chars: int | None, may_be_empty: bool = False
-) -> str:
-    if name not in fields:
-        raise _Refused("bad_frame", f"{name}: the field is missing")
-    value = fields[name]
-    if not isinstance(value, str):
-        raise _Refused("bad_frame", f"{name}: expected a string")
-    if not value and not may_be_empty:
-        raise _Refused("bad_frame", f"{name}: must not be empty")
-    if max_chars is not None and len(value) > max_chars:
-        raise _Refused("bad_frame", f"{name}: longer than {max_chars} characters")
-    if not value.isascii() and _SURROGATE.search(value):
-        raise _Refused("bad_frame", f"{name}: contains half a character (a lone surrogate)")
-    return value
-
-
-def _integer(fields: Mapping[str, Any], name: str, *, least: int) -> int:
-    if name not in fields:
-        raise _Refused("bad_frame", f"{name}: the field is missing")
-    value = fields[name]
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise _Refused("bad_frame", f"{name}: expected a whole number")
-    if not least <= value <= _MAX_ENTRY_ID:
-        raise _Refused("bad_frame", f"{name}: expected a number of at least {least} and below 2^53")
-    return value
-
-
-def _boolean(fields: Mapping[str, Any], name: str) -> bool:
-    if name not in fields:
-        raise _Refused("bad_frame", f"{name}: the field is missing")
-    value = fields[name]
-    if not isinstance(value, bool):
-        raise _Refused("bad_frame", f"{name}: expected true or false")
-    return value
-
-
-def _json_object(raw: str) -> Mapping[str, Any]:
-    try:
-        value = json.loads(raw, parse_constant=_no_constant)
-    except (ValueError, RecursionError):
-        raise _Refused("bad_frame", "frame: not JSON; send one JSON object as text") from None
-    if not isinstance(value, dict):
-        raise _Refused("bad_frame", "frame: expected a JSON object")
-    return value
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")

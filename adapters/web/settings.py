@@ -33,6 +33,8 @@ class WebSettings:
     voice_enabled: bool = True
     voice_bytes: int = 20 * 1024 * 1024
     voice_seconds: int = 300
+    file_bytes: int = 0
+    """The largest upload; 0 where no files are taken."""
     static_dir: Path = PACKAGED_PAGE
     """The page's files."""
     max_sockets: int = 200

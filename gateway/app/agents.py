@@ -7,16 +7,19 @@ from dataclasses import replace
 
 from gateway.agents.agent_book import Agent, AgentBook, AgentModels
 from gateway.agents.routes import Routes
+from gateway.app.attachments import build_attachments
 from gateway.app.components import Foundation
 from gateway.app.llm import pipeline_settings, warm_up
 from gateway.app.tools import AgentTools, SharedTools, build_agent_tools
 from gateway.config import DEFAULT_AGENT, DEFAULT_GRAPH, Settings, agent_settings, model_settings
 from gateway.ingress.room_history import Rooms
+from gateway.speech.voice_notes import VoiceNoteTranscriber
 from pipeline.domain.frozen import dataclass
 from pipeline.graph_book import installed_graphs
 from pipeline.llm.client import LlmClient
 from pipeline.llm.local_process import SLOTS
 from pipeline.message_gate import MessageGate
+from pipeline.runtime.attachments import Attachments
 from pipeline.runtime.ports import SpeechToText
 from pipeline.service import Pipeline
 
@@ -41,11 +44,12 @@ class BuiltAgents:
 
 
 def build_agents(
-    base: Foundation, shared: SharedTools, speech_to_text: SpeechToText, rooms: Rooms
+    base: Foundation, shared: SharedTools, speech_to_text: VoiceNoteTranscriber, rooms: Rooms
 ) -> BuiltAgents:
     """Build all agents."""
+    attachments = build_attachments(base, speech_to_text)
     built = [
-        _agent(name, agent_settings(base.settings, name), base, shared, speech_to_text, rooms)
+        _agent(name, agent_settings(base.settings, name), base, shared, speech_to_text, rooms, attachments)
         for name in (DEFAULT_AGENT, *base.settings.agents)
     ]
     return BuiltAgents(
@@ -61,13 +65,15 @@ def _agent(
     shared: SharedTools,
     speech_to_text: SpeechToText,
     rooms: Rooms,
+    attachments: Attachments | None,
 ) -> tuple[Agent, AgentTools]:
     llm, cheaper = base.models.main(settings), base.models.cheaper()
     limits = pipeline_settings(settings, llm)
     tools = build_agent_tools(settings, shared, clock=base.clock, llm=llm, cheaper=cheaper, limits=limits)
-    agent = _with_model(name, settings, base, tools, speech_to_text, rooms)
+    tools = replace(tools, services=replace(tools.services, rooms=rooms, attachments=attachments))
+    agent = _with_model(name, settings, base, tools, speech_to_text)
     others = {
-        model: _with_model(name, model_settings(settings, model), base, tools, speech_to_text, rooms)
+        model: _with_model(name, model_settings(settings, model), base, tools, speech_to_text)
         for model in settings.llm.choices
         if model != settings.llm.model
     }
@@ -80,7 +86,6 @@ def _with_model(
     base: Foundation,
     tools: AgentTools,
     speech_to_text: SpeechToText,
-    rooms: Rooms,
 ) -> Agent:
     """The agent with the model of `settings`. Its sub-agents keep the model of the agent."""
     llm = base.models.main(settings)
@@ -93,7 +98,7 @@ def _with_model(
         speech_to_text=speech_to_text,
         settings=limits,
         clock=base.clock,
-        services=replace(tools.services, rooms=rooms),
+        services=tools.services,
         agent="" if is_default else name,
         gate=_gate(settings, base),
     )

@@ -13,6 +13,7 @@ from gateway.access.token_budgets import DailyBudgets
 from gateway.agents.agent_book import AgentBook
 from gateway.app.after_turn import build_after_turn
 from gateway.app.agents import build_agents, model_slots
+from gateway.app.attachments import build_conversation_files
 from gateway.app.bursts import build_bursts
 from gateway.app.commands import build_commands
 from gateway.app.components import Extras, Foundation, build_components, reply_files
@@ -26,6 +27,7 @@ from gateway.app.voice import (
     voice_settings,
     with_memory,
 )
+from gateway.attachments.erasure import FileErasure
 from gateway.channels.registry import key_of
 from gateway.channels.token_lease import TokenLease, lock_folder
 from gateway.config import Secrets, Settings, environment
@@ -82,10 +84,8 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     def when_idle(thread: str, work: IdleWork) -> Awaitable[bool]:
         return worker.when_idle(thread, work)
 
-    access = _access(base)
-    jobs = _jobs(base)
-    tools = _shared_tools(base, owner_of, access, jobs)
-    rooms = _rooms(base)
+    access, jobs = _access(base), _jobs(base)
+    tools, rooms = _shared_tools(base, owner_of, access, jobs), _rooms(base)
     agents = build_agents(base, tools, _voice_notes(base, transcriber, forgetful), rooms)
     expiries = _expiries(base, access)
     after = build_after_turn(base, jobs, agents.book, tools.budgets, when_idle)
@@ -191,6 +191,7 @@ def _shared_tools(
         access=access,
         spawn=base.tasks.background.spawn,
         secrets=base.secrets,
+        attached=build_conversation_files(base),
         files=base.files,
         groups=base.extras.tools,
     )
@@ -205,10 +206,7 @@ def _rooms(base: Foundation) -> Rooms:
 
 
 def _worker(
-    base: Foundation,
-    coordinator: ProcessingCoordinator,
-    turns: TurnRunner,
-    tools: SharedTools,
+    base: Foundation, coordinator: ProcessingCoordinator, turns: TurnRunner, tools: SharedTools
 ) -> Worker:
     return Worker(
         store=base.store,
@@ -225,7 +223,10 @@ def _server(gateway: Gateway, base: Foundation) -> Server:
     return Server(
         addresses=base.addresses,
         routes=page.routes() if page else (),
-        webhooks=[route for one in base.posting for route in one.routes],
+        webhooks=[
+            *(page.upload_routes() if page else ()),
+            *(route for one in base.posting for route in one.routes),
+        ],
         channels=gateway.channel_lines,
         ready=lambda: gateway.ready,
         metrics=base.telemetry.exposition,
@@ -354,6 +355,7 @@ def _inbox(
         redactor=base.redactor,
         gates=turns if gated else None,
         beyond=RateLimit(a_minute, base.clock) if a_minute and gated else None,
+        on_deleted=FileErasure(base.store, base.files).deleted,
     )
 
 

@@ -45,6 +45,7 @@ from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import AccountKey
+from pipeline.domain.readings import FileReader
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
@@ -68,6 +69,8 @@ class Extras:
     transcriber: Transcriber | None = None
     speaker: SpeechSynthesizer | None = None
     """Reads answers aloud."""
+    file_reader: FileReader | None = None
+    """Reads pictures and documents, in place of the gateway's own processes."""
     store: Store | None = None
     bus: Bus | None = None
     graph: GraphSpec[RunContext] | None = None
@@ -102,7 +105,9 @@ class Foundation:
     store: Store
     files: FolderFileStore
     reading: SandboxedReader
-    """Reads pictures and documents."""
+    """Reads pictures and documents, in processes that end with the gateway."""
+    file_reader: FileReader
+    """The same, or what the host gives in its place."""
     links: FileLinks
     bus: Bus
     people: PersonDirectory
@@ -139,7 +144,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     addresses = Addresses(settings.server.host, settings.server.port, settings.server.public_origins)
     check = token_check(settings, secrets)
     telemetry = Telemetry(clock)
-    files = _files(settings, data, clock)
+    files, reading = _files(settings, data, clock), build_reader(settings, clock)
     links = _links(settings, data, files, clock)
     wrong = partial(telemetry.wrong_token, "page")
     page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, links)
@@ -159,8 +164,9 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         telemetry=telemetry,
         failpoints=failpoints,
         store=store,
-        reading=build_reader(settings, clock),
         files=files,
+        reading=reading,
+        file_reader=extras.file_reader or reading,
         links=links,
         bus=extras.bus or InProcessBus(),
         people=people,

@@ -132,6 +132,8 @@ def pipeline_settings(settings: Settings, llm: LlmClient) -> PipelineSettings:
         confirm_below=settings.voice.confirm_below,
         choose_from_s=settings.voice.choose_from_s,
         called=(settings.bot.name, *settings.bot.called),
+        vision=all(one.vision for one in limits),
+        pictures_shown=settings.files.pictures_shown,
         token_ceiling=settings.agent.history_tokens,
         summarise_above=settings.agent.summarise_above,
         max_rounds=settings.agent.max_rounds,

@@ -33,6 +33,7 @@ from pipeline.runtime.scope import TurnScope, ignore_event
 from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.subagents import SubAgents
+from pipeline.tools.attachments import ConversationFiles, attachments_group
 from pipeline.tools.files import files_group
 from pipeline.tools.gate import Gate
 from pipeline.tools.mcp_config import REFERENCES, read_mcp_file
@@ -158,13 +159,14 @@ def build_shared_tools(
     access: AccessPolicy,
     spawn: Spawn,
     secrets: Secrets,
+    attached: ConversationFiles | None,
     files: FileStore,
     groups: Sequence[ToolGroup] = (),
 ) -> SharedTools:
     """Build what all agents share. `groups` are added by the host, `wake` is called when a thread has
     work, `send` sends an answer to the turn that waits for it, `access` decides who may be reminded,
-    `person_of` who is one person, and `spawn` starts a task that ends with the gateway. Raises
-    ConfigurationError for a bad file of MCP servers.
+    `person_of` who is one person, `attached` reads the files of conversations, and `spawn` starts a task that
+    ends with the gateway. Raises ConfigurationError for a bad file of MCP servers.
     """
     servers = _servers(settings, secrets, clock, spawn, redactor) if settings.tools.enabled else ()
     wanted = settings.tools.enabled and PLUGINS in settings.tools.groups
@@ -186,7 +188,7 @@ def build_shared_tools(
             max_bytes=settings.files.out_max_mb * MEGABYTE,
             most=settings.files.out_per_turn,
         ),
-        groups=(*servers, *plugins, *groups),
+        groups=(*((attachments_group(attached),) if attached else ()), *servers, *plugins, *groups),
         own=tuple(group.name for group in groups),
     )
 

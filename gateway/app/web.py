@@ -27,7 +27,7 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ParlourError
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import InboundMessage
+from pipeline.domain.messages import InboundMessage, MediaRef
 from pipeline.domain.timeline import TimelineEntry
 
 _log = logging.getLogger(__name__)
@@ -59,16 +59,17 @@ class Page:
         self.adapter.attach(live, own)
 
     async def discard_media(self, message: InboundMessage) -> None:
-        """Remove the file of a finished voice note."""
-        if self.adapter is None or message.voice is None or message.thread.channel != self.adapter.name:
+        """Remove what was uploaded for a finished message: its files are stored elsewhere now."""
+        if self.adapter is None or message.thread.channel != self.adapter.name:
             return
-        try:
-            await self.adapter.discard(message.voice)
-        except ParlourError:
-            _log.warning("a voice note's file could not be removed", extra={"message_id": message.message_id})
+        for ref in media_refs(message):
+            try:
+                await self.adapter.discard(ref)
+            except ParlourError:
+                _log.warning("an upload could not be removed", extra={"message_id": message.message_id})
 
     async def sweep_media(self, store: Store) -> int:
-        """Remove the voice notes that no unfinished message refers to; return how many."""
+        """Remove the uploads that no unfinished message refers to; return how many."""
         if self.adapter is None:
             return 0
         entries = [
@@ -76,11 +77,17 @@ class Page:
         ]
         return await self.adapter.sweep_media(
             {
-                entry.item.voice.handle
+                ref.handle
                 for entry in entries
-                if isinstance(entry.item, InboundMessage) and entry.item.voice is not None
+                if isinstance(entry.item, InboundMessage)
+                for ref in media_refs(entry.item)
             }
         )
+
+
+def media_refs(message: InboundMessage) -> tuple[MediaRef, ...]:
+    """Everything of a message that its channel has as a file."""
+    return (*message.attachments, message.voice) if message.voice is not None else message.attachments
 
 
 def make_page(
@@ -91,9 +98,10 @@ def make_page(
     timeline: Timeline,
     clock: Clock,
     on_wrong_token: Callable[[], None] = lambda: None,
-    files: FileLinks | None = None,
+    links: FileLinks | None = None,
 ) -> Page:
-    """Build the page; its adapter is None if it is switched off."""
+    """Build the page; its adapter is None if it is switched off. It takes files of people and gives
+    `links` to stored ones; None: neither."""
     if not settings.channels.web.enabled:
         return Page(adapter=None)
     wanted = WebSettings(
@@ -107,8 +115,9 @@ def make_page(
         voice_enabled=settings.voice.enabled,
         voice_bytes=settings.voice.max_bytes,
         voice_seconds=int(settings.voice.max_seconds),
+        file_bytes=0 if links is None else settings.files.max_mb * 1_000_000,
     )
-    return Page(adapter=WebAdapter(wanted, timeline, clock, files))
+    return Page(adapter=WebAdapter(wanted, timeline, clock, links))
 
 
 def token_check(settings: Settings, secrets: Secrets) -> Callable[[str], bool]:

@@ -16,13 +16,15 @@ from gateway.storage.log_records import (
     UserRecord,
     content_of,
     files_of,
+    is_visible,
     text_of,
 )
 from gateway.storage.ports import VISIBLE_KINDS, InboxEntry, Interaction, Record, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import EXPIRED, ApprovalRequired
+from pipeline.domain.files import StoredFile
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import InboundMessage
+from pipeline.domain.messages import InboundMessage, MediaRef
 from pipeline.domain.timeline import AskedQuestion, ChatSummary, Earlier, EntryRole, TimelineEntry
 
 _ROLES: dict[str, EntryRole] = {
@@ -34,6 +36,7 @@ _ROLES: dict[str, EntryRole] = {
     "title": "title",
 }
 _WAITING_VOICE = "Voice note"
+_WAITING_FILES = "Files"
 _ENTRIES_LOOKED_AT = 5_000
 _TITLE_CHARS = 120
 
@@ -98,9 +101,9 @@ class StoreTimeline:
         return seen
 
     async def _visible(self, key: str, records: Sequence[Record]) -> list[TimelineEntry]:
-        """The entries of the records that show words."""
+        """The entries of the records that show words or files."""
         given = await self._store.feedback.of_thread(key) if records else {}
-        return [await self._from_record(record, given) for record in records if text_of(record)]
+        return [await self._from_record(record, given) for record in records if is_visible(record)]
 
     async def _from_record(self, record: Record, given: Mapping[str, Value]) -> TimelineEntry:
         content = content_of(record)
@@ -145,7 +148,16 @@ class StoreTimeline:
 
 def _waiting_words(waiting: Sequence[InboxEntry]) -> str:
     items = (one.item for one in waiting)
-    return next((item.text or _WAITING_VOICE for item in items if isinstance(item, InboundMessage)), "")
+    return next((item.text or _waiting(item) for item in items if isinstance(item, InboundMessage)), "")
+
+
+def _waiting(item: InboundMessage) -> str:
+    return _WAITING_VOICE if item.voice is not None else _WAITING_FILES
+
+
+def _waiting_file(ref: MediaRef) -> StoredFile:
+    """A file of a message that waits: it has no id, as it is not stored yet."""
+    return StoredFile(id="", kind=ref.kind, mime=ref.mime, size=ref.size or 0, name=ref.name)
 
 
 def asked_again(question: Interaction, now: float) -> ApprovalRequired:
@@ -190,7 +202,8 @@ def _still_waiting(waiting: Sequence[InboxEntry], recorded: set[str]) -> list[Ti
             entry_id=0,
             message_id=entry.message_id,
             role="user",
-            text=entry.item.text or _WAITING_VOICE,
+            text=entry.item.text or (_WAITING_VOICE if entry.item.voice is not None else ""),
+            files=tuple([_waiting_file(ref) for ref in entry.item.attachments]),
             at=entry.received_at,
             spoken=entry.item.voice is not None or entry.item.speech is not None,
             turn=ids.get(entry.joined, ""),

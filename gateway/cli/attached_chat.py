@@ -24,13 +24,15 @@ from pipeline.domain.errors import ConfigurationError, MediaUnavailable, Parlour
 from pipeline.domain.events import ApprovalRequired, LlmToken, PipelineEvent, event_from_wire
 from pipeline.domain.files import StoredFile
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import ApprovalReply, Inbound, InboundMessage, SessionCommand
+from pipeline.domain.messages import ApprovalReply, Inbound, InboundMessage, MediaRef, SessionCommand
 from pipeline.domain.timeline import ChatSummary, Earlier, TimelineEntry
 
 TERMINAL_CHAT: Final = "c_7465726d696e616c0000000000000000"
 """The terminal's chat: `terminal` in hexadecimal digits."""
 _PROTOCOL_VERSION = 1
 _OPENING_S = 20.0
+_OK = 200
+_NAME_CHARS = 200
 _HEARTBEAT_S = 20.0
 _FRAME_BYTES = 64 << 20
 """In bytes: more than any answer. The limit may be high because the gateway is trusted."""
@@ -121,6 +123,8 @@ class Attachment:
         if isinstance(item, InboundMessage) and item.voice is not None:
             sound = await self._recording(Path(item.voice.handle), item.voice.size)
             frame["size"] = len(sound)
+        elif isinstance(item, InboundMessage) and item.attachments:
+            frame["files"] = [await self._upload(ref) for ref in item.attachments]
         self._pending[client_id] = (item.message_id, answer)
         try:
             await self._socket.send_json(frame)
@@ -264,6 +268,30 @@ class Attachment:
             return await asyncio.to_thread(path.read_bytes)
         except OSError as error:
             raise MediaUnavailable(f"the voice file {path.name} cannot be read: {error.strerror}") from error
+
+    async def _upload(self, ref: MediaRef) -> Frame:
+        """Upload a file for a message; how the message names it. Raises MediaUnavailable, ConnectionEnded."""
+        limits, path = self._welcome["limits"], Path(ref.handle)
+        limit = int(limits.get("file_bytes", 0))
+        if not limit:
+            raise MediaUnavailable("the running gateway takes no files")
+        if ref.size is not None and ref.size > limit:
+            raise MediaUnavailable(f"the file {path.name} is larger than {limit / 1_000_000:.3g} MB")
+        if self._http is None:
+            raise ConnectionEnded("the connection is not open")
+        headers = {"Authorization": f"Bearer {self._token}", "Origin": self._url}
+        try:
+            content = await asyncio.to_thread(path.read_bytes)
+            url = f"{self._url}/files/{self._welcome['chat']}"
+            async with self._http.post(url, data=content, headers=headers) as response:
+                if response.status != _OK:
+                    raise MediaUnavailable(f"{path.name}: {(await response.text()).strip()}")
+                handle = (await response.json())["handle"]
+        except aiohttp.ClientError as error:
+            raise ConnectionEnded("the running gateway closed the connection") from error
+        except OSError as error:
+            raise MediaUnavailable(f"the file {path.name} cannot be read: {error.strerror}") from error
+        return {"handle": handle, "name": ref.name[:_NAME_CHARS], "mime": ref.mime, "size": len(content)}
 
     def _event(self, wire: Mapping[str, Any]) -> PipelineEvent | None:
         named = {**wire, "message_id": self._own_id(wire["message_id"])}

@@ -27,6 +27,7 @@ from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.files import StoredFile
+from pipeline.domain.frozen import dataclass
 
 # Applied before the user's own overrides, which win: the terminal is the channel, and its screen shows the
 # conversation, not the log.
@@ -37,19 +38,29 @@ _HOW_TO_END = "/help shows the commands, /quit or Ctrl-D ends."
 _OWN_FOLDER = "Or give the terminal a separate folder: parlour chat --set data.dir=data-chat"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentFiles:
+    """The files that the command line names."""
+
+    voice: tuple[Path, ...] = ()
+    """Recordings, each sent as a voice note before the first line."""
+    files: tuple[Path, ...] = ()
+    """Sent with the first line."""
+
+
 def chat(
-    config: Path | None, overrides: Sequence[str], voice: Path | None, *, only: str | None = None
+    config: Path | None, overrides: Sequence[str], sent: SentFiles | None = None, *, only: str | None = None
 ) -> int:
     """Talk until end of input; exit code 1 when anything was refused or ended in an error. With `only`, that
     message is the whole input."""
     environ = environment()
     settings = load(config, environ, [*_CHAT_DEFAULTS, *overrides])
     secrets = open_logs(settings)
-    return asyncio.run(_chat(settings, secrets, crash_at(environ, labels=LABELS), voice, only))
+    return asyncio.run(_chat(settings, secrets, crash_at(environ, labels=LABELS), sent or SentFiles(), only))
 
 
 async def _chat(
-    settings: Settings, secrets: Secrets, crash: str | None, voice: Path | None, only: str | None
+    settings: Settings, secrets: Secrets, crash: str | None, sent: SentFiles, only: str | None
 ) -> int:
     interactive = only is None and sys.stdin.isatty()
     console: ConsoleAdapter | None = None
@@ -57,7 +68,7 @@ async def _chat(
     def make(timeline: Timeline) -> ConsoleAdapter:
         nonlocal console
         named = ConsoleSettings(bot_name=settings.bot.name, where=partial(_stored_at, settings))
-        console = _console(timeline, named, voice, only)
+        console = _console(timeline, named, sent, only)
         return console
 
     try:
@@ -67,7 +78,7 @@ async def _chat(
         if not busy.page:
             raise ConfigurationError(f"{busy}. {_why_not_attached(busy)} {_OWN_FOLDER}") from busy
         secrets.add(access_token(settings))
-        return await _chat_beside(busy.page, settings, voice)
+        return await _chat_beside(busy.page, settings, sent)
     if interactive:
         _write(f"{settings.bot.name} · {_HOW_TO_END}\n")
     interrupted = _on_interrupt()
@@ -83,7 +94,7 @@ async def _chat(
     return 1 if console is not None and console.failed else 0
 
 
-async def _chat_beside(page: str, settings: Settings, voice: Path | None) -> int:
+async def _chat_beside(page: str, settings: Settings, sent: SentFiles) -> int:
     """Talk to the running gateway over its web socket; returns the exit code of `chat`."""
     interactive = sys.stdin.isatty()
     interrupted = _on_interrupt()
@@ -92,7 +103,7 @@ async def _chat_beside(page: str, settings: Settings, voice: Path | None) -> int
         settled = ConsoleSettings(
             bot_name=attached.bot_name, text_chars=attached.text_chars, where=attached.link_to
         )
-        console = _console(attached, settled, voice)
+        console = _console(attached, settled, sent)
         if interactive:
             _write(f"{attached.bot_name}, which runs at {page} · {_HOW_TO_END}\n")
         try:
@@ -107,22 +118,20 @@ async def _chat_beside(page: str, settings: Settings, voice: Path | None) -> int
 
 
 def _console(
-    timeline: Timeline, settings: ConsoleSettings, voice: Path | None, only: str | None = None
+    timeline: Timeline, settings: ConsoleSettings, sent: SentFiles, only: str | None = None
 ) -> ConsoleAdapter:
     """The console channel on this process's input and output, with an editor if both are a terminal."""
     clock = SystemClock()
     interactive = only is None and sys.stdin.isatty()
     settings = replace(settings, interactive=interactive, history_lines=_HISTORY_LINES if interactive else 0)
-    files = (voice,) if voice is not None else ()
+    make = partial(ConsoleAdapter, write=_write, voice_files=sent.voice, files=sent.files)
     if interactive and sys.stdout.isatty() and environment().get("TERM", "dumb") != "dumb":
         from adapters.console.live_screen import open_live_screen  # noqa: PLC0415 - a pipe does not need it
 
         screen, lines = open_live_screen(clock, bot_name=settings.bot_name, prompt=settings.prompt)
-        return ConsoleAdapter(
-            settings, timeline, clock, lines=lines, write=_write, voice_files=files, screen=screen
-        )
+        return make(settings, timeline, clock, lines=lines, screen=screen)
     typed = read_lines(sys.stdin.fileno()) if only is None else _one_line(only)
-    return ConsoleAdapter(settings, timeline, clock, lines=typed, write=_write, voice_files=files)
+    return make(settings, timeline, clock, lines=typed)
 
 
 def _stored_at(settings: Settings, file: StoredFile) -> str:

@@ -33,7 +33,7 @@ def graph_run(config: Path | None, overrides: Sequence[str], graph: str, message
         own += [f"{account.path}.enabled=false" for account in settings.channels.accounts()]
         # The graph answers here, whatever the routes say of the terminal.
         own += [f"routes.{at}.agent={json.dumps(DEFAULT_AGENT)}" for at in range(1, len(settings.routes) + 1)]
-        code = chat(config, [*overrides, *own], None, only=message)
+        code = chat(config, [*overrides, *own], only=message)
         for line in _runs(Path(folder) / STORE_FILE):
             sys.stderr.write(f"{line}\n")
     return code

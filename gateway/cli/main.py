@@ -46,7 +46,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.set_defaults(run=_serve)
 
     chat = commands.add_parser("chat", parents=[common], help="talk to the same bot in this terminal")
-    chat.add_argument("--voice", metavar="FILE", type=Path, help="send this recording first")
+    _add_sent_files(chat)
     chat.set_defaults(run=_chat)
 
     _add_init(
@@ -190,10 +190,18 @@ def _serve(options: argparse.Namespace) -> int:
     return serve(options.config, options.overrides)
 
 
-def _chat(options: argparse.Namespace) -> int:
-    from gateway.cli.chat import chat
+def _add_sent_files(chat: argparse.ArgumentParser) -> None:
+    chat.add_argument("--voice", metavar="FILE", type=Path, help="send this recording first")
+    words = "send this file with the first line; may be given several times"
+    chat.add_argument("--file", metavar="FILE", type=Path, action="append", help=words)
 
-    return chat(options.config, options.overrides, options.voice)
+
+def _chat(options: argparse.Namespace) -> int:
+    from gateway.cli.chat import SentFiles, chat
+
+    voice = (options.voice,) if options.voice is not None else ()
+    sent = SentFiles(voice=voice, files=tuple(options.file or ()))
+    return chat(options.config, options.overrides, sent)
 
 
 def _init(options: argparse.Namespace) -> int:

@@ -16,7 +16,7 @@ from gateway.config.value_checks import (
     check_voice,
 )
 
-ToolGroup = Literal["files", "web", "notes", "schedule", "system", "agents", "mcp", "plugins"]
+ToolGroup = Literal["files", "web", "notes", "schedule", "system", "agents", "attachments", "mcp", "plugins"]
 TOOL_GROUPS: tuple[ToolGroup, ...] = get_args(ToolGroup)
 
 
@@ -113,8 +113,8 @@ class ToolsSettings(Section):
     groups: tuple[ToolGroup, ...] = setting(
         TOOL_GROUPS,
         "The groups of tools that it may load.",
-        expected="a list of groups out of files, web, notes, schedule, system, agents, mcp and plugins",
-        max_length=8,
+        expected=f"a list of groups out of {', '.join(TOOL_GROUPS[:-1])} and {TOOL_GROUPS[-1]}",
+        max_length=len(TOOL_GROUPS),
         strict=False,
     )
     approval_s: float = setting(

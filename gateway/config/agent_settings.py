@@ -50,9 +50,11 @@ def model_settings(settings: Settings, model: str) -> Settings:
 def _llm(llm: LlmSettings, profile: AgentProfile) -> LlmSettings:
     """The model's settings. An address and its key belong together: a key is not sent to another provider or
     address, and limits are those of one model."""
-    changed = _given(profile, "model", "choices", "timeout_s", "max_tokens", "context_tokens", "temperature")
+    changed = _given(
+        profile, "model", "choices", "timeout_s", "max_tokens", "context_tokens", "temperature", "vision"
+    )
     if profile.model is not None and profile.model != llm.model:
-        changed = {"max_tokens": None, "context_tokens": None, **changed}
+        changed = {"max_tokens": None, "context_tokens": None, "vision": None, **changed}
         if _provider(profile.model) != _provider(llm.model):
             changed |= {"api_base": None, "api_key": None}
     if profile.api_base is not None and profile.api_base != llm.api_base:

@@ -71,6 +71,7 @@ class AgentProfile(Section):
     max_tokens: int | None = setting(None, "As llm.max_tokens.", example=1_024, ge=1, le=131_072)
     context_tokens: int | None = setting(None, "As llm.context_tokens.", example=8_192, ge=256, le=2_000_000)
     temperature: float | None = setting(None, "As llm.temperature.", example=0.7, ge=0, le=2)
+    vision: bool | None = setting(None, "As llm.vision.", example=True, expected="true or false")
     system_prompt: str | None = setting(
         None,
         "The instruction that its model gets before every conversation, in place of bot.system_prompt.",

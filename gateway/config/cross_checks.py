@@ -59,6 +59,13 @@ RULES = (
         fix="remove it or name another model",
     ),
     Rule(
+        path="llm.vision",
+        reads=("llm.vision", "llm.model"),
+        broken=lambda settings: settings.llm.model == "local" and settings.llm.vision is True,
+        what="is true, but the embedded model cannot see pictures",
+        fix="remove it or name another model",
+    ),
+    Rule(
         path="voice.api_key",
         reads=("voice.api_key", "voice.transcriber"),
         broken=lambda settings: not _transcribes_elsewhere(settings) and settings.voice.api_key is not None,

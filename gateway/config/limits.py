@@ -23,18 +23,21 @@ class ModelLimits:
     context_from: str
     max_tokens: int
     max_from: str
+    vision: bool
+    """Whether the model can see pictures."""
 
     def words(self) -> str:
         """The limits as one line for people."""
         return (
             f"window {self.context_tokens} tokens ({self.context_from}), "
-            f"longest answer {self.max_tokens} tokens ({self.max_from})"
+            f"longest answer {self.max_tokens} tokens ({self.max_from}), "
+            f"{'sees' if self.vision else 'does not see'} pictures"
         )
 
 
 def model_limits(settings: Settings, model: str | None = None) -> ModelLimits:
-    """The limits of `model`, or of `llm.model`. For a hosted model without both settings a file of 3 MB is
-    read; no library is loaded."""
+    """The limits of `model`, or of `llm.model`. For a hosted model without all three settings a file of
+    3 MB is read; no library is loaded."""
     llm = settings.llm
     known, source = _known(settings, model or llm.model)
     context = known.context if llm.context_tokens is None else llm.context_tokens
@@ -45,13 +48,15 @@ def model_limits(settings: Settings, model: str | None = None) -> ModelLimits:
         context_from=source if llm.context_tokens is None else "llm.context_tokens",
         max_tokens=answer,
         max_from=source if llm.max_tokens is None else "llm.max_tokens",
+        vision=known.vision if llm.vision is None else llm.vision,
     )
 
 
 def _known(settings: Settings, model: str) -> tuple[Window, str]:
     if resolve_backend(model, settings.llm.api_base).kind in ("local", "scripted"):
         return EMBEDDED, "of the embedded model"
-    if settings.llm.context_tokens is not None and settings.llm.max_tokens is not None:
+    llm = settings.llm
+    if None not in (llm.context_tokens, llm.max_tokens, llm.vision):
         return UNKNOWN, ""
     found = window_of(model)
     if found is None:

@@ -86,12 +86,6 @@ class FilesSettings(Section):
         ge=1,
         le=100_000,
     )
-    max_mb: int = setting(
-        20,
-        "The largest file that people may send, in megabytes.",
-        ge=1,
-        le=100,
-    )
     max_pages: int = setting(
         300,
         "How many pages of a document are read, or pieces of 3,000 characters; the rest is left out.",
@@ -116,6 +110,20 @@ class FilesSettings(Section):
         "How many files one answer sends at most.",
         ge=0,
         le=50,
+    )
+
+    pictures_shown: int = setting(
+        4,
+        "How many pictures of a conversation the model is shown, the newest first. Those of the newest "
+        "message are always shown.",
+        ge=0,
+        le=50,
+    )
+    max_mb: int = setting(
+        20,
+        "The largest file that people may send, in megabytes.",
+        ge=1,
+        le=100,
     )
 
 
@@ -229,6 +237,13 @@ class LlmSettings(Section):
         example=8_192,
         ge=256,
         le=2_000_000,
+    )
+    vision: bool | None = setting(
+        None,
+        "Whether the model can see pictures. When absent: as LiteLLM's table says; not for a model that the "
+        "table does not have.",
+        example=True,
+        expected="true or false",
     )
     local: LocalModelSettings = LocalModelSettings()
 

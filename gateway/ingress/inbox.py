@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import replace
 from typing import Protocol
 
@@ -93,7 +93,8 @@ class Inbox:
     `owner_of` names the process that runs a thread's turns, as the bus addresses it.
     `on_unaddressed` is called with room messages that were not meant for the bot, `on_taken` with new
     messages that are meant for it. With `gates`, messages that answer a question are queued, so that a gate
-    sees them first, and so are those beyond the `quota`, within the limit `beyond`.
+    sees them first, and so are those beyond the `quota`, within the limit `beyond`. `on_deleted` is called
+    with each message that was deleted on its platform.
     """
 
     def __init__(
@@ -117,7 +118,9 @@ class Inbox:
         redactor: Redactor | None = None,
         gates: Gates | None = None,
         beyond: RateLimit | None = None,
+        on_deleted: Callable[[Withdrawal], Awaitable[None]] | None = None,
     ) -> None:
+        self._on_deleted = on_deleted
         self._gates = gates
         self._beyond = beyond
         self._redactor = redactor or Redactor()
@@ -156,6 +159,8 @@ class Inbox:
             # Needs no authorisation: it only ends earlier entries, and only the author or a moderator can
             # delete a message.
             await self._end(item)
+            if self._on_deleted is not None:
+                await self._on_deleted(item)
             return Acceptance(status="accepted", message_id=item.message_id)
         verdict = await self._access.authorise(item)
         if isinstance(verdict, Denied):

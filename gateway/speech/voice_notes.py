@@ -17,6 +17,7 @@ from gateway.storage.speech import SpeakerPreferenceStore
 from pipeline.domain.errors import MediaUnavailable, TurnFailed
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import InboundMessage
+from pipeline.domain.readings import FileUnreadable
 from pipeline.runtime.ports import OnTranscription, PartialTranscription, Transcription, TranscriptionQueued
 from voice.errors import VoiceError
 from voice.transcriber import Growing, Recording, Waiting
@@ -82,6 +83,28 @@ class VoiceNoteTranscriber:
             seconds=utterance.audio_seconds,
             cut_after_s=utterance.audio_seconds if utterance.truncated else None,
         )
+
+    @property
+    def enabled(self) -> bool:
+        """Whether recordings are transcribed at all."""
+        return self._intake is not None
+
+    async def transcribe_file(self, message: InboundMessage, data: bytes) -> str:
+        """The words in a recording that came as a file with `message`, of any speaker. Raises FileUnreadable
+        with words for the person."""
+        intake = self._forgetful if message.mode == "otr" else self._intake
+        if intake is None:
+            raise FileUnreadable("Recordings are not transcribed here.", reason="unsupported")
+        speaker = speaker_of(message.thread, message.author.id)
+        recording = Recording(
+            data=data, speaker=f"{speaker.channel}:{speaker.account}:{speaker.user}", likely_language=None
+        )
+        try:
+            with self._telemetry.hearing():
+                return (await intake.transcribe(recording)).text
+        except VoiceError as error:
+            _log_detail(error)
+            raise FileUnreadable(str(error), reason="unavailable") from error
 
     async def _recording(self, message: InboundMessage) -> Recording:
         data = await self._download(message)

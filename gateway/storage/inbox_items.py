@@ -204,6 +204,11 @@ def is_voice_note(item: StoredItem) -> bool:
     return isinstance(item, InboundMessage) and item.voice is not None
 
 
+def has_media(item: StoredItem) -> bool:
+    """Whether it has a voice note or attachments, which are fetched in its turn."""
+    return isinstance(item, InboundMessage) and (item.voice is not None or bool(item.attachments))
+
+
 def _media_body(ref: MediaRef) -> dict[str, Any]:
     body = {"channel": ref.channel, "handle": ref.handle, "mime": ref.mime}
     optional = {

@@ -253,6 +253,11 @@ def text_of(record: Record) -> str:
     return str(record.body.get("text", ""))
 
 
+def is_visible(record: Record) -> bool:
+    """Whether there is anything to show of it: words, or files without words."""
+    return bool(text_of(record) or record.body.get(_FILES))
+
+
 def files_of(record: Record | NewRecord) -> tuple[StoredFile, ...]:
     """The files of a record; empty for none."""
     return _files_in(record.body)
@@ -268,7 +273,14 @@ def words_of(record: Record) -> UserWords:
             seconds=float(body.get("seconds", 0.0)),
             forwarded=bool(body.get("forwarded")),
         )
-    return UserWords(text=text_of(record), speech=speech, by=str(body.get("by", "")))
+    return UserWords(
+        text=text_of(record),
+        speech=speech,
+        by=str(body.get("by", "")),
+        files=files_of(record),
+        attached=str(body.get("attached", "")),
+        left_out=str(body.get("left_out", "")),
+    )
 
 
 def session_body(text: str, mode: Mode, agent: str) -> dict[str, Any]:
@@ -295,6 +307,12 @@ def user_body(
         body |= {"spoken": True, "language": speech.language, "confidence": speech.confidence}
         body |= {"seconds": speech.seconds} if speech.seconds else {}
         body |= {"forwarded": True} if speech.forwarded else {}
+    if words.files:
+        body[_FILES] = [stored_file_to_plain(file) for file in words.files]
+    if words.attached:
+        body["attached"] = words.attached
+    if words.left_out:
+        body["left_out"] = words.left_out
     return body
 
 

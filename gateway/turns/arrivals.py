@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.tasks import Supervisor
 from gateway.storage.codec import GATE
-from gateway.storage.inbox_items import is_voice_note, reply_handle_of
+from gateway.storage.inbox_items import has_media, reply_handle_of
 from gateway.storage.ports import InboxEntry, Store
 from gateway.turns.bursts import MOST_JOINED, BurstRules, Checks, may_join
 from gateway.turns.journal import StoreJournal
@@ -74,8 +74,9 @@ class TurnArrivals:
         """An earlier attempt's run is on record: nothing can be merged into it."""
         self._given: set[int] = set()
         """The seqs of the messages that `merged` has returned."""
-        self._awaits_words = is_voice_note(entry.item)
-        """A voice note of the turn was being transcribed until now: what came meanwhile belongs to it."""
+        self._awaits_words = has_media(entry.item)
+        """Until now a voice note of the turn was being transcribed, or files were being fetched: what came
+        meanwhile belongs to it."""
         self._extension: Interruption | None = None
         """Set while the run is in progress."""
         self._look: asyncio.Task[None] | None = None
@@ -125,7 +126,7 @@ class TurnArrivals:
             if one.seq not in self._given and not (one.steered and self._resumes)
         ]
         self._given |= {one.seq for one in found}
-        self._awaits_words = any(is_voice_note(one.item) for one in found)
+        self._awaits_words = any(has_media(one.item) for one in found)
         return [one.item for one in found if isinstance(one.item, InboundMessage)]
 
     @property
@@ -171,8 +172,8 @@ class TurnArrivals:
             joining = []
             for one in await self._candidates():
                 item = one.item
-                # A voice note has no words before it is transcribed, in a separate turn.
-                if not isinstance(item, InboundMessage) or item.voice is not None:
+                # A voice note has to be transcribed, and files be fetched: in a separate turn.
+                if not isinstance(item, InboundMessage) or has_media(item) or item.unusable:
                     break
                 if not await self._checks.passes_gate(item):
                     break

@@ -201,14 +201,13 @@ class StoreJournal:
         now = self._clock.now()
         questions = tuple(question_of(gate, self._entry, self.session_id, at=now) for gate in gates)
         record = self._record("assistant", log_records.answer_body(kept, [one.id for one in questions]))
-        said = len(answer.exchange) + 2
         committed = await self._finish(
             "answered",
             [record],
             role="assistant",
             text=answer.text,
             questions=questions,
-            said=said,
+            said=len(answer.exchange) + 2,
             state=answer.state,
             steered=answer.steered,
         )

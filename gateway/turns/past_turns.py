@@ -17,9 +17,10 @@ from gateway.storage.ports import Record
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.conversation import NO_SOURCE, Conversation, PastTurn, Source, Summary
 from pipeline.domain.rooms import said_by
+from pipeline.history.attached_files import asked_message
 from pipeline.history.stale_results import with_brief
 from pipeline.intake.cleaning import clean_text
-from pipeline.runtime.arrivals import lines_of
+from pipeline.runtime.arrivals import lines_of, together
 from pipeline.runtime.before_message import NOT_CHECKED
 from pipeline.runtime.ports import UserWords
 
@@ -87,28 +88,30 @@ def without(turns: list[PastTurn], root: str) -> list[PastTurn]:
     return [turn for turn in turns if turn.source.root != root] if root else turns
 
 
-def asked_of(message_id: str, said: Mapping[str, UserRecord], steered: Collection[str]) -> tuple[str, Source]:
+def asked_of(
+    message_id: str, said: Mapping[str, UserRecord], steered: Collection[str]
+) -> tuple[ChatMessage, Source]:
     """The question of a turn as the model sees it later, and its source, which has the words of all messages:
     `said`, by message id, oldest first. `message_id` is that of the turn; the words of the messages `steered`
     are in its exchange."""
     first = next(iter(said))
-    seen = [
-        words_on_record(user.words) if one == first else user.text
-        for one, user in said.items()
-        if one not in steered
-    ]
+    seen = [user.words for one, user in said.items() if one not in steered]
+    question = message_on_record(together(seen) if seen else UserWords(text=""))
     source = said.get(message_id, said[first]).source(message_id)
-    return lines_of(seen), replace(source, text=lines_of([user.text for user in said.values()]))
+    return question, replace(source, text=lines_of([user.text for user in said.values()]))
 
 
-def words_on_record(words: UserWords) -> str:
-    """A user's words as the model reads them: in a room with the author's name first."""
-    return said_by(words.text, words.by)
+def message_on_record(words: UserWords) -> ChatMessage:
+    """A user's words and files as the model reads them: in a room with the author's name first."""
+    said = clean_text(said_by(words.text, words.by))  # as it was sent when it was new
+    if not words.files:
+        return ChatMessage(role="user", content=said)
+    return asked_message(said, words.files, words.attached)
 
 
 def past_turn(
     record_id: int,
-    question: str,
+    question: ChatMessage,
     exchange: Sequence[ChatMessage],
     answer: str,
     at: float,
@@ -118,7 +121,7 @@ def past_turn(
     turn = PastTurn(
         id=record_id,
         messages=(
-            ChatMessage(role="user", content=clean_text(question)),  # as it was sent when it was new
+            question,
             *exchange,
             ChatMessage(role="assistant", content=_last_words(exchange, answer)),
         ),
@@ -130,7 +133,7 @@ def past_turn(
 
 def unanswered_turn(
     record_id: int,
-    question: str,
+    question: ChatMessage,
     exchange: Sequence[ChatMessage],
     partial: str,
     code: str,
@@ -145,7 +148,7 @@ def unanswered_turn(
     turn = PastTurn(
         id=record_id,
         messages=(
-            ChatMessage(role="user", content=clean_text(question)),
+            question,
             *exchange,
             ChatMessage(role="assistant", content=f"{rest}\n\n{mark}" if rest else mark),
         ),

@@ -18,7 +18,7 @@ from gateway.interactions.message_edits import Edits
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.crash_counts import Deaths
-from gateway.storage.inbox_items import UnreadableItem, is_voice_note
+from gateway.storage.inbox_items import UnreadableItem, has_media
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.arrivals import Bursts, TurnArrivals
@@ -51,7 +51,7 @@ _log = logging.getLogger(__name__)
 _AT_THE_MODEL = frozenset({"message", "approval"})
 """The kinds of entries that need a slot."""
 _MAX_VOICE_NOTES = 64
-"""Voice notes in progress at once; the transcriber itself refuses what exceeds its capacity."""
+"""Messages with media in progress at once; the transcriber itself refuses what exceeds its capacity."""
 _MAX_UNWRITTEN = 200
 """Conversations off the record kept in memory; the least recently used one is dropped first."""
 _GAVE_UP = (
@@ -168,8 +168,8 @@ class TurnRunner:
         arrivals = self._arrivals(session, journal, sender, stop)
         structlog.contextvars.bind_contextvars(thread_key=entry.thread, message_id=entry.message_id)
         slot = self._slot(lease, entry, journal)
-        # A note is transcribed before it takes a slot at the model.
-        note_slots = self._voice_notes if is_voice_note(entry.item) else None
+        # Media are fetched and read before the turn takes a slot at the model.
+        note_slots = self._voice_notes if has_media(entry.item) else None
         if not self._starts_at_once(note_slots):
             # A turn that waits is not at work.
             await self._discount(lease, entry, journal)
@@ -233,7 +233,7 @@ class TurnRunner:
 
     async def _discard_media(self, journal: StoreJournal) -> None:
         for item in (one.item for one in journal.messages.entries):
-            if isinstance(item, InboundMessage) and (item.voice is not None or item.attachments):
+            if isinstance(item, InboundMessage) and has_media(item):
                 await self._hooks.discard_media(item)
 
     def _note_end(self, journal: StoreJournal, seconds: float) -> None:
@@ -339,9 +339,9 @@ class TurnRunner:
             message = replace(message, mode=journal.mode)
         if message.edited:
             await note_edit(message, journal)
-        if message.voice is not None or message.answers or message.may_decline:
+        if has_media(message) or message.answers or message.may_decline:
             if await journal.was_consumed_as_answer():
-                if message.voice is not None:
+                if has_media(message):
                     await self._hooks.discard_media(message)
                 return None
             await journal.count_attempt()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from gateway.storage.ports import InboxEntry
 from gateway.turns.turn_hooks import OnRecorded
 from pipeline.domain.clock import Clock
+from pipeline.domain.files import StoredFile
 from pipeline.domain.timeline import EntryRole, TimelineEntry
 
 
@@ -24,6 +25,7 @@ class ShownRecords:
         *,
         code: str = "",
         removed: str = "",
+        files: tuple[StoredFile, ...] = (),
     ) -> None:
         """Show one record; see `TimelineEntry`."""
         self._on_recorded(
@@ -35,5 +37,6 @@ class ShownRecords:
                 at=self._clock.now(),
                 code=code,
                 removed=removed,
+                files=files,
             )
         )

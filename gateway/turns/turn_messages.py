@@ -15,6 +15,7 @@ from gateway.turns.rows import bare_body
 from gateway.turns.run_log import StoreRunLog
 from gateway.turns.sessions import SessionState, session_record
 from gateway.turns.turn_hooks import OnRecorded
+from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Source
 from pipeline.domain.messages import InboundMessage
@@ -92,8 +93,8 @@ class TurnMessages:
         counted, entry_id = False, 0
         if not self._recorded.off_record:
             records = self._records(entry, user)
-            if attempt is None and not transcribed:
-                # A transcript would have to be computed again.
+            if attempt is None and not transcribed and not words.files:
+                # A transcript would have to be computed again, and files be fetched.
                 self._log.hold(records, partial(self._show, entry, user))
             else:
                 await self._log.write_held()
@@ -109,9 +110,10 @@ class TurnMessages:
         """A message that has joined the turn; None if its words are not on record."""
         return await self._recorded.said(self._of(message))
 
-    async def asked(self, steered: Collection[str]) -> tuple[str, Source] | None:
-        """The words of all messages as the model sees them in later turns, without those of `steered`, and
-        what a further version of the turn needs; None if the words of the turn's own message are unknown."""
+    async def asked(self, steered: Collection[str]) -> tuple[ChatMessage, Source] | None:
+        """The words and files of all messages as the model sees them in later turns, without those of
+        `steered`, and what a further version of the turn needs; None if the words of the turn's own message
+        are unknown."""
         for entry in self.entries:
             if entry.message_id not in self._said:
                 # An earlier attempt may have recorded them, and this one ended before it needed them.
@@ -155,5 +157,6 @@ class TurnMessages:
                 spoken=user.words.speech is not None,
                 turn=user.turn,
                 replaces=user.replaces,
+                files=() if self._recorded.off_record else user.words.files,
             )
         )

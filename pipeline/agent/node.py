@@ -8,6 +8,7 @@ from typing import Any
 
 from pipeline.agent.loops import STALL_WORDS, stalled
 from pipeline.agent.model_messages import EXCHANGE, LOADED, build_messages
+from pipeline.agent.pictures import with_pictures
 from pipeline.agent.status_tags import NUDGE, StatusTags, VisibleStream, declared
 from pipeline.agent.usage_metering import UsageMeter
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition, message_from_plain, message_to_plain
@@ -108,8 +109,10 @@ async def agent(state: State, context: RunContext) -> NodeResult:
     messages = await build_messages(context, state, tools)
     if out_of_rounds:
         messages = (*messages, ChatMessage(role="user", content=_OUT_OF_ROUNDS))
+    messages, pictures = await with_pictures(context, messages)
     request = LlmRequest(
         messages=messages,
+        pictures=pictures,
         tools=tools,
         asked=clean_text(context.text),
         max_tokens=settings.max_answer_tokens,

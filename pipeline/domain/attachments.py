@@ -1,13 +1,14 @@
-"""Describe a message's attachments as text: a note for the model, a line for the person.
+"""Describe a message's attachments as text: notes for the model, a line for the person.
 
-Files and pictures are not interpreted: the note names them and says that their content is not available. The
-sender chooses file names, so they are shortened and can neither end the note nor format the line.
+The sender chooses file names, so they are shortened and can neither end a note nor format a line. Not here:
+the content of files (`gateway.attachments`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from pipeline.domain.files import StoredFile
 from pipeline.domain.messages import InboundMessage, MediaKind, MediaRef
 from pipeline.domain.visible import is_seen
 
@@ -21,6 +22,14 @@ _KINDS: dict[MediaKind, str] = {
 _NAME_CHARS = 80
 _MOST_NAMED = 5
 _NOTE = "[Attached: {what}. The content is not available to you.]"
+NOTE_BEGINS = "[Attached: "
+"""How every note for the model begins."""
+_USED_NOTE = NOTE_BEGINS + "{what}]"
+_REASON = "I left out {what}. {reason}"
+NOT_SEEN = "This model cannot see pictures."
+"""Why a picture is left out for a model without vision."""
+OTHER_CONTENT = "I cannot open that kind of content."
+"""Why other content without text or bytes is left out."""
 _LINE = "I cannot open attachments yet, so I left out {what}."
 _UNNAMEABLE = str.maketrans({"[": "(", "]": ")", '"': "'", "`": "'"})
 
@@ -35,10 +44,39 @@ def left_out_line(message: InboundMessage) -> str:
     """For the person: one line of Markdown that names the unused parts of `message`; empty if all of it was
     used."""
     what = [*(_for_person(ref) for ref in message.attachments), *(_plain(one) for one in message.unusable)]
-    if not what:
-        return ""
-    *others, last = _shortened(what)
-    return _LINE.format(what=f"{', '.join(others)} and {last}" if others else last)
+    return _LINE.format(what=_listed(what)) if what else ""
+
+
+def reasons_line(left_out: Mapping[str, Sequence[str]]) -> str:
+    """For the person: one line of Markdown with what was left out, by the sentence that gives the reason;
+    empty without any."""
+    return " ".join(
+        _REASON.format(what=_listed(list(what)), reason=reason) for reason, what in left_out.items() if what
+    )
+
+
+def used_note(file: StoredFile, more: str = "") -> str:
+    """For the model: a line with the kind, name and known properties of a file that it is given; `more` says
+    what of it follows."""
+    name, about = _plain(file.name), _plain(file.about)
+    what = f'{_KINDS[file.kind]} "{name}"' if name else _KINDS[file.kind]
+    return _USED_NOTE.format(what="; ".join(part for part in (what, about, more) if part))
+
+
+def plain_name(file: StoredFile) -> str:
+    """The name of a file in a mark around its text; its kind if it has none."""
+    return _plain(file.name) or _KINDS[file.kind]
+
+
+def named_ref(ref: MediaRef) -> str:
+    """An attachment for the person, in Markdown: its name, else its kind."""
+    return _for_person(ref)
+
+
+def named_file(file: StoredFile) -> str:
+    """A stored file for the person, in Markdown: its name, else its kind."""
+    name = _plain(file.name)
+    return f"`{name}`" if name else f"a {_KINDS[file.kind]}"
 
 
 def file_size(size: int) -> str:
@@ -63,6 +101,11 @@ def _for_person(ref: MediaRef) -> str:
     name = _plain(ref.name)
     named = f"`{name}`" if name else f"a {_KINDS[ref.kind]}"
     return named if ref.size is None else f"{named} ({file_size(ref.size)})"
+
+
+def _listed(what: list[str]) -> str:
+    *others, last = _shortened(what)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _joined(what: Iterable[str], between: str) -> str:

@@ -13,6 +13,8 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 _TOKENS_PER_MESSAGE = 4
 """Role and separators of one chat message in common templates."""
+PICTURE_TOKENS = 1_600
+"""Tokens of one picture of at most 1568 by 1568 pixels, rather too many: providers count 800 to 1,600."""
 _TOKENS_PER_CALL = 8
 """Id, type and separators of one tool call."""
 
@@ -56,7 +58,10 @@ class ChatMessage:
     tool_call_id: str = ""
     """For a `tool` message: the call that it answers."""
     foreign: str = ""
-    """The source of the words in a `tool` message, if not the author or the operator: `a web page`."""
+    """The source of the words in a message, if not the author or the operator: `a web page`."""
+    pictures: tuple[StoredFile, ...] = ()
+    """For a user's message: the pictures that the model is shown with it, as references. The bytes are loaded
+    for each call (`LlmRequest.pictures`)."""
     sends: tuple[StoredFile, ...] = ()
     """For a `tool` message: the files that the tool returned, which are sent with the answer."""
     tokens: int = field(init=False, compare=False, repr=False)
@@ -64,7 +69,7 @@ class ChatMessage:
     conversation."""
 
     def __post_init__(self) -> None:
-        tokens = estimate_tokens(self.content) + _TOKENS_PER_MESSAGE
+        tokens = estimate_tokens(self.content) + _TOKENS_PER_MESSAGE + PICTURE_TOKENS * len(self.pictures)
         for call in self.tool_calls:
             tokens += estimate_tokens(call.name) + estimate_tokens(call.arguments) + _TOKENS_PER_CALL
         object.__setattr__(self, "tokens", tokens)
@@ -79,7 +84,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def message_to_plain(message: ChatMessage) -> dict[str, Any]:
-    """Plain JSON data; empty values left out."""
+    """Plain JSON data; empty values left out, and pictures, which are in the record of their message."""
     plain: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         plain["tool_calls"] = [

@@ -54,14 +54,17 @@ class PastTurn:
     """The turn with each tool result shortened to one line, if already computed."""
     tokens: int = field(init=False, compare=False, repr=False)
     foreign: str = field(init=False, compare=False, repr=False)
-    """The source of foreign words in its messages, as `ChatMessage.foreign`: read by a tool, or else
-    forwarded by the author; empty for none."""
+    """The source of foreign words in its messages, as `ChatMessage.foreign`: read by a tool, in a file, or
+    else forwarded by the author; empty for none."""
+    pictures: int = field(init=False, compare=False, repr=False)
+    """How many pictures the model is shown with the user's message."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tokens", sum(message.tokens for message in self.messages))
         foreign = next((message.foreign for message in self.messages if message.foreign), "")
         if not foreign and is_forwarded(self.messages[0].content):
             foreign = FORWARDED
+        object.__setattr__(self, "pictures", len(self.messages[0].pictures))
         object.__setattr__(self, "foreign", foreign)
 
 

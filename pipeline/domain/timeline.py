@@ -69,7 +69,7 @@ class TimelineEntry:
     """For roles "assistant" and "error": the questions asked during the turn, oldest first, then those that
     it paused for, once closed."""
     files: tuple[StoredFile, ...] = ()
-    """The files that were sent with it."""
+    """The files that were sent with it; without ids while a message waits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

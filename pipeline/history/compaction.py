@@ -88,7 +88,8 @@ class Compaction:
         """The same for a node that is about to use the conversation, in a graph where no node has done it."""
         said = await context.history.conversation()
         summary = 0 if said.summary is None else estimate_tokens(said.summary.text)
-        if may_be_time(said.tokens + summary + estimate_tokens(context.text), context.settings):
+        newest = estimate_tokens(context.text) + context.file_tokens
+        if may_be_time(said.tokens + summary + newest, context.settings):
             await self(state, context)
 
 
@@ -152,7 +153,7 @@ def _due(
     """The conversation as the run sees it, its levels, and the turns to summarise now."""
     conversation = shown(said, state)
     levels = levels_of(context, fixed_tokens)
-    newest = estimate_tokens(context.text)
+    newest = estimate_tokens(context.text) + context.file_tokens
     return conversation, levels, beginning(conversation, newest, levels, context.settings.stale_after_turns)
 
 

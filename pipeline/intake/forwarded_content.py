@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pipeline.domain.conversation import FORWARDED, Conversation, is_forwarded
 from pipeline.domain.hosts import named_hosts
+from pipeline.history.attached_files import without_files
 from pipeline.intake.quotes import own_words, quotes
 from pipeline.runtime.scope import TurnScope
 
@@ -35,6 +36,6 @@ def note_foreign_history(scope: TurnScope, conversation: Conversation) -> None:
 def hosts_named(scope: TurnScope, conversation: Conversation, text: str) -> frozenset[str]:
     """The hosts, in lower case and without `www.`, that the author of a message has named themselves: in
     `text`, and in a private chat in the earlier messages."""
-    asked = [turn.messages[0].content for turn in conversation.turns] if scope.private else []
+    asked = [without_files(turn.messages[0].content) for turn in conversation.turns] if scope.private else []
     own = [own_words(words) for words in (*asked, text) if not is_forwarded(words)]
     return frozenset(found.host.removeprefix("www.") for words in own for found in named_hosts(words))

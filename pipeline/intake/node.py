@@ -60,7 +60,7 @@ def intake_node(fixed_tokens: FixedTokens) -> Callable[[State, RunContext], Awai
         if diagnostics["refused"]:
             return NodeResult(update={"intake": diagnostics})
         said = await context.history.conversation()
-        diagnostics |= _fitted(said, context.settings, text)
+        diagnostics |= _fitted(said, context, text)
         if may_be_time(diagnostics["tokens_before"], context.settings):
             # The whole state at this point: no tools are loaded and no summary is made yet.
             state = {"intake": diagnostics}
@@ -83,7 +83,8 @@ def refuses(settings: PipelineSettings, message: InboundMessage, arrivals: Seque
 def _judged(context: RunContext, text: str) -> dict[str, Any]:
     """What is known of the message alone; `text` is its cleaned text."""
     reason = too_fast(context.received_at, context.arrivals)
-    spam = looks_like_spam(own_words(text))
+    # A file without words is no spam.
+    spam = bool(text or not context.files) and looks_like_spam(own_words(text))
     refused = refusal(context.settings, too_fast=reason is not None, spam=spam)
     return {
         "sanitized": text != context.text,
@@ -96,11 +97,15 @@ def _judged(context: RunContext, text: str) -> dict[str, Any]:
     }
 
 
-def _fitted(conversation: Conversation, settings: PipelineSettings, text: str) -> dict[str, int | bool]:
+def _fitted(conversation: Conversation, context: RunContext, text: str) -> dict[str, int | bool]:
     """Count the conversation against the ceiling, or against the window of a smaller model minus the answer's
     tokens. The newest message stays even where it alone exceeds that."""
-    summary = conversation.summary
-    fixed = estimate_tokens(text) + (0 if summary is None else estimate_tokens(summary.text))
+    summary, settings = conversation.summary, context.settings
+    fixed = (
+        estimate_tokens(text)
+        + context.file_tokens
+        + (0 if summary is None else estimate_tokens(summary.text))
+    )
     ceiling = min(settings.token_ceiling, settings.context_tokens - settings.max_answer_tokens)
     evicted: tuple[PastTurn, ...] = ()
     if conversation.tokens > min(ceiling - fixed, MAX_BUDGET_TOKENS):

@@ -6,21 +6,25 @@ The result is stored, and the model reads it. Not here: how a channel shows it.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from pipeline.domain.attachments import attached_note
 from pipeline.domain.conversation import FORWARDED_MARK
 from pipeline.domain.messages import InboundMessage
 from pipeline.domain.rooms import line_name
 from pipeline.intake.cleaning import clean_text
+from pipeline.runtime.attachments import Taken
+from pipeline.runtime.ports import UserWords
 
 MAX_QUOTED_CHARS = 500
 MAX_PASSED_ON_CHARS = 20_000
 _ATTACHED = "\n\n[Attached: "
 
 
-def in_context(message: InboundMessage, words: str) -> str:
+def in_context(message: InboundMessage, words: str, taken: Taken | None = None) -> str:
     """`words`, typed or transcribed, in the context of `message`: above them its quote as a Markdown quote
-    and a mark if the message was forwarded, below them the messages it forwards and its attachments. Without
-    any of these, `words` unchanged."""
+    and a mark if the message was forwarded, below them the messages it forwards and its attachments; once
+    they are `taken`, only those that cannot be used. Without any of these, `words` unchanged."""
     parts = [f"{FORWARDED_MARK}\n{words}" if message.forwarded else words]
     if quoted := clean_text(message.quoted):
         # In a private chat it is clear who wrote it.
@@ -28,9 +32,15 @@ def in_context(message: InboundMessage, words: str) -> str:
         parts.insert(0, _quote(f"{name}: {quoted}" if name else quoted, MAX_QUOTED_CHARS))
     if passed_on := clean_text(message.passed_on):
         parts.append(f"{FORWARDED_MARK}\n{_quote(passed_on, MAX_PASSED_ON_CHARS)}")
-    if attached := attached_note(message.attachments, message.unusable):
+    refs = message.attachments if taken is None else taken.unused
+    if attached := attached_note(refs, message.unusable):
         parts.append(attached)
     return "\n\n".join(part for part in parts if part.strip()) if len(parts) > 1 else parts[0]
+
+
+def with_files(words: UserWords, taken: Taken) -> UserWords:
+    """`words` with the files that came with them."""
+    return replace(words, files=taken.files, attached=taken.attached, left_out=taken.left_out)
 
 
 def room_name(message: InboundMessage) -> str:

@@ -9,7 +9,8 @@ import unicodedata
 from collections.abc import Sequence
 
 from pipeline.domain.messages import InboundMessage, Speech
-from pipeline.intake.quotes import in_context, room_name
+from pipeline.intake.quotes import in_context, room_name, with_files
+from pipeline.runtime.attachments import Taken
 from pipeline.runtime.ports import Transcription, UserWords
 
 _CUT = "[Only the first {minutes} of the recording were heard.]"
@@ -20,7 +21,9 @@ _UNSPACED = (("\u0e00", "\u0eff"), ("\u3040", "\u30ff"), ("\u3400", "\u9fff"))
 """Thai and Lao, Kana, Han: scripts without spaces, where a name may be anywhere in a run of letters."""
 
 
-def spoken_words(message: InboundMessage, transcription: Transcription) -> UserWords:
+def spoken_words(
+    message: InboundMessage, transcription: Transcription, taken: Taken | None = None
+) -> UserWords:
     """The words of a voice note with its caption above them, as they are stored."""
     caption = message.text.strip()
     said = f"{caption}\n\n{transcription.text}" if caption else transcription.text
@@ -32,7 +35,8 @@ def spoken_words(message: InboundMessage, transcription: Transcription) -> UserW
         seconds=transcription.seconds,
         forwarded=message.forwarded,
     )
-    return UserWords(text=in_context(message, said), speech=speech, by=room_name(message))
+    words = UserWords(text=in_context(message, said, taken), speech=speech, by=room_name(message))
+    return words if taken is None else with_files(words, taken)
 
 
 def names_one_of(text: str, names: Sequence[str]) -> bool:

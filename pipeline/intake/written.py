@@ -5,18 +5,21 @@ from __future__ import annotations
 from pipeline.domain.attachments import left_out_line
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.intake.cleaning import clean_text
-from pipeline.intake.quotes import in_context, room_name
+from pipeline.intake.quotes import in_context, room_name, with_files
+from pipeline.runtime.attachments import Taken
 from pipeline.runtime.ports import UserWords
 
 
-def written_words(message: InboundMessage | ApprovalReply) -> UserWords | None:
-    """The user's typed or live words, to be recorded at once; None for a voice note or an empty message."""
+def written_words(message: InboundMessage | ApprovalReply, taken: Taken | None = None) -> UserWords | None:
+    """The user's typed or live words; None for a voice note or an empty message. With attachments, what was
+    `taken` of them belongs to the words."""
     if isinstance(message, ApprovalReply):
         return None if message.expired else UserWords(text=message.choice)
     if message.voice is not None or not (asks_something(message) or left_out_line(message)):
         return None
-    text = in_context(message, message.text)
-    return UserWords(text=text, speech=message.speech, by=room_name(message))
+    text = in_context(message, message.text, taken)
+    words = UserWords(text=text, speech=message.speech, by=room_name(message))
+    return words if taken is None else with_files(words, taken)
 
 
 def asks_something(message: InboundMessage) -> bool:

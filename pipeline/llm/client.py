@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import field
 from typing import Protocol
 
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition
@@ -15,6 +16,9 @@ class LlmRequest:
     """One call. `messages` starts with the system message, if there is one."""
 
     messages: tuple[ChatMessage, ...]
+    pictures: Mapping[str, bytes] = field(default_factory=dict, repr=False)
+    """The bytes of the pictures in `messages`, by the ids of their files. For a model that sees none, there
+    are none."""
     tools: tuple[ToolDefinition, ...] = ()
     """The tools that the model may call."""
     asked: str = ""

@@ -80,7 +80,7 @@ class DirectClient:
         """The request's body, for callers that add to it before `complete`."""
         body: dict[str, Any] = {
             "model": self._model,
-            "messages": messages_to_wire(request.messages),
+            "messages": messages_to_wire(request.messages, request.pictures),
             "max_tokens": request.max_tokens,
             "temperature": request.temperature,
         }

@@ -107,7 +107,7 @@ class LitellmClient:
             "model": self._model,
             "api_base": self._target.api_base,
             "api_key": self._target.secret,
-            "messages": messages_to_wire(request.messages),
+            "messages": messages_to_wire(request.messages, request.pictures),
             "max_tokens": request.max_tokens,
             "temperature": request.temperature,
             "stream": True,

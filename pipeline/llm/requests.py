@@ -11,7 +11,7 @@ from pipeline.llm.request_files import file_changed, file_shown, notes_shown
 from pipeline.llm.request_reminders import note, reminder, reminder_cancelled, reminders_shown
 from pipeline.llm.request_words import Request, said
 
-GROUPS = frozenset({"files", "web", "notes", "schedule", "system", "agents"})
+GROUPS = frozenset({"files", "web", "notes", "schedule", "system", "agents", "attachments"})
 """The groups of built-in tools, among which a small model does not choose."""
 CHANGING = frozenset(
     {

@@ -1,4 +1,5 @@
-"""The sizes of models' windows and answers, from litellm's table, read without litellm's code."""
+"""The sizes of models' windows and answers, and which models see pictures: from litellm's table, read without
+litellm's code."""
 
 from __future__ import annotations
 
@@ -20,6 +21,8 @@ class Window:
     """The most of a prompt and its answer together."""
     answer: int
     """The most of an answer."""
+    vision: bool = False
+    """Whether the model can see pictures."""
 
 
 def window_of(model: str) -> Window | None:
@@ -35,7 +38,8 @@ def window_of(model: str) -> Window | None:
             context = _count(entry, "max_input_tokens") or _count(entry, "max_tokens")
             answer = _count(entry, "max_output_tokens") or _count(entry, "max_tokens")
             if context and answer:
-                return Window(context=context, answer=max(1, min(answer, context // _ANSWER_SHARE)))
+                most = max(1, min(answer, context // _ANSWER_SHARE))
+                return Window(context=context, answer=most, vision=entry.get("supports_vision") is True)
     return None
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import takewhile
 from typing import Any
 
@@ -13,17 +14,21 @@ from pipeline.domain.json_schema import JsonSchema
 
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]")
 _MAX_NAME_CHARS = 64
+_NONE: Mapping[str, bytes] = {}
 
 
-def messages_to_wire(messages: Iterable[ChatMessage]) -> list[dict[str, Any]]:
-    """`messages` as JSON data, with their tool calls and results. The leading system messages are joined
-    into one: the templates of many open models refuse a second one."""
+def messages_to_wire(
+    messages: Iterable[ChatMessage], pictures: Mapping[str, bytes] = _NONE
+) -> list[dict[str, Any]]:
+    """`messages` as JSON data, with their tool calls and results. `pictures` has the bytes of their pictures,
+    by the ids of the files. The leading system messages are joined into one: the templates of many open
+    models refuse a second one."""
     whole = tuple(messages)
     before = tuple(takewhile(lambda message: message.role == "system", whole))
     if len(before) > 1:
         text = "\n\n".join(message.content for message in before)
         whole = (ChatMessage(role="system", content=text), *whole[len(before) :])
-    return [_message(message) for message in whole]
+    return [_message(message, pictures) for message in whole]
 
 
 def tools_to_wire(tools: Iterable[ToolDefinition]) -> list[dict[str, Any]]:
@@ -47,8 +52,10 @@ def schema_to_wire(schema: JsonSchema) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": schema.name, "schema": dict(schema.schema)}}
 
 
-def _message(message: ChatMessage) -> dict[str, Any]:
+def _message(message: ChatMessage, pictures: Mapping[str, bytes]) -> dict[str, Any]:
     wire: dict[str, Any] = {"role": message.role, "content": message.content}
+    if message.pictures:
+        wire["content"] = _parts(message, pictures)
     if message.tool_calls:
         # Some providers refuse an empty text with calls; all accept null.
         wire["content"] = message.content or None
@@ -56,6 +63,16 @@ def _message(message: ChatMessage) -> dict[str, Any]:
     if message.tool_call_id:
         wire["tool_call_id"] = message.tool_call_id
     return wire
+
+
+def _parts(message: ChatMessage, pictures: Mapping[str, bytes]) -> list[dict[str, Any]]:
+    """The content of a message with pictures, each as a data URL: the only form that all providers accept."""
+    parts: list[dict[str, Any]] = [{"type": "text", "text": message.content}] if message.content else []
+    for file in message.pictures:
+        if file.id in pictures:
+            url = f"data:{file.mime};base64,{base64.b64encode(pictures[file.id]).decode('ascii')}"
+            parts.append({"type": "image_url", "image_url": {"url": url}})
+    return parts
 
 
 def _call(call: ToolCall) -> dict[str, Any]:

@@ -76,8 +76,8 @@ class NoArrivals:
 
 
 def together(words: Sequence[UserWords]) -> UserWords:
-    """The words of several messages of one person as one: each begins a line. The speech is that of the least
-    certain transcript."""
+    """The words of several messages of one person as one: each begins a line. The files are those of all
+    messages in order. The speech is that of the least certain transcript."""
     if len(words) == 1:
         return words[0]
     spoken = [one.speech for one in words if one.speech is not None]
@@ -85,11 +85,15 @@ def together(words: Sequence[UserWords]) -> UserWords:
         text=lines_of([one.text for one in words]),
         speech=min(spoken, key=_confidence) if spoken else None,
         by=words[0].by,
+        files=tuple([file for one in words for file in one.files]),
+        attached="\n\n".join(one.attached for one in words if one.attached),
+        left_out="\n\n".join(one.left_out for one in words if one.left_out),
     )
 
 
 def lines_of(texts: Sequence[str]) -> str:
-    """Several messages as one text, each on separate lines."""
+    """Several messages as one text, each on separate lines, without those that have no words."""
+    texts = [text for text in texts if text]
     # A quoted passage or a note about attachments is a separate block.
     gap = "\n\n" if any("\n\n" in text for text in texts) else "\n"
     return gap.join(texts)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import field
 
-from pipeline.domain.chat import ChatMessage
+from pipeline.domain.chat import PICTURE_TOKENS, ChatMessage, estimate_tokens
 from pipeline.domain.clock import Clock
+from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import Speech
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
+from pipeline.runtime.attachments import Attachments
 from pipeline.runtime.ports import Budgets, FactBook, History, SkillBook, ToolGate, Workspace
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
@@ -41,6 +43,12 @@ class RunContext:
     """The user's words, typed or transcribed, as recorded."""
     by: str = ""
     """In a room: the name of their author."""
+    files: tuple[StoredFile, ...] = ()
+    """The files that came with the words."""
+    attached: str = ""
+    """What the model reads of the files, below the words."""
+    attachments: Attachments | None = None
+    """Loads the pictures that the model is shown; None if there are none."""
     speech: Speech | None
     """Set for spoken words, with the quality of their transcription; None for typed words."""
     history: History
@@ -70,3 +78,11 @@ class RunContext:
     """When the message arrived, as Unix time."""
     arrivals: tuple[float, ...] = ()
     """When its author's earlier messages arrived (see `TurnJournal.arrivals`)."""
+
+    @property
+    def file_tokens(self) -> int:
+        """Estimated tokens of the files that came with the words."""
+        if not self.files:
+            return 0
+        pictures = sum(file.kind == "image" for file in self.files) if self.settings.vision else 0
+        return estimate_tokens(self.attached) + pictures * PICTURE_TOKENS

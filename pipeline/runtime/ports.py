@@ -26,8 +26,13 @@ class UserWords:
     text: str
     speech: Speech | None = None
     """Set for spoken words, with the quality of their transcription; None for typed words."""
-    by: str = ""
-    """In a room: the name that precedes the words for the model."""
+    by: str = ""  # in a room: the name that precedes the words for the model
+    files: tuple[StoredFile, ...] = ()
+    """The files that came with the words and can be used."""
+    attached: str = ""
+    """What the model reads of the files, below the words; people do not see it."""
+    left_out: str = ""
+    """A line for the person about attachments that cannot be used."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,8 +42,7 @@ class TurnAnswer:
     text: str
     thoughts: tuple[Thought, ...] = ()
     exchange: tuple[ChatMessage, ...] = ()
-    """The messages of the model and its tools between the user's words and the answer; later turns see
-    them."""
+    """The messages of the model and its tools before the answer; later turns see them."""
     gates: tuple[Gate, ...] = ()
     """Open gates: the author of the message may answer them."""
     state: StateChange | None = None
@@ -53,14 +57,12 @@ class KeptStateReader(Protocol):
     """State that earlier runs have left."""
 
     async def read(self, graph: str) -> Stored:
-        """The stored state of the graph of that name, of this session and of the message's author. Empty off
-        the record."""
+        """The stored state of that graph, this session and the message's author; empty off the record."""
         ...
 
 
 class History(Protocol):
-    """What was said before a message: read by the node that needs it first, at most once a turn. A failed
-    read is tried again at the next call."""
+    """What was said before a message, read when a node first needs it. A failed read is tried again."""
 
     async def conversation(self) -> Conversation:
         """The session's conversation before the message; the turn's later answers count as drawn from the
@@ -206,8 +208,7 @@ class SpeechToText(Protocol):
     """Turns a message's voice note into text."""
 
     async def transcribe(self, message: InboundMessage, on_progress: OnTranscription) -> Transcription:
-        """Transcribe the note; `on_progress` is notified meanwhile, in order. Raises TurnFailed with a reason
-        for the user; never invents text."""
+        """Transcribe the note, and report progress in order. Raises TurnFailed; never invents text."""
         ...
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import field
 
@@ -10,6 +10,7 @@ from pipeline.domain.events import PipelineEvent
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey, identity_key
 from pipeline.domain.messages import Author, Mode
+from pipeline.runtime.attachments import Unstored
 from pipeline.runtime.foreign_text import ForeignWords
 from pipeline.runtime.turn_files import TurnFiles
 
@@ -41,6 +42,8 @@ class TurnScope:
     """Enter it while waiting for a person: it pauses the turn's deadline and frees its slot for others."""
     delegating: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Enter it while sub-agents work: it pauses the turn's deadline, as sub-agents have their own."""
+    unstored: Mapping[str, Unstored] = field(default_factory=dict, compare=False, repr=False)
+    """The files of a message off the record, by their ids."""
     foreign: ForeignWords = field(default_factory=ForeignWords, compare=False)
     """The foreign text that the turn has read so far; shared with sub-agents."""
     files: TurnFiles = field(default_factory=TurnFiles, compare=False)

@@ -9,6 +9,7 @@ from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey, own_person
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
+from pipeline.runtime.attachments import Attachments
 from pipeline.runtime.links import InertLinks
 from pipeline.runtime.null_services import (
     NullBudgets,
@@ -37,5 +38,7 @@ class PipelineServices:
     """The model for people whose budget is nearly spent."""
     person_of: Callable[[ThreadKey, str], str] = own_person
     """The key of the person that a user of an account is."""
+    attachments: Attachments | None = None
+    """Fetches and reads the attachments of messages; None: they are left out."""
     inert_links: InertLinks = keep_links
     """Removes links from the answers of conversations with foreign text."""

@@ -32,6 +32,11 @@ class PipelineSettings:
     never asks."""
     called: tuple[str, ...] = ()
     """Names of the bot that make it answer a voice note which the platform did not address to it."""
+    vision: bool = False
+    """Whether the model can see pictures."""
+    pictures_shown: int = 4
+    """The most pictures of a conversation that the model is shown, the newest; those of the newest message
+    are always shown."""
     token_ceiling: int = 96_000
     """The most tokens of history, whatever the model's window (seed 0: MAX_TOKEN_BUDGET)."""
     summarise_above: int = 80

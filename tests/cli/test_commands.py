@@ -198,6 +198,15 @@ def test_chat_sends_a_voice_file_and_shows_what_was_heard(tmp_path: Path) -> Non
     assert "You said: spoken words" in done.stdout
 
 
+def test_chat_sends_the_named_files_with_the_first_line(tmp_path: Path) -> None:
+    plan = tmp_path / "plan.txt"
+    plan.write_bytes(b"buy milk")
+    done = parlour(tmp_path, "chat", *SCRIPTED, "--file", str(plan), typed="What is due?\n")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "You said: What is due?" in done.stdout
+    assert "buy milk" in done.stdout
+
+
 def test_chat_with_a_missing_voice_file_says_so_and_fails(tmp_path: Path) -> None:
     done = parlour(tmp_path, "chat", *SCRIPTED, "--voice", str(tmp_path / "nothing.ogg"))
     assert done.returncode == 1

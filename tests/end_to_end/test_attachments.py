@@ -1,4 +1,5 @@
-"""Attachments through a whole gateway: the person is informed what was left out, the model what was there."""
+"""Attachments that cannot be used, through a whole gateway: the person reads which and why, the model what
+was there."""
 
 from __future__ import annotations
 
@@ -7,12 +8,13 @@ from pathlib import Path
 
 from pipeline.domain.messages import Author, InboundMessage, MediaRef
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from tests.support.file_reader import FakeFileReader
 from tests.support.harness import open_gateway
 from tests.support.posting_channel import MemoryPosts
 
 CONTRACT = MediaRef(channel="memory", handle="f1", mime="application/pdf", size=120_000, name="contract.pdf")
 NOTE = '[Attached: file "contract.pdf" (application/pdf, 120 KB). The content is not available to you.]'
-LINE = "I cannot open attachments yet, so I left out `contract.pdf` (120 KB)."
+LINE = "I left out `contract.pdf` (120 KB). The voice note is gone. Please send it again."
 
 
 def _message(posts: MemoryPosts, number: int, text: str) -> InboundMessage:
@@ -36,7 +38,7 @@ async def test_a_caption_is_answered_below_the_line_that_the_file_was_left_out(t
         MemoryPosts(),
         ScriptedLlm([ScriptedAnswer(chunks=("It is long.",)), ScriptedAnswer(chunks=("Yours.",))]),
     )
-    async with open_gateway(tmp_path, posts=posts, llm=llm):
+    async with open_gateway(tmp_path, posts=posts, llm=llm, file_reader=FakeFileReader()):
         await posts.bring(_message(posts, 1, "Please summarise this."))
         await posts.until(lambda: _read(posts) == f"{LINE}\n\nIt is long.")
         await posts.receive("Whose file was it?", native_id="2")
@@ -48,7 +50,7 @@ async def test_a_caption_is_answered_below_the_line_that_the_file_was_left_out(t
 
 async def test_a_file_without_a_word_costs_no_model_call_and_is_known_later(tmp_path: Path) -> None:
     posts, llm = MemoryPosts(), ScriptedLlm([ScriptedAnswer(chunks=("I did.",))])
-    async with open_gateway(tmp_path, posts=posts, llm=llm):
+    async with open_gateway(tmp_path, posts=posts, llm=llm, file_reader=FakeFileReader()):
         await posts.bring(_message(posts, 1, ""))
         await posts.until(lambda: _read(posts) == LINE)
         await posts.receive("Did you get it?", native_id="2")
@@ -60,7 +62,7 @@ async def test_a_file_without_a_word_costs_no_model_call_and_is_known_later(tmp_
 
 async def test_a_story_without_words_or_file_gets_the_line_too(tmp_path: Path) -> None:
     posts = MemoryPosts()
-    async with open_gateway(tmp_path, posts=posts):
+    async with open_gateway(tmp_path, posts=posts, file_reader=FakeFileReader()):
         await posts.bring(replace(_message(posts, 1, ""), attachments=(), unusable=("a story",)))
         await posts.until(lambda: _read(posts).endswith("."))
-        assert _read(posts) == "I cannot open attachments yet, so I left out a story."
+        assert _read(posts) == "I left out a story. I cannot open that kind of content."

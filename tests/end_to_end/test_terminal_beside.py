@@ -19,6 +19,7 @@ from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.messages import InboundMessage
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from tests.support.file_reader import FakeFileReader
 from tests.support.gate_graph import PROMPT, Ledger, gate_graph
 from tests.support.harness import GatewayHarness, open_gateway
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
@@ -37,6 +38,7 @@ async def _talk(
     *typed: str,
     interactive: bool = False,
     voice: str = "",
+    files: tuple[Path, ...] = (),
     once_open: Callable[[], None] = lambda: None,
 ) -> str:
     """Type the lines into a separate terminal; what is in it at their end."""
@@ -51,6 +53,7 @@ async def _talk(
             lines=_lines(*typed),
             write=printed.append,
             voice_files=(Path(voice),) if voice else (),
+            files=files,
         )
         async with asyncio.timeout(60), asyncio.TaskGroup() as group:
             showing = group.create_task(attached.show(console))
@@ -94,6 +97,23 @@ async def test_a_command_and_a_recording_are_taken(tmp_path: Path) -> None:
         shown = await _talk(harness, tmp_path / "data", "/help", voice=str(note))
     assert 'heard: "spoken words"\nYou said: spoken words\n' in shown
     assert "/stop: Stop the answer" in shown
+
+
+async def test_the_files_of_the_command_line_go_with_the_first_line(tmp_path: Path) -> None:
+    plan, missing = tmp_path / "plan.txt", tmp_path / "nothing.txt"
+    plan.write_bytes(b"buy milk")
+    async with open_gateway(tmp_path / "data", *PAGE, file_reader=FakeFileReader()) as harness:
+        files = (plan, missing)
+        shown = await _talk(harness, tmp_path / "data", "What is due?", "Thanks.", files=files)
+        alone = await _talk(harness, tmp_path / "data", files=(plan,))
+    assert f"the file {missing} cannot be read: No such file" in shown
+    asked = [request.messages[-1].content for request in harness.llm.requests]
+    assert [("buy milk" in text, text.partition("\n")[0]) for text in asked] == [
+        (True, "What is due?"),
+        (False, "Thanks."),
+        (True, '[Attached: file "plan.txt"]'),
+    ]
+    assert "buy milk" in alone
 
 
 async def test_a_tools_question_is_asked_with_its_choices_and_answered(tmp_path: Path) -> None:

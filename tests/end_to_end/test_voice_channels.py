@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 
 from tests.support.all_platforms import AllPlatforms, open_all_platforms
+from tests.support.file_reader import FakeFileReader
 from tests.support.gateway_process import free_port
 from tests.support.models import require_models
 from tests.support.platforms.platform import FakePlatform, Place
@@ -55,7 +56,9 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
     folder = tmp_path_factory.mktemp("platforms")
     web = ("channels.web.enabled=true", f"server.port={free_port()}")
     transcriber = WhisperTranscriber(VoiceSettings(model_dir=models / "whisper-base"))
-    async with open_all_platforms(folder, *web, transcriber=transcriber) as place:
+    async with open_all_platforms(
+        folder, *web, transcriber=transcriber, file_reader=FakeFileReader()
+    ) as place:
         token = (folder / "data" / "web-token").read_text(encoding="ascii").strip()
         yield Scene(setup=place, token=token)
 
@@ -76,6 +79,11 @@ async def _answered(platform: FakePlatform, chat: Place, number: int) -> str:
         lambda: len(texts := platform.bot_texts(chat)) == number and _is_whole(texts[-1]), timeout_s=200
     )
     return platform.bot_texts(chat)[-1]
+
+
+async def _said(platform: FakePlatform, chat: Place, number: int) -> None:
+    """Waits for the bot's text number `number` in a chat."""
+    await platform.until(lambda: len(platform.bot_texts(chat)) == number, timeout_s=200)
 
 
 def _is_whole(text: str) -> bool:
@@ -129,15 +137,20 @@ async def test_a_browsers_recording_is_heard(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("kind", sorted(AUDIO_FILES))
-async def test_a_file_with_speech_in_it_is_heard(scene: Scene, kind: str) -> None:
-    telegram = scene.setup.telegram
+async def test_what_is_said_in_a_sound_file_reaches_the_model_as_the_content_of_that_file(
+    scene: Scene, kind: str
+) -> None:
+    telegram, requests = scene.setup.telegram, scene.setup.harness.llm.requests
     ben = telegram.person(f"ben {kind}")
     chat = telegram.private_chat(ben)
     heard: list[str] = []
     for number, data in enumerate(_notes(kind), start=1):
         name = f"{number}.{kind}"
         telegram.send(chat, ben, "audio", data, duration=5, mime_type=AUDIO_FILES[kind], file_name=name)
-        heard.append(_heard(await _answered(telegram, chat, number)))
+        await _said(telegram, chat, number)
+        note_line, _, content = requests[-1].messages[-1].content.partition("\n")
+        assert note_line == f'[Attached: sound file "{name}"; what is said in it follows]'
+        heard.append(content.partition("\n")[2].partition("\n[/FILE]")[0])
     assert _is_understood(heard), heard
 
 

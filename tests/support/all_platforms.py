@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pipeline.domain.clock import SystemClock
+from pipeline.domain.readings import FileReader
 from pipeline.llm.scripted import ScriptedLlm
 from tests.support.harness import GatewayHarness, open_gateway
 from tests.support.platforms.discord import FakeDiscord
@@ -46,6 +47,7 @@ async def open_all_platforms(
     llm: ScriptedLlm | None = None,
     transcriber: Transcriber | None = None,
     speaker: SpeechSynthesizer | None = None,
+    file_reader: FileReader | None = None,
 ) -> AsyncIterator[AllPlatforms]:
     """Run the platforms and a gateway that is connected to all of them; `overrides` are settings of it.
 
@@ -63,7 +65,14 @@ async def open_all_platforms(
             settings += platform.overrides(folder)
         transcriber = transcriber or ScriptedTranscriber.always("hello")
         harness = await stack.enter_async_context(
-            open_gateway(tmp_path / "data", *settings, llm=llm, transcriber=transcriber, speaker=speaker)
+            open_gateway(
+                tmp_path / "data",
+                *settings,
+                llm=llm,
+                transcriber=transcriber,
+                speaker=speaker,
+                file_reader=file_reader,
+            )
         )
         async with asyncio.timeout(60):
             # Discord does not deliver messages from before the bot's first connection.

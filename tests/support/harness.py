@@ -16,6 +16,7 @@ from gateway.storage.ports import Record, Store
 from gateway.storage.sqlite import SqliteStore
 from parlour.testing.gateway import started
 from pipeline.domain.clock import Clock, SystemClock
+from pipeline.domain.readings import FileReader
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.llm.client import LlmClient
 from pipeline.llm.scripted import ScriptedLlm
@@ -65,6 +66,7 @@ async def open_gateway(
     tools: tuple[ToolGroup, ...] = (),
     secrets: Secrets | None = None,
     bus: Bus | None = None,
+    file_reader: FileReader | None = None,
 ) -> AsyncIterator[GatewayHarness]:
     """Run a gateway on the folder `data`; the web channel, the quota of messages, titles and the web search
     are off, and each message has a separate turn, unless an override says otherwise.
@@ -90,6 +92,7 @@ async def open_gateway(
         llm=model or llm,
         transcriber=transcriber or ScriptedTranscriber(),
         speaker=speaker,
+        file_reader=file_reader,
         store=store,
         bus=bus,
         graph=graph,

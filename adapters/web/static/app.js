@@ -10,7 +10,6 @@ import { commandOf, learn } from './commands.js';
 import { Composer } from './composer.js';
 import { Connection } from './connection.js';
 import { byId } from './dom.js';
-import { refuseFiles } from './drops.js';
 import { Edits } from './edits.js';
 import { rateBy } from './feedback.js';
 import { wireKeys } from './keys.js';
@@ -22,6 +21,7 @@ import { SignIn } from './signin.js';
 import { Spoken } from './spoken.js';
 import { StatusLine } from './status.js';
 import { ConversationStore } from './store.js';
+import { Uploads } from './uploads.js';
 import { LogView } from './view.js';
 import { VoiceButton } from './voice.js';
 
@@ -33,7 +33,7 @@ const RESEND_MS = 4000;
 const LATEST = 'latest';
 
 /** The gateway's limits; until its first `welcome`, the protocol's defaults. */
-let limits = { text_chars: 8000, voice_bytes: 20_971_520, voice_seconds: 300 };
+let limits = { text_chars: 8000, voice_bytes: 20_971_520, voice_seconds: 300, file_bytes: 0, files: 10 };
 let botName = 'Parlour';
 let resendTimer = 0;
 /** The last `problem` of this connection: the gateway's reason for closing it. */
@@ -60,7 +60,8 @@ const connection = new Connection({
   onClose: closed,
 });
 const signIn = new SignIn(() => connection.connect(), (words) => status.tell(words));
-const composer = new Composer({ limit: () => limits.text_chars, onSend: say });
+const uploads = new Uploads({ limits: () => limits, signIn, onTrouble: (words) => status.tell(words), onChange: () => composer.refresh() });
+const composer = new Composer({ limit: () => limits.text_chars, files: () => uploads.state, onSend: say });
 const edits = new Edits(composer);
 new CommandMenu(composer);
 const voice = new VoiceButton({
@@ -93,10 +94,7 @@ function start() {
     signIn,
   });
   wireKeys({ signIn, composer, onEscape: escape });
-  refuseFiles((words) => (signIn.open ? signIn.say(words) : status.tell(words)));
-  for (const { clientId, text, at } of outbox.texts()) {
-    store.add({ role: 'user', clientId, text, at, state: 'sending' });
-  }
+  for (const item of outbox.texts()) store.add({ role: 'user', ...item, state: 'sending' });
   if (signIn.token) {
     byId('app').hidden = false;
     connection.connect();
@@ -151,6 +149,7 @@ function welcome(frame) {
   byId('bot-name').textContent = botName;
   status.name(botName);
   byId('mic').hidden = frame.voice === false;
+  uploads.refresh(frame.chat);
   spoken.welcome(frame);
   const opening = signIn.open;
   signIn.accept();
@@ -201,13 +200,13 @@ function sendWaiting() {
   }
 }
 
-/** @param {string} text */
-function say(text) {
+/** @param {string} text @param {import('./uploads.js').Uploaded[]} [shown] */
+function say(text, shown = uploads.take()) {
   status.tell('');
-  const typed = commandOf(text);
+  const typed = shown.length > 0 ? null : commandOf(text);
   if (typed) return void command(typed.name, typed.argument);
   const edited = edits.take();
-  const item = { clientId: newClientId(), text, at: Date.now() / 1000 };
+  const item = { clientId: newClientId(), text, at: Date.now() / 1000, files: shown };
   outbox.addText({ ...item, edits: edited });
   store.add({ role: 'user', state: 'sending', ...item });
   view.toEnd();
@@ -255,7 +254,7 @@ function retry(item) {
   const source = item.role === 'error' ? store.find(item.messageId, 'user') : item;
   if (item.role !== 'error') discard(item);
   if (source?.audio) sendRecording({ blob: source.audio, mime: source.audio.type, seconds: source.seconds });
-  else if (source?.text) say(source.text);
+  else if (source?.text || source?.files.length) say(source.text, source.files.filter((one) => one.handle));
 }
 
 /** @param {Item} item */

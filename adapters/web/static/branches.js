@@ -39,7 +39,7 @@ export function branchControls(item, actions) {
   }
   if (newest && index === count - 1) {
     if (item.role === 'assistant') nodes.push(button('Regenerate', () => actions.regenerate()));
-    else if (item.text) nodes.push(button('Edit', () => actions.edit(item)));
+    else if (item.text && item.files.length === 0) nodes.push(button('Edit', () => actions.edit(item)));
   }
   return nodes;
 }

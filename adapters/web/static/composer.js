@@ -13,10 +13,12 @@ const COUNT_FROM = 0.8;
 
 export class Composer {
   /**
-   * @param {{ limit: () => number, onSend: (text: string) => void }} options `limit` in characters
+   * @param {{ limit: () => number, files: () => 'none' | 'busy' | 'ready', onSend: (text: string) => void }} options
+   *   `limit` in characters; `files` go with the text, which may then be empty
    */
-  constructor({ limit, onSend }) {
+  constructor({ limit, files, onSend }) {
     this.limit = limit;
+    this.files = files;
     this.onSend = onSend;
     /** @type {HTMLTextAreaElement} */
     this.input = byId('input');
@@ -60,7 +62,7 @@ export class Composer {
 
   #submit() {
     const text = this.input.value.trim();
-    if (!text || this.#left() < 0) return;
+    if (this.#left() < 0 || this.files() === 'busy' || (!text && this.files() === 'none')) return;
     this.fill('');
     this.onSend(text);
   }
@@ -80,6 +82,7 @@ export class Composer {
     counter.textContent = left < 0 ? `${-left} characters too many` : `${left} characters left`;
     counter.classList.toggle('over', left < 0);
     input.setAttribute('aria-invalid', String(left < 0));
-    button.disabled = left < 0 || !input.value.trim();
+    const files = this.files();
+    button.disabled = left < 0 || files === 'busy' || (files === 'none' && !input.value.trim());
   }
 }

@@ -1,14 +1,14 @@
 /**
- * Handles files that are dropped on the page or pasted into it. A browser would leave the page to show a
- * dropped file; here the page only shows a line that says that files cannot be used.
+ * Takes files that are dropped on the page or pasted into it. A browser would leave the page to show a
+ * dropped file.
  *
  * @module drops
  */
 
 export const NO_FILES = 'Files cannot be used here yet. Write what is in them, or record a voice note.';
 
-/** @param {(words: string) => void} tell */
-export function refuseFiles(tell) {
+/** @param {(files: File[]) => void} take */
+export function takeFiles(take) {
   window.addEventListener('dragover', (event) => {
     if (isForText(event)) return;
     event.preventDefault();
@@ -18,14 +18,14 @@ export function refuseFiles(tell) {
   window.addEventListener('drop', (event) => {
     if (isForText(event)) return;
     event.preventDefault();
-    if (hasFiles(event.dataTransfer)) tell(NO_FILES);
+    if (hasFiles(event.dataTransfer)) take([...(event.dataTransfer?.files ?? [])]);
   });
   window.addEventListener('paste', (event) => {
     const content = event.clipboardData;
     // Text copied from an office program also contains a picture of itself.
     if (!hasFiles(content) || content?.types.includes('text/plain')) return;
     event.preventDefault();
-    tell(NO_FILES);
+    take([...(content?.files ?? [])]);
   });
 }
 

@@ -40,7 +40,7 @@
  * @property {boolean} unkept the gateway has deleted its text: it was off the record
  * @property {number} place the position of a row without `entryId`; 0 is the end
  * @property {Approval | null} approval
- * @property {import('./files.js').SentFile[]} files what came with it
+ * @property {import('./files.js').ShownFile[]} files what came with it
  *
  * @typedef {object} Approval a question that a person answers
  * @property {string} interaction
@@ -70,6 +70,7 @@ export function newItem(fields) {
     text: '',
     html: '',
     at: Date.now() / 1000,
+    files: [],
     turn: '',
     spoken: false,
     code: '',
@@ -93,7 +94,6 @@ export function newItem(fields) {
     unkept: false,
     place: 0,
     approval: null,
-    files: [],
     ...fields,
   };
 }

@@ -10,7 +10,7 @@ import { readJson, write } from './settings.js';
 import { clock } from './times.js';
 
 /**
- * @typedef {{ clientId: string, text: string, at: number, edits?: string }} TextItem `edits`: the message that it replaces
+ * @typedef {{ clientId: string, text: string, at: number, edits?: string, files?: import('./uploads.js').Uploaded[] }} TextItem `edits`: the message that it replaces
  * @typedef {{ clientId: string, blob: Blob, mime: string, seconds: number, at: number }} VoiceItem
  * @typedef {{ clientId: string, seconds: number, at: number }} VoiceMarker
  */
@@ -22,9 +22,9 @@ export function newClientId() {
 }
 
 /** @param {TextItem} item @returns {import('./connection.js').Frame} */
-export function textFrame({ clientId, text, edits }) {
-  const frame = { type: 'message', client_id: clientId, text };
-  return edits ? { ...frame, edits } : frame;
+export function textFrame({ clientId, text, edits, files = [] }) {
+  const frame = { type: 'message', client_id: clientId, text, ...(edits && { edits }) };
+  return files.length > 0 ? { ...frame, files: files.map(({ handle, name, mime, size }) => ({ handle, name, mime, size })) } : frame;
 }
 
 export class Outbox {

@@ -10,7 +10,7 @@ import { branchControls, showVersion } from './branches.js';
 import { copyButton, el, icon } from './dom.js';
 import { exported } from './export.js';
 import { thumbs } from './feedback.js';
-import { showFiles } from './files.js';
+import { fileBlock, showFiles } from './files.js';
 import { showFinished } from './finished.js';
 import { renderInline } from './inline.js';
 import { renderMarkdown } from './markdown.js';
@@ -133,6 +133,7 @@ function userContent(item, actions, row) {
     const length = item.seconds ? `Voice note, ${clock(item.seconds)}` : 'Spoken';
     bubble.append(el('div', { class: 'spoken' }, icon('mic'), el('span', {}, length), item.audio && playButton(item.audio)));
   }
+  if (item.files.length > 0) bubble.append(fileBlock(item.files));
   const listening = item.spoken && !item.text && item.state !== 'answered' && item.state !== 'failed';
   if (item.text) {
     const unstable = item.provisional && el('span', { class: 'unstable' }, item.text.slice(item.stable));

@@ -128,7 +128,7 @@ export class ConversationStore {
     const known = this.find(messageId, 'user');
     const turn = this.together.of(messageId);
     const state = this.active.has(turn || messageId) ? 'answering' : (known?.state ?? 'queued');
-    const fields = known ? { entryId: known.entryId, at: known.at, text: known.text || local.text, spoken: known.spoken } : {};
+    const fields = known ? { entryId: known.entryId, at: known.at, text: known.text || local.text, spoken: known.spoken, files: known.files.some(({ id }) => id) ? known.files : local.files } : {};
     if (known) this.remove(known);
     this.update(local, { ...fields, messageId, turn, state, problem: '', place: 0 });
   }

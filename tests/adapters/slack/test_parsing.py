@@ -149,7 +149,7 @@ CLIP = {"id": "F1", "subtype": "slack_audio", "mimetype": "video/mp4", "duration
         (changed("ho"), {"text": "ho", "edited": True, "native_id": f"D1:{TS}:e1700000009.000000"}),
         (event(text="", files=[CLIP], subtype="file_share"), {"text": "", "voice.kind": "voice"}),
         (event(files=[{"id": "F1", "name": "audio_message.webm"}]), {"voice.kind": "voice"}),
-        (event(files=[{"id": "F1", "mimetype": "audio/ogg"}]), {"voice.kind": "audio"}),
+        (event(files=[{"id": "F1", "mimetype": "audio/ogg"}]), {"voice": None, "files": ["audio"]}),
         (
             event(files=[{"id": "F1", "mimetype": "image/png", "name": "a.png"}]),
             {"voice": None, "files": ["image"]},

@@ -122,10 +122,14 @@ MESSAGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         message(voice=file(), caption="hear"),
         {"text": "hear", "voice": ("voice", "AwACAgIAAx-1_z")},
     ),
-    "audio": (message(audio=file(mime_type="audio/mpeg")), {"voice": ("audio", "AwACAgIAAx-1_z")}),
+    "audio": (message(audio=file(mime_type="audio/mpeg")), {"attachments": [("audio", "AwACAgIAAx-1_z")]}),
     "sound as a document": (
         message(document=file(mime_type="audio/ogg")),
-        {"voice": ("audio", "AwACAgIAAx-1_z")},
+        {"attachments": [("audio", "AwACAgIAAx-1_z")]},
+    ),
+    "photo with a size that bots may not download": (
+        message(photo=[file(file_id="fits", width=900), file(width=4000, file_size=20_000_001)]),
+        {"attachments": [("image", "fits")]},
     ),
     "round video": (message(video_note=file(length=240)), {"voice": ("video", "AwACAgIAAx-1_z")}),
     "video": (message(video=file(mime_type="video/mp4")), {"attachments": [("video", "AwACAgIAAx-1_z")]}),
@@ -186,7 +190,7 @@ MESSAGES: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     ),
     "sound as a document of no type": (
         message(document=file(file_name="Talk.MP3")),
-        {"voice": ("audio", "AwACAgIAAx-1_z")},
+        {"attachments": [("audio", "AwACAgIAAx-1_z")]},
     ),
     "half a character": (message(text="a\ud800b"), {"text": "a\ufffdb"}),
     "unknown command": (message(text="/weather tomorrow"), {"text": "/weather tomorrow"}),

@@ -54,6 +54,7 @@ class WebHarness:
             text_chars=200,
             voice_bytes=200_000,
             voice_seconds=60,
+            file_bytes=100_000,
             static_dir=static,
         )
         self.settings = replace(settings, **changes)
@@ -143,7 +144,7 @@ class Browser:
 async def serving(harness: WebHarness, *, running: bool = True) -> AsyncIterator[Browser]:
     """Serve the harness's adapter; with `running` it also receives."""
     app = web.Application()
-    app.add_routes(harness.adapter.routes())
+    app.add_routes([*harness.adapter.routes(), *harness.adapter.upload_routes()])
     harness.server = TestServer(app, host="127.0.0.1")
     async with TestClient(harness.server) as client, asyncio.TaskGroup() as group:
         receiving = group.create_task(harness.adapter.run(harness.inbox)) if running else None

@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from adapters.web.media import MediaInbox
+from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import MediaUnavailable
 from pipeline.domain.messages import MediaRef
 
 
 def _inbox(tmp_path: Path) -> tuple[MediaInbox, Path]:
     directory = tmp_path / "deep" / "media"
-    return MediaInbox(directory), directory
+    return MediaInbox(directory, ManualClock()), directory
 
 
 def _names(directory: Path) -> list[str]:
@@ -34,7 +35,7 @@ async def test_stored_bytes_come_back_and_only_the_owner_may_read_them(tmp_path:
 async def test_a_note_over_the_limit_is_refused_in_words(tmp_path: Path) -> None:
     inbox, _ = _inbox(tmp_path)
     ref = await inbox.store(b"sound", mime="")
-    with pytest.raises(MediaUnavailable, match="larger than 4 bytes"):
+    with pytest.raises(MediaUnavailable, match="It is larger than"):
         await inbox.download(ref, max_bytes=4)
 
 
@@ -71,9 +72,9 @@ async def test_a_handle_that_is_not_ours_is_refused(tmp_path: Path, handle: str)
     await inbox.store(b"sound", mime="")
     (directory.parent / "secret").write_text("secret")
     ref = MediaRef(channel="web", handle=handle)
-    with pytest.raises(MediaUnavailable, match="not a voice note"):
+    with pytest.raises(MediaUnavailable, match="no file of the web channel"):
         await inbox.download(ref, max_bytes=1000)
-    with pytest.raises(MediaUnavailable, match="not a voice note"):
+    with pytest.raises(MediaUnavailable, match="no file of the web channel"):
         await inbox.discard(ref)
     assert (directory.parent / "secret").exists()
 
@@ -81,7 +82,7 @@ async def test_a_handle_that_is_not_ours_is_refused(tmp_path: Path, handle: str)
 async def test_another_channels_reference_is_refused(tmp_path: Path) -> None:
     inbox, _ = _inbox(tmp_path)
     ref = await inbox.store(b"sound", mime="")
-    with pytest.raises(MediaUnavailable, match="not a voice note"):
+    with pytest.raises(MediaUnavailable, match="no file of the web channel"):
         await inbox.download(MediaRef(channel="console", handle=ref.handle), max_bytes=5)
 
 

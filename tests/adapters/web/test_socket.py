@@ -22,7 +22,13 @@ async def test_hello_is_answered_with_welcome_and_ready(tmp_path: Path) -> None:
         _, frames = await browser.open(chat=None)
     assert [frame["type"] for frame in frames] == ["welcome", "ready"]
     assert frames[0]["bot"] == "Parlour"
-    assert frames[0]["limits"] == {"text_chars": 200, "voice_bytes": 200_000, "voice_seconds": 60}
+    assert frames[0]["limits"] == {
+        "text_chars": 200,
+        "voice_bytes": 200_000,
+        "voice_seconds": 60,
+        "file_bytes": 100_000,
+        "files": 10,
+    }
     assert frames[0]["voice"] is True
     assert (frames[0]["live"], frames[0]["speech"]) == (False, False)
 

@@ -12,6 +12,7 @@ from gateway.config import load, model_limits
 from gateway.config.explain import check_config
 from gateway.runtime.failpoints import LABELS
 from pipeline.domain.clock import SystemClock
+from pipeline.domain.errors import ConfigurationError
 from pipeline.llm.windows import window_of
 
 
@@ -42,6 +43,38 @@ def test_the_embedded_model_and_an_unknown_one_keep_small_limits() -> None:
     limits = model_limits(load(None, {}, ["llm.model=openai/no-such-model"]))
     assert (limits.context_tokens, limits.max_tokens) == (4_096, 1_024)
     assert "does not know" in limits.words()
+
+
+@pytest.mark.parametrize(
+    ("overrides", "sees"),
+    [
+        (["llm.model=openai/gpt-4o"], True),
+        (["llm.model=openai/gpt-4"], False),
+        (["llm.model=openai/no-such-model"], False),
+        (["llm.model=openai/no-such-model", "llm.vision=true"], True),
+        (["llm.model=openai/gpt-4o", "llm.vision=false"], False),
+        (["llm.model=openai/gpt-4o", "llm.context_tokens=8000", "llm.max_tokens=99"], True),
+        ([], False),
+    ],
+)
+def test_whether_a_model_sees_pictures_is_in_the_table_or_in_the_settings(
+    overrides: list[str], *, sees: bool
+) -> None:
+    settings = load(None, {}, overrides)
+    assert model_limits(settings).vision is sees
+    assert ("does not see pictures" in model_limits(settings).words()) is not sees
+    assert pipeline_settings(settings, ModelClients(settings, SystemClock()).main(settings)).vision is sees
+
+
+def test_pictures_are_shown_only_if_the_cheaper_model_sees_them_as_well() -> None:
+    overrides = ["llm.model=openai/gpt-4o", "budget.cheaper_model=openai/gpt-4", "budget.person_tokens=1000"]
+    settings = load(None, {}, overrides)
+    assert not pipeline_settings(settings, ModelClients(settings, SystemClock()).main(settings)).vision
+
+
+def test_the_embedded_model_cannot_be_declared_to_see() -> None:
+    with pytest.raises(ConfigurationError, match=r"llm\.vision: is true, but the embedded model cannot see"):
+        load(None, {}, ["llm.vision=true"])
 
 
 def test_what_the_model_is_sent_fits_the_cheaper_one_as_well() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Lease, NewRecord, RecordKind, Store
-from gateway.turns.past_turns import past_turn, unanswered_turn
+from gateway.turns.past_turns import message_on_record, past_turn, unanswered_turn
 from gateway.turns.sessions import (
     MAX_HISTORY_RECORDS,
     SessionState,
@@ -20,6 +20,7 @@ from gateway.turns.sessions import (
 from pipeline.domain.chat import ChatMessage, ToolCall, message_to_plain
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.errors import FenceLost
+from pipeline.runtime.ports import UserWords
 
 THREAD, SESSION = "console:local:c1", "ses-1"
 CALL = ToolCall(id="c1", name="look_up", arguments='{"q": "tea", "n": 1}')
@@ -27,6 +28,10 @@ EXCHANGE = (
     ChatMessage(role="assistant", content="I look it up.", tool_calls=(CALL,)),
     ChatMessage(role="tool", content="a line\n" * 50 + "half a pair: \ud83d", tool_call_id="c1"),
 )
+
+
+def said(text: str) -> ChatMessage:
+    return message_on_record(UserWords(text=text))
 
 
 @pytest.fixture
@@ -88,12 +93,12 @@ async def test_an_exchange_comes_back_byte_for_byte(store: MemoryStore) -> None:
         *EXCHANGE,
         ChatMessage(role="assistant", content="Green tea."),
     )
-    assert turn == past_turn(turn.id, "tea?", EXCHANGE, "I look it up.\n\nGreen tea.", 1.0)
+    assert turn == past_turn(turn.id, said("tea?"), EXCHANGE, "I look it up.\n\nGreen tea.", 1.0)
 
 
 def test_words_that_are_in_the_exchange_are_not_shown_again_in_the_answer() -> None:
     def last(answer: str) -> str:
-        return past_turn(1, "tea?", EXCHANGE, answer, 0.0).messages[-1].content
+        return past_turn(1, said("tea?"), EXCHANGE, answer, 0.0).messages[-1].content
 
     assert last("I look it up.\n\nGreen tea.") == "Green tea."
     assert last("Green tea.") == "Green tea."
@@ -101,7 +106,7 @@ def test_words_that_are_in_the_exchange_are_not_shown_again_in_the_answer() -> N
 
 
 def test_a_question_is_shown_as_it_was_sent_when_it_was_new() -> None:
-    turn = past_turn(1, " nul\x00byte\u2066 ", (), "yes", 0.0)
+    turn = past_turn(1, said(" nul\x00byte\u2066 "), (), "yes", 0.0)
     assert turn.messages[0].content == "nulbyte"
 
 
@@ -164,7 +169,7 @@ async def test_a_failed_turn_is_shown_with_its_calls_and_says_nothing_twice(stor
             role="assistant", content="Gre\n\n[Given up before the answer was complete: it took too long.]"
         ),
     )
-    assert turn == unanswered_turn(turn.id, "tea?", EXCHANGE, "I look it up.\n\nGre", "timeout", 1.0)
+    assert turn == unanswered_turn(turn.id, said("tea?"), EXCHANGE, "I look it up.\n\nGre", "timeout", 1.0)
 
 
 async def test_a_summary_of_an_earlier_release_that_ends_with_a_partial_answer_covers_it(

@@ -10,9 +10,10 @@ import pytest
 from gateway.agents.agent_book import AgentModels
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Lease
-from gateway.turns.past_turns import past_turn
+from gateway.turns.past_turns import message_on_record, past_turn
 from gateway.turns.sessions import SessionState, load_session, session_record, write_summary
 from gateway.turns.titler import MAX_CHARS, Titles, title_of
+from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.conversation import Summary
 from pipeline.domain.errors import ModelError, ModelUnavailable
@@ -21,6 +22,7 @@ from pipeline.domain.timeline import TimelineEntry
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.null_services import NullBudgets
+from pipeline.runtime.ports import UserWords
 from pipeline.runtime.scope import TurnScope
 from tests.support.contexts import scope
 from tests.support.held_store import HeldStore
@@ -28,6 +30,10 @@ from tests.support.held_store import HeldStore
 THREAD = "console:local:c1"
 _LONG = "Donaudampfschifffahrtsgesellschaft"
 KEY = "ghp_" + "a1B2c3D4" * 5
+
+
+def said(text: str) -> ChatMessage:
+    return message_on_record(UserWords(text=text))
 
 
 class TitlerHarness:
@@ -56,7 +62,7 @@ class TitlerHarness:
 def session(turns: int) -> SessionState:
     state = SessionState("ses-1", stored=True)
     for number in range(1, turns + 1):
-        state.extend(past_turn(number, f"question {number} {KEY}", (), f"answer {number}", 0.0))
+        state.extend(past_turn(number, said(f"question {number} {KEY}"), (), f"answer {number}", 0.0))
     return state
 
 
@@ -148,7 +154,7 @@ async def test_a_message_that_comes_while_a_title_is_written_makes_no_second_one
         naming = group.create_task(harness.titles.run(lease, talk, turn))
         await slow.held.wait()
         naming.cancel()
-    talk.extend(past_turn(4, "question 4", (), "answer 4", 0.0))
+    talk.extend(past_turn(4, said("question 4"), (), "answer 4", 0.0))
     assert (talk.title, harness.titles.wanted(talk)) == ("Great Tour", False)
     assert len(await harness.store.read_log(THREAD, kinds=("title",))) == 1
 

@@ -106,13 +106,24 @@ class FakeTelegram:
         return self.send(place, person, "voice", audio, duration=1, mime_type=mime)
 
     def send(
-        self, place: Place, person: Person, kind: str, content: bytes, *, caption: str = "", **more: Any
+        self,
+        place: Place,
+        person: Person,
+        kind: str,
+        content: bytes,
+        *,
+        caption: str = "",
+        album: str = "",
+        **more: Any,
     ) -> str:
-        """The person sends a file of a Bot API kind (voice, audio, document, video …), with its fields."""
+        """The person sends a file of a Bot API kind (voice, photo, document, video …), with its fields. Those
+        of one `album` belong together."""
         file_id = f"file{len(self.state.files)}"
         self.state.files[file_id] = content
         described = {"file_id": file_id, "file_unique_id": f"u{file_id}", "file_size": len(content), **more}
-        return self._written(self._stored(place, person, caption, fields={kind: described}))
+        content_of = [described] if kind == "photo" else described
+        group = {"media_group_id": album} if album else {}
+        return self._written(self._stored(place, person, caption, fields={kind: content_of, **group}))
 
     def reply(self, place: Place, person: Person, native_id: str, text: str) -> str:
         """The person replies to a message of the place."""

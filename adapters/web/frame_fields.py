@@ -1,0 +1,74 @@
+"""Read the fields of a client's frame. Pure; every wrong value is a Refused with the field's name."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any, NoReturn
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_MAX_NUMBER = 2**53 - 1
+
+
+class Refused(Exception):
+    """A frame is not accepted: the problem's code, and a message for the client."""
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def string_field(
+    fields: Mapping[str, Any], name: str, *, max_chars: int | None, may_be_empty: bool = False
+) -> str:
+    """The text of a field. Raises Refused."""
+    if name not in fields:
+        raise Refused("bad_frame", f"{name}: the field is missing")
+    value = fields[name]
+    if not isinstance(value, str):
+        raise Refused("bad_frame", f"{name}: expected a string")
+    if not value and not may_be_empty:
+        raise Refused("bad_frame", f"{name}: must not be empty")
+    if max_chars is not None and len(value) > max_chars:
+        raise Refused("bad_frame", f"{name}: longer than {max_chars} characters")
+    if not value.isascii() and _SURROGATE.search(value):
+        raise Refused("bad_frame", f"{name}: contains half a character (a lone surrogate)")
+    return value
+
+
+def integer_field(fields: Mapping[str, Any], name: str, *, least: int) -> int:
+    """The whole number of a field, at least `least`. Raises Refused."""
+    if name not in fields:
+        raise Refused("bad_frame", f"{name}: the field is missing")
+    value = fields[name]
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise Refused("bad_frame", f"{name}: expected a whole number")
+    if not least <= value <= _MAX_NUMBER:
+        raise Refused("bad_frame", f"{name}: expected a number of at least {least} and below 2^53")
+    return value
+
+
+def boolean_field(fields: Mapping[str, Any], name: str) -> bool:
+    """The truth value of a field. Raises Refused."""
+    if name not in fields:
+        raise Refused("bad_frame", f"{name}: the field is missing")
+    value = fields[name]
+    if not isinstance(value, bool):
+        raise Refused("bad_frame", f"{name}: expected true or false")
+    return value
+
+
+def json_object(raw: str) -> Mapping[str, Any]:
+    """The fields of a frame. Raises Refused."""
+    try:
+        value = json.loads(raw, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise Refused("bad_frame", "frame: not JSON; send one JSON object as text") from None
+    if not isinstance(value, dict):
+        raise Refused("bad_frame", "frame: expected a JSON object")
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

@@ -1,0 +1,1 @@
+"""Fetch, read and store the files that people send."""
