@@ -16,7 +16,7 @@ from pipeline.domain.frozen import dataclass
 
 LARGER_FREE_BYTES = 3_000_000_000
 LARGER_CORES = 4
-"""The least for the larger model in "auto": ADR 0071 has the measurements."""
+"""The least for the larger model in "auto": ADR 0069 has the measurements."""
 MODELS = {"0.5b": CHAT, "1.5b": LARGER_CHAT}
 """The models that llm.local.model names."""
 

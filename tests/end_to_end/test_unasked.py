@@ -24,7 +24,10 @@ from tests.support.platforms.slack import FakeSlack
 
 LISTENING = tuple(f'channels.{name}.rooms="may_answer"' for name in ("telegram", "slack", "discord"))
 REACTING = tuple(f'channels.{name}.reactions="taken"' for name in ("telegram", "slack", "discord"))
-_SHOWN = ("send", "edit", "set", "chat.", "reactions.", "assistant.", "react", "create", "typing")
+_SHOWN = (
+    *("send", "edit", "setMessageReaction", "chat.", "reactions."),
+    *("assistant.", "react", "create", "typing"),
+)
 
 
 @dataclass(frozen=True, slots=True)

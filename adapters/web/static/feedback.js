@@ -4,7 +4,7 @@
  * @module feedback
  */
 
-import { el } from './dom.js';
+import { el, icon } from './dom.js';
 import { newClientId } from './outbox.js';
 
 /** @typedef {import('./items.js').Item} Item */
@@ -30,7 +30,7 @@ export function rateBy(send, tell) {
 export function thumbs(item, rate) {
   const buttons = [true, false].map((up) => {
     const value = up ? 'up' : 'down';
-    const button = el('button', { type: 'button', class: 'quiet thumb', 'aria-label': up ? 'Good answer' : 'Bad answer' }, up ? '👍' : '👎');
+    const button = el('button', { type: 'button', class: 'quiet thumb', 'aria-label': up ? 'Good answer' : 'Bad answer' }, icon(up ? 'good' : 'bad'));
     button.addEventListener('click', () => {
       const on = item.thumb !== value;
       if (!rate(item, up, on)) return;
