@@ -22,7 +22,7 @@ from bench.report import ROOT, Report, median, percentile, scratch_folder
 from bench.written import Written, measure_written
 from gateway.config import environment
 from pipeline.domain.clock import SystemClock
-from tests.support.gateway_process import GatewayProcess, free_port
+from tests.support.gateway_process import AS_SHIPPED, SCRIPTED, GatewayProcess, free_port
 from tests.support.web_client import WebChat
 
 _ROUNDS = 8
@@ -58,7 +58,7 @@ async def run(against: str | None = None) -> Report:
     with scratch_folder() as folder, ExitStack() as stack:
         other = stack.enter_context(checked_out(against, folder / "checkout")) if against else None
         async with AsyncExitStack() as running, _floor(folder / "floor.sqlite3") as floor:
-            ours = GatewayProcess(folder / "gateway", executed=True)
+            ours = GatewayProcess(folder / "gateway", overrides=(*SCRIPTED, *AS_SHIPPED), executed=True)
             gateways = [await running.enter_async_context(ours)]
             if other is not None:
                 theirs = GatewayProcess(folder / "other", executed=True, sources=other)
