@@ -356,6 +356,9 @@ class Pipeline:
 
     def _left_out(self, turn: Turn) -> str:
         """The lines about what the answer does not use of the turn's messages; empty for none."""
+        if not turn.joined:
+            taken = takes(self._services, turn.message)
+            return unused_line(turn.message, turn.words, self._settings, taken=taken)
         words = (turn.words, *(said.words for said in turn.joined))
         lines = [
             unused_line(one, said, self._settings, taken=takes(self._services, one))

@@ -169,6 +169,8 @@ class Turn:
     @property
     def all_words(self) -> UserWords:
         """The words of all its messages. Call it once those of the first are known."""
+        if self.words is not None and not self.joined:
+            return self.words
         words = [] if self.words is None else [self.words]
         return together([*words, *(said.words for said in self.joined if said.words is not None)])
 

@@ -14,6 +14,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.tasks import Supervisor
@@ -50,7 +51,7 @@ class TurnArrivals:
         journal: StoreJournal,
         sender: TurnEvents,
         stop: StopSignal,
-        checks: Checks,
+        checks: Callable[[], Checks],
         clock: Clock,
         failpoints: Failpoints,
         supervisor: Supervisor,
@@ -63,7 +64,7 @@ class TurnArrivals:
         self._journal = journal
         self._sender = sender
         self._stop = stop
-        self._checks = checks
+        self._make_checks = checks
         self._clock = clock
         self._failpoints = failpoints
         self._supervisor = supervisor
@@ -81,6 +82,11 @@ class TurnArrivals:
         """Set while the run is in progress."""
         self._look: asyncio.Task[None] | None = None
         self._look_again = False
+
+    @cached_property
+    def _checks(self) -> Checks:
+        """Made when a second message arrives: most turns have none."""
+        return self._make_checks()
 
     @property
     def covered(self) -> Sequence[InboundMessage]:
@@ -305,7 +311,7 @@ class Bursts:
         *,
         sender: TurnEvents,
         stop: StopSignal,
-        checks: Checks,
+        checks: Callable[[], Checks],
     ) -> TurnArrivals:
         """The arrivals of the turn of `journal`, which runs from now on."""
         thread = journal.messages.entry.thread

@@ -226,8 +226,8 @@ class TurnRunner:
         entry = journal.messages.entry
         if not isinstance(entry.item, InboundMessage):
             return None
-        checks = checks_for(
-            self._agents, lambda: journal.agent, entry, session, journal.arrivals, self._withdrawn
+        checks = partial(
+            checks_for, self._agents, lambda: journal.agent, entry, session, journal.arrivals, self._withdrawn
         )
         return self.bursts.begin(journal, sender=sender, stop=stop, checks=checks)
 
