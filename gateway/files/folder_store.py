@@ -28,7 +28,7 @@ _PARTIAL_SUFFIX = ".part"
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _DAY_S = 86_400.0
-_SCOPED_S = 3_600.0
+_OFF_RECORD_S = 3_600.0
 """How long a file off the record is stored at most, if nothing discards it."""
 _log = logging.getLogger(__name__)
 
@@ -57,13 +57,14 @@ class FolderFileStore:
         name: str = "",
         about: str = "",
         scope: str = "",
+        off_record: bool = False,
     ) -> StoredFile:
         """See `FileStore.put`."""
         digest = hashlib.sha256(scope.encode("utf-8", "surrogatepass") + b"\0")
         digest.update(content)
         file_id = digest.hexdigest()
         # A file off the record is discarded after its use; should that not happen, it ages soon.
-        written = self._clock.now() - (self._keep_s - _SCOPED_S if scope else 0.0)
+        written = self._clock.now() - (self._keep_s - _OFF_RECORD_S if off_record else 0.0)
         async with self._lock:
             await _in_thread(partial(self._write, self._folder(thread), file_id, content, written))
         return StoredFile(id=file_id, kind=kind, mime=mime, size=len(content), name=name, about=about)

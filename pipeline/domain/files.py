@@ -52,10 +52,11 @@ class FileStore(Protocol):
         name: str = "",
         about: str = "",
         scope: str = "",
+        off_record: bool = False,
     ) -> StoredFile:
         """Store `content` durably; repeating it changes nothing. Files of a `scope`, such as the id of a
-        message off the record, have their own ids, so that they can be discarded without others that are
-        equal. Raises StorageError."""
+        message, have their own ids, so that they can be discarded without others that are equal. A file
+        `off_record` ends within an hour, even if nothing discards it. Raises StorageError."""
         ...
 
     async def get(self, thread: ThreadKey, file_id: str) -> bytes:

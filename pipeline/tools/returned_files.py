@@ -106,6 +106,7 @@ class ReturnedFiles:
                 name=name,
                 about=found.about,
                 scope=scoped,
+                off_record=bool(scoped),
             )
         except StorageError as error:
             _log.warning("a tool's file is not stored", extra={"reason": str(error)})

@@ -83,6 +83,13 @@ async def test_a_discarded_file_off_the_record_leaves_an_equal_one_alone(files: 
     assert not await files.has(secret)
 
 
+async def test_the_files_of_a_message_are_stored_as_long_as_others(files: FilesHarness) -> None:
+    kept = await files.put(b"picture", scope="m_1")
+    files.clock.step_wall(3 * DAY_S - 1)
+    assert await files.store.sweep() == 0
+    assert await files.has(kept)
+
+
 async def test_the_oldest_files_of_a_chat_make_room_for_a_new_one(files: FilesHarness) -> None:
     other = await files.put(b"x" * 900, BERT)
     kept: list[StoredFile] = []

@@ -117,7 +117,7 @@ def test_the_key_is_made_once_for_this_account_alone(tmp_path: Path) -> None:
 async def test_a_file_off_the_record_ages_within_an_hour_if_nothing_discards_it(tmp_path: Path) -> None:
     made = LinksHarness(tmp_path)
     kept = await made.put()
-    scoped = await made.store.put(ANNA, b"otr", kind="file", mime="text/plain", scope="m1")
+    scoped = await made.store.put(ANNA, b"otr", kind="file", mime="text/plain", scope="m1", off_record=True)
     await made.clock.advance(3_500)
     assert await made.store.sweep() == 0
     await made.clock.advance(200)

@@ -44,6 +44,7 @@ class MemoryFiles:
         name: str = "",
         about: str = "",
         scope: str = "",
+        off_record: bool = False,
     ) -> StoredFile:
         """See `FileStore.put`."""
         file_id = hashlib.sha256(scope.encode() + b"\0" + content).hexdigest()
