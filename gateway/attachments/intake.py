@@ -7,7 +7,6 @@ are stored as the model is shown them, without metadata; documents and recording
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
@@ -15,7 +14,7 @@ from typing import Protocol
 from gateway.attachments.excerpts import UsedFile, attached_text, document_about
 from pipeline.domain.attachments import OTHER_CONTENT, named_ref, reasons_line
 from pipeline.domain.errors import MediaUnavailable, ParlourError, StorageError
-from pipeline.domain.files import FileStore, StoredFile
+from pipeline.domain.files import FileStore, StoredFile, stored_file
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import InboundMessage, MediaKind, MediaRef
@@ -166,9 +165,8 @@ class AttachmentIntake:
             return await self._files.put(
                 message.thread, content, kind=kind, mime=mime, name=ref.name, about=about, scope=scope
             )
-        file_id = hashlib.sha256(scope.encode("utf-8", "surrogatepass") + b"\0" + content).hexdigest()
-        file = StoredFile(id=file_id, kind=kind, mime=mime, size=len(content), name=ref.name, about=about)
-        unstored[file_id] = Unstored(file=file, content=content)
+        file = stored_file(content, kind=kind, mime=mime, name=ref.name, about=about, scope=scope)
+        unstored[file.id] = Unstored(file=file, content=content)
         return file
 
 

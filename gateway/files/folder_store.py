@@ -19,7 +19,7 @@ from typing import TypeVar
 
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
-from pipeline.domain.files import FileGone, StoredFile
+from pipeline.domain.files import FileGone, StoredFile, stored_file
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import MediaKind
 
@@ -60,14 +60,12 @@ class FolderFileStore:
         off_record: bool = False,
     ) -> StoredFile:
         """See `FileStore.put`."""
-        digest = hashlib.sha256(scope.encode("utf-8", "surrogatepass") + b"\0")
-        digest.update(content)
-        file_id = digest.hexdigest()
+        file = stored_file(content, kind=kind, mime=mime, name=name, about=about, scope=scope)
         # A file off the record is discarded after its use; should that not happen, it ages soon.
         written = self._clock.now() - (self._keep_s - _OFF_RECORD_S if off_record else 0.0)
         async with self._lock:
-            await _in_thread(partial(self._write, self._folder(thread), file_id, content, written))
-        return StoredFile(id=file_id, kind=kind, mime=mime, size=len(content), name=name, about=about)
+            await _in_thread(partial(self._write, self._folder(thread), file.id, content, written))
+        return file
 
     async def get(self, thread: ThreadKey, file_id: str) -> bytes:
         """See `FileStore.get`."""

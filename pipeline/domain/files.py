@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
@@ -70,6 +71,15 @@ class FileStore(Protocol):
     async def discard_thread(self, thread: ThreadKey) -> None:
         """Remove all files of `thread`. Raises StorageError."""
         ...
+
+
+def stored_file(
+    content: bytes, *, kind: MediaKind, mime: str, name: str = "", about: str = "", scope: str = ""
+) -> StoredFile:
+    """The reference to `content`; its id depends on the content and the scope alone."""
+    digest = hashlib.sha256(scope.encode("utf-8", "surrogatepass") + b"\0")
+    digest.update(content)
+    return StoredFile(id=digest.hexdigest(), kind=kind, mime=mime, size=len(content), name=name, about=about)
 
 
 def stored_file_to_plain(file: StoredFile) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from typing import TypedDict
 
@@ -10,7 +9,7 @@ from adapters.channel import Acceptance
 from pipeline.domain import events
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.events import PipelineEvent, Thought
-from pipeline.domain.files import FileGone, StoredFile
+from pipeline.domain.files import FileGone, StoredFile, stored_file
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Inbound, MediaKind
 from pipeline.domain.timeline import ChatSummary, Earlier, TimelineEntry
@@ -47,9 +46,9 @@ class MemoryFiles:
         off_record: bool = False,
     ) -> StoredFile:
         """See `FileStore.put`."""
-        file_id = hashlib.sha256(scope.encode() + b"\0" + content).hexdigest()
-        self.contents[thread, file_id] = content
-        return StoredFile(id=file_id, kind=kind, mime=mime, size=len(content), name=name, about=about)
+        file = stored_file(content, kind=kind, mime=mime, name=name, about=about, scope=scope)
+        self.contents[thread, file.id] = content
+        return file
 
     async def get(self, thread: ThreadKey, file_id: str) -> bytes:
         """See `FileStore.get`."""
