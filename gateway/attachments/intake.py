@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
 
 from gateway.attachments.excerpts import UsedFile, attached_text, document_about
+from gateway.reading.signatures import is_heic, picture_format
 from pipeline.domain.attachments import OTHER_CONTENT, named_ref, reasons_line
 from pipeline.domain.errors import MediaUnavailable, ParlourError, StorageError
 from pipeline.domain.files import FileStore, StoredFile, stored_file
@@ -30,7 +31,6 @@ MAX_FILES = 10
 """Files of one message; the platforms' albums have at most as many."""
 _AT_ONCE = 6
 """Files in memory at once, over all conversations."""
-_PICTURE_STARTS = (b"\xff\xd8\xff", b"\x89PNG\r\n\x1a\n", b"GIF8", b"BM", b"II*\0", b"MM\0*")
 _SOUNDS: frozenset[MediaKind] = frozenset({"voice", "audio", "video"})
 _TOO_LARGE = "I take files of up to {megabytes} MB."
 _TOO_MANY = f"I take {MAX_FILES} files of one message."
@@ -132,7 +132,8 @@ class AttachmentIntake:
             said = await self._hear(message, content)
             file = await self._store(message, content, ref, ref.kind, ref.mime, "", unstored)
             return UsedFile(file=file, said=said)
-        if ref.kind == "image" or _looks_like_picture(content):
+        # Platforms send originals as documents.
+        if ref.kind == "image" or picture_format(content) is not None or is_heic(content):
             picture = await self._reader.picture(content, max_side=MAX_SIDE, max_bytes=MAX_PICTURE_BYTES)
             about = f"{picture.original_width} by {picture.original_height}"
             file = await self._store(message, picture.content, ref, "image", picture.mime, about, unstored)
@@ -168,13 +169,6 @@ class AttachmentIntake:
         file = stored_file(content, kind=kind, mime=mime, name=ref.name, about=about, scope=scope)
         unstored[file.id] = Unstored(file=file, content=content)
         return file
-
-
-def _looks_like_picture(content: bytes) -> bool:
-    """Whether a file of no declared kind is a picture: platforms send originals as documents."""
-    if content[4:12] in (b"ftypavif", b"ftypheic"):
-        return True
-    return content.startswith(_PICTURE_STARTS) or (content[:4] == b"RIFF" and content[8:12] == b"WEBP")
 
 
 def _left_out(unused: Sequence[_Unused], unusable: Sequence[str]) -> str:

@@ -106,6 +106,11 @@ async def test_more_files_than_a_message_may_have_are_left_out_and_few_are_in_me
     assert channel.most == 6
 
 
+async def test_a_text_that_begins_like_a_bitmap_is_a_text(tmp_path: Path) -> None:
+    taken = await intake(store(tmp_path)).take(message(ref("BM is short")), max_tokens=99, unstored=None)
+    assert [file.kind for file in taken.files] == ["file"]
+
+
 async def test_a_picture_sent_as_a_file_is_a_picture_and_is_stored_as_the_model_gets_it(
     tmp_path: Path,
 ) -> None:
