@@ -162,17 +162,7 @@ class SessionCommands:
 def as_message(command: SessionCommand, mode: Mode) -> InboundMessage:
     """The command as the words that its author wrote, without a code that gives access."""
     secret = command.name == "link" and is_code(command.argument)
-    return InboundMessage(
-        message_id=command.message_id,
-        native_id=command.native_id,
-        thread=command.thread,
-        author=command.author,
-        received_at=command.received_at,
-        text=f"/{command.name} {'' if secret else command.argument}".strip(),
-        mode=mode,
-        private=command.private,
-        reply_handle=command.reply_handle,
-    )
+    return command.as_message(f"/{command.name} {'' if secret else command.argument}".strip(), mode)
 
 
 def shortcut_of(message: InboundMessage, *, cancelled: bool) -> Shortcut | None:

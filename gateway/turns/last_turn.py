@@ -82,17 +82,7 @@ class LastTurnCommands:
             await journal.commit_notice(words, menu=self._confirmation(command, journal) if asks else None)
             return None
         journal.messages.replaces = turn.source.root
-        return InboundMessage(
-            message_id=command.message_id,
-            native_id=command.native_id,
-            thread=command.thread,
-            author=command.author,
-            received_at=command.received_at,
-            text=turn.source.text,
-            mode=journal.mode,
-            private=command.private,
-            reply_handle=command.reply_handle,
-        )
+        return command.as_message(turn.source.text, journal.mode)
 
     async def _last(self, command: SessionCommand, journal: StoreJournal, *, nothing: str) -> _Last:
         known = await journal.conversation()

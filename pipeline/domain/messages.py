@@ -116,8 +116,13 @@ class InboundMessage:
         if not self.message_id or not self.native_id:
             raise InvalidInput("message: message_id and native_id must not be empty")
         words = self.text.strip() or self.passed_on.strip()
-        if not words and self.voice is None and not self.attachments and not self.unusable:
+        if not words and self.voice is None and not self.has_other_content:
             raise InvalidInput("message: it has no text, no voice note and no attachment")
+
+    @property
+    def has_other_content(self) -> bool:
+        """Whether it has content besides words and a voice note."""
+        return bool(self.attachments or self.unusable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,6 +139,20 @@ class SessionCommand:
     """The words behind the command, for one that takes any."""
     private: bool = True
     reply_handle: str = ""
+
+    def as_message(self, text: str, mode: Mode) -> InboundMessage:
+        """A message with `text` in place of the command."""
+        return InboundMessage(
+            message_id=self.message_id,
+            native_id=self.native_id,
+            thread=self.thread,
+            author=self.author,
+            received_at=self.received_at,
+            text=text,
+            mode=mode,
+            private=self.private,
+            reply_handle=self.reply_handle,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

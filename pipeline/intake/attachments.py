@@ -27,7 +27,7 @@ def takes(services: PipelineServices, message: InboundMessage | ApprovalReply) -
     """Whether the message has content besides words and a voice note, and the host can take it."""
     if services.attachments is None or not isinstance(message, InboundMessage):
         return False
-    return bool(message.attachments or message.unusable)
+    return message.has_other_content
 
 
 async def take_in_time(
@@ -39,7 +39,7 @@ async def take_in_time(
 ) -> Taken | None:
     """As `Attachments.take`; None if there is nothing to take. Raises TurnFailed `timeout` after the time of
     a turn."""
-    if attachments is None or not (message.attachments or message.unusable):
+    if attachments is None or not message.has_other_content:
         return None
     tokens = min(MAX_FILE_TOKENS, settings.context_tokens // _WINDOW_PARTS)
     try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pipeline.domain.attachments import left_out_line
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.intake.cleaning import clean_text
 from pipeline.intake.quotes import in_context, room_name, with_files
@@ -15,7 +14,7 @@ def written_words(message: InboundMessage | ApprovalReply, taken: Taken | None =
     `taken` of them belongs to the words."""
     if isinstance(message, ApprovalReply):
         return None if message.expired else UserWords(text=message.choice)
-    if message.voice is not None or not (asks_something(message) or left_out_line(message)):
+    if message.voice is not None or not (asks_something(message) or message.has_other_content):
         return None
     text = in_context(message, message.text, taken)
     words = UserWords(text=text, speech=message.speech, by=room_name(message))
