@@ -28,11 +28,11 @@ from gateway.delivery.progress import Verbosity
 from gateway.delivery.reply_files import ReplyFiles
 from gateway.delivery.voice_replies import VoiceReplies
 from gateway.files.folder_store import FolderFileStore
-from gateway.files.links import FileLinks, link_key
+from gateway.files.links import FileLinks
 from gateway.people.directory import PersonDirectory
 from gateway.people.preferences import SharedPreferences
 from gateway.reading.reader_client import SandboxedReader
-from gateway.runtime.data_dir import DataDir
+from gateway.runtime.data_dir import DataDir, link_key
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.http_server import Addresses
 from gateway.runtime.metrics import Telemetry

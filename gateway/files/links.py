@@ -10,21 +10,16 @@ import base64
 import binascii
 import hashlib
 import hmac
-import os
-import secrets
-from pathlib import Path
 from urllib.parse import quote
 
 from gateway.files.folder_store import FolderFileStore, folder_name
 from pipeline.domain.clock import Clock
-from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.files import FileGone, StoredFile
 from pipeline.domain.ids import ThreadKey
 
 LINK_S = 7 * 86_400.0
 """The seconds for which a link works."""
 _NAME_CHARS = 30
-_KEY_BYTES = 32
 _HASH_BYTES = 32
 _TIME_BYTES = 6
 _SIGNATURE_BYTES = 24
@@ -85,26 +80,3 @@ def _link_name(name: str) -> str:
     if len(name) <= _NAME_CHARS or not stem or len(ending) > _NAME_CHARS // 3:
         return name[:_NAME_CHARS] or "file"
     return stem[: _NAME_CHARS - len(ending) - 1] + dot + ending
-
-
-def link_key(path: Path) -> bytes:
-    """The key of links in the file `path`, made at the first call (mode 600). Raises ConfigurationError."""
-    try:
-        key = path.read_bytes()
-    except FileNotFoundError:
-        return _new_key(path)
-    except OSError as error:
-        raise ConfigurationError(f"data.dir: cannot read {path} ({error.strerror})") from error
-    # A file that was cut by a crash is replaced: links that were given out stop working, and no more.
-    return key if len(key) == _KEY_BYTES else _new_key(path)
-
-
-def _new_key(path: Path) -> bytes:
-    key = secrets.token_bytes(_KEY_BYTES)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(key)
-    except OSError as error:
-        raise ConfigurationError(f"data.dir: cannot write {path} ({error.strerror})") from error
-    return key

@@ -12,6 +12,7 @@ from pipeline.domain.errors import ConfigurationError
 
 _LOCK_FILE = "gateway.lock"
 _LOCK_CHARS = 400
+_LINK_KEY_BYTES = 32
 STORE_FILE = "parlour.sqlite3"
 MEDIA_DIR = "media"
 FILES_DIR = "files"
@@ -107,10 +108,31 @@ def own_web_token(path: Path) -> str:
             f"channels.web.token: cannot read {path}; delete the file to get a new token"
         ) from error
     token = secrets.token_urlsafe(18)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="ascii") as file:
-            file.write(token + "\n")
-    except OSError as error:
-        raise ConfigurationError(f"channels.web.token: cannot write {path} ({error.strerror})") from error
+    _write_private(path, f"{token}\n".encode("ascii"), "channels.web.token")
     return token
+
+
+def link_key(path: Path) -> bytes:
+    """The key of links to files in the file `path`, created at the first call (mode 600)."""
+    try:
+        key = path.read_bytes()
+        # A file that was cut by a crash is replaced: links that were given out stop working, and no more.
+        if len(key) == _LINK_KEY_BYTES:
+            return key
+    except FileNotFoundError:
+        pass  # the first start: the key is created below
+    except OSError as error:
+        raise ConfigurationError(f"data.dir: cannot read {path} ({error.strerror})") from error
+    key = secrets.token_bytes(_LINK_KEY_BYTES)
+    _write_private(path, key, "data.dir")
+    return key
+
+
+def _write_private(path: Path, content: bytes, setting: str) -> None:
+    """Write a file that only this account may read. Raises ConfigurationError that names `setting`."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+    except OSError as error:
+        raise ConfigurationError(f"{setting}: cannot write {path} ({error.strerror})") from error

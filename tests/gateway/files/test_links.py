@@ -8,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from gateway.files.folder_store import FolderFileStore
-from gateway.files.links import LINK_S, FileLinks, link_key
+from gateway.files.links import LINK_S, FileLinks
 from pipeline.domain.clock import ManualClock
-from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.files import FileGone, StoredFile
 from pipeline.domain.ids import ThreadKey
 
@@ -101,17 +100,6 @@ async def test_a_long_name_is_shortened_and_keeps_its_ending(tmp_path: Path) -> 
     made = LinksHarness(tmp_path)
     name = made.links.path(ANNA, await made.put("x" * 90 + ".json")).split("/")[3]
     assert (len(name), name[-5:]) == (30, ".json")
-
-
-def test_the_key_is_made_once_for_this_account_alone(tmp_path: Path) -> None:
-    key = link_key(tmp_path / "links.key")
-    assert len(key) == 32
-    assert link_key(tmp_path / "links.key") == key
-    assert (tmp_path / "links.key").stat().st_mode & 0o777 == 0o600
-    (tmp_path / "links.key").write_bytes(b"cut")
-    assert len(link_key(tmp_path / "links.key")) == 32
-    with pytest.raises(ConfigurationError, match="cannot write"):
-        link_key(tmp_path / "none" / "links.key")
 
 
 async def test_a_file_off_the_record_ages_within_an_hour_if_nothing_discards_it(tmp_path: Path) -> None:
