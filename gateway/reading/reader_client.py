@@ -6,8 +6,6 @@ file has come for a while; one that is too slow, dies or breaks the protocol is 
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
@@ -18,7 +16,8 @@ from gateway.reading.protocol import document_from, picture_from
 from pipeline.domain.clock import Clock
 from pipeline.domain.readings import DocumentText, FileUnreadable, Picture
 from voice.errors import VoiceError
-from voice.workers.child import Child, Dying, OnLine, command
+from voice.workers.child import Child, OnLine, command
+from voice.workers.child_pool import ChildPool, PoolClosed
 from voice.workers.frames import BrokenFrame, Frame
 
 _CHILDREN = 2
@@ -53,20 +52,21 @@ class SandboxedReader:
     ) -> None:
         self._limits = limits
         self._clock = clock
-        self._program = tuple(program) or _command(limits)
-        self._on_line = on_line or _log_line
         self._idle_s = idle_s
-        self._turns = asyncio.Semaphore(_CHILDREN)
-        self._idle: dict[Child, Callable[[], None]] = {}
-        """The unused children, each with the function that cancels its end."""
-        self._busy: set[Child] = set()
-        self._dying = Dying()
-        self._closed = False
+        self._pool = ChildPool(
+            program or _command(limits),
+            on_line or _log_line,
+            size=_CHILDREN,
+            max_body_bytes=MAX_ANSWER_BYTES,
+            start_limit=lambda: clock.timeout(_START_DEADLINE_S),
+        )
+        self._ends: dict[Child, Callable[[], None]] = {}
+        """For each unused child, the function that cancels its end."""
 
     @property
     def pids(self) -> tuple[int, ...]:
         """The process ids of the running children."""
-        return tuple(child.pid for child in (*self._idle, *self._busy) if child.alive)
+        return self._pool.pids
 
     async def picture(self, content: bytes, *, max_side: int, max_bytes: int) -> Picture:
         """See the port. At most 24 MB of `max_bytes` are used."""
@@ -89,18 +89,15 @@ class SandboxedReader:
 
     async def warm_up(self) -> None:
         """Start a child. Raises FileUnreadable when reading does not work here."""
-        async with self._turns:
+        async with self._pool.turns:
             self._release(await self._ready_child())
 
     async def close(self) -> None:
         """Kill every child and wait until they have ended. Running calls raise FileUnreadable."""
-        self._closed = True
-        for child in (*self._idle, *self._busy):
-            self._discard(child)
-        async with contextlib.AsyncExitStack() as turns:
-            for _ in range(_CHILDREN):  # then every start in progress has failed and cleaned up
-                await turns.enter_async_context(self._turns)
-        await self._dying.gone()
+        for keep in self._ends.values():
+            keep()
+        self._ends.clear()
+        await self._pool.close()
 
     async def _read(
         self, content: bytes, header: Mapping[str, object], take: Callable[[Frame], _Read]
@@ -109,7 +106,7 @@ class SandboxedReader:
             raise unreadable(ReadingFailed("empty"))
         if len(content) > self._limits.max_bytes:
             raise too_large(len(content), max_bytes=self._limits.max_bytes)
-        async with self._turns:
+        async with self._pool.turns:
             child = await self._ready_child()
             answered = False
             try:
@@ -135,53 +132,32 @@ class SandboxedReader:
 
     async def _ready_child(self) -> Child:
         """A started child, now marked as busy. Raises FileUnreadable."""
-        self._refuse_when_closed()
-        while self._idle:
-            child, keep = self._idle.popitem()
-            keep()
-            if child.alive:
-                self._busy.add(child)
-                return child
-            self._dying.end(child)
         try:
-            child = await Child.start(self._program, self._on_line, max_body_bytes=MAX_ANSWER_BYTES)
-        except VoiceError as error:
-            raise _unavailable(error.for_operator) from error
-        self._busy.add(child)
-        started = False
-        try:
-            self._refuse_when_closed()
-            async with self._clock.timeout(_START_DEADLINE_S):
-                await asyncio.shield(child.ready)
-            started = True
+            child = await self._pool.take()
+        except PoolClosed:
+            raise unreadable(ReadingFailed("unavailable")) from None
         except TimeoutError as error:
             raise _unavailable("it did not start in time") from error
         except VoiceError as error:
             raise _unavailable(error.for_operator) from error
-        finally:
-            if not started:
-                self._discard(child)
+        self._keep(child)
         return child
-
-    def _refuse_when_closed(self) -> None:
-        if self._closed:
-            raise unreadable(ReadingFailed("unavailable"))
 
     def _release(self, child: Child) -> None:
         """Keep a child for the next file, for a while."""
-        if self._closed or not child.alive:
-            self._discard(child)
-            return
-        self._busy.discard(child)
-        self._idle[child] = self._clock.call_after(self._idle_s, lambda: self._discard(child))
+        if self._pool.release(child):
+            self._ends[child] = self._clock.call_after(self._idle_s, lambda: self._discard(child))
 
     def _discard(self, child: Child) -> None:
-        """Kill a child, and track it until it has ended."""
-        self._busy.discard(child)
-        keep = self._idle.pop(child, None)
+        """Kill a child."""
+        self._keep(child)
+        self._pool.discard(child)
+
+    def _keep(self, child: Child) -> None:
+        """Cancel the end of an unused child."""
+        keep = self._ends.pop(child, None)
         if keep is not None:
             keep()
-        self._dying.end(child)
 
 
 def _taken(answer: Frame, take: Callable[[Frame], _Read]) -> _Read | ReadingFailed:

@@ -7,10 +7,10 @@ A child that is too slow, dies, or has decoded several damaged files is replaced
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Sequence
 from typing import Literal
+from weakref import WeakKeyDictionary
 
 from voice.audio.limits import check_size
 from voice.audio.protocol import decoded_from_wire, segment_from_wire
@@ -24,7 +24,8 @@ from voice.errors import (
     TranscriptionTimeout,
 )
 from voice.settings import VoiceSettings
-from voice.workers.child import Child, Dying, OnLine, command
+from voice.workers.child import Child, OnLine, command
+from voice.workers.child_pool import ChildPool, PoolClosed
 from voice.workers.frames import BrokenFrame, Frame
 
 _CHILDREN = 2
@@ -62,20 +63,21 @@ class Decoder:
         program: Sequence[str] = (),
     ) -> None:
         self._settings = settings
-        self._program = tuple(program) or _command(settings)
         self._deadline_s = deadline_s
-        self._on_line = on_line or _log_line
-        self._turns = asyncio.Semaphore(_CHILDREN)
-        self._idle: list[Child] = []
-        self._busy: set[Child] = set()
-        self._dying = Dying()
-        self._files: dict[Child, int] = {}
-        self._closed = False
+        self._pool = ChildPool(
+            program or _command(settings),
+            on_line or _log_line,
+            size=_CHILDREN,
+            max_body_bytes=_MAX_SEGMENT_BYTES,
+            start_limit=lambda: asyncio.timeout(_START_DEADLINE_S),
+        )
+        self._files = WeakKeyDictionary[Child, int]()
+        """How many files each child has decoded; a damaged one counts several times."""
 
     @property
     def pids(self) -> tuple[int, ...]:
         """The process ids of the running children."""
-        return tuple(child.pid for child in (*self._idle, *self._busy) if child.alive)
+        return self._pool.pids
 
     async def decode(
         self, data: bytes, *, form: Literal["file", "pcm"] = "file", on_segment: OnSegment
@@ -89,7 +91,7 @@ class Decoder:
         check_size(len(data), max_bytes=self._settings.max_bytes)
         request = Frame(header={"kind": "decode", "form": form}, body=data)
         segments = _SegmentOutput(on_segment, max_bytes=int(self._settings.max_seconds * _BYTES_PER_SECOND))
-        async with self._turns:
+        async with self._pool.turns:
             for _ in range(_ATTEMPTS):
                 child = await self._ready_child()
                 try:
@@ -100,41 +102,21 @@ class Decoder:
 
     async def warm_up(self) -> None:
         """Start a child. Raises TranscriberUnavailable."""
-        async with self._turns:
+        async with self._pool.turns:
             self._release(await self._ready_child())
 
     async def close(self) -> None:
         """Kill every child and wait until they have ended."""
-        self._closed = True
-        for child in (*self._idle, *self._busy):
-            self._discard(child)
-        async with contextlib.AsyncExitStack() as turns:
-            for _ in range(_CHILDREN):  # then every start in progress has failed and cleaned up
-                await turns.enter_async_context(self._turns)
-        await self._dying.gone()
+        await self._pool.close()
 
     async def _ready_child(self) -> Child:
         """A started child, now marked as busy. Raises TranscriberUnavailable."""
-        self._refuse_when_closed()
-        while self._idle:
-            child = self._idle.pop()
-            if child.alive:
-                self._busy.add(child)
-                return child
-            self._discard(child)
-        child = await Child.start(self._program, self._on_line, max_body_bytes=_MAX_SEGMENT_BYTES)
-        self._busy.add(child)
         try:
-            self._refuse_when_closed()
-            async with asyncio.timeout(_START_DEADLINE_S):
-                await asyncio.shield(child.ready)
+            return await self._pool.take()
+        except PoolClosed:
+            raise TranscriberUnavailable(SHUTTING_DOWN) from None
         except TimeoutError as error:
-            self._discard(child)
             raise TranscriberUnavailable(NOT_STARTING) from error
-        except BaseException:
-            self._discard(child)
-            raise
-        return child
 
     async def _ask(self, child: Child, request: Frame, segments: _SegmentOutput) -> Decoded:
         """Decode one file. The child is kept if it answers and is still trusted."""
@@ -144,13 +126,13 @@ class Decoder:
                 answer = await child.ask(request, on_frame=segments.take)
             decoded = self._decoded(answer, segments)
         except TimeoutError as error:
-            self._discard(child)
+            self._pool.discard(child)
             raise TranscriptionTimeout(_TOO_SLOW) from error
         except AudioRefused as error:
             self._release(child, damaged=error.code == "damaged")
             raise
         except BaseException:
-            self._discard(child)
+            self._pool.discard(child)
             raise
         self._release(child)
         return decoded
@@ -165,26 +147,17 @@ class Decoder:
         return decoded
 
     def _refuse_when_closed(self) -> None:
-        if self._closed:
+        if self._pool.closed:
             raise TranscriberUnavailable(SHUTTING_DOWN)
 
     def _release(self, child: Child, *, damaged: bool = False) -> None:
         """Return a child to the idle ones, unless it has served long enough."""
         wear = -(-self._settings.recycle_after // _DAMAGED_FILES) if damaged else 1
         self._files[child] = self._files.get(child, 0) + wear
-        if self._closed or not child.alive or self._files[child] >= self._settings.recycle_after:
-            self._discard(child)
-            return
-        self._busy.discard(child)
-        self._idle.append(child)
-
-    def _discard(self, child: Child) -> None:
-        """Kill a child, and track it until it has ended."""
-        self._busy.discard(child)
-        self._files.pop(child, None)
-        if child in self._idle:
-            self._idle.remove(child)
-        self._dying.end(child)
+        if self._files[child] >= self._settings.recycle_after:
+            self._pool.discard(child)
+        else:
+            self._pool.release(child)
 
 
 class _SegmentOutput:
