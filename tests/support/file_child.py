@@ -11,10 +11,9 @@ import os
 import sys
 from pathlib import Path
 
-from gateway.app.bootstrap import Extras, build
-from gateway.config import Secrets, load
-from pipeline.domain.clock import SystemClock
+from gateway.app.bootstrap import Extras
 from pipeline.llm.scripted import ScriptedLlm
+from tests.support.child_gateway import run_until_killed
 from tests.support.file_reader import FakeFileReader
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
@@ -33,7 +32,6 @@ async def main(folder: Path, crash_at: str, *overrides: str) -> None:
             # No exit handlers, no flushing: as a power failure.
             os._exit(_KILLED)
 
-    settings = load(None, {}, ["channels.web.enabled=false", f'data.dir="{folder}"', *overrides])
     extras = Extras(
         llm=ScriptedLlm.echo(),
         transcriber=ScriptedTranscriber(),
@@ -41,13 +39,7 @@ async def main(folder: Path, crash_at: str, *overrides: str) -> None:
         crash_at=None if left else crash_at,
         http=False,
     )
-    gateway = build(settings, Secrets(()), extras)
-    await gateway.start()
-    while not all(status.up for status in gateway.channel_statuses()):
-        await SystemClock().sleep(0.01)
-    sys.stdout.write("up\n")
-    sys.stdout.flush()
-    await asyncio.Event().wait()
+    await run_until_killed(folder, overrides, extras)
 
 
 if __name__ == "__main__":

@@ -7,17 +7,15 @@ import asyncio
 import sys
 from pathlib import Path
 
-from gateway.app.bootstrap import Extras, build
-from gateway.config import Secrets, load
-from pipeline.domain.clock import SystemClock
+from gateway.app.bootstrap import Extras
 from pipeline.llm.scripted import ScriptedLlm
+from tests.support.child_gateway import run_until_killed
 from voice.synthesis.scripted_synthesizer import ScriptedSpeaker
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 
 async def main(folder: Path, crash_at: str, *overrides: str) -> None:
     """Run until killed."""
-    settings = load(None, {}, ["channels.web.enabled=false", f'data.dir="{folder}"', *overrides])
     extras = Extras(
         llm=ScriptedLlm.echo(),
         transcriber=ScriptedTranscriber(),
@@ -25,13 +23,7 @@ async def main(folder: Path, crash_at: str, *overrides: str) -> None:
         crash_at=crash_at,
         http=False,
     )
-    gateway = build(settings, Secrets(()), extras)
-    await gateway.start()
-    while not all(status.up for status in gateway.channel_statuses()):
-        await SystemClock().sleep(0.01)
-    sys.stdout.write("up\n")
-    sys.stdout.flush()
-    await asyncio.Event().wait()
+    await run_until_killed(folder, overrides, extras)
 
 
 if __name__ == "__main__":
