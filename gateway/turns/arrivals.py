@@ -28,6 +28,7 @@ from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.events import MessageJoined
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import InboundMessage
 from pipeline.graph.execution.control import Interruption
 from pipeline.runtime.arrivals import TurnExtended
@@ -40,35 +41,43 @@ _MOST_WOKEN = 10_000
 _BEGAN = "the run had already begun to show or do something; the turn is resumed"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BurstParts:
+    """What the arrivals of all turns share."""
+
+    rules: BurstRules
+    store: Store
+    clock: Clock
+    failpoints: Failpoints
+    supervisor: Supervisor
+    withdraw: Callable[[str, Collection[str]], Awaitable[None]]
+    """Takes back the questions of a thread's stopped turns, except those of the given messages."""
+
+
 class TurnArrivals:
     """The `Arrivals` of one turn."""
 
     def __init__(
         self,
+        parts: BurstParts,
         *,
-        rules: BurstRules,
-        store: Store,
         journal: StoreJournal,
         sender: TurnEvents,
         stop: StopSignal,
         checks: Callable[[], Checks],
-        clock: Clock,
-        failpoints: Failpoints,
-        supervisor: Supervisor,
-        withdraw: Callable[[str, Collection[str]], Awaitable[None]],
     ) -> None:
-        self._rules = rules
-        self._store = store
+        self._rules = parts.rules
+        self._store = parts.store
         self._lease = journal.messages.lease
         self._entry = entry = journal.messages.entry
         self._journal = journal
         self._sender = sender
         self._stop = stop
         self._make_checks = checks
-        self._clock = clock
-        self._failpoints = failpoints
-        self._supervisor = supervisor
-        self._withdraw = withdraw
+        self._clock = parts.clock
+        self._failpoints = parts.failpoints
+        self._supervisor = parts.supervisor
+        self._withdraw = parts.withdraw
         # An entry that comes from `accept` was alone in its thread; every later one wakes the turn.
         self.pending = not entry.begun
         self._resumes = False
@@ -283,24 +292,8 @@ class TurnArrivals:
 class Bursts:
     """The running turns whose later messages are noted, by thread."""
 
-    def __init__(
-        self,
-        *,
-        rules: BurstRules,
-        store: Store,
-        clock: Clock,
-        failpoints: Failpoints,
-        supervisor: Supervisor,
-        withdraw: Callable[[str, Collection[str]], Awaitable[None]],
-    ) -> None:
-        """`withdraw` takes back the questions of a thread's stopped turns, except those of the given
-        messages."""
-        self._rules = rules
-        self._store = store
-        self._clock = clock
-        self._failpoints = failpoints
-        self._supervisor = supervisor
-        self._withdraw = withdraw
+    def __init__(self, parts: BurstParts) -> None:
+        self._parts = parts
         self._running: dict[str, tuple[TurnArrivals, StoreJournal]] = {}
         self._woken = BoundedDict[str, None](_MOST_WOKEN)
         """Threads in which a message may have arrived before their next turn began."""
@@ -315,18 +308,7 @@ class Bursts:
     ) -> TurnArrivals:
         """The arrivals of the turn of `journal`, which runs from now on."""
         thread = journal.messages.entry.thread
-        arrivals = TurnArrivals(
-            rules=self._rules,
-            store=self._store,
-            journal=journal,
-            sender=sender,
-            stop=stop,
-            checks=checks,
-            clock=self._clock,
-            failpoints=self._failpoints,
-            supervisor=self._supervisor,
-            withdraw=self._withdraw,
-        )
+        arrivals = TurnArrivals(self._parts, journal=journal, sender=sender, stop=stop, checks=checks)
         if thread in self._woken:
             self._woken.pop(thread)
             arrivals.wake()
