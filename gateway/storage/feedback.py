@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from pipeline.domain.frozen import dataclass
 
@@ -44,6 +44,17 @@ class ShownReply:
     """The user id of the person answered; empty if it was forgotten."""
     role: str
     off_record: bool = False
+
+
+def shown_reply(message_id: str, thread: str, fields: Mapping[str, Any]) -> ShownReply:
+    """The reply of an outbox row, whose body holds `fields`."""
+    return ShownReply(
+        message_id=message_id,
+        thread=thread,
+        author=str(fields.get("author", "")),
+        role=str(fields.get("role", "")),
+        off_record=bool(fields.get("off_record", False)),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from gateway.storage.feedback import LOOKED_THROUGH, Feedback, ShownPart, ShownReply, Value
+from gateway.storage.feedback import LOOKED_THROUGH, Feedback, ShownPart, ShownReply, Value, shown_reply
 from gateway.storage.json_bodies import decode_body, storable_text
 from gateway.storage.memory.rows import EntryRow, ReplyRow
 from gateway.storage.ports import SentPart
@@ -102,11 +102,4 @@ def _in_chat(thread: str, chat: str) -> bool:
 
 
 def _reply(row: ReplyRow) -> ShownReply:
-    fields = decode_body(row.body)
-    return ShownReply(
-        message_id=row.new.message_id,
-        thread=row.thread,
-        author=str(fields.get("author", "")),
-        role=str(fields.get("role", "")),
-        off_record=bool(fields.get("off_record", False)),
-    )
+    return shown_reply(row.new.message_id, row.thread, decode_body(row.body))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Mapping
 
-from gateway.storage.feedback import LOOKED_THROUGH, Feedback, ShownPart, ShownReply, Value
+from gateway.storage.feedback import LOOKED_THROUGH, Feedback, ShownPart, ShownReply, Value, shown_reply
 from gateway.storage.json_bodies import decode_body, storable_text
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 
@@ -65,11 +65,11 @@ class SqliteFeedback:
     async def reply_shown_by(self, chat: str, native_id: str) -> ShownReply | None:
         values = {"chat": chat, "native": storable_text(native_id)}
         row = await self._reader().submit(lambda db: db.execute(_SHOWN_BY, values).fetchone())
-        return None if row is None else _reply(*row)
+        return None if row is None else shown_reply(row[0], row[1], decode_body(row[2]))
 
     async def reply_to(self, message_id: str) -> ShownReply | None:
         row = await self._reader().submit(lambda db: db.execute(_REPLY_TO, (message_id,)).fetchone())
-        return None if row is None else _reply(*row)
+        return None if row is None else shown_reply(row[0], row[1], decode_body(row[2]))
 
     async def part_shown_by(self, chat: str, native_id: str) -> ShownPart | None:
         values = {"chat": chat, "native": storable_text(native_id)}
@@ -89,15 +89,4 @@ def _values(feedback: Feedback, value: str) -> tuple[str | float, ...]:
         feedback.run_id,
         feedback.agent,
         feedback.at,
-    )
-
-
-def _reply(message_id: str, thread: str, body: str) -> ShownReply:
-    fields = decode_body(body)
-    return ShownReply(
-        message_id=message_id,
-        thread=thread,
-        author=str(fields.get("author", "")),
-        role=str(fields.get("role", "")),
-        off_record=bool(fields.get("off_record", False)),
     )
