@@ -7,6 +7,7 @@ from typing import Protocol
 from gateway.storage.crash_counts import DeathBook
 from gateway.storage.expiries import ExpiryBook
 from gateway.storage.feedback import FeedbackBook
+from gateway.storage.file_changes import FileChangeBook
 from gateway.storage.identities import IdentityBook
 from gateway.storage.jobs import JobBook
 from gateway.storage.pairings import PairingBook
@@ -42,6 +43,10 @@ class Books(Protocol):
     @property
     def feedback(self) -> FeedbackBook:
         """People's reactions to answers."""
+
+    @property
+    def file_changes(self) -> FileChangeBook:
+        """Changes that tools made to files."""
 
     @property
     def usage(self) -> UsageBook:

@@ -14,6 +14,7 @@ from gateway.storage.memory.bursts import MemoryBursts
 from gateway.storage.memory.crash_counts import MemoryDeaths
 from gateway.storage.memory.expiries import MemoryExpiries
 from gateway.storage.memory.feedback import MemoryFeedback
+from gateway.storage.memory.file_changes import MemoryFileChanges
 from gateway.storage.memory.identities import MemoryIdentities
 from gateway.storage.memory.jobs import MemoryJobs
 from gateway.storage.memory.pairings import MemoryPairings
@@ -68,6 +69,7 @@ class MemoryStore:
         self.voices = MemoryVoices(self._require_open)
         self.jobs = MemoryJobs(self._require_open)
         self.states = MemoryStates(self._require_open)
+        self.file_changes = MemoryFileChanges(self._require_open)
         self.expiries = MemoryExpiries(self._require_open, self._interactions)
         self.feedback = MemoryFeedback(self._require_open, self._outbox, self._entries, self._shown)
         self.usage = MemoryUsage(self._require_open)

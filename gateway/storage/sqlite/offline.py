@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gateway.storage.sqlite.connection import as_storage_error, open_beside
 from gateway.storage.sqlite.feedback import SqliteFeedback
+from gateway.storage.sqlite.file_changes import SqliteFileChanges
 from gateway.storage.sqlite.jobs import SqliteJobs
 from gateway.storage.sqlite.pairings import SqlitePairings
 from gateway.storage.sqlite.worker_thread import Call, DatabaseThread
@@ -38,6 +39,13 @@ async def feedback_beside(path: Path) -> AsyncIterator[SqliteFeedback]:
     """The feedback in the store's file `path`. Raises StorageError if there is no such store."""
     async with _beside(path) as thread:
         yield SqliteFeedback(lambda: thread, lambda: thread)
+
+
+@asynccontextmanager
+async def file_changes_beside(path: Path) -> AsyncIterator[SqliteFileChanges]:
+    """The changes of files in the store's file `path`. Raises StorageError if there is no such store."""
+    async with _beside(path) as thread:
+        yield SqliteFileChanges(lambda: thread, lambda: thread)
 
 
 @asynccontextmanager

@@ -37,6 +37,7 @@ from gateway.storage.sqlite.crash_counts import SqliteDeaths
 from gateway.storage.sqlite.damage import damage_in
 from gateway.storage.sqlite.expiries import SqliteExpiries
 from gateway.storage.sqlite.feedback import SqliteFeedback
+from gateway.storage.sqlite.file_changes import SqliteFileChanges
 from gateway.storage.sqlite.group_commit import GroupCommit
 from gateway.storage.sqlite.identities import SqliteIdentities
 from gateway.storage.sqlite.jobs import SqliteJobs
@@ -71,6 +72,7 @@ class SqliteStore:
         self.voices = SqliteVoices(lambda: self._writer, lambda: self._reader)
         self.jobs = SqliteJobs(lambda: self._writer, lambda: self._reader)
         self.states = SqliteStates(lambda: self._writer, lambda: self._reader)
+        self.file_changes = SqliteFileChanges(lambda: self._writer, lambda: self._reader)
         self.expiries = SqliteExpiries(lambda: self._writer, lambda: self._reader)
         self.feedback = SqliteFeedback(lambda: self._writer, lambda: self._reader)
         self.usage = SqliteUsage(lambda: self._writer, lambda: self._reader)

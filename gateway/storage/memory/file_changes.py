@@ -1,0 +1,92 @@
+"""The changes of files in a dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, replace
+
+from gateway.storage.file_changes import FileChange, FileState, NewChange
+from gateway.storage.json_bodies import storable_text
+
+
+class MemoryFileChanges:
+    """A part of `MemoryStore`. `require_open` raises StorageError if the store is closed."""
+
+    def __init__(self, require_open: Callable[[], None]) -> None:
+        self._require_open = require_open
+        self._changes: dict[int, FileChange] = {}
+        self._next = 1
+
+    async def begin(self, changes: Sequence[NewChange]) -> tuple[int, ...]:
+        self._require_open()
+        ids = []
+        for one in changes:
+            values = {field.name: getattr(one, field.name) for field in fields(NewChange)}
+            for name in ("root", "path", "author", "owner"):
+                values[name] = storable_text(values[name])
+            self._changes[self._next] = FileChange(**values, id=self._next)
+            ids.append(self._next)
+            self._next += 1
+        return tuple(ids)
+
+    async def settle(self, after: Mapping[int, FileState | None]) -> None:
+        self._require_open()
+        for change_id, state in after.items():
+            known = self._changes.get(change_id)
+            if known is not None and state is None:
+                del self._changes[change_id]
+            elif known is not None:
+                self._changes[change_id] = replace(known, after=state)
+
+    async def mark_undoing(self, ids: Sequence[int], by: str) -> None:
+        self._require_open()
+        for one in ids:
+            if one in self._changes:
+                self._changes[one] = replace(self._changes[one], undone_by=by)
+
+    async def undone_by(self, by: str) -> FileChange | None:
+        return next(iter(self._all(lambda one: one.undone_by == by)), None)
+
+    async def mark_undone(self, ids: Sequence[int], at: float) -> None:
+        self._require_open()
+        for one in ids:
+            if one in self._changes:
+                self._changes[one] = replace(self._changes[one], undone_at=at)
+
+    async def of_path(self, root: str, path: str) -> tuple[FileChange, ...]:
+        return self._all(lambda one: (one.root, one.path) == (storable_text(root), storable_text(path)))
+
+    async def of_action(self, action: str) -> tuple[FileChange, ...]:
+        return self._all(lambda one: one.action == action)
+
+    async def find(self, change_id: int) -> FileChange | None:
+        self._require_open()
+        return self._changes.get(change_id)
+
+    async def newest_of_thread(self, thread: str) -> FileChange | None:
+        found = self._all(lambda one: one.thread == thread and not one.undone_at and one.tool != "")
+        return found[-1] if found else None
+
+    async def named(self, name: str, *, limit: int) -> tuple[FileChange, ...]:
+        sought = storable_text(name)
+        found = self._all(lambda one: not sought or f"/{one.path}".endswith(f"/{sought}"))
+        return tuple(reversed(found))[:limit]
+
+    async def prune(self, *, before: float, most: int) -> int:
+        self._require_open()
+        kept: dict[tuple[str, str], int] = {}
+        removed = 0
+        for one in sorted(self._changes.values(), key=lambda one: -one.id):
+            place = kept[one.root, one.path] = kept.get((one.root, one.path), 0) + 1
+            if one.at < before or place > most:
+                del self._changes[one.id]
+                removed += 1
+        return removed
+
+    async def contents(self) -> frozenset[str]:
+        states = [state for one in self._all(lambda _one: True) for state in (one.before, one.after) if state]
+        return frozenset(state.content for state in states if state.content)
+
+    def _all(self, wanted: Callable[[FileChange], bool]) -> tuple[FileChange, ...]:
+        self._require_open()
+        return tuple(one for one in self._changes.values() if wanted(one))
