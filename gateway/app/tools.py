@@ -13,10 +13,13 @@ from gateway import __version__
 from gateway.access.policy import AccessPolicy
 from gateway.access.token_budgets import DailyBudgets
 from gateway.app.search import build_search
+from gateway.chronicle.chronicle import Chronicle
+from gateway.chronicle.contents import Contents
 from gateway.cluster.signals import Answered
 from gateway.config import SecretRef, Secrets, Settings, environment
 from gateway.config.secrets import SecretContext
 from gateway.interactions.approvals import ApprovalService
+from gateway.runtime.data_dir import CHRONICLE_DIR
 from gateway.scheduling.jobs import JobRunner
 from gateway.scheduling.reminders import ReminderScheduler
 from gateway.storage.ports import Store
@@ -35,6 +38,7 @@ from pipeline.runtime.settings import PipelineSettings
 from pipeline.subagents import SubAgents
 from pipeline.tools.attachments import ConversationFiles, attachments_group
 from pipeline.tools.files import files_group
+from pipeline.tools.folders import Place
 from pipeline.tools.gate import Gate
 from pipeline.tools.mcp_config import REFERENCES, read_mcp_file
 from pipeline.tools.mcp_group import mcp_groups
@@ -47,6 +51,7 @@ from pipeline.tools.registry import ToolRegistry
 from pipeline.tools.returned_files import MEGABYTE, ReturnedFiles
 from pipeline.tools.schedule import ScheduleGroup
 from pipeline.tools.skills import SkillFolder
+from pipeline.tools.snapshots import WorkspaceSnapshots
 from pipeline.tools.system import system_group
 from pipeline.tools.tool import Refused, ToolFailed, ToolGroup
 from pipeline.tools.web import WebGroup
@@ -79,6 +84,8 @@ class SharedTools:
     redactor: Redactor
     files: ReturnedFiles
     """Stores the files that tools return."""
+    chronicle: Chronicle
+    """Keeps copies of files from before tools change them."""
     web: GuardedWeb
     search: WebSearch | None
     """None without a search engine."""
@@ -172,7 +179,11 @@ def build_shared_tools(
     wanted = settings.tools.enabled and PLUGINS in settings.tools.groups
     plugins = [one.value for one in tool_plugins() if not one.problem] if wanted else []
     web = GuardedWeb(clock)
-    return SharedTools(
+
+    def note_restored(place: Place, content: bytes) -> None:
+        shared.folder(place.anchor, clock).origins.note_restored(place, content)
+
+    shared = SharedTools(
         approvals=ApprovalService(store=store, clock=clock, approval_s=settings.tools.approval_s, send=send),
         reminders=ReminderScheduler(
             jobs=jobs, store=store, clock=clock, wake=wake, still_allowed=access.still_allows
@@ -180,6 +191,14 @@ def build_shared_tools(
         budgets=budgets,
         person_of=person_of,
         redactor=redactor,
+        chronicle=Chronicle(
+            store.file_changes,
+            Contents(settings.data.dir / CHRONICLE_DIR),
+            clock,
+            on_foreign=lambda place, content: shared.folder(place.anchor, clock).origins.note_restored(
+                place, content
+            ),
+        ),
         web=web,
         search=build_search(settings, web=web, clock=clock, redactor=redactor),
         files=ReturnedFiles(
@@ -191,6 +210,7 @@ def build_shared_tools(
         groups=(*((attachments_group(attached),) if attached else ()), *servers, *plugins, *groups),
         own=tuple(group.name for group in groups),
     )
+    return shared
 
 
 def build_agent_tools(
@@ -235,6 +255,7 @@ def build_agent_tools(
             redactor=redactor,
             origins=folder.origins,
             files=shared.files,
+            snapshots=WorkspaceSnapshots(shared.chronicle, root, folder.origins),
         )
     around = PipelineServices(
         tools=gate or NullTools(),

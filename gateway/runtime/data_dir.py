@@ -16,6 +16,7 @@ _LINK_KEY_BYTES = 32
 STORE_FILE = "parlour.sqlite3"
 MEDIA_DIR = "media"
 FILES_DIR = "files"
+CHRONICLE_DIR = "chronicle"
 LINKS_KEY_FILE = "links.key"
 
 

@@ -59,14 +59,14 @@ def files_group(root: Path, redactor: Redactor | None = None, *, most_sent: int 
                 "Write a text file below own/, in place of what it held.",
                 tool_schema({"path": _PATH, "text": text}),
                 files.write,
-                reads_only=False,
+                changes=files.changed,
             ),
             _tool(
                 "append_file",
                 "Add a line at the end of a text file below own/; one that is not there is made.",
                 tool_schema({"path": _PATH, "text": line}),
                 files.append,
-                reads_only=False,
+                changes=files.changed,
             ),
             sent.tool(_PATH),
             _tool(
@@ -74,7 +74,7 @@ def files_group(root: Path, redactor: Redactor | None = None, *, most_sent: int 
                 "Delete a file below own/.",
                 tool_schema({"path": _PATH}),
                 files.delete,
-                reads_only=False,
+                changes=files.changed,
             ),
         ),
     )
@@ -84,16 +84,24 @@ _LINE = {"type": "integer", "minimum": 1, "description": "the line to begin with
 _SOUGHT = {"type": "string", "minLength": 1, "maxLength": 200}
 
 Work = Callable[[Mapping[str, Any], str], str]
+Changed = Callable[[Mapping[str, Any], TurnScope], tuple[Place, ...]]
 
 
 def _tool(
-    name: str, description: str, parameters: dict[str, Any], work: Work, *, reads_only: bool = True
+    name: str, description: str, parameters: dict[str, Any], work: Work, *, changes: Changed | None = None
 ) -> Tool:
     async def run(arguments: Mapping[str, Any], scope: TurnScope) -> ToolOutput:
         return ToolOutput(text=await asyncio.to_thread(work, arguments, scope.owner))
 
     definition = ToolDefinition(name=name, description=description, parameters=parameters)
-    return Tool(definition=definition, group="files", run=run, reads_only=reads_only, answers=True)
+    return Tool(
+        definition=definition,
+        group="files",
+        run=run,
+        reads_only=changes is None,
+        answers=True,
+        changes=changes,
+    )
 
 
 class _Files:
@@ -160,6 +168,10 @@ class _Files:
         except OSError as error:
             raise ToolFailed(f"{given}: it cannot be deleted ({reason(error)})") from None
         return f"{given} is deleted."
+
+    def changed(self, arguments: Mapping[str, Any], scope: TurnScope) -> tuple[Place, ...]:
+        """See `Tool.changes`."""
+        return (self.path(arguments["path"], scope.owner, writes=True),)
 
     def _folder(self, which: str, owner: str) -> Place:
         # The operator may have linked the shared folder to another one; other folders are not links.

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from pipeline.domain.frozen import dataclass
-from pipeline.tools.tool import Refused, ToolFailed
+from pipeline.tools.failures import Refused, ToolFailed
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _NO_LINK = frozenset({errno.ELOOP, errno.ENOTDIR})
@@ -91,8 +91,9 @@ class Place:
             raise Refused("it is not an ordinary file")
         return opened
 
-    def replace_with(self, data: bytes) -> None:
-        """Write a file with `data` there, atomically. Only the process's own account gets access."""
+    def replace_with(self, data: bytes, mode: int = 0o600) -> None:
+        """Write a file with `data` and these permission bits there, atomically. By default, only the
+        process's own account gets access."""
         with self.folder(make=True) as folder:
             name, beside = self.parts[-1], f".{secrets.token_hex(8)}.new"
             with suppress(FileNotFoundError):
@@ -102,6 +103,7 @@ class Place:
                 flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
                 with os.fdopen(os.open(beside, flags, 0o600, dir_fd=folder), "wb") as file:
                     file.write(data)
+                    os.fchmod(file.fileno(), mode)
                     file.flush()
                     os.fsync(file.fileno())
                 os.replace(beside, name, src_dir_fd=folder, dst_dir_fd=folder)

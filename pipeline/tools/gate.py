@@ -11,6 +11,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -34,6 +35,7 @@ from pipeline.tools.protection import Protection
 from pipeline.tools.registry import ToolRegistry
 from pipeline.tools.returned_files import ReturnedFiles
 from pipeline.tools.sentences import sentence
+from pipeline.tools.snapshots import WorkspaceSnapshots
 from pipeline.tools.tool import Refused, Tool, ToolFailed, ToolOutput
 
 _log = logging.getLogger(__name__)
@@ -65,7 +67,8 @@ _CHANGED = "integrity: the arguments of {name} were changed after they were judg
 class Gate:
     """The `ToolGate` in front of a registry. One instance serves every turn.
 
-    `protection` and `origins` are None without a workspace; without `files`, tools' files are not sent.
+    `protection`, `origins` and `snapshots` are None without a workspace; without `files`, tools' files are
+    not sent.
     `timeout_s` limits one execution, without the time until a person has approved it.
     """
 
@@ -81,7 +84,9 @@ class Gate:
         redactor: Redactor | None = None,
         origins: Origins | None = None,
         files: ReturnedFiles | None = None,
+        snapshots: WorkspaceSnapshots | None = None,
     ) -> None:
+        self._snapshots = snapshots
         self._redactor = redactor or Redactor()
         self._files = files
         self._origins = origins
@@ -275,7 +280,7 @@ class Gate:
         timeout_s = self._timeout_s if tool.timeout_s is None else tool.timeout_s
         deadline = self._clock.timeout(timeout_s)
         try:
-            async with deadline:
+            async with deadline, self._kept(action, scope):
                 output = await self._run(action, scope)
         except ToolFailed as failure:
             # The message may quote a server: it is marked as data, like the server's results.
@@ -298,6 +303,12 @@ class Gate:
         # Cut and redacted before it is recorded: a server may return megabytes, and keys.
         kept = {"text": self._fit(output), "success": output.success, "content": not tool.own_words}
         return kept | _foreign(tool, output.foreign) | await self._sent(output, scope)
+
+    def _kept(self, action: Action, scope: TurnScope) -> AbstractAsyncContextManager[None]:
+        """The files that the action changes are kept while it runs."""
+        if self._snapshots is None or action.tool.reads_only:
+            return nullcontext()
+        return self._snapshots.around(action, scope)
 
     async def _sent(self, output: ToolOutput, scope: TurnScope) -> dict[str, Any]:
         """The references of the output's files, and the lines about them for the model."""

@@ -35,7 +35,7 @@ def notes_group(root: Path, redactor: Redactor | None = None) -> FixedGroup:
                 "Keep a note for the user, in place of one with the same title.",
                 tool_schema({"title": _TITLE, "text": _TEXT}),
                 notes.write,
-                changes=True,
+                changes=notes.changed,
                 own=True,
             ),
             _tool(
@@ -50,13 +50,14 @@ def notes_group(root: Path, redactor: Redactor | None = None) -> FixedGroup:
                 "Delete a note by its title.",
                 tool_schema({"title": _TITLE}),
                 notes.delete,
-                changes=True,
+                changes=notes.changed,
             ),
         ),
     )
 
 
 Work = Callable[[Mapping[str, Any], str], str]
+Changed = Callable[[Mapping[str, Any], TurnScope], tuple[Place, ...]]
 
 
 def _tool(
@@ -65,7 +66,7 @@ def _tool(
     parameters: dict[str, Any],
     work: Work,
     *,
-    changes: bool = False,
+    changes: Changed | None = None,
     own: bool = False,
 ) -> Tool:
     async def run(arguments: Mapping[str, Any], scope: TurnScope) -> ToolOutput:
@@ -73,7 +74,13 @@ def _tool(
 
     definition = ToolDefinition(name=name, description=description, parameters=parameters)
     return Tool(
-        definition=definition, group="notes", run=run, reads_only=not changes, own_only=own, answers=True
+        definition=definition,
+        group="notes",
+        run=run,
+        reads_only=changes is None,
+        own_only=own,
+        answers=True,
+        changes=changes,
     )
 
 
@@ -119,6 +126,10 @@ class _Notes:
         except OSError as error:
             raise ToolFailed(f"the note cannot be deleted ({reason(error)})") from None
         return f"The note “{title}” is deleted."
+
+    def changed(self, arguments: Mapping[str, Any], scope: TurnScope) -> tuple[Place, ...]:
+        """See `Tool.changes`."""
+        return (self._path(_one_line(arguments["title"]), scope.owner),)
 
     def _one(self, title: str, owner: str) -> str:
         path = self._path(_one_line(title), owner)

@@ -29,6 +29,8 @@ _FILE = "foreign.json"
 _MOST_BYTES = 1_000_000
 _MOST_ITEMS = 1_000
 _ANY = "*"
+_LEAST_PARTS = 4
+"""Of the path of an item: `people/<owner>/<group>/<name>`."""
 
 
 class Origins:
@@ -45,6 +47,28 @@ class Origins:
         with self._lock:
             items = self._read(owner)
         return SOURCES[tool.group] if items.get(tool.group) else ""
+
+    def is_foreign(self, tool: Tool, arguments: Mapping[str, Any], owner: str) -> bool:
+        """Whether the item that `tool` changes is foreign."""
+        if not _keeps(tool):
+            return False
+        with self._lock:
+            return not {_item(arguments), _ANY}.isdisjoint(self._read(owner).get(tool.group, ()))
+
+    def note_restored(self, place: Place, content: bytes) -> None:
+        """Note that a person's file or note gets back an earlier, foreign content. Raises ToolFailed where
+        that cannot be stored."""
+        if len(place.parts) < _LEAST_PARTS or place.parts[0] != "people" or place.parts[2] not in SOURCES:
+            return
+        _, _, group, *inside = place.parts
+        name = "/".join(inside)
+        if group == "notes":
+            # The title is the first line; the name of the file shows only a part of it.
+            name = content.decode("utf-8", "replace").partition("\n")[0]
+        record = Place(place.anchor, (*place.parts[:2], _FILE))
+        with self._lock:
+            items = _read(record)
+            _write(record, {**items, group: items.get(group, set()) | {_item({"path": name})}})
 
     def before(self, tool: Tool, arguments: Mapping[str, Any], owner: str, *, foreign: bool) -> None:
         """Note that `tool` is about to change an item. Raises ToolFailed where that cannot be stored."""
@@ -76,23 +100,30 @@ class Origins:
             self._write(owner, {**items, group: changed})
 
     def _write(self, owner: str, items: Mapping[str, set[str]]) -> None:
-        kept = {group: names if len(names) <= _MOST_ITEMS else {_ANY} for group, names in items.items()}
-        plain = {group: sorted(names) for group, names in kept.items() if names}
-        write_private(self._path(owner), json.dumps(plain, ensure_ascii=False))
+        _write(self._path(owner), items)
 
     def _read(self, owner: str) -> dict[str, set[str]]:
-        """The foreign items by group; all items if the record cannot be read."""
-        path = self._path(owner)
-        try:
-            if not path.exists():
-                return {}
-            plain = json.loads(read_text(path, most_bytes=_MOST_BYTES))
-            return {str(group): {str(item) for item in items} for group, items in plain.items()}
-        except (ToolFailed, Refused, ValueError, AttributeError, TypeError):
-            return {group: {_ANY} for group in SOURCES}
+        return _read(self._path(owner))
 
     def _path(self, owner: str) -> Place:
         return person_place(self._root, owner) / _FILE
+
+
+def _write(path: Place, items: Mapping[str, set[str]]) -> None:
+    kept = {group: names if len(names) <= _MOST_ITEMS else {_ANY} for group, names in items.items()}
+    plain = {group: sorted(names) for group, names in kept.items() if names}
+    write_private(path, json.dumps(plain, ensure_ascii=False))
+
+
+def _read(path: Place) -> dict[str, set[str]]:
+    """The foreign items by group; all items if the record cannot be read."""
+    try:
+        if not path.exists():
+            return {}
+        plain = json.loads(read_text(path, most_bytes=_MOST_BYTES))
+        return {str(group): {str(item) for item in items} for group, items in plain.items()}
+    except (ToolFailed, Refused, ValueError, AttributeError, TypeError):
+        return {group: {_ANY} for group in SOURCES}
 
 
 def _keeps(tool: Tool) -> bool:

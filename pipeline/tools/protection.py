@@ -21,7 +21,7 @@ _BLOCKED_SUFFIXES = (".sqlite3", ".sqlite3-wal", ".sqlite3-shm", ".pem", ".key")
 _BLOCKED_FOLDERS = frozenset({".ssh", ".aws", ".gnupg", ".kube", ".docker", ".parlour", "security"})
 _READ_ONLY_FOLDERS = frozenset({"skills"})
 _PATH_KEYS = frozenset({"path", "source", "destination", "dir", "directory", "folder", "file", "target"})
-_LONGEST_PATH = 1_024
+LONGEST_PATH = 1_024
 
 
 class Protection:
@@ -34,12 +34,12 @@ class Protection:
 
     def concerns(self, tool: Tool, arguments: Mapping[str, Any]) -> bool:
         """Whether the call has anything to check. Does not access the disk."""
-        return any(not tool.built_in or key in _PATH_KEYS for key, _value in _strings("", arguments))
+        return any(not tool.built_in or key in _PATH_KEYS for key, _value in strings("", arguments))
 
     def objection(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         """The readable reason why the call is refused; empty where it is allowed. Accesses the disk: call it
         in a thread."""
-        for key, value in _strings("", arguments):
+        for key, value in strings("", arguments):
             if tool.built_in and key not in _PATH_KEYS:
                 continue
             words = self._objection_to(value, writes=not tool.reads_only, named=key in _PATH_KEYS)
@@ -48,11 +48,11 @@ class Protection:
         return ""
 
     def _objection_to(self, value: str, *, writes: bool, named: bool) -> str:
-        if not value or len(value) > _LONGEST_PATH or "\n" in value:
+        if not value or len(value) > LONGEST_PATH or "\n" in value:
             return ""
         if "\0" in value:
             return "a path must not contain a NUL character"
-        path = self._resolved(value)
+        path = resolved(self._root, value)
         # Under a key that is not for paths, a text counts as a path only if a file exists there.
         if path is None or not (named or path.exists()):
             return ""
@@ -61,14 +61,6 @@ class Protection:
         if writes and self._is_read_only(path):
             return f"{path.name} is protected: it is the operator's and cannot be changed"
         return ""
-
-    def _resolved(self, value: str) -> Path | None:
-        """The path with symlinks followed; for a missing file, below its resolved parent."""
-        text = value.removeprefix("file://")
-        try:
-            return Path(os.path.realpath(self._root / Path(text).expanduser()))
-        except (OSError, ValueError, RuntimeError):
-            return None
 
     def _is_blocked(self, path: Path) -> bool:
         name = path.name.casefold()
@@ -90,13 +82,24 @@ class Protection:
         return parts[-1] in READ_ONLY and (len(parts) == 1 or (len(parts) == 3 and parts[0] == "people"))
 
 
-def _strings(key: str, value: Any) -> Iterator[tuple[str, str]]:
+def resolved(root: Path, value: str) -> Path | None:
+    """The path that `value` names relative to `root`, with symlinks followed; for a missing file, below its
+    resolved parent. None for a text that is no path. Accesses the disk."""
+    if not value or len(value) > LONGEST_PATH or "\n" in value or "\0" in value:
+        return None
+    try:
+        return Path(os.path.realpath(root / Path(value.removeprefix("file://")).expanduser()))
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
+def strings(key: str, value: Any) -> Iterator[tuple[str, str]]:
     """Every string in plain data, with the nearest key above it."""
     if isinstance(value, str):
         yield key, value
     elif isinstance(value, Mapping):
         for name, one in value.items():
-            yield from _strings(str(name).casefold(), one)
+            yield from strings(str(name).casefold(), one)
     elif isinstance(value, list | tuple):
         for one in value:
-            yield from _strings(key, one)
+            yield from strings(key, one)

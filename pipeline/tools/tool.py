@@ -6,25 +6,16 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol, runtime_checkable
 
 from pipeline.domain.chat import ToolDefinition
-from pipeline.domain.errors import ParlourError
 from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
 from pipeline.runtime.scope import TurnScope
+from pipeline.tools.failures import Refused, ToolFailed
+from pipeline.tools.folders import Place
+
+__all__ = ["Refused", "Tool", "ToolFailed", "ToolFile", "ToolGroup", "ToolOutput", "tool_schema"]
 
 _DESCRIBED_CHARS = 80
 """The most of the arguments in a readable line. (seed 4: thoughts)"""
-
-
-class ToolFailed(ParlourError):
-    """The tool could not do it; the message gives the reason to the model."""
-
-    code = "tool_failed"
-
-
-class Refused(ToolFailed):
-    """The tool may not do it for any user; the message gives the reason to the model."""
-
-    code = "tool_refused"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +86,9 @@ class Tool:
     answers: bool = False
     """Its result, and the text of its ToolFailed, is a sentence or a text that may be shown to people as the
     answer."""
+    changes: Callable[[Mapping[str, Any], TurnScope], tuple[Place, ...]] | None = None
+    """Returns the files that the call would change, create or delete; None for a tool that changes no file.
+    Accesses the disk. Raises ToolFailed."""
     timeout_s: float | None = None
     """The longest execution in seconds; None: the gate's setting."""
     describe: Callable[[Mapping[str, Any]], str] = described

@@ -19,6 +19,7 @@ from pipeline.tools.gate import Gate
 from pipeline.tools.protection import Protection
 from pipeline.tools.registry import FixedGroup, ToolRegistry
 from pipeline.tools.returned_files import ReturnedFiles
+from pipeline.tools.snapshots import WorkspaceSnapshots
 from pipeline.tools.tool import Run, Tool, ToolGroup, tool_schema
 from tests.support.graph_log import MemoryRunLog
 
@@ -71,6 +72,7 @@ def gate(
     timeout_s: float = 60.0,
     redactor: Redactor | None = None,
     files: ReturnedFiles | None = None,
+    snapshots: WorkspaceSnapshots | None = None,
 ) -> Gate:
     """A gate before `groups`; without a person everything is allowed."""
     return Gate(
@@ -82,6 +84,7 @@ def gate(
         timeout_s=timeout_s,
         redactor=redactor,
         files=files,
+        snapshots=snapshots,
     )
 
 

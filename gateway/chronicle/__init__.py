@@ -1,0 +1,1 @@
+"""Copies of files from before tools changed them, and taking changes back."""
