@@ -28,6 +28,8 @@ DELETE FROM link_codes WHERE EXISTS (SELECT 1 FROM person
     WHERE person.channel = link_codes.channel AND person.account = link_codes.account
         AND person.user = link_codes.user);
 DELETE FROM link_tries WHERE identity IN (SELECT channel || ':' || account || ':user:' || user FROM person);
+DELETE FROM file_changes WHERE EXISTS (SELECT 1 FROM file_changes AS own
+    WHERE own.owner IN (SELECT key FROM owners) AND own.root = file_changes.root AND own.path = file_changes.path);
 DELETE FROM states WHERE owner IN (SELECT key FROM owners);
 DELETE FROM states WHERE owner IN (SELECT 'session:' || session_id FROM log WHERE thread IN (SELECT id FROM gone));
 DELETE FROM shown WHERE key IN (SELECT key FROM outbox WHERE thread IN (SELECT id FROM gone));

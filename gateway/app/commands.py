@@ -15,6 +15,7 @@ from gateway.storage.identities import Identity, Member
 from gateway.turns.agent_choice import AgentChoice
 from gateway.turns.commands import SessionCommands
 from gateway.turns.conversation_export import ConversationExport
+from gateway.turns.file_undo import FileUndo
 from gateway.turns.history_search import HistorySearch
 from gateway.turns.last_turn import LastTurnCommands
 from gateway.turns.link_commands import LinkCommands
@@ -50,7 +51,7 @@ def build_commands(
         models=ModelChoice(agents, base.clock),
         links=LinkCommands(linking, announcer),
         fetch_voice=partial(_fetch_voice, base.voice_download, announcer),
-        last_turn=LastTurnCommands(base.store, agents, base.clock),
+        last_turn=LastTurnCommands(base.store, agents, base.clock, FileUndo(tools.chronicle)),
         history=HistorySearch(base.store, base.people),
         export=ConversationExport(base.timeline, base.clock, base.settings.bot.name),
         usage=UsageCommand(tools.budgets, base.people),

@@ -87,6 +87,11 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_feedback(commands.add_parser("feedback", parents=[common], help="people's thumbs on answers"))
 
+    _add_file_history(
+        commands.add_parser("history", parents=[common], help="what tools changed in files"),
+        commands.add_parser("undo", parents=[common], help="take back what a tool changed in a file"),
+    )
+
     _add_models(commands.add_parser("models", help="the bundled models' files"), common)
 
     plugins = commands.add_parser("plugins", help="the installed plug-ins, and why one is left out")
@@ -128,6 +133,16 @@ def _add_feedback(feedback: argparse.ArgumentParser) -> None:
     feedback.add_argument("--since", metavar="TIME", help="from then on: 7d, 12h, or a date like 2026-11-24")
     feedback.add_argument("--json", action="store_true", help="one JSON object in each line")
     feedback.set_defaults(run=_feedback)
+
+
+def _add_file_history(history: argparse.ArgumentParser, undo: argparse.ArgumentParser) -> None:
+    history.add_argument(
+        "file", nargs="?", default="", metavar="FILE", help="only files of this name or path"
+    )
+    history.add_argument("--verify", action="store_true", help="check the kept copies against their SHA-256")
+    history.set_defaults(run=_history)
+    undo.add_argument("id", type=int, metavar="ID", help="the change, as `parlour history` shows it")
+    undo.set_defaults(run=_undo)
 
 
 def _add_models(models: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -278,26 +293,42 @@ def _pair(options: argparse.Namespace) -> int:
 
 def _jobs(options: argparse.Namespace) -> int:
     from gateway.cli.jobs import drop_job, list_jobs, retry_job
-    from gateway.config import environment, load
 
-    settings = load(options.config, environment(), options.overrides, secrets=False)
-    if settings.storage.kind == "memory":
-        raise ConfigurationError('storage.kind: jobs in memory cannot be seen from outside; use "sqlite"')
+    data_dir = _data_dir(options, "jobs")
     if options.action == "list":
-        return list_jobs(settings.data.dir)
+        return list_jobs(data_dir)
     if options.id is None:
         raise ConfigurationError(f"jobs {options.action}: the ID is missing; `parlour jobs` lists them")
-    return (retry_job if options.action == "retry" else drop_job)(settings.data.dir, options.id)
+    return (retry_job if options.action == "retry" else drop_job)(data_dir, options.id)
 
 
 def _feedback(options: argparse.Namespace) -> int:
     from gateway.cli.feedback import list_feedback
+
+    return list_feedback(_data_dir(options, "feedback"), options.since, as_json=options.json)
+
+
+def _history(options: argparse.Namespace) -> int:
+    from gateway.cli.file_history import list_changes, verify_copies
+
+    data_dir = _data_dir(options, "changes of files")
+    return verify_copies(data_dir) if options.verify else list_changes(data_dir, options.file)
+
+
+def _undo(options: argparse.Namespace) -> int:
+    from gateway.cli.file_history import undo_change
+
+    return undo_change(_data_dir(options, "changes of files"), options.id)
+
+
+def _data_dir(options: argparse.Namespace, what: str) -> Path:
+    """The data folder whose store another process can use. Raises ConfigurationError."""
     from gateway.config import environment, load
 
     settings = load(options.config, environment(), options.overrides, secrets=False)
     if settings.storage.kind == "memory":
-        raise ConfigurationError('storage.kind: feedback in memory cannot be seen from outside; use "sqlite"')
-    return list_feedback(settings.data.dir, options.since, as_json=options.json)
+        raise ConfigurationError(f'storage.kind: {what} in memory cannot be seen from outside; use "sqlite"')
+    return settings.data.dir
 
 
 def _models(options: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 """Run /undo, and prepare /retry and edits: take the last turn out of the conversation, or answer its
 message again.
 
-Nothing is deleted: the log keeps every answer. What tools did is not undone.
+Nothing is deleted: the log keeps every answer. Of what tools did, only changes of files can be taken back.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from gateway.agents.agent_book import Agent, AgentBook
 from gateway.storage.codec import GATE, details_of, menu_of
 from gateway.storage.ports import Interaction, Store
+from gateway.turns.file_undo import FILES, FileUndo
 from gateway.turns.journal import StoreJournal
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import NO_SOURCE, PastTurn
@@ -33,6 +34,8 @@ _OTHERS = "The last message here is another person's, so this is for them to dec
 _QUESTION_IS_OPEN = "I wait for your answer to a question there. Answer it first."
 _WAS_AN_ANSWER = "Your last message answered a question of mine, so I cannot answer it again by itself."
 _NO_WORDS = "Your last message had no words that I could answer again."
+_CHANGED = "\n\nThe answer used {tools} and changed {file}. `/undo files` takes that back."
+_TAKE_BACK = "Do you want {file} back as it was before?"
 _ONLY_YES = "Only `yes` may follow `/retry`."
 _MOST_TOOLS = 5
 
@@ -48,20 +51,29 @@ class _Last:
 class LastTurnCommands:
     """Runs the commands in all threads. Keeps no state between two commands."""
 
-    def __init__(self, store: Store, agents: AgentBook, clock: Clock) -> None:
+    def __init__(self, store: Store, agents: AgentBook, clock: Clock, changes: FileUndo) -> None:
         self._store = store
         self._agents = agents
         self._clock = clock
+        self._changes = changes
 
     async def undo(self, command: SessionCommand, journal: StoreJournal) -> None:
-        """Take the last turn out, with a line that says so. Raises StorageError."""
+        """Take the last turn out, with a line that says so, or take back the last change of a file. Raises
+        StorageError."""
+        if command.argument:
+            await journal.commit_notice(await self._changes.run(command))
+            return
         last = await self._last(command, journal, nothing=_NOTHING)
         if last.turn is None:
             await journal.commit_notice(last.refusal)
             return
         tools = self._changing_tools(last.turn, command, journal)
-        words = _UNDONE + (_DID.format(tools=tools) if tools else "")
-        await journal.commit_notice(words, code="undone", removed=last.turn.source.root)
+        file = await self._changes.changed_by(last.turn.source, command) if tools else ""
+        words, menu = _UNDONE + (_DID.format(tools=tools) if tools else ""), None
+        if file:
+            words = _UNDONE + _CHANGED.format(tools=tools, file=file)
+            menu = self._menu(command, journal, _TAKE_BACK.format(file=file), FILES)
+        await journal.commit_notice(words, code="undone", removed=last.turn.source.root, menu=menu)
 
     async def message_again(self, command: SessionCommand, journal: StoreJournal) -> InboundMessage | None:
         """The person's last message, for an answer that replaces the one before. None if there is none, or if
@@ -79,7 +91,9 @@ class LastTurnCommands:
             words = _DID_BEFORE.format(tools=tools) if tools else ""
             asks = bool(tools)
         if turn is None or words:
-            await journal.commit_notice(words, menu=self._confirmation(command, journal) if asks else None)
+            await journal.commit_notice(
+                words, menu=self._menu(command, journal, _CONFIRM, YES) if asks else None
+            )
             return None
         journal.messages.replaces = turn.source.root
         return command.as_message(turn.source.text, journal.mode)
@@ -104,9 +118,9 @@ class LastTurnCommands:
         names = [f"`{name}`" for name in called if not agent.reads_only(name)]
         return ", ".join([*names[:_MOST_TOOLS], "…"] if len(names) > _MOST_TOOLS else names)
 
-    def _confirmation(self, command: SessionCommand, journal: StoreJournal) -> Interaction:
+    def _menu(self, command: SessionCommand, journal: StoreJournal, prompt: str, value: str) -> Interaction:
         at = self._clock.now()
-        return menu_of(command, _CONFIRM, (YES.capitalize(),), journal.session_id, at=at)
+        return menu_of(command, prompt, (value.capitalize(),), journal.session_id, at=at)
 
     def _answering(self, command: SessionCommand, journal: StoreJournal) -> Agent:
         return self._agents.answering(

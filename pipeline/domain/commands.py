@@ -86,6 +86,15 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "fr": "Retirer votre dernier message et sa réponse de la conversation",
             "es": "Quitar tu último mensaje y su respuesta de la conversación",
         },
+        argument=Argument(
+            name="files",
+            description={
+                "en": "files: take the last change of a file back, and leave the conversation",
+                "de": "files: die letzte Änderung einer Datei zurücknehmen, das Gespräch bleibt",
+                "fr": "files : annuler la dernière modification d'un fichier, la conversation reste",
+                "es": "files: deshacer el último cambio de un archivo, sin tocar la conversación",
+            },
+        ),
     ),
     Command(
         name="retry",

@@ -180,10 +180,15 @@ async def test_what_a_tool_did_stays_and_is_asked_about_before_it_is_done_again(
 
 
 async def test_undo_says_which_tools_had_changed_something(tmp_path: Path) -> None:
-    async with open_gateway(tmp_path, llm=ScriptedLlm(list(_SAVES))) as harness:
-        await ask(harness, "note that I like green tea")
+    reminds = (
+        _calls("load_tools", '{"groups": ["schedule"]}'),
+        _calls("remind_me", '{"text": "tea", "when": "in 10 minutes"}'),
+        ScriptedAnswer.of("I remind you."),
+    )
+    async with open_gateway(tmp_path, llm=ScriptedLlm(list(reminds))) as harness:
+        await ask(harness, "remind me of my tea")
         assert (await ask(harness, "/undo")).endswith(
-            "The answer used `write_note`. What that did stays done."
+            "The answer used `remind_me`. What that did stays done."
         )
 
 
