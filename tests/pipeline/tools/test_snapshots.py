@@ -93,9 +93,7 @@ async def test_what_cannot_be_kept_is_not_changed(tmp_path: Path) -> None:
     assert not (person_folder(tmp_path, scope().owner) / "files").exists()
 
 
-@pytest.mark.parametrize(
-    "parts", [("files", "a"), ("people", "x", "USER.md"), ("people", "x", "skills", "a")]
-)
+@pytest.mark.parametrize("path", ["files/a", "people/x/USER.md", "people/x/skills/a"])
 def test_only_a_persons_files_and_notes_are_marked(tmp_path: Path, path: str) -> None:
     Origins(tmp_path).note_restored(Place(tmp_path, tuple(path.split("/"))), b"x")
     assert list(tmp_path.iterdir()) == []
