@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import random
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -261,3 +262,22 @@ async def test_a_file_that_gets_foreign_text_back_is_reported(tmp_path: Path) ->
     world.foreign = False
     await world.chronicle.undo(await world.write("a.txt", b"mine"), by="test")
     assert world.marked == [(world.place("a.txt"), b"of a page")]
+
+
+async def test_a_repeated_undo_takes_back_no_other_change(tmp_path: Path) -> None:
+    book = MortalBook()
+    world, thread = World(tmp_path, book), scope().thread.encode()
+    for text in (b"one", b"two", b"three"):
+        await world.write("a.txt", text)
+    for writes in (1, 2, 3):
+        book.left = writes
+        with suppress(Died):
+            await world.chronicle.undo_last(thread, by="m_1")
+        book.left = -1
+        world.restart()
+    done = await world.chronicle.undo_last(thread, by="m_1")
+    assert done.outcome == "restored"
+    assert (world.root / "a.txt").read_bytes() == b"two"
+    assert (await world.chronicle.undo_last(thread, by="m_2", author="ben")).outcome == "unknown"
+    assert (await world.chronicle.undo_last(thread, by="m_2")).outcome == "restored"
+    assert (world.root / "a.txt").read_bytes() == b"one"
