@@ -32,6 +32,7 @@ from pipeline.intake.written import written_words
 from pipeline.llm.client import LlmClient
 from pipeline.resuming import resumed
 from pipeline.runtime.arrivals import Arrivals, NoArrivals, TurnExtended
+from pipeline.runtime.attachments import Taken
 from pipeline.runtime.before_message import NOT_CHECKED, BeforeMessage, Shortcut, not_checked
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.deadline import Slot, TurnDeadline, TurnSuspension, UnlimitedSlot
@@ -117,11 +118,13 @@ class Pipeline:
         *,
         shortcut: Shortcut | None = None,
         arrivals: Arrivals | None = None,
+        taken: Taken | None = None,
     ) -> bool:
         """Answer `message`, with the `arrivals` that join it: events go to `sender`, durable data to
         `journal`. An answer to a question resumes the run that asked it. `slot` is entered once the words are
         known, and left at the end: transcription does not use the model's slots. `shortcut` is what follows
-        in place of a run, unless a gate takes the message over.
+        in place of a run, unless a gate takes the message over. `taken` is what is known of the files of a
+        message that is answered again.
 
         Returns False if the gate has passed a message whose shortcut has no words: nothing is sent or written
         then. Else exactly one terminal event is sent, after its commit. StorageError, TurnHalted and
@@ -130,6 +133,7 @@ class Pipeline:
         if isinstance(message, InboundMessage):
             message = await self._services.rooms.named(message)
         turn, arrivals = self._turn(message, sender, journal), arrivals or NoArrivals()
+        turn.taken = taken
         tools = NotedTools(self._services.tools)
         stop = stop or StopSignal()
         # Off the record no step is written, so a resumed run would repeat what it had done.

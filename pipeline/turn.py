@@ -39,7 +39,7 @@ from pipeline.graph.run.outcome import GATE_EXPIRED, RunOutcome
 from pipeline.intake.cleaning import clean_text
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.arrivals import STEERED, together
-from pipeline.runtime.attachments import Unstored
+from pipeline.runtime.attachments import Taken, Unstored
 from pipeline.runtime.foreign_text import ForeignWords
 from pipeline.runtime.kept_state import StateChange
 from pipeline.runtime.links import AnswerLinks
@@ -105,6 +105,8 @@ class Turn:
     """The user's typed or live words; None for a voice note."""
     words: UserWords | None = None
     """The words of the first message, once they are known."""
+    taken: Taken | None = None
+    """What is known of the files of the first message already; None if they have to be fetched."""
     joined: list[Said] = field(default_factory=list)
     """The messages that are answered together with the first."""
     early_transcription: Transcription | None = None

@@ -209,6 +209,8 @@ class TurnWords:
         return names_one_of(turn.early_transcription.text, self._settings.called)
 
     async def _take(self, turn: Turn, message: InboundMessage) -> Taken | None:
+        if turn.taken is not None and message is turn.message:
+            return turn.taken
         unstored = turn.unstored if turn.journal.mode == "otr" else None
         return await take_in_time(self._services.attachments, message, self._settings, self._clock, unstored)
 

@@ -51,7 +51,7 @@ def build_commands(
         models=ModelChoice(agents, base.clock),
         links=LinkCommands(linking, announcer),
         fetch_voice=partial(_fetch_voice, base.voice_download, announcer),
-        last_turn=LastTurnCommands(base.store, agents, base.clock, FileUndo(tools.chronicle)),
+        last_turn=LastTurnCommands(base.store, agents, base.files, base.clock, FileUndo(tools.chronicle)),
         history=HistorySearch(base.store, base.people),
         export=ConversationExport(base.timeline, base.clock, base.settings.bot.name),
         usage=UsageCommand(tools.budgets, base.people),

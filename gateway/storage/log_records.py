@@ -78,6 +78,8 @@ class UserRecord:
             text=self.words.text,
             author=self.author,
             answers=self.answers,
+            files=self.words.files,
+            attached=self.words.attached,
         )
 
     @property

@@ -7,12 +7,14 @@ Nothing is deleted: the log keeps every answer. Of what tools did, only changes 
 from __future__ import annotations
 
 from gateway.agents.agent_book import Agent, AgentBook
+from gateway.attachments.taken_again import ref_of, taken_again
 from gateway.storage.codec import GATE, details_of, menu_of
 from gateway.storage.ports import Interaction, Store
 from gateway.turns.file_undo import FILES, FileUndo
 from gateway.turns.journal import StoreJournal
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import NO_SOURCE, PastTurn
+from pipeline.domain.files import FileStore
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import InboundMessage, SessionCommand
 
@@ -51,8 +53,11 @@ class _Last:
 class LastTurnCommands:
     """Runs the commands in all threads. Keeps no state between two commands."""
 
-    def __init__(self, store: Store, agents: AgentBook, clock: Clock, changes: FileUndo) -> None:
+    def __init__(
+        self, store: Store, agents: AgentBook, files: FileStore, clock: Clock, changes: FileUndo
+    ) -> None:
         self._store = store
+        self._files = files
         self._agents = agents
         self._clock = clock
         self._changes = changes
@@ -84,7 +89,7 @@ class LastTurnCommands:
             words = _ONLY_YES
         elif turn is not None and turn.source.answers:
             words = _WAS_AN_ANSWER
-        elif turn is not None and not turn.source.text.strip():
+        elif turn is not None and not (turn.source.text.strip() or turn.source.files):
             words = _NO_WORDS
         elif turn is not None and not command.argument:
             tools = self._changing_tools(turn, command, journal)
@@ -95,8 +100,15 @@ class LastTurnCommands:
                 words, menu=self._menu(command, journal, _CONFIRM, YES) if asks else None
             )
             return None
-        journal.messages.replaces = turn.source.root
-        return command.as_message(turn.source.text, journal.mode)
+        source = turn.source
+        taken = await taken_again(self._files, command.thread, source.files, source.attached)
+        if not (source.text.strip() or taken.files):
+            await journal.commit_notice(taken.left_out)
+            return None
+        journal.messages.replaces = source.root
+        journal.messages.taken = taken if source.files else None
+        refs = tuple([ref_of(file) for file in source.files])
+        return command.as_message(source.text, journal.mode, refs)
 
     async def _last(self, command: SessionCommand, journal: StoreJournal, *, nothing: str) -> _Last:
         known = await journal.conversation()

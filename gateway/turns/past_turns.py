@@ -20,7 +20,7 @@ from pipeline.domain.rooms import said_by
 from pipeline.history.attached_files import asked_message
 from pipeline.history.stale_results import with_brief
 from pipeline.intake.cleaning import clean_text
-from pipeline.runtime.arrivals import lines_of, together
+from pipeline.runtime.arrivals import together
 from pipeline.runtime.before_message import NOT_CHECKED
 from pipeline.runtime.ports import UserWords
 
@@ -91,14 +91,17 @@ def without(turns: list[PastTurn], root: str) -> list[PastTurn]:
 def asked_of(
     message_id: str, said: Mapping[str, UserRecord], steered: Collection[str]
 ) -> tuple[ChatMessage, Source]:
-    """The question of a turn as the model sees it later, and its source, which has the words of all messages:
-    `said`, by message id, oldest first. `message_id` is that of the turn; the words of the messages `steered`
-    are in its exchange."""
+    """The question of a turn as the model sees it later, and its source, which has the words and files of all
+    messages: `said`, by message id, oldest first. `message_id` is that of the turn; the words of the messages
+    `steered` are in its exchange."""
     first = next(iter(said))
     seen = [user.words for one, user in said.items() if one not in steered]
     question = message_on_record(together(seen) if seen else UserWords(text=""))
     source = said.get(message_id, said[first]).source(message_id)
-    return question, replace(source, text=lines_of([user.text for user in said.values()]))
+    if len(said) > 1:
+        whole = together([user.words for user in said.values()])
+        source = replace(source, text=whole.text, files=whole.files, attached=whole.attached)
+    return question, source
 
 
 def message_on_record(words: UserWords) -> ChatMessage:

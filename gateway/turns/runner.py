@@ -188,10 +188,10 @@ class TurnRunner:
                 await self._set_aside(entry, journal, sender, "no_agent", _NO_AGENT)
             elif item is not None and agent is not None:
                 journal.agent = session.answered_by = self._agents.recorded_name(agent)
-                agent = agent.using(session.model)
+                agent, taken = agent.using(session.model), journal.messages.taken
                 shortcut = await self._shortcut(agent, item, entry, journal)
                 await agent.pipeline.process(
-                    item, sender, journal, stop, slot, shortcut=shortcut, arrivals=arrivals
+                    item, sender, journal, stop, slot, shortcut=shortcut, arrivals=arrivals, taken=taken
                 )
                 await self._discard_media(journal)
         except (asyncio.CancelledError, StorageError, TurnHalted):

@@ -20,6 +20,7 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Source
 from pipeline.domain.messages import InboundMessage
 from pipeline.domain.timeline import TimelineEntry
+from pipeline.runtime.attachments import Taken
 from pipeline.runtime.ports import UserWords
 
 
@@ -51,6 +52,8 @@ class TurnMessages:
         """Oldest first."""
         self.replaces = ""
         """The message whose turn the answer replaces; empty for none."""
+        self.taken: Taken | None = None
+        """What is known of the files of a message that is answered again."""
         self._said: dict[str, UserRecord] = {}
         self._transcripts: list[str] = []
 

@@ -7,6 +7,7 @@ from itertools import chain
 from operator import attrgetter
 
 from pipeline.domain.chat import ChatMessage
+from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
 
 FORWARDED_MARK = "[Forwarded, in somebody else's words:]"
@@ -28,6 +29,10 @@ class Source:
     """The author's id, in a room."""
     answers: bool = False
     """It is an answer to a question of a paused run."""
+    files: tuple[StoredFile, ...] = ()
+    """The files that came with it."""
+    attached: str = ""
+    """What the model reads of them."""
 
     @property
     def replaces(self) -> bool:

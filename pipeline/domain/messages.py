@@ -140,8 +140,8 @@ class SessionCommand:
     private: bool = True
     reply_handle: str = ""
 
-    def as_message(self, text: str, mode: Mode) -> InboundMessage:
-        """A message with `text` in place of the command."""
+    def as_message(self, text: str, mode: Mode, attachments: tuple[MediaRef, ...] = ()) -> InboundMessage:
+        """A message with `text` and `attachments` in place of the command."""
         return InboundMessage(
             message_id=self.message_id,
             native_id=self.native_id,
@@ -149,6 +149,7 @@ class SessionCommand:
             author=self.author,
             received_at=self.received_at,
             text=text,
+            attachments=attachments,
             mode=mode,
             private=self.private,
             reply_handle=self.reply_handle,
