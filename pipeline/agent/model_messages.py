@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pipeline.agent.pictures import with_files
 from pipeline.agent.results import fitted
 from pipeline.agent.room_talk import room_block
 from pipeline.agent.system_prompt import system_prompt
@@ -12,7 +13,6 @@ from pipeline.domain.chat import ChatMessage, ToolDefinition, message_from_plain
 from pipeline.domain.conversation import Conversation, PastTurn
 from pipeline.domain.rooms import said_by
 from pipeline.graph.definition.decisions import State
-from pipeline.history.attached_files import NEVER_SHOWN, asked_message, without_pictures
 from pipeline.history.stale_results import brief, sent
 from pipeline.history.view import opening, shown
 from pipeline.intake.cleaning import clean_text
@@ -44,7 +44,7 @@ async def build_messages(
     words = clean_text(said_by(context.text, context.by))
     said = ChatMessage(role="user", content=f"{talk}{words}")
     if context.files:
-        said = _with_files(said, context)
+        said = with_files(said, context)
     conversation = shown(said_before, state)
     # Reserves the notice's tokens: whether it is needed is known only when the turns have been fitted.
     before = opening(conversation.summary, left_out=True)
@@ -63,14 +63,6 @@ def fixed_tokens(context: RunContext, state: State) -> int:
     """Tokens of everything in a prompt that is neither history nor the newest message."""
     tools = context.tools.offered((), context.scope)
     return _fixed(context, _system(context, state, tools), tools)
-
-
-def _with_files(said: ChatMessage, context: RunContext) -> ChatMessage:
-    """The newest message with its files: their notes and texts, and the pictures if the model sees them."""
-    asked = asked_message(said.content, context.files, context.attached)
-    if asked.pictures and not context.settings.vision:
-        return without_pictures(asked, NEVER_SHOWN)
-    return asked
 
 
 def _fixed(context: RunContext, system: ChatMessage, tools: Sequence[ToolDefinition]) -> int:

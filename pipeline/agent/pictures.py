@@ -1,4 +1,4 @@
-"""Load the pictures that the messages of a model call refer to."""
+"""Add the files of the person's message to the messages of a model call, and load the pictures in them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from operator import attrgetter
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.errors import MediaUnavailable, StorageError
 from pipeline.domain.files import FileGone, StoredFile
-from pipeline.history.attached_files import NO_LONGER_SHOWN, without_pictures
+from pipeline.history.attached_files import NEVER_SHOWN, NO_LONGER_SHOWN, asked_message, without_pictures
 from pipeline.runtime.context import RunContext
 
 _log = logging.getLogger(__name__)
@@ -17,11 +17,22 @@ _PICTURES = attrgetter("pictures")
 _NONE: Mapping[str, bytes] = {}
 
 
+def with_files(said: ChatMessage, context: RunContext) -> ChatMessage:
+    """`said` with the files of the person's message: their notes and texts, and the pictures if the model
+    sees them. The same message without files."""
+    if not context.files:
+        return said
+    asked = asked_message(said.content, context.files, context.attached)
+    if asked.pictures and not context.settings.vision:
+        return without_pictures(asked, NEVER_SHOWN)
+    return asked
+
+
 async def with_pictures(
     context: RunContext, messages: tuple[ChatMessage, ...]
 ) -> tuple[tuple[ChatMessage, ...], Mapping[str, bytes]]:
     """`messages`, and the bytes of their pictures by the files' ids. A message with a picture that is no
-    longer stored has a line in place of its pictures."""
+    longer stored, or for a model that sees none, has a line in place of its pictures."""
     if not any(map(_PICTURES, messages)):
         return messages, _NONE
     loaded: dict[str, bytes] = {}
@@ -31,6 +42,8 @@ async def with_pictures(
 async def _loaded(message: ChatMessage, context: RunContext, loaded: dict[str, bytes]) -> ChatMessage:
     if not message.pictures:
         return message
+    if not context.settings.vision:
+        return without_pictures(message, NEVER_SHOWN)
     try:
         for file in message.pictures:
             if file.id not in loaded:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from pipeline.agent.judge import FEEDBACK, VERDICT, Charge, Verdict, judged
 from pipeline.agent.loops import DOOM_WORDS, END_AT, REFUSE_AT, REPEATED_WORDS, STALL_WORDS, repeats, stalled
+from pipeline.agent.pictures import with_files, with_pictures
 from pipeline.agent.sent_files import noted
 from pipeline.agent.task_prompt import layered_prompt
 from pipeline.agent.task_texts import (
@@ -114,8 +115,11 @@ class Work:
             # A shared conversation without notes is kept from an earlier run: this message is new to it.
             continues = bool(self.shared and notes)
             values = known_values(self.state)
-            words = _CONTINUE_STEP if continues else opening_words(self.context.text, values)
-            self.said.append(ChatMessage(role="user", content=words))
+            if continues:
+                self.said.append(ChatMessage(role="user", content=_CONTINUE_STEP))
+            else:
+                words = opening_words(self.context.text, values)
+                self.said.append(with_files(ChatMessage(role="user", content=words), self.context))
         self.groups = []
         self.files = []
         self.retries = self.context.settings.max_retries
@@ -255,8 +259,10 @@ class Work:
 
     async def _ask(self, tools: tuple[ToolDefinition, ...]) -> dict[str, Any]:
         settings = self.context.settings
+        messages, pictures = await with_pictures(self.context, self._messages(tools))
         request = LlmRequest(
-            messages=self._messages(tools),
+            messages=messages,
+            pictures=pictures,
             tools=tools,
             max_tokens=settings.max_answer_tokens,
             temperature=settings.temperature,

@@ -84,7 +84,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def message_to_plain(message: ChatMessage) -> dict[str, Any]:
-    """Plain JSON data; empty values left out, and pictures, which are in the record of their message."""
+    """Plain JSON data; empty values left out. Of pictures it has the references."""
     plain: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.tool_calls:
         plain["tool_calls"] = [
@@ -94,6 +94,8 @@ def message_to_plain(message: ChatMessage) -> dict[str, Any]:
         plain["tool_call_id"] = message.tool_call_id
     if message.foreign:
         plain["foreign"] = message.foreign
+    if message.pictures:
+        plain["pictures"] = [stored_file_to_plain(file) for file in message.pictures]
     if message.sends:
         plain["sends"] = [stored_file_to_plain(file) for file in message.sends]
     return plain
@@ -107,5 +109,6 @@ def message_from_plain(plain: Mapping[str, Any]) -> ChatMessage:
         tool_calls=tuple(ToolCall(**call) for call in plain.get("tool_calls", ())),
         tool_call_id=plain.get("tool_call_id", ""),
         foreign=plain.get("foreign", ""),
+        pictures=tuple(map(stored_file_from_plain, plain["pictures"])) if "pictures" in plain else (),
         sends=tuple(map(stored_file_from_plain, plain["sends"])) if "sends" in plain else (),
     )

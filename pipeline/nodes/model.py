@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from pipeline.agent.judge import VERDICT, Charge, judged
+from pipeline.agent.pictures import with_files, with_pictures
 from pipeline.agent.usage_metering import metered_text
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.errors import ModelError
@@ -23,6 +24,7 @@ from pipeline.llm.client import LlmRequest
 from pipeline.llm.structured import structured
 from pipeline.nodes.answers import answered
 from pipeline.nodes.failures import StepFailed
+from pipeline.nodes.intake_steps import MESSAGE
 from pipeline.nodes.templates import DATA_NOTE, Template, marked, template_field
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.settings import PipelineSettings
@@ -64,18 +66,21 @@ class _Model:
     answer: bool
     max_tokens: int
 
-    def _shown(self, settings: PipelineSettings) -> Callable[[Any], str]:
-        """Writes values so that all together leave room in the model's window."""
+    def _shown(self, settings: PipelineSettings, file_tokens: int) -> Callable[[Any], str]:
+        """Writes values so that all together leave room in the model's window, also for the files."""
         # A character may be a token, and the rest of the prompt needs room as well.
-        room = (settings.context_tokens - settings.max_answer_tokens) * 3 // 4
+        room = (settings.context_tokens - settings.max_answer_tokens - file_tokens) * 3 // 4
         return partial(marked, most=max(_LEAST_CHARS, room // max(1, self.prompt.places)))
 
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
         system = f"{self.system or context.settings.system_prompt}\n\n{DATA_NOTE}"
-        messages = (
-            ChatMessage(role="system", content=system),
-            ChatMessage(role="user", content=self.prompt.render(state, self._shown(context.settings))),
-        )
+        # The files belong to the message: a prompt without it is about something else.
+        has_files = bool(context.files) and self.prompt.has(MESSAGE)
+        shown = self._shown(context.settings, context.file_tokens if has_files else 0)
+        asked = ChatMessage(role="user", content=self.prompt.render(state, shown))
+        if has_files:
+            asked = with_files(asked, context)
+        messages = (ChatMessage(role="system", content=system), asked)
         asking = _Asking(current_step(), context, self.max_tokens)
         if self.outputs:
             form = {"type": "object", "properties": dict(self.outputs), "required": list(self.outputs)}
@@ -106,8 +111,10 @@ class _Asking:
 
     async def __call__(self, messages: tuple[ChatMessage, ...]) -> str:
         settings = self._context.settings
+        messages, pictures = await with_pictures(self._context, messages)
         request = LlmRequest(
             messages=messages,
+            pictures=pictures,
             schema=self.schema,
             max_tokens=self._max_tokens or self._usual_tokens(settings),
             temperature=0.0 if self._cold or self.schema else settings.temperature,

@@ -48,6 +48,10 @@ class Template:
         """How many values it has."""
         return sum(bool(path) for _, path in self.parts)
 
+    def has(self, key: str) -> bool:
+        """Whether it has a place for a value under the state's `key`."""
+        return any(path[:1] == (key,) for _, path in self.parts)
+
     def render(self, state: State, shown: Callable[[Any], str] | None = None) -> str:
         """The text; `shown` writes each value, by default as people read it. A missing value is empty."""
         shown = shown or plain
