@@ -27,3 +27,9 @@ class AcknowledgingChannel(Protocol):
 def acknowledges(channel: object) -> TypeGuard[AcknowledgingChannel]:
     """Whether the channel can do it and the operator wants it. Fast enough for every message."""
     return getattr(channel, "acknowledges", False) is True
+
+
+def may_leave_reactions(channel: object) -> TypeGuard[AcknowledgingChannel]:
+    """Whether messages there may have a reaction of the bot. A channel where it only shows that the bot is at
+    work states that by `reacts`."""
+    return acknowledges(channel) or getattr(channel, "reacts", False) is True

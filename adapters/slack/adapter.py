@@ -300,6 +300,11 @@ class SlackAdapter:
     def acknowledges(self) -> bool:
         return self._settings.reactions == "taken"
 
+    @property
+    def reacts(self) -> bool:
+        """Whether messages may have a reaction of the bot, in direct chats at least."""
+        return self._settings.reactions != "none"
+
     async def acknowledge(self, thread: ThreadKey, reply_handle: str, *, on: bool) -> None:
         await set_reaction(self._calls, thread.chat, reply_handle, on=on)
 

@@ -118,6 +118,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             expiries=expiries,
             jobs=jobs,
             clock=base.clock,
+            remove_reactions=partial(base.taken.remove_left, base.store.finished),
             sweep_media=partial(base.page.sweep_media, base.store),
             background=base.tasks.background,
             turns=base.tasks.turns,

@@ -8,8 +8,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import field
+from typing import Any
 
 from gateway.app.agents import BuiltAgents
 from gateway.app.llm import ModelClients
@@ -76,6 +77,8 @@ class Parts:
     expiries: QuestionExpiry
     jobs: JobRunner
     clock: Clock
+    remove_reactions: Callable[[], Coroutine[Any, Any, None]]
+    """Removes what an earlier process has left on answered messages."""
     sweep_media: Callable[[], Awaitable[int]]
     """Removes the voice notes that no unfinished message refers to; returns how many."""
     background: Supervisor
@@ -176,6 +179,7 @@ class Gateway:
         if waiting or unsent or orphans:
             left = {"messages": waiting, "replies": unsent, "orphaned_voice_notes": orphans}
             _log.info("taken up again", extra=left)
+        parts.background.spawn(parts.remove_reactions(), name="reactions left")
         parts.background.spawn(parts.jobs.run(), name="jobs")
         parts.background.spawn(parts.expiries.run(), name="expiring questions")
         parts.background.spawn(parts.agents.warm_up(), name="model warm-up")

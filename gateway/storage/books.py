@@ -8,6 +8,7 @@ from gateway.storage.crash_counts import DeathBook
 from gateway.storage.expiries import ExpiryBook
 from gateway.storage.feedback import FeedbackBook
 from gateway.storage.file_changes import FileChangeBook
+from gateway.storage.finished import FinishedBook
 from gateway.storage.identities import IdentityBook
 from gateway.storage.jobs import JobBook
 from gateway.storage.pairings import PairingBook
@@ -63,3 +64,7 @@ class Books(Protocol):
     @property
     def deaths(self) -> DeathBook:
         """Process deaths, by entry."""
+
+    @property
+    def finished(self) -> FinishedBook:
+        """The messages that were finished last."""

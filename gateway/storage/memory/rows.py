@@ -37,6 +37,7 @@ class EntryRow:
     excused: int = 0
     cancelled: bool = False
     outcome: Outcome | None = None
+    finished_at: float = 0.0
     joined: int = 0
     steered: bool = False
 
@@ -204,9 +205,9 @@ class ThreadRow:
     user_records: dict[str, int] = field(default_factory=dict)
     """Record id of the `user` record of each message id."""
 
-    def finish(self, row: EntryRow, outcome: Outcome, body: str | None) -> None:
+    def finish(self, row: EntryRow, outcome: Outcome, body: str | None, at: float) -> None:
         """Close an unfinished entry, with another body unless it is None."""
-        row.outcome = outcome
+        row.outcome, row.finished_at = outcome, at
         row.body = row.body if body is None else body
         del self.unfinished[row.seq]
 

@@ -15,6 +15,7 @@ from gateway.storage.memory.crash_counts import MemoryDeaths
 from gateway.storage.memory.expiries import MemoryExpiries
 from gateway.storage.memory.feedback import MemoryFeedback
 from gateway.storage.memory.file_changes import MemoryFileChanges
+from gateway.storage.memory.finished import MemoryFinished
 from gateway.storage.memory.identities import MemoryIdentities
 from gateway.storage.memory.jobs import MemoryJobs
 from gateway.storage.memory.pairings import MemoryPairings
@@ -56,7 +57,7 @@ class MemoryStore:
     """The whole port, in memory. Bodies are kept as text, so that callers share no objects with the store."""
 
     def __init__(self) -> None:
-        self._open = False
+        self._open, self._last_record_id = False, 0
         self._threads: dict[str, ThreadRow] = {}
         self._entries: dict[int, EntryRow] = {}
         self._accepted: dict[str, Accepted] = {}
@@ -64,7 +65,6 @@ class MemoryStore:
         self._outbox_ids: dict[str, int] = {}
         self._shown: dict[str, dict[int, SentPart]] = {}
         self._interactions: dict[str, InteractionRow] = {}
-        self._last_record_id = 0
         self.pairings = MemoryPairings(self._require_open)
         self.voices = MemoryVoices(self._require_open)
         self.jobs = MemoryJobs(self._require_open)
@@ -76,6 +76,7 @@ class MemoryStore:
         self.identities = MemoryIdentities(self._require_open, self.states, self.usage)
         self.search = MemorySearch(self._require_open, self._threads, self._entries)
         self.deaths = MemoryDeaths(self._require_open, self._entries)
+        self.finished = MemoryFinished(self._require_open, self._entries)
         self.bursts = MemoryBursts(self._fenced)
 
     # -- life ---------------------------------------------------------------------------------
@@ -230,7 +231,7 @@ class MemoryStore:
         kept = self.states.check(commit.states)
         # All checks are done; from here on nothing fails.
         for entry, body in done:
-            thread.finish(entry, commit.outcome, body)
+            thread.finish(entry, commit.outcome, body, commit.at)
         record_ids = self._add_records(thread, records)
         entry_id = record_ids[-1] if record_ids else 0
         outbox_ids = tuple(self._add_reply(lease.thread, entry_id, new, body) for new, body in replies)
@@ -326,7 +327,7 @@ class MemoryStore:
             if entry is not None:
                 accepted = await self.accept(entry)
                 if finished:
-                    self._thread(entry.thread).finish(self._entries[accepted.seq], "answered", None)
+                    self._thread(entry.thread).finish(self._entries[accepted.seq], "answered", None, now)
             row.choice = choice
         return status
 

@@ -38,6 +38,7 @@ from gateway.storage.sqlite.damage import damage_in
 from gateway.storage.sqlite.expiries import SqliteExpiries
 from gateway.storage.sqlite.feedback import SqliteFeedback
 from gateway.storage.sqlite.file_changes import SqliteFileChanges
+from gateway.storage.sqlite.finished import SqliteFinished
 from gateway.storage.sqlite.group_commit import GroupCommit
 from gateway.storage.sqlite.identities import SqliteIdentities
 from gateway.storage.sqlite.jobs import SqliteJobs
@@ -79,6 +80,7 @@ class SqliteStore:
         self.identities = SqliteIdentities(lambda: self._writer, lambda: self._reader)
         self.search = SqliteSearch(lambda: self._writer, lambda: self._reader)
         self.deaths = SqliteDeaths(lambda: self._writer)
+        self.finished = SqliteFinished(lambda: self._reader)
         self.bursts = SqliteBursts(lambda: self._writer)
 
     # -- life ---------------------------------------------------------------------------------

@@ -45,7 +45,8 @@ class Harness:
     replies: list[str] = field(default_factory=list)
 
     def take(self, message_id: str = "m1", handle: str = "7") -> None:
-        self.taken.taken(self.posts.thread("c1"), message_id, reply_handle=handle, private=True)
+        thread = self.posts.thread("c1")
+        self.taken.taken(thread, message_id, reply_handle=handle, private=True, is_new=True)
 
     async def reply(self) -> None:
         """Post a reply, as the outbox does."""
