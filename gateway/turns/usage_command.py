@@ -12,6 +12,7 @@ _IN_A_ROOM = "Others read along here. Send `/usage` to me in private."
 _USAGE = "Today you have used {today}, and this month {month}. Days begin at midnight UTC."
 _LIMIT = "\n\nYour limit is {limit:,} tokens a day."
 _LINKED = "\n\nThis counts all chats that are linked with this one."
+_KNOWN_PRICES = "\n\nThe cost is that of the answers whose price is known."
 _NO_PRICE = "\n\nThe cost is not known: the model has no price, or its provider reports none."
 
 
@@ -32,8 +33,8 @@ class UsageCommand:
         words = _USAGE.format(today=_amount(used.today), month=_amount(used.month))
         if used.limit:
             words += _LIMIT.format(limit=used.limit)
-        if used.month.tokens and not used.month.cost:
-            words += _NO_PRICE
+        if used.month.tokens:
+            words += _KNOWN_PRICES if used.month.cost else _NO_PRICE
         if self._people.linked_as(*thread.account_key, command.author.id):
             words += _LINKED
         await journal.commit_notice(words)

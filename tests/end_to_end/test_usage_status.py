@@ -36,6 +36,26 @@ async def test_usage_counts_a_person_with_and_without_a_limit_and_over_a_restart
         assert await ask(harness, "/usage") == used
 
 
+async def test_usage_has_the_cost_of_each_model_that_answered_and_says_what_it_leaves_out(
+    tmp_path: Path,
+) -> None:
+    dear = ScriptedAnswer(chunks=("Dear.",), prompt_tokens=999, cost=0.25)
+    settings = ('llm.model="openai/gpt-4o"', 'llm.choices=["scripted:echo"]')
+    async with open_gateway(tmp_path, *settings, llm=ScriptedLlm([dear, dear])) as harness:
+        await ask(harness, "hello")
+        one = await ask(harness, "/usage")
+        assert one.startswith("Today you have used 1,")
+        assert "tokens ($0.2500), and this month" in one
+        await ask(harness, "/model scripted:echo")
+        assert await ask(harness, "hello") == "You said: hello"
+        await ask(harness, "/model openai/gpt-4o")
+        await ask(harness, "hello")
+        used = await ask(harness, "/usage")
+    assert used.startswith("Today you have used 2,")
+    assert "tokens ($0.5000), and this month" in used
+    assert used.endswith("The cost is that of the answers whose price is known.")
+
+
 async def test_usage_is_shown_in_private_only_and_never_that_of_another_person(tmp_path: Path) -> None:
     posts = MemoryPosts()
     async with open_gateway(tmp_path, posts=posts) as harness:
