@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from functools import partial
 
+from adapters.channel import PostingChannel
 from gateway.access.policy import AccessPolicy
 from gateway.agents.agent_book import AgentBook
 from gateway.app.components import Foundation
 from gateway.app.tools import SharedTools
+from gateway.channels.registry import ChannelRegistry
+from gateway.delivery.reply_files import posts_files
 from gateway.people.announcements import Announcer
 from gateway.people.linking import Linking
 from gateway.speech.voice_download import VoiceDownload
@@ -22,6 +25,7 @@ from gateway.turns.link_commands import LinkCommands
 from gateway.turns.model_choice import ModelChoice
 from gateway.turns.status_command import StatusCommand
 from gateway.turns.usage_command import UsageCommand
+from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import SessionCommand
 
 
@@ -53,7 +57,13 @@ def build_commands(
         fetch_voice=partial(_fetch_voice, base.voice_download, announcer),
         last_turn=LastTurnCommands(base.store, agents, base.files, base.clock, FileUndo(tools.chronicle)),
         history=HistorySearch(base.store, base.people),
-        export=ConversationExport(base.timeline, base.clock, base.settings.bot.name),
+        export=ConversationExport(
+            base.timeline,
+            base.files,
+            base.clock,
+            base.settings.bot.name,
+            takes_files=partial(_takes_files, base.channels),
+        ),
         usage=UsageCommand(tools.budgets, base.people),
         status=StatusCommand(
             store=base.store,
@@ -63,6 +73,11 @@ def build_commands(
             clock=base.clock,
         ),
     )
+
+
+def _takes_files(channels: ChannelRegistry, thread: ThreadKey) -> bool:
+    channel = channels.of(thread)
+    return isinstance(channel, PostingChannel) and posts_files(channel)
 
 
 def _fetch_voice(download: VoiceDownload | None, announcer: Announcer, command: SessionCommand) -> str:

@@ -51,7 +51,7 @@ class ReplyFiles:
     async def part(self, adapter: PostingChannel, reply: OutboundReply, file: StoredFile) -> Part:
         """The message that shows `file`, or says in words why it is not there. Raises StorageError."""
         limit = adapter.capabilities.file_bytes
-        if not _posts_files(adapter):
+        if not posts_files(adapter):
             return self._line(adapter, reply, file, _UNABLE)
         if file.size > limit:
             return self._line(adapter, reply, file, _TOO_LARGE)
@@ -102,7 +102,7 @@ class ReplyFiles:
         return adapter.render(Outgoing(text=text))[0]
 
 
-def _posts_files(adapter: PostingChannel) -> TypeIs[FilePostingChannel]:
+def posts_files(adapter: PostingChannel) -> TypeIs[FilePostingChannel]:
     """Whether the channel posts files; `isinstance` would check every member of the protocol."""
     return adapter.capabilities.file_bytes > 0 and hasattr(adapter, "render_file")
 

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import logging
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Final, Literal
 
 from adapters.channel import Timeline
 from gateway.turns.journal import StoreJournal
+from pipeline.domain.attachments import named_file
 from pipeline.domain.clock import Clock
+from pipeline.domain.errors import StorageError
+from pipeline.domain.files import FileStore
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import SessionCommand
 from pipeline.domain.timeline import TimelineEntry
+
+_log = logging.getLogger(__name__)
 
 Format = Literal["md", "jsonl"]
 _FORMATS: Final[dict[str, Format]] = {
@@ -27,9 +33,12 @@ _UNKNOWN = "Send `/export` for Markdown, or `/export jsonl` for JSON Lines."
 _NOTHING = "There is nothing on record in this chat."
 _PAGE_CHANNEL = "web"
 _MOST_CHARS = 30_000
-_MOST_CHARS_ON_PAGE = 2_000_000
+_MOST_CHARS_OF_FILE = 2_000_000
 _PAGE = 500
 """Entries read at once."""
+_HERE = "Here are the conversations of this chat."
+_NOT_STORED = "The file could not be written. Please try again later."
+_MIME: Final[dict[Format, str]] = {"md": "text/markdown", "jsonl": "application/jsonl"}
 _LEFT_OUT = "The beginning is left out: it is too long.\n\n"
 _TITLE = "# Conversation with {bot}, {day}\n\n"
 
@@ -37,9 +46,19 @@ _TITLE = "# Conversation with {bot}, {day}\n\n"
 class ConversationExport:
     """Runs the command in all threads."""
 
-    def __init__(self, timeline: Timeline, clock: Clock, bot: str) -> None:
-        """`bot` is the bot's name."""
+    def __init__(
+        self,
+        timeline: Timeline,
+        files: FileStore,
+        clock: Clock,
+        bot: str,
+        *,
+        takes_files: Callable[[ThreadKey], bool],
+    ) -> None:
+        """`bot` is the bot's name, `takes_files` whether the channel of a thread posts files."""
         self._timeline = timeline
+        self._files = files
+        self._takes_files = takes_files
         self._clock = clock
         self._bot = bot
 
@@ -56,20 +75,42 @@ class ConversationExport:
     async def _deliver(
         self, content: str, form: Format, command: SessionCommand, journal: StoreJournal
     ) -> None:
-        """Send the file's content as the command's line: the page offers it as a download, and a channel that
-        splits a line of its length sends it as a file. It repeats the log, so it is forgotten once sent.
-        """
+        """Send the content as a file, on the page as the line that it offers as a download, and on a channel
+        without files as messages. It repeats the log, so it is forgotten once sent."""
         if not content:
             await journal.commit_notice(_NOTHING)
         elif command.thread.channel == _PAGE_CHANNEL:
             await journal.commit_notice(content, code=f"export-{form}", forgotten=True)
+        elif self._takes_files(command.thread):
+            await self._post_file(content, form, command, journal)
         else:
             fenced = content if form == "md" else f"```json\n{content}```"
             await journal.commit_notice(fenced, forgotten=True)
 
+    async def _post_file(
+        self, content: str, form: Format, command: SessionCommand, journal: StoreJournal
+    ) -> None:
+        try:
+            file = await self._files.put(
+                command.thread,
+                content.encode("utf-8", "replace"),
+                kind="file",
+                mime=_MIME[form],
+                name=f"conversation.{form}",
+                scope=command.message_id,
+                off_record=True,
+            )
+        except StorageError as error:
+            _log.warning("an export could not be stored", extra={"reason": str(error)})
+            await journal.commit_notice(_NOT_STORED)
+            return
+        # The reply is treated as one off the record: the file is removed once it is posted.
+        await journal.commit_notice(_HERE, files=(file,), forgotten=True)
+
     async def _content(self, thread: ThreadKey, form: Format) -> str:
         """The newest entries that are not too long, oldest first; empty for none."""
-        most = _MOST_CHARS_ON_PAGE if thread.channel == _PAGE_CHANNEL else _MOST_CHARS
+        is_file = thread.channel == _PAGE_CHANNEL or self._takes_files(thread)
+        most = _MOST_CHARS_OF_FILE if is_file else _MOST_CHARS
         blocks: list[str] = []
         removed: set[str] = set()
         roots: dict[str, str] = {}
@@ -107,15 +148,18 @@ class ConversationExport:
             return f"---\n\n{entry.text} ({_time(entry.at)})\n\n"
         who = "You" if entry.role == "user" else self._bot
         marks = ", taken out" if taken_out else ""
-        return f"**{who}** ({_time(entry.at)}{marks}):\n\n{entry.text}\n\n"
+        files = f"Files: {', '.join(map(named_file, entry.files))}" if entry.files else ""
+        text = "\n\n".join(part for part in (entry.text, files) if part)
+        return f"**{who}** ({_time(entry.at)}{marks}):\n\n{text}\n\n"
 
 
 def _json_line(entry: TimelineEntry, *, taken_out: bool) -> str:
-    fields: Iterable[tuple[str, str | bool]] = (
+    fields: Iterable[tuple[str, str | bool | list[str]]] = (
         ("at", datetime.fromtimestamp(entry.at, UTC).isoformat()),
         ("role", entry.role),
         ("message_id", entry.message_id),
         ("text", entry.text),
+        ("files", [file.name or file.kind for file in entry.files]),
         ("replaces", entry.replaces),
         ("taken_out", taken_out),
     )

@@ -8,7 +8,9 @@ import json
 from pathlib import Path
 
 from pipeline.domain.messages import Author, SessionCommand
+from tests.support.file_reader import FakeFileReader
 from tests.support.harness import GatewayHarness, open_gateway
+from tests.support.posted_files import message, ref
 from tests.support.posting_channel import MemoryPosts
 
 _NUMBERS = itertools.count()
@@ -37,6 +39,36 @@ async def test_the_conversations_of_the_chat_are_sent_as_markdown_in_order(tmp_p
     authors = [line for line in lines if line.startswith("**")]
     assert [line.split("**")[1] for line in authors] == ["You", "Kim", "You", "Kim"]
     assert [line.endswith(", taken out):") for line in authors] == [False, False, True, True]
+
+
+async def test_files_of_messages_are_named(tmp_path: Path) -> None:
+    posts = MemoryPosts(resolution="lookup", file_bytes=1_000_000)
+    posts.media = {"d1": b"the plan"}
+    async with open_gateway(tmp_path, posts=posts, file_reader=FakeFileReader()):
+        await posts.bring(message(posts, 1, "Read it.", ref("d1", "file", "plan.txt", "text/plain", 8)))
+        await posts.until(lambda: "You said" in "".join(posts.texts()))
+        for number, form in enumerate(("", "jsonl"), 2):
+            await posts.bring(_export(posts, number, form))
+        await posts.until(lambda: len(_posted(posts)) == 2)
+    markdown, lines = _posted(posts)
+    assert ":\n\nRead it.\n\nFiles: `plan.txt`\n\n" in markdown
+    assert json.loads(lines.splitlines()[0])["files"] == ["plan.txt"]
+
+
+def _posted(posts: MemoryPosts) -> list[str]:
+    return [one.file.decode("utf-8") for one in posts.messages if one.file]
+
+
+def _export(posts: MemoryPosts, number: int, argument: str = "") -> SessionCommand:
+    return SessionCommand(
+        message_id=f"m_export{number}",
+        native_id=f"export{number}",
+        thread=posts.thread(),
+        author=Author(id="ann"),
+        received_at=0.0,
+        name="export",
+        argument=argument,
+    )
 
 
 async def test_json_lines_hold_every_version_with_what_it_replaces(tmp_path: Path) -> None:
