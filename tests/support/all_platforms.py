@@ -10,6 +10,7 @@ from pathlib import Path
 
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.readings import FileReader
+from pipeline.llm.client import LlmClient
 from pipeline.llm.scripted import ScriptedLlm
 from tests.support.harness import GatewayHarness, open_gateway
 from tests.support.platforms.discord import FakeDiscord
@@ -45,11 +46,13 @@ async def open_all_platforms(
     tmp_path: Path,
     *overrides: str,
     llm: ScriptedLlm | None = None,
+    model: LlmClient | None = None,
     transcriber: Transcriber | None = None,
     speaker: SpeechSynthesizer | None = None,
     file_reader: FileReader | None = None,
 ) -> AsyncIterator[AllPlatforms]:
     """Run the platforms and a gateway that is connected to all of them; `overrides` are settings of it.
+    `model` replaces the scripted model.
 
     Voice notes say "hello" to a gateway without a `transcriber`.
     """
@@ -69,6 +72,7 @@ async def open_all_platforms(
                 tmp_path / "data",
                 *settings,
                 llm=llm,
+                model=model,
                 transcriber=transcriber,
                 speaker=speaker,
                 file_reader=file_reader,

@@ -201,11 +201,15 @@ class FakeDiscord:
         wire = self.world.message_wire(message)
         return await self._interact(place, person, 3, data, message, {"message": wire})
 
-    async def command(self, place: Place, person: Person, name: str) -> str:
+    async def command(self, place: Place, person: Person, name: str, argument: str = "") -> str:
         """Call a slash command that the bot registered; the text that only the caller reads."""
-        if name not in [command["name"] for command in self.rest.commands]:
+        found = next((one for one in self.rest.commands if one["name"] == name), None)
+        if found is None:
             raise LookupError(f"no slash command /{name}")
         data = {"id": self.world.snowflake(), "name": name, "type": 1}
+        if argument:
+            (option,) = found["options"]
+            data["options"] = [{"name": option["name"], "type": option["type"], "value": argument}]
         return await self._interact(place, person, 2, data, None, {})
 
     async def react(
