@@ -54,7 +54,9 @@ _WORDS: Mapping[str, _Words] = {
         reason="unsupported", text=f"I cannot read this kind of picture. I read {PICTURES}."
     ),
     "heic": _Words(
-        reason="unsupported", text=f"I cannot read HEIC pictures. Please send it as one of {PICTURES}."
+        reason="unsupported",
+        text="I cannot read HEIC pictures, as iPhones make them. Please send it as a photo instead of a "
+        "file, or as JPEG.",
     ),
     "no_document": _Words(reason="unsupported", text=f"I cannot read this kind of file. I read {DOCUMENTS}."),
     "picture_as_document": _Words(
