@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from gateway.agents.agent_book import AgentBook
 from gateway.app.components import Foundation
+from gateway.app.tools import SharedTools
 from gateway.scheduling.jobs import JobKind, JobRunner
 from gateway.turns.after_turn import SUMMARY, TITLE, AfterTurn
 from gateway.turns.session_ends import SESSION_END, SessionEnds, WhenIdle
 from gateway.turns.summarizer import RETRY_AFTER_S, Summaries
 from gateway.turns.titler import Titles
-from pipeline.runtime.ports import Budgets
 
 _AT_ONCE = 64
 """Jobs that wait for their thread to be idle; titles and summaries ask the model one at a time."""
 
 
 def build_after_turn(
-    base: Foundation, jobs: JobRunner, agents: AgentBook, budgets: Budgets, when_idle: WhenIdle
+    base: Foundation, jobs: JobRunner, agents: AgentBook, tools: SharedTools, when_idle: WhenIdle
 ) -> AfterTurn:
     """Build it, and register its kinds of jobs."""
     titles = None
@@ -24,20 +24,24 @@ def build_after_turn(
         titles = Titles(
             store=base.store,
             models=agents.models,
-            budgets=budgets,
+            budgets=tools.budgets,
             clock=base.clock,
             redactor=base.redactor,
             on_titled=base.page.show_recorded,
         )
     summaries = Summaries(
-        store=base.store, models=agents.models, budgets=budgets, clock=base.clock, redactor=base.redactor
+        store=base.store,
+        models=agents.models,
+        budgets=tools.budgets,
+        clock=base.clock,
+        redactor=base.redactor,
     )
     ends = SessionEnds(
         store=base.store,
         clock=base.clock,
         models=agents.models,
         when_idle=when_idle,
-        on_ended=base.page.show_recorded,
+        on_ended=tools.ending(base.page.show_recorded),
     )
     after = AfterTurn(
         titles=titles,

@@ -36,7 +36,6 @@ from gateway.delivery.poster import Posting
 from gateway.delivery.unanswered_questions import UnansweredQuestions
 from gateway.ingress.inbox import Inbox
 from gateway.ingress.room_history import RoomRule, Rooms
-from gateway.interactions.approvals import ApprovalService
 from gateway.interactions.question_expiry import QuestionExpiry
 from gateway.runtime.data_dir import DataDir
 from gateway.runtime.http_server import Server
@@ -88,10 +87,10 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     tools, rooms = _shared_tools(base, owner_of, access, jobs), _rooms(base)
     agents = build_agents(base, tools, _voice_notes(base, transcriber, forgetful), rooms)
     expiries = _expiries(base, access)
-    after = build_after_turn(base, jobs, agents.book, tools.budgets, when_idle)
+    after = build_after_turn(base, jobs, agents.book, tools, when_idle)
     replies = ReadyReplies(base.bus, delivery.enqueue)
     commands = build_commands(base, agents.book, tools, access)
-    turns = _turns(base, agents.book, commands, delivery, replies, expiries, after, tools.approvals)
+    turns = _turns(base, agents.book, commands, delivery, replies, expiries, after, tools)
     worker = _worker(base, coordinator, turns, tools)
     _subscribe(base, coordinator, worker, tools, replies)
     inbox = _inbox(base, access, worker, owner_of, delivery, tools, rooms, agents.book, turns)
@@ -298,7 +297,7 @@ def _turns(
     replies: ReadyReplies,
     expiries: QuestionExpiry,
     after: AfterTurn,
-    approvals: ApprovalService,
+    tools: SharedTools,
 ) -> TurnRunner:
     turn = base.settings.turn
     return TurnRunner(
@@ -307,7 +306,7 @@ def _turns(
         commands=commands,
         hooks=TurnHooks(
             events=base.bus.events,
-            on_recorded=base.page.show_recorded,
+            on_recorded=tools.ending(base.page.show_recorded),
             on_reply=replies.publish,
             sends_at_once=delivery.sends_at_once,
             discard_media=base.page.discard_media,
@@ -318,7 +317,7 @@ def _turns(
         clock=base.clock,
         telemetry=base.telemetry,
         failpoints=base.failpoints,
-        bursts=build_bursts(base, approvals),
+        bursts=build_bursts(base, tools.approvals),
         max_attempts=turn.max_attempts,
         max_running=turn.max_running or model_slots(base.settings),
     )

@@ -186,6 +186,7 @@ class Gateway:
         parts.background.spawn(parts.voice.warm_up(), name="voice warm-up")
         parts.background.spawn(parts.files.remove_old(), name="old files")
         parts.background.spawn(parts.tools.chronicle.remove_old(), name="old changes of files")
+        parts.background.spawn(parts.tools.command_folders.remove_old(), name="old files of commands")
         parts.background.spawn(parts.health.watch(), name="store check")
         parts.background.spawn(parts.health.watch_for_damage(), name="store damage check")
 

@@ -13,6 +13,7 @@ from gateway import __version__
 from gateway.access.policy import AccessPolicy
 from gateway.access.token_budgets import DailyBudgets
 from gateway.app.search import build_search
+from gateway.app.shell import build_command_folders, build_sandbox
 from gateway.chronicle.chronicle import Chronicle
 from gateway.chronicle.contents import Contents
 from gateway.cluster.signals import Answered
@@ -20,6 +21,8 @@ from gateway.config import SecretRef, Secrets, Settings, environment
 from gateway.config.secrets import SecretContext
 from gateway.interactions.approvals import ApprovalService
 from gateway.runtime.data_dir import CHRONICLE_DIR
+from gateway.sandbox.commands import SandboxedCommands
+from gateway.sandbox.folders import CommandFolders
 from gateway.scheduling.jobs import JobRunner
 from gateway.scheduling.reminders import ReminderScheduler
 from gateway.storage.ports import Store
@@ -29,6 +32,7 @@ from pipeline.domain.files import FileStore
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author
+from pipeline.domain.timeline import TimelineEntry
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.null_services import NullTools
@@ -50,6 +54,7 @@ from pipeline.tools.protection import Protection
 from pipeline.tools.registry import ToolRegistry
 from pipeline.tools.returned_files import MEGABYTE, ReturnedFiles
 from pipeline.tools.schedule import ScheduleGroup
+from pipeline.tools.shell import shell_group
 from pipeline.tools.skills import SkillFolder
 from pipeline.tools.snapshots import WorkspaceSnapshots
 from pipeline.tools.system import system_group
@@ -61,6 +66,8 @@ from pipeline.tools.workspace import WorkspaceFolder
 from pipeline.tools.zones import TimeZones
 
 _log = logging.getLogger(__name__)
+ShowLine = Callable[[ThreadKey, TimelineEntry], None]
+"""Shows a recorded line of a thread."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,10 +98,27 @@ class SharedTools:
     """None without a search engine."""
     groups: tuple[ToolGroup, ...]
     """The MCP servers, the groups of plug-ins, and the host's own."""
+    command_folders: CommandFolders
+    commands: SandboxedCommands | None
+    """None where no group may run commands, or the machine has no sandbox."""
     own: tuple[str, ...]
     """The names of the host's groups, which no setting turns off."""
     folders: dict[Path, WorkspaceServices] = field(default_factory=dict)
     """By workspace folder."""
+
+    def ending(self, show: ShowLine) -> ShowLine:
+        """`show`, and with the line that begins a conversation, the removal of the files that commands have
+        left in the one before it."""
+        commands = self.commands
+        if commands is None:
+            return show
+
+        def noted(thread: ThreadKey, line: TimelineEntry) -> None:
+            show(thread, line)
+            if line.role == "session":
+                commands.end_conversation(thread)
+
+        return noted
 
     def folder(self, root: Path, clock: Clock) -> WorkspaceServices:
         """The services of the workspace folder `root`."""
@@ -183,6 +207,7 @@ def build_shared_tools(
     def note_restored(place: Place, content: bytes) -> None:
         shared.folder(place.anchor, clock).origins.note_restored(place, content)
 
+    command_folders = build_command_folders(settings, clock)
     shared = SharedTools(
         approvals=ApprovalService(store=store, clock=clock, approval_s=settings.tools.approval_s, send=send),
         reminders=ReminderScheduler(
@@ -208,6 +233,8 @@ def build_shared_tools(
             most=settings.files.out_per_turn,
         ),
         groups=(*((attachments_group(attached),) if attached else ()), *servers, *plugins, *groups),
+        command_folders=command_folders,
+        commands=build_sandbox(settings, command_folders, clock, spawn),
         own=tuple(group.name for group in groups),
     )
     return shared
@@ -241,6 +268,7 @@ def build_agent_tools(
                 ScheduleGroup(shared.reminders, clock, zones),
                 system_group(clock, zones, version=__version__),
                 agents,
+                *_shell(settings, shared, clock),
                 *shared.groups,
             ],
             enabled=(*settings.tools.groups, *shared.own),
@@ -269,6 +297,14 @@ def build_agent_tools(
         inert_links=inert,
     )
     return AgentTools(services=around, gate=gate)
+
+
+def _shell(settings: Settings, shared: SharedTools, clock: Clock) -> Sequence[ToolGroup]:
+    """The group that runs commands, where the machine has a sandbox."""
+    if shared.commands is None:
+        return ()
+    most_sent = settings.files.out_max_mb * MEGABYTE
+    return (shell_group(shared.commands, clock, shared.redactor, most_sent=most_sent),)
 
 
 def reference_reader(path: Path) -> Callable[[str], str]:

@@ -15,6 +15,7 @@ from gateway.app.llm import ModelClients
 from gateway.app.platforms import built_channels
 from gateway.app.reading import build_reader
 from gateway.app.search import search_state
+from gateway.app.shell import shell_state
 from gateway.app.tools import reference_reader
 from gateway.app.voice import SCRIPTED, build_speaker, build_transcriber
 from gateway.app.web import make_page
@@ -108,6 +109,8 @@ async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
         yield _mcp_servers(settings.tools.mcp_file)
     good, words = await search_state(settings, clock, Redactor())
     yield Finding(name="web search", good=good, words=words)
+    good, words = shell_state(settings)
+    yield Finding(name="commands", good=good, words=words)
     found = plugin_finding()
     if found is not None:
         yield found

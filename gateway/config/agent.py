@@ -8,6 +8,7 @@ from pydantic import AfterValidator
 
 from gateway.config.search import SearchSettings
 from gateway.config.section import PathSetting, Section, setting
+from gateway.config.shell import ShellSettings
 from gateway.config.value_checks import (
     check_gate,
     check_graph,
@@ -16,8 +17,11 @@ from gateway.config.value_checks import (
     check_voice,
 )
 
-ToolGroup = Literal["files", "web", "notes", "schedule", "system", "agents", "attachments", "mcp", "plugins"]
+ToolGroup = Literal[
+    "files", "web", "notes", "schedule", "system", "agents", "attachments", "mcp", "plugins", "shell"
+]
 TOOL_GROUPS: tuple[ToolGroup, ...] = get_args(ToolGroup)
+_USUAL_GROUPS: tuple[ToolGroup, ...] = tuple(group for group in TOOL_GROUPS if group != "shell")
 
 
 def check_model(value: str | None) -> str | None:
@@ -111,8 +115,9 @@ class ToolsSettings(Section):
 
     enabled: bool = setting(default=True, description="Whether the assistant has tools at all.")
     groups: tuple[ToolGroup, ...] = setting(
-        TOOL_GROUPS,
-        "The groups of tools that it may load.",
+        _USUAL_GROUPS,
+        'The groups of tools that it may load. All but "shell", which runs commands in a sandbox, is the '
+        "default.",
         expected=f"a list of groups out of {', '.join(TOOL_GROUPS[:-1])} and {TOOL_GROUPS[-1]}",
         max_length=len(TOOL_GROUPS),
         strict=False,
@@ -138,6 +143,7 @@ class ToolsSettings(Section):
         300.0, "Seconds after which an unused MCP server is stopped.", ge=1, le=86_400
     )
     search: SearchSettings = SearchSettings()
+    shell: ShellSettings = ShellSettings()
 
 
 class LimitsSettings(Section):

@@ -13,6 +13,7 @@ from typing import Literal
 from adapters.formatting.visible import visible
 from pipeline.domain.events import (
     ActionCompleted,
+    ActionProgress,
     ActionStarted,
     LlmToken,
     OtrBlocked,
@@ -78,6 +79,8 @@ class ProgressLines:
                 self._current = ""
             case ActionStarted(tool_name=name, summary=summary):
                 self._current = self._begun[name] = _sentence(summary or using(name))
+            case ActionProgress(tool_name=name, line=line):
+                self._current = f"{self._begun.get(name) or _sentence(using(name))}: {_code(line)}"
             case ActionCompleted(tool_name=name, success=success, summary=summary):
                 words = self._begun.pop(name, "") or _sentence(using(name))
                 why = "" if success or not summary else f": {_code(summary)}"
@@ -108,6 +111,7 @@ _NOTED = frozenset(
         TurnStarted,
         LlmToken,
         ActionStarted,
+        ActionProgress,
         ActionCompleted,
         OtrBlocked,
         SubAgentSpawned,

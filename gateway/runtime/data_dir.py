@@ -17,6 +17,7 @@ STORE_FILE = "parlour.sqlite3"
 MEDIA_DIR = "media"
 FILES_DIR = "files"
 CHRONICLE_DIR = "chronicle"
+COMMANDS_DIR = "commands"
 LINKS_KEY_FILE = "links.key"
 
 

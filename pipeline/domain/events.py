@@ -130,6 +130,18 @@ class ShieldVerdict(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ActionProgress(_Event):
+    """A tool call that still runs has written output."""
+
+    type: ClassVar[str] = "action_progress"
+    tool_name: str
+    summary: str
+    """The sentence of its start."""
+    line: str
+    """The newest line of its output, shortened."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ActionCompleted(_Event):
     """A tool call ended."""
 
@@ -266,6 +278,7 @@ PipelineEvent = (
     | LlmToken
     | ActionStarted
     | ShieldVerdict
+    | ActionProgress
     | ActionCompleted
     | ApprovalRequired
     | ApprovalResolved

@@ -37,6 +37,9 @@ SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "fetch_page": ("Reading the page", "url"),
     "search_web": ("Searching the web for", "query"),
     "run_agents": ("Starting sub-agents", ""),
+    "run_command": ("Running the command", "command"),
+    "run_script": ("Running the script", "script"),
+    "send_command_file": ("Sending the file", "name"),
 }
 """By tool: the sentence, and the argument at its end; empty for none."""
 
@@ -44,9 +47,15 @@ SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
 def sentence(tool: Tool, arguments: Mapping[str, Any], redactor: Redactor) -> str:
     """The sentence for one call, such as `Reading the file “notes.txt”`. Secrets are removed from the
     argument before it is cut."""
-    known = SENTENCES.get(tool.name) if tool.built_in else None
+    return built_in_sentence(tool.name, arguments, redactor) if tool.built_in else using(tool.name)
+
+
+def built_in_sentence(name: str, arguments: Mapping[str, Any], redactor: Redactor) -> str:
+    """The same for a tool of this program, by its name."""
+    known = SENTENCES.get(name)
     if known is None:
-        return using(tool.name)
+        return using(name)
     words, argument = known
-    value = redactor.line(str(arguments.get(argument, "")), _MOST_CHARS) if argument else ""
-    return f"{words} “{value}”" if value else words
+    given = arguments.get(argument, "")
+    value = redactor.line(" ".join(given) if isinstance(given, list | tuple) else str(given), _MOST_CHARS)
+    return f"{words} “{value}”" if argument else words

@@ -43,6 +43,7 @@ VIOLATIONS = {
     "library-faster-whisper": ("voice/transcription/whisper_transcriber.py", "import faster_whisper"),
     "library-onnxruntime": ("voice/transcription/whisper_engine.py", "import onnxruntime"),
     "reading-layers": ("gateway/reading/limits.py", "import gateway.reading.protocol"),
+    "sandbox-layers": ("gateway/sandbox/kernel.py", "import gateway.sandbox.command"),
     "files-are-parsed-in-the-reading-process": (
         "gateway/reading/reader_client.py",
         "import gateway.reading.pictures",

@@ -12,7 +12,7 @@ import os
 import platform
 import struct
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 _PR_SET_NO_NEW_PRIVS = 38
@@ -75,7 +75,13 @@ def refuse_system_calls() -> bool:
     machine = _MACHINES.get(platform.machine()) if sys.platform == "linux" else None
     if machine is None:
         return False
-    program = _program(machine, os.getpid())
+    install_filter(_program(machine, os.getpid()))
+    return True
+
+
+def install_filter(program: bytes) -> None:
+    """Apply a filter to this thread and what it starts, permanently. Raises OSError when the kernel does not
+    accept it."""
     code = ctypes.create_string_buffer(program, len(program))
     # struct sock_fprog: the count of instructions, padding, and their address.
     header = struct.pack("@HxxxxxxP", len(program) // 8, ctypes.addressof(code))
@@ -85,7 +91,11 @@ def refuse_system_calls() -> bool:
         raise OSError(ctypes.get_errno(), "the kernel refused to drop privileges")
     if prctl(_PR_SET_SECCOMP, _SECCOMP_MODE_FILTER, ctypes.c_void_p(ctypes.addressof(filter_header)), 0, 0):
         raise OSError(ctypes.get_errno(), "the kernel refused the filter of system calls")
-    return True
+
+
+def encoded_filter(lines: Iterable[tuple[int, int, int, int]]) -> bytes:
+    """The instructions of the kernel's packet filter, each with its code, two jumps and a value, as bytes."""
+    return b"".join(struct.pack("=HBBI", *line) for line in lines)
 
 
 def _program(machine: _Machine, pid: int) -> bytes:
@@ -112,4 +122,4 @@ def _program(machine: _Machine, pid: int) -> bytes:
         (_RETURN, 0, 0, _ALLOW),
         (_RETURN, 0, 0, _REFUSE),
     ]
-    return b"".join(struct.pack("=HBBI", *line) for line in lines)
+    return encoded_filter(lines)

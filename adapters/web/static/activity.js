@@ -11,6 +11,7 @@ import { toolWords } from './tools.js';
 /** @type {Record<string, (event: Record<string, any>) => string>} */
 const WORDS = {
   action_started: (event) => event.summary || `Using “${toolWords(event.tool_name)}”`,
+  action_progress: (event) => event.line,
   action_completed: (event) => `${toolWords(event.tool_name)} ${event.success ? 'is done' : `was not done${event.summary ? `: ${event.summary}` : ''}`}`,
   shield_verdict: (event) => `${toolWords(event.tool_name)}: ${VERDICTS[event.decision] ?? 'checked'}`,
   otr_blocked: (event) => `Off the record: ${event.reason}`,

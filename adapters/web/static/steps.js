@@ -23,6 +23,7 @@ const MOST_STEPS = 200;
 const CHANGES = {
   action_started: (steps, { tool_name: name, summary }) => [...steps, { kind: 'tool', name, label: summary ? '' : toolWords(name), words: summary, state: 'running' }],
   shield_verdict: (steps, { tool_name: name, decision }) => changed(steps, 'tool', name, { state: decision === 'ESCALATE' ? 'asking' : 'running' }),
+  action_progress: (steps, { tool_name: name, summary, line }) => changed(steps, 'tool', name, { words: `${summary}: ${line}` }),
   action_completed: (steps, { tool_name: name, success, summary }) => ended(steps, 'tool', name, summary, success),
   otr_blocked: (steps, { reason }) => [...steps, { kind: 'words', name: '', label: '', words: `Off the record: ${reason}`, state: 'failed' }],
   sub_agent_spawned: (steps, { name, task }) => [...steps, { kind: 'agent', name, label: name, words: task, state: 'running' }],

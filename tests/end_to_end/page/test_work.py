@@ -36,6 +36,8 @@ async def work(gateway: FakeGateway, message: str) -> None:
     )
     verdict = {"tier": 0, "confidence": 1.0, "reasoning": "it only reads"}
     await gateway.event("shield_verdict", message, tool_name="read_file", decision="ALLOW", **verdict)
+    progress = {"summary": "Reading the file “notes.txt”", "line": "line 2"}
+    await gateway.event("action_progress", message, tool_name="read_file", **progress)
     await gateway.event("action_completed", message, tool_name="read_file", success=True, summary="3 lines")
     await gateway.event(
         "action_started", message, tool_name="write_file", summary="Writing the file “summary.txt”"
@@ -77,7 +79,10 @@ async def test_the_steps_are_in_the_answer_and_a_question_is_answered_on_the_way
     await room.keyboard.press("Enter")
     steps = part.locator("li")
     await expect(steps).to_have_text(
-        ["✓done: Reading the file “notes.txt”", "?waits for an answer: Writing the file “summary.txt”"]
+        [
+            "✓done: Reading the file “notes.txt”: line 2",
+            "?waits for an answer: Writing the file “summary.txt”",
+        ]
     )
     card = entries(room, "approval")
     await focus_by_tab(room, card.get_by_role("button", name="Deny"))

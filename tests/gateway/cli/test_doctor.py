@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.app.shell import shell_state
 from gateway.cli.channel_checks import Finding
 from gateway.cli.doctor import doctor, findings
 from gateway.config import load
@@ -219,3 +220,13 @@ def test_what_a_provider_says_is_printed_without_keys(
     printed = capsys.readouterr().out
     assert OTHER_KEY[4:] not in printed
     assert "BAD  model:" in printed
+
+
+@pytest.mark.parametrize(("problem", "good"), [("", True), ("new namespaces: refused; see the guide", False)])
+def test_the_doctor_says_whether_commands_can_be_run_where_the_settings_want_it(
+    monkeypatch: pytest.MonkeyPatch, problem: str, *, good: bool
+) -> None:
+    monkeypatch.setattr("gateway.app.shell.sandbox_problem", lambda: problem)
+    wanted = load(None, {}, ['tools.groups=["shell"]'])
+    assert shell_state(wanted) == (good, problem or "run in a sandbox of namespaces, without network")
+    assert shell_state(load(None, {}, [])) == (True, 'not used ("shell" is not in tools.groups)')

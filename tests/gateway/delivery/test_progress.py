@@ -7,6 +7,7 @@ from typing import Any
 from gateway.delivery.progress import ProgressLines, Verbosity
 from pipeline.domain.events import (
     ActionCompleted,
+    ActionProgress,
     ActionStarted,
     LlmToken,
     OtrBlocked,
@@ -91,6 +92,13 @@ def test_sub_agents_are_named_with_what_they_do() -> None:
     assert lines("normal", spawned, progress) == ["Sub-agent `reader`: Reading the page `a page` …"]
     finished = SubAgentCompleted(**IDS, name="reader", result="all")
     assert lines("detailed", finished) == ["✓ sub-agent `reader`"]
+
+
+def test_the_newest_output_of_a_command_follows_its_sentence_until_it_is_done() -> None:
+    begun = started("run_script", "Running the script “make”")
+    line = ActionProgress(**IDS, tool_name="run_script", summary="Running the script “make”", line="*cc* a.c")
+    assert lines("normal", begun, line) == ["Running the script `make`: `*cc* a.c` …"]
+    assert lines("detailed", begun, line, done("run_script"))[0].rstrip() == "✓ Running the script `make`"
 
 
 def test_a_new_attempt_begins_without_the_old_steps() -> None:

@@ -167,6 +167,7 @@ def every_event(message_id: str) -> tuple[PipelineEvent, ...]:
         events.ShieldVerdict(
             **ids, tool_name="shell", decision="ALLOW", tier=1, confidence=0.9, reasoning="read only"
         ),
+        events.ActionProgress(**ids, tool_name="shell", summary="ls", line="a.txt"),
         events.ActionCompleted(**ids, tool_name="shell", success=True, summary="done"),
         events.ApprovalRequired(
             **ids,

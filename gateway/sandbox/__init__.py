@@ -1,0 +1,1 @@
+"""Run commands in a sandbox of kernel namespaces."""
