@@ -13,6 +13,7 @@ from gateway.people.linking import Linking
 from gateway.speech.voice_download import VoiceDownload
 from gateway.storage.identities import Identity, Member
 from gateway.turns.agent_choice import AgentChoice
+from gateway.turns.allowed_command import AllowedCommand
 from gateway.turns.commands import SessionCommands
 from gateway.turns.conversation_export import ConversationExport
 from gateway.turns.file_undo import FileUndo
@@ -54,6 +55,7 @@ def build_commands(
         last_turn=LastTurnCommands(base.store, agents, base.clock, FileUndo(tools.chronicle)),
         history=HistorySearch(base.store, base.people),
         export=ConversationExport(base.timeline, base.clock, base.settings.bot.name),
+        allowed=AllowedCommand(base.store.shield.permissions, tools.shield.revoked),
         usage=UsageCommand(tools.budgets, base.people),
         status=StatusCommand(
             store=base.store,
