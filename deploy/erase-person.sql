@@ -32,6 +32,8 @@ DELETE FROM file_changes WHERE EXISTS (SELECT 1 FROM file_changes AS own
     WHERE own.owner IN (SELECT key FROM owners) AND own.root = file_changes.root AND own.path = file_changes.path);
 DELETE FROM states WHERE owner IN (SELECT key FROM owners);
 DELETE FROM states WHERE owner IN (SELECT 'session:' || session_id FROM log WHERE thread IN (SELECT id FROM gone));
+DELETE FROM taints WHERE session_id IN (SELECT session_id FROM log WHERE thread IN (SELECT id FROM gone));
+DELETE FROM permissions WHERE thread IN (SELECT key FROM gone);
 DELETE FROM shown WHERE key IN (SELECT key FROM outbox WHERE thread IN (SELECT id FROM gone));
 DELETE FROM interactions WHERE thread IN (SELECT id FROM gone);
 DELETE FROM feedback WHERE thread IN (SELECT key FROM gone) OR EXISTS (SELECT 1 FROM person

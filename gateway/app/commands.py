@@ -16,6 +16,7 @@ from gateway.people.linking import Linking
 from gateway.speech.voice_download import VoiceDownload
 from gateway.storage.identities import Identity, Member
 from gateway.turns.agent_choice import AgentChoice
+from gateway.turns.allowed_command import AllowedCommand
 from gateway.turns.commands import SessionCommands
 from gateway.turns.conversation_export import ConversationExport
 from gateway.turns.file_undo import FileUndo
@@ -64,6 +65,7 @@ def build_commands(
             base.settings.bot.name,
             takes_files=partial(_takes_files, base.channels),
         ),
+        allowed=AllowedCommand(base.store.shield.permissions, tools.shield.revoked),
         usage=UsageCommand(tools.budgets, base.people),
         status=StatusCommand(
             store=base.store,

@@ -14,6 +14,7 @@ from gateway.access.policy import AccessPolicy
 from gateway.access.token_budgets import DailyBudgets
 from gateway.app.search import build_search
 from gateway.app.shell import build_command_folders, build_sandbox
+from gateway.app.shield import build_shield
 from gateway.chronicle.chronicle import Chronicle
 from gateway.chronicle.contents import Contents
 from gateway.cluster.signals import Answered
@@ -21,6 +22,7 @@ from gateway.config import SecretRef, Secrets, Settings, environment
 from gateway.config.secrets import SecretContext
 from gateway.interactions.approvals import ApprovalService
 from gateway.runtime.data_dir import CHRONICLE_DIR
+from gateway.runtime.failpoints import Failpoints
 from gateway.sandbox.commands import SandboxedCommands
 from gateway.sandbox.folders import CommandFolders
 from gateway.scheduling.jobs import JobRunner
@@ -39,6 +41,7 @@ from pipeline.runtime.null_services import NullTools
 from pipeline.runtime.scope import TurnScope, ignore_event
 from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
+from pipeline.shield.shield import Shield
 from pipeline.subagents import SubAgents
 from pipeline.tools.attachments import ConversationFiles, attachments_group
 from pipeline.tools.files import files_group
@@ -89,6 +92,7 @@ class SharedTools:
     budgets: DailyBudgets
     person_of: Callable[[ThreadKey, str], str]
     redactor: Redactor
+    shield: Shield
     files: ReturnedFiles
     """Stores the files that tools return."""
     chronicle: Chronicle
@@ -192,12 +196,13 @@ def build_shared_tools(
     secrets: Secrets,
     attached: ConversationFiles | None,
     files: FileStore,
+    failpoints: Failpoints,
     groups: Sequence[ToolGroup] = (),
 ) -> SharedTools:
     """Build what all agents share. `groups` are added by the host, `wake` is called when a thread has
     work, `send` sends an answer to the turn that waits for it, `access` decides who may be reminded,
     `person_of` who is one person, `attached` reads the files of conversations, and `spawn` starts a task that
-    ends with the gateway. Raises ConfigurationError for a bad file of MCP servers.
+    ends with the gateway. Raises ConfigurationError for a bad file of MCP servers or a bad policy.
     """
     servers = _servers(settings, secrets, clock, spawn, redactor) if settings.tools.enabled else ()
     wanted = settings.tools.enabled and PLUGINS in settings.tools.groups
@@ -209,7 +214,13 @@ def build_shared_tools(
 
     command_folders = build_command_folders(settings, clock)
     shared = SharedTools(
-        approvals=ApprovalService(store=store, clock=clock, approval_s=settings.tools.approval_s, send=send),
+        approvals=ApprovalService(
+            store=store,
+            clock=clock,
+            approval_s=settings.tools.approval_s,
+            send=send,
+            per_hour=settings.shield.approvals_per_hour,
+        ),
         reminders=ReminderScheduler(
             jobs=jobs, store=store, clock=clock, wake=wake, still_allowed=access.still_allows
         ),
@@ -224,6 +235,7 @@ def build_shared_tools(
                 place, content
             ),
         ),
+        shield=build_shield(settings.shield, store=store, clock=clock, failpoints=failpoints),
         web=web,
         search=build_search(settings, web=web, clock=clock, redactor=redactor),
         files=ReturnedFiles(
@@ -275,6 +287,7 @@ def build_agent_tools(
         )
         gate = Gate(
             registry=registry,
+            shield=shared.shield,
             approvals=shared.approvals,
             skills=folder.skills,
             clock=clock,

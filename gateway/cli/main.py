@@ -91,6 +91,7 @@ def _parser() -> argparse.ArgumentParser:
         commands.add_parser("history", parents=[common], help="what tools changed in files"),
         commands.add_parser("undo", parents=[common], help="take back what a tool changed in a file"),
     )
+    _add_audit(commands.add_parser("audit", parents=[common], help="what was decided about actions"))
 
     _add_models(commands.add_parser("models", help="the bundled models' files"), common)
 
@@ -143,6 +144,14 @@ def _add_file_history(history: argparse.ArgumentParser, undo: argparse.ArgumentP
     history.set_defaults(run=_history)
     undo.add_argument("id", type=int, metavar="ID", help="the change, as `parlour history` shows it")
     undo.set_defaults(run=_undo)
+
+
+def _add_audit(audit: argparse.ArgumentParser) -> None:
+    actions = ("show", "verify", "export")
+    audit.add_argument("action", nargs="?", choices=actions, default="show", help="default: show")
+    audit.add_argument("file", nargs="?", type=Path, metavar="FILE", help="of export: the file to write")
+    audit.add_argument("--limit", type=int, default=50, metavar="N", help="of show: how many of the newest")
+    audit.set_defaults(run=_audit)
 
 
 def _add_models(models: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -329,6 +338,12 @@ def _data_dir(options: argparse.Namespace, what: str) -> Path:
     if settings.storage.kind == "memory":
         raise ConfigurationError(f'storage.kind: {what} in memory cannot be seen from outside; use "sqlite"')
     return settings.data.dir
+
+
+def _audit(options: argparse.Namespace) -> int:
+    from gateway.cli.audit import run_audit
+
+    return run_audit(options)
 
 
 def _models(options: argparse.Namespace) -> int:

@@ -15,6 +15,7 @@ from gateway.config.secrets import SecretUnavailable
 from gateway.config.settings import Settings
 from gateway.config.token_formats import shape_problem
 from pipeline.domain.errors import ConfigurationError
+from pipeline.shield.policy_file import read_policy
 from pipeline.tools.mcp_config import read_mcp_file
 
 SourceOf = Callable[[str], Source]
@@ -57,6 +58,24 @@ def secret_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:
                 Problem(path=path, what=f"{what} (referred to {source_of(path).phrase()})", fix=fix)
             )
     return problems
+
+
+def policy_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:
+    """Problems in the operator's security policy, one for each mistake."""
+    path = settings.shield.policy
+    if path is None:
+        return []
+    try:
+        read_policy(path)
+    except ConfigurationError as error:
+        where = f"(referred to {source_of('shield.policy').phrase()})"
+        return [
+            Problem(
+                path="shield.policy", what=f"{line} {where}", fix="correct the file, or remove the setting"
+            )
+            for line in str(error).splitlines()
+        ]
+    return []
 
 
 def mcp_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:

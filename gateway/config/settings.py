@@ -18,6 +18,7 @@ from gateway.config.channels import WEB_TOKEN_FILE, ChannelsSettings
 from gateway.config.environment import models_folder
 from gateway.config.secrets import SecretRef
 from gateway.config.section import PathSetting, Section, setting
+from gateway.config.shield import ShieldSettings
 from gateway.config.value_checks import (
     check_api_base,
     check_host,
@@ -334,6 +335,7 @@ class Settings(Section):
     turn: TurnSettings = TurnSettings()
     agent: AgentSettings = AgentSettings()
     tools: ToolsSettings = ToolsSettings()
+    shield: ShieldSettings = ShieldSettings()
     limits: LimitsSettings = LimitsSettings()
     budget: BudgetSettings = BudgetSettings()
     storage: StorageSettings = StorageSettings()

@@ -2,44 +2,65 @@
 
 The question is durable under an id derived from the action, so a turn that is resumed after a crash finds its
 question, and perhaps the answer. The inbox checks and records answers; the bus reports them to `answered`.
-Only the author may answer, not others in a room.
+Only the author may answer, not others in a room. An answer holds for one action in one session and chat.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Collection
-from typing import Final, Literal
+from typing import Final
 
 from gateway.cluster.signals import Answered
 from gateway.storage.codec import TOOL, details_of
 from gateway.storage.ports import Interaction, Store
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import EXPIRED, ApprovalRequired, ApprovalResolved
+from pipeline.domain.ids import identity_key
+from pipeline.domain.rates import SlidingWindow
+from pipeline.runtime.approvals import ApprovalOutcome
 from pipeline.runtime.scope import TurnScope
 
 ALLOW: Final = "Allow"
 DENY: Final = "Deny"
+ALLOW_FOR_CONVERSATION: Final = "Allow for this conversation"
 
 _LEAST_S = 1.0
-_OUTCOMES: dict[str, Literal["allowed", "expired"]] = {ALLOW: "allowed", EXPIRED: "expired"}
+_HOUR_S = 3_600.0
+_MOST_PEOPLE = 5_000
+_OUTCOMES: dict[str, ApprovalOutcome] = {
+    ALLOW: "allowed",
+    ALLOW_FOR_CONVERSATION: "for_conversation",
+    EXPIRED: "expired",
+}
 
 
 class ApprovalService:
     """The `Approvals` of a gateway; also notifies waiting turns of answers in the inbox.
 
-    A question is open for `approval_s` seconds. Later answers do not count, and no answer means no. `send`
-    sends an answer to the process whose turn waits.
+    A question is open for `approval_s` seconds. Later answers do not count, and no answer means no. A person
+    is asked at most `per_hour` times in an hour; 0 sets no limit. `send` sends an answer to the process whose
+    turn waits.
     """
 
     def __init__(
-        self, *, store: Store, clock: Clock, approval_s: float, send: Callable[[Answered], None]
+        self,
+        *,
+        store: Store,
+        clock: Clock,
+        approval_s: float,
+        send: Callable[[Answered], None],
+        per_hour: int = 0,
     ) -> None:
         self._store = store
         self._send = send
         self._clock = clock
         self._approval_s = approval_s
         self._waiting: dict[str, asyncio.Event] = {}
+        self._per_hour = per_hour
+        self._asked = BoundedDict[str, SlidingWindow](_MOST_PEOPLE)
+        """By identity: when the person was asked."""
         self._threads: dict[str, str] = {}
         """By question id: the thread of each waiting turn."""
 
@@ -52,17 +73,21 @@ class ApprovalService:
         tool_name: str,
         summary: str,
         reasoning: str,
-    ) -> Literal["allowed", "refused", "expired"]:
+        can_last: bool = False,
+    ) -> ApprovalOutcome:
         """See `Approvals.ask`."""
-        question = self._question(scope, action_id, action_hash, {"node": tool_name, "summary": summary})
+        body = {"node": tool_name, "summary": summary}
+        question = self._question(scope, action_id, action_hash, body, can_last=can_last)
         # Before the question is visible: an answer may arrive at once.
         signal = self._waiting[question.id] = asyncio.Event()
         self._threads[question.id] = question.thread
         try:
             known = await self._store.interaction(question.id)
             if known is None:
+                if not self._has_room(scope):
+                    return "too_many"
                 await self._store.open_interaction(question)
-            elif known[0].action_hash != action_hash:
+            elif not _is_same(known[0], question):
                 return "refused"
             else:
                 question = known[0]
@@ -104,8 +129,20 @@ class ApprovalService:
                 )
                 self._send(Answered(thread=thread, interaction_id=question.id))
 
+    def _has_room(self, scope: TurnScope) -> bool:
+        """Whether the author may be asked once more in this hour; it counts."""
+        if not self._per_hour:
+            return True
+        now, place = self._clock.monotonic(), scope.thread
+        person = scope.person or identity_key(place.channel, place.account, scope.author.id)
+        times = self._asked.get_or_add(person, lambda: SlidingWindow(self._per_hour, _HOUR_S))
+        if times.wait_s(now) > 0:
+            return False
+        times.add(now)
+        return True
+
     def _question(
-        self, scope: TurnScope, action_id: str, action_hash: str, body: dict[str, str]
+        self, scope: TurnScope, action_id: str, action_hash: str, body: dict[str, str], *, can_last: bool
     ) -> Interaction:
         now = self._clock.now()
         return Interaction(
@@ -113,7 +150,7 @@ class ApprovalService:
             thread=scope.thread.encode(),
             session_id=scope.session_id,
             kind=TOOL,
-            options=(ALLOW, DENY),
+            options=(ALLOW, DENY, ALLOW_FOR_CONVERSATION) if can_last else (ALLOW, DENY),
             allowed_users=(scope.author.id,),
             action_hash=action_hash,
             created_at=now,
@@ -150,3 +187,13 @@ class ApprovalService:
         known = await self._store.interaction(question.id)
         choice = None if known is None else known[1]
         return EXPIRED if choice is None else choice
+
+
+def _is_same(known: Interaction, asked: Interaction) -> bool:
+    """Whether a question that is on record is about the same action, session, chat and person."""
+    return (known.action_hash, known.session_id, known.thread, known.allowed_users) == (
+        asked.action_hash,
+        asked.session_id,
+        asked.thread,
+        asked.allowed_users,
+    )

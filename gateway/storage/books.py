@@ -13,6 +13,7 @@ from gateway.storage.identities import IdentityBook
 from gateway.storage.jobs import JobBook
 from gateway.storage.pairings import PairingBook
 from gateway.storage.search import SearchBook
+from gateway.storage.shield import ShieldBooks
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.storage.states import StateBook
 from gateway.storage.usage import UsageBook
@@ -60,6 +61,10 @@ class Books(Protocol):
     @property
     def search(self) -> SearchBook:
         """What was said, by its words."""
+
+    @property
+    def shield(self) -> ShieldBooks:
+        """The audit of actions, what conversations have read, and what people have allowed."""
 
     @property
     def deaths(self) -> DeathBook:

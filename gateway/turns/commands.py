@@ -13,6 +13,7 @@ from gateway.interactions.answer_matching import may_answer
 from gateway.people.codes import is_code
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.turns.agent_choice import AgentChoice
+from gateway.turns.allowed_command import AllowedCommand
 from gateway.turns.conversation_export import ConversationExport
 from gateway.turns.history_search import HistorySearch
 from gateway.turns.journal import StoreJournal
@@ -70,6 +71,7 @@ class SessionCommands:
         export: ConversationExport,
         usage: UsageCommand,
         status: StatusCommand,
+        allowed: AllowedCommand,
         fetch_voice: FetchVoice = no_voice_to_fetch,
     ) -> None:
         """`can_speak`: whether answers can be read aloud in a chat. `copies`: where else the channel keeps
@@ -91,6 +93,7 @@ class SessionCommands:
             "export": export.run,
             "usage": usage.run,
             "status": status.run,
+            "allowed": allowed.run,
             "link": links.link,
             "unlink": links.unlink,
             "help": self._help,

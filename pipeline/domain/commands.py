@@ -25,6 +25,7 @@ CommandName = Literal[
     "export",
     "usage",
     "status",
+    "allowed",
     "link",
     "unlink",
     "help",
@@ -233,6 +234,24 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "fr": "Afficher l'agent, le modèle et les réglages de cette discussion",
             "es": "Mostrar el agente, el modelo y los ajustes de este chat",
         },
+    ),
+    Command(
+        name="allowed",
+        description={
+            "en": "Show what you have allowed for this conversation, and take it back",
+            "de": "Zeigen, was du für dieses Gespräch erlaubt hast, und es zurücknehmen",
+            "fr": "Montrer ce que vous avez autorisé pour cette conversation, et le retirer",
+            "es": "Mostrar lo que has permitido en esta conversación y retirarlo",
+        },
+        argument=Argument(
+            name="number",
+            description={
+                "en": "What to take back: its number, or all",
+                "de": "Was zurückgenommen wird: die Nummer, oder all",
+                "fr": "Ce qui est retiré : son numéro, ou all",
+                "es": "Qué se retira: su número, o all",
+            },
+        ),
     ),
     Command(
         name="link",

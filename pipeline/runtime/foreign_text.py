@@ -1,7 +1,7 @@
 """Track text that neither the author nor the operator wrote: web pages, MCP results, words of others.
 
 Such text may contain instructions. While the model sees it, a person has to allow every change
-(`pipeline.tools.policy`), and links in answers are shown inert.
+(`pipeline.shield`), and links in answers are shown inert.
 """
 
 from __future__ import annotations

@@ -262,27 +262,6 @@ class ToolGate(Protocol):
         ...
 
 
-class Approvals(Protocol):
-    """Asks people to allow actions that the bot may not do by itself."""
-
-    async def ask(
-        self,
-        scope: TurnScope,
-        *,
-        action_id: str,
-        action_hash: str,
-        tool_name: str,
-        summary: str,
-        reasoning: str,
-    ) -> Literal["allowed", "refused", "expired"]:
-        """Ask only the turn's author to allow one action, and wait for the answer.
-
-        A second call with the same `action_id`, after a crash, continues the same question; an answer for
-        another `action_hash` does not count. Raises StorageError if the question cannot be stored.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillSummary:
     """The description of a skill that the model sees before it is loaded."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from pipeline.domain.frozen import dataclass
-from pipeline.tools.shown import shown
+from pipeline.runtime.scope import TurnScope
+from pipeline.shield.action_types import type_of
+from pipeline.shield.proposal import Proposal, refined
 from pipeline.tools.tool import Tool, described
 
 
@@ -33,7 +35,11 @@ class Action:
     @property
     def unchanged(self) -> bool:
         """Whether the payload is still the proposed one."""
-        return action_hash(self.tool.name, self.payload) == self.hash
+        return self.hash_now() == self.hash
+
+    def hash_now(self) -> str:
+        """The hash of the payload as it is now."""
+        return action_hash(self.tool.name, self.payload)
 
 
 def action_for(call_id: str, place: str, tool: Tool, payload: Mapping[str, Any]) -> Action:
@@ -60,15 +66,37 @@ def action_hash(tool_name: str, payload: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def asked_words(action: Action, foreign: Sequence[str] = ()) -> str:
-    """The question, the whole payload (see `shown`) and the action's hash. Nothing is left out: a client that
-    shortens a long value has to offer the whole of it. `foreign` names the turn's foreign sources."""
-    read = f"This conversation holds text from elsewhere: {', '.join(foreign)}." if foreign else ""
-    lines = [f"May I use {action.tool.name}?", read, shown(action.payload), f"SHA-256: {action.hash}"]
-    return "\n".join(line for line in lines if line)
-
-
 def _plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} is not plain data")
+
+
+def proposal_of(action: Action, scope: TurnScope) -> Proposal:
+    """The action with what its judgement depends on."""
+    tool = action.tool
+    declared = type_of(
+        tool.name,
+        built_in=tool.built_in,
+        declared=tool.action_type,
+        reads_only=tool.reads_only,
+        own_only=tool.own_only,
+    )
+    return Proposal(
+        action_id=action.id,
+        action_hash=action.hash,
+        tool=tool.name,
+        group=tool.group,
+        type=refined(declared, action.payload),
+        built_in=tool.built_in,
+        reads_only=tool.built_in and tool.reads_only,
+        payload=action.payload,
+        session_id=scope.session_id,
+        message_id=scope.message_id,
+        thread=scope.thread.encode(),
+        person=scope.author.id,
+        owner=scope.owner,
+        private=scope.private,
+        mode=scope.mode,
+        foreign=scope.foreign.sources,
+    )

@@ -1,81 +1,81 @@
-"""The gate in front of the tools: parse, judge, approve, execute and report every call.
+"""The gate in front of the tools: the order in which a proposed call is judged, executed and recorded.
 
-In this order: parse, action and its hash, protected paths, `action_started`, verdict, approval, hash again,
-execution, `action_completed`. It has no code for single tools. Its work survives a crash: an approval is
-asked for once, and an action that changes something is done once or reported as unknown.
+`propose` and `_judged` read as one page: parse, action and hash, labels of the conversation, protected paths,
+`action_started`, tiers, `shield_verdict`, audit, a person's answer, hash and age of the verdict again,
+snapshot, flow again, execution, audit, `action_completed`. It has no code for single tools: the shield
+decides (`pipeline.shield`), `execution` runs. Its work survives a crash: an approval is asked for once, and
+an action that changes something is done once or reported as unknown.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import secrets
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from pipeline.domain.chat import ToolCall, ToolDefinition
 from pipeline.domain.clock import Clock
-from pipeline.domain.errors import StorageError
 from pipeline.domain.events import ActionCompleted, ActionStarted, OtrBlocked, ShieldVerdict
-from pipeline.domain.files import stored_file_from_plain, stored_file_to_plain
-from pipeline.domain.marking import marked
-from pipeline.graph.definition.frozen_json import thaw
 from pipeline.graph.execution.step import EffectUnknown, current_step
 from pipeline.redaction.redactor import Redactor
-from pipeline.runtime.ports import EXECUTION, Approvals, SkillBook, ToolResult
+from pipeline.runtime.approvals import Approvals
+from pipeline.runtime.ports import EXECUTION, SkillBook, ToolResult
 from pipeline.runtime.scope import TurnScope
-from pipeline.tools.action import Action, action_for, asked_words
+from pipeline.shield.audit_events import EventType, evaluated, event_of
+from pipeline.shield.proposal import Proposal
+from pipeline.shield.shield import Judgement, Shield
+from pipeline.shield.verdict import Verdict
+from pipeline.tools.action import Action, action_for, proposal_of
 from pipeline.tools.arguments import BadArguments, check_arguments, parsed_arguments
+from pipeline.tools.execution import NOT_DONE, RESULT_CHARS, Execution, Stopped
 from pipeline.tools.loading import LOAD_SKILLS, LOAD_TOOLS, Loading
-from pipeline.tools.origins import SOURCES, Origins
-from pipeline.tools.policy import OTR_ANSWER, OTR_WORDS, Policy, Verdict, allowed_off_the_record
+from pipeline.tools.off_record import OTR_ANSWER, OTR_WORDS, allowed_off_the_record
+from pipeline.tools.origins import Origins
 from pipeline.tools.protection import Protection
+from pipeline.tools.question import asked_words
 from pipeline.tools.registry import ToolRegistry
 from pipeline.tools.returned_files import ReturnedFiles
 from pipeline.tools.sentences import sentence
 from pipeline.tools.snapshots import WorkspaceSnapshots
-from pipeline.tools.tool import Refused, Tool, ToolFailed, ToolOutput
+from pipeline.tools.tool import Tool, ToolFailed
 
-_log = logging.getLogger(__name__)
+__all__ = ["RESULT_CHARS", "Gate"]
 
-RESULT_CHARS = 5_000
-"""The most of one tool's result; a note gives the number of missing characters. (seed 0)"""
-_SUMMARY_CHARS = 80
 _LOADED_CHARS = 200
 """The most of the line about loaded groups, which names them."""
 _UNKNOWN = (
     "{name} was begun and cut off by a restart: it is unknown whether it was done. Do not repeat it by "
     "yourself; tell the user, and look whether it was done if you can."
 )
-_NOT_APPROVED = {
+_NOT_APPROVED: Final = {
     "refused": "The user did not allow {name}. Do not try it again; ask what they want instead.",
     "expired": "No one answered in time whether {name} may be used, so it was not done. Say so.",
+    "too_many": "The user was asked too often within an hour, so {name} was not done. Say so.",
 }
-_NOT_DONE = "That was not done: {why}."
-_ANSWERS = {
+_ANSWERS: Final = {
     "refused": "You did not allow it, so nothing was done.",
     "expired": "No one allowed it in time, so nothing was done.",
+    "too_many": "You have been asked too often within an hour, so nothing was done. Try again later.",
 }
-_TIMED_OUT = "{name} did not finish within {seconds:g} seconds and was given up."
-_TIMED_OUT_UNKNOWN = " It is unknown whether it was done."
-_FAILED = "{name} failed for an internal reason. Continue without it."
+_ALLOWED = ("allowed", "for_conversation")
 _CHANGED = "integrity: the arguments of {name} were changed after they were judged; it was not done."
+_STALE = "integrity: {name} was not done: {why}. Propose it again."
 
 
 class Gate:
     """The `ToolGate` in front of a registry. One instance serves every turn.
 
     `protection`, `origins` and `snapshots` are None without a workspace; without `files`, tools' files are
-    not sent.
-    `timeout_s` limits one execution, without the time until a person has approved it.
+    not sent. `timeout_s` limits one execution, without the time until a person has approved it.
     """
 
     def __init__(
         self,
         *,
         registry: ToolRegistry,
+        shield: Shield,
         approvals: Approvals,
         skills: SkillBook,
         clock: Clock,
@@ -86,17 +86,22 @@ class Gate:
         files: ReturnedFiles | None = None,
         snapshots: WorkspaceSnapshots | None = None,
     ) -> None:
-        self._snapshots = snapshots
         self._redactor = redactor or Redactor()
-        self._files = files
-        self._origins = origins
         self._registry = registry
+        self._shield = shield
         self._approvals = approvals
         self._clock = clock
         self._protection = protection
         self._timeout_s = timeout_s
-        self._policy = Policy(clock)
         self._loading = Loading(registry, skills, clock=clock, timeout_s=timeout_s)
+        self._execution = Execution(
+            clock=clock,
+            timeout_s=timeout_s,
+            redactor=self._redactor,
+            origins=origins,
+            files=files,
+            snapshots=snapshots,
+        )
 
     async def prepare(self, groups: Sequence[str], scope: TurnScope) -> None:
         """See `ToolGate.prepare`."""
@@ -111,34 +116,6 @@ class Gate:
         loaders = self._loading.definitions(scope) if scope.depth == 0 else ()
         return (*loaders, *(tool.definition for tool in tools))
 
-    async def propose(self, call: ToolCall, groups: Sequence[str], scope: TurnScope) -> ToolResult:
-        """See `ToolGate.propose`."""
-        if scope.depth == 0 and call.name in (LOAD_TOOLS, LOAD_SKILLS):
-            loaded = await self._loading.load(call, scope)
-            summary = self._redactor.line(loaded.summary, _LOADED_CHARS)
-            return replace(loaded, content=self._safe(loaded.content), summary=summary)
-        try:
-            arguments = parsed_arguments(call.arguments)
-        except BadArguments as failure:
-            return await self._not_begun(call.name, await self._expected(call, groups, scope, failure), scope)
-        try:
-            tool = await self._tool(call.name, groups, scope)
-            check_arguments(tool.definition.parameters, arguments)
-            await self._protect(tool, arguments)
-            action = action_for(call.id, _place(scope), tool, arguments)
-        except (ToolFailed, ValueError) as failure:
-            return await self._not_begun(call.name, str(failure), scope, _NOT_DONE.format(why=failure))
-        await scope.send(
-            ActionStarted(
-                **_ids(scope),
-                tool_name=tool.name,
-                summary=self._line(sentence(tool, arguments, self._redactor)),
-            )
-        )
-        result = await self._judged(action, call, scope)
-        await self._completed(tool.name, result, scope)
-        return result
-
     def reads_only(self, name: str) -> bool:
         """Whether every known tool of that name, or the loader of that name, changes nothing."""
         return name in (LOAD_TOOLS, LOAD_SKILLS) or self._registry.reads_only(name)
@@ -146,6 +123,148 @@ class Gate:
     async def close(self) -> None:
         """Close the groups: servers are stopped."""
         await self._registry.close()
+
+    # -- the order ----------------------------------------------------------------------------
+    async def propose(self, call: ToolCall, groups: Sequence[str], scope: TurnScope) -> ToolResult:
+        """See `ToolGate.propose`."""
+        if scope.depth == 0 and call.name in (LOAD_TOOLS, LOAD_SKILLS):
+            loaded = await self._loading.load(call, scope)
+            summary = self._redactor.line(loaded.summary, _LOADED_CHARS)
+            return replace(loaded, content=self._execution.safe(loaded.content), summary=summary)
+        try:
+            arguments = parsed_arguments(call.arguments)
+        except BadArguments as failure:
+            return await self._not_begun(call.name, await self._expected(call, groups, scope, failure), scope)
+        try:
+            tool = await self._tool(call.name, groups, scope)
+            check_arguments(tool.definition.parameters, arguments)
+            action = action_for(call.id, _place(scope), tool, arguments)
+        except (ToolFailed, ValueError) as failure:
+            return await self._not_begun(call.name, str(failure), scope, NOT_DONE.format(why=failure))
+        proposal = proposal_of(action, scope)
+        if objection := await self._objection(tool, arguments):
+            await self._shield.record(proposal, [event_of("action_blocked", proposal, reason="protected")])
+            return await self._not_begun(tool.name, objection, scope, NOT_DONE.format(why=objection))
+        summary = self._execution.line(sentence(tool, arguments, self._redactor))
+        await scope.send(ActionStarted(**_ids(scope), tool_name=tool.name, summary=summary))
+        result = await self._judged(action, proposal, call, scope)
+        await self._completed(tool.name, result, scope)
+        return result
+
+    async def _judged(
+        self, action: Action, proposal: Proposal, call: ToolCall, scope: TurnScope
+    ) -> ToolResult:
+        tool = action.tool
+        if scope.mode == "otr" and not allowed_off_the_record(tool):
+            words = OTR_WORDS.format(name=tool.name)
+            await scope.send(OtrBlocked(**_ids(scope), reason=words))
+            return self._execution.refusal(words, OTR_ANSWER)
+        judgement = await self._shield.judge(proposal)
+        verdict = judgement.verdict
+        await self._send_verdict(verdict, tool, scope)
+        # Both in one write, durable before all that follows: a decision that is not recorded has no effect.
+        decided = [event_of("action_proposed", proposal), evaluated(proposal, verdict, judgement.labels)]
+        await self._shield.record(proposal, decided)
+        if verdict.decision == "BLOCK":
+            why = verdict.reasoning
+            answer = NOT_DONE.format(why=why.rstrip("."))
+            return self._execution.refusal(f"{tool.name} was not done: {why}", answer)
+        if verdict.decision == "ESCALATE":
+            answer = await self._reviewed(action, proposal, judgement, call, scope)
+            if answer not in _ALLOWED:
+                return self._execution.refusal(_NOT_APPROVED[answer].format(name=tool.name), _ANSWERS[answer])
+            verdict = self._shield.approved(proposal, verdict)
+        return await self._done(action, proposal, verdict, call, scope)
+
+    async def _done(
+        self, action: Action, proposal: Proposal, verdict: Verdict, call: ToolCall, scope: TurnScope
+    ) -> ToolResult:
+        tool, events = action.tool, _Events(self._shield, proposal)
+
+        async def run() -> dict[str, Any]:
+            # The snapshot is taken first, then the check is made, then the tool runs.
+            kept = await self._execution.run(action, scope, check=check)
+            if kept.get("stopped"):
+                events.add("action_blocked", reason=kept["stopped"])
+            else:
+                events.add("action_executed" if kept["success"] else "action_failed")
+            return kept
+
+        async def check() -> None:
+            await self._require_valid(action, proposal, verdict)
+
+        try:
+            if proposal.reads_only:
+                # May be repeated: no record of the run is needed, and no wait for the disk.
+                kept: Mapping[str, Any] = await run()
+            else:
+                kept = await _once(EXECUTION + call.id, run, scope, repeatable=False)
+        except EffectUnknown:
+            events.add("action_unknown")
+            await events.written()
+            return self._execution.refusal(_UNKNOWN.format(name=tool.name))
+        if not proposal.reads_only:
+            await events.written()
+        if kept.get("stopped"):
+            return self._execution.refusal(kept["text"], NOT_DONE.format(why="it was stopped"))
+        # Before the result is used: what the conversation has read is durable.
+        await self._shield.note_result(proposal, kept["text"], kept.get("foreign", ""))
+        return self._execution.result(action, kept, scope)
+
+    async def _require_valid(self, action: Action, proposal: Proposal, verdict: Verdict) -> None:
+        """Raise Stopped if an allowed action may not be executed any more. Called right before the tool."""
+        name = action.tool.name
+        if not action.unchanged:
+            raise Stopped("integrity", _CHANGED.format(name=name))
+        if why := await self._shield.flow_problem(proposal):
+            raise Stopped("flow", f"{name} was not done: {why}.")
+        # Last, so that nothing above can take longer than a verdict holds, or change the arguments.
+        if why := self._shield.problem(verdict, action.hash_now()):
+            raise Stopped("integrity", _STALE.format(name=name, why=why))
+
+    async def _send_verdict(self, verdict: Verdict, tool: Tool, scope: TurnScope) -> None:
+        await scope.send(
+            ShieldVerdict(
+                **_ids(scope),
+                tool_name=tool.name,
+                decision=verdict.decision,
+                tier=verdict.tier,
+                confidence=verdict.confidence,
+                reasoning=verdict.reasoning,
+            )
+        )
+
+    # -- a person's answer --------------------------------------------------------------------
+    async def _reviewed(
+        self, action: Action, proposal: Proposal, judgement: Judgement, call: ToolCall, scope: TurnScope
+    ) -> str:
+        """A person's answer, as `Approvals.ask` returns it. Asked for once, also over crashes."""
+
+        async def ask() -> dict[str, str]:
+            answer = await self._approvals.ask(
+                scope,
+                action_id=action.id,
+                action_hash=action.hash,
+                tool_name=action.tool.name,
+                summary=action.summary,
+                reasoning=asked_words(action, proposal, judgement),
+                can_last=self._shield.permissions.can_last(proposal),
+            )
+            if answer == "for_conversation":
+                await self._shield.permissions.give(proposal, judgement.labels)
+                granted = event_of("rule_granted", proposal)
+                await self._shield.record(proposal, [granted])
+            return {"answer": answer, "hash": action.hash}
+
+        kept = await _once(f"review:{call.id}", ask, scope, repeatable=True)
+        # An answer holds only for the payload that was asked about; a changed call is refused.
+        answer = str(kept["answer"]) if kept["hash"] == action.hash else "refused"
+        if scope.depth == 0:
+            # Stored in a separate write: in one write with the record that the action begins, a crash right
+            # after it would be reported as an action that may have been done.
+            await current_step().barrier()
+        await self._shield.record(proposal, [event_of("action_answered", proposal, answer=answer)])
+        return answer if answer in (*_ALLOWED, *_ANSWERS) else "refused"
 
     # -- before it begins ---------------------------------------------------------------------
     async def _tool(self, name: str, groups: Sequence[str], scope: TurnScope) -> Tool:
@@ -161,12 +280,11 @@ class Gate:
             raise ToolFailed(f'Unknown tool: {name}. Load it first: load_tools {{"groups": ["{group}"]}}')
         raise ToolFailed(f"Unknown tool: {name}")
 
-    async def _protect(self, tool: Tool, arguments: Mapping[str, Any]) -> None:
+    async def _objection(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+        """Why the paths of the call are refused; empty if they are not."""
         if self._protection is None or not self._protection.concerns(tool, arguments):
-            return
-        objection = await asyncio.to_thread(self._protection.objection, tool, arguments)
-        if objection:
-            raise Refused(objection)
+            return ""
+        return await asyncio.to_thread(self._protection.objection, tool, arguments)
 
     async def _expected(
         self, call: ToolCall, groups: Sequence[str], scope: TurnScope, failure: BadArguments
@@ -180,7 +298,7 @@ class Gate:
         return f"{call.name} was not done: {failure}. Expected an object: {{{shape}}}"
 
     async def _not_begun(self, name: str, words: str, scope: TurnScope, answer: str = "") -> ToolResult:
-        result = self._refusal(words, answer)
+        result = self._execution.refusal(words, answer)
         await self._completed(name, result, scope)
         return result
 
@@ -189,171 +307,25 @@ class Gate:
             ActionCompleted(**_ids(scope), tool_name=name, success=result.success, summary=result.summary)
         )
 
-    # -- judged and done ----------------------------------------------------------------------
-    async def _judged(self, action: Action, call: ToolCall, scope: TurnScope) -> ToolResult:
-        tool = action.tool
-        if scope.mode == "otr" and not allowed_off_the_record(tool):
-            words = OTR_WORDS.format(name=tool.name)
-            await scope.send(OtrBlocked(**_ids(scope), reason=words))
-            return self._refusal(words, OTR_ANSWER)
-        verdict = self._policy.judge(tool, scope)
-        await self._send_verdict(verdict, tool, scope)
-        if verdict.decision == "BLOCK":
-            why = verdict.reasoning
-            return self._refusal(f"{tool.name} was not done: {why}", _NOT_DONE.format(why=why.rstrip(".")))
-        if verdict.decision == "ESCALATE":
-            answer = await self._reviewed(action, call, scope)
-            if answer != "allowed":
-                return self._refusal(_NOT_APPROVED[answer].format(name=tool.name), _ANSWERS[answer])
-        if not action.unchanged:
-            return self._refusal(_CHANGED.format(name=tool.name))
-        return await self._done(action, call, scope)
 
-    async def _send_verdict(self, verdict: Verdict, tool: Tool, scope: TurnScope) -> None:
-        await scope.send(
-            ShieldVerdict(
-                **_ids(scope),
-                tool_name=tool.name,
-                decision=verdict.decision,
-                tier=verdict.tier,
-                confidence=verdict.confidence,
-                reasoning=verdict.reasoning,
-            )
-        )
+class _Events:
+    """The audit of one execution. An event is queued at once, before the record that the action is done; the
+    wait for the disk is separate, because an effect that was done must not fail by it."""
 
-    async def _reviewed(self, action: Action, call: ToolCall, scope: TurnScope) -> str:
-        """A person's answer: `allowed`, `refused` or `expired`. Asked for once, also over crashes."""
+    def __init__(self, shield: Shield, proposal: Proposal) -> None:
+        self._shield = shield
+        self._proposal = proposal
+        self._writes: list[Awaitable[None]] = []
 
-        async def ask() -> dict[str, str]:
-            answer = await self._approvals.ask(
-                scope,
-                action_id=action.id,
-                action_hash=action.hash,
-                tool_name=action.tool.name,
-                summary=action.summary,
-                reasoning=asked_words(action, scope.foreign.sources),
-            )
-            return {"answer": answer, "hash": action.hash}
+    def add(self, type_: EventType, **details: str) -> None:
+        """Queue an event."""
+        event = event_of(type_, self._proposal, **details)
+        self._writes.append(self._shield.record(self._proposal, [event]))
 
-        kept = await _once(f"review:{call.id}", ask, scope, repeatable=True)
-        if scope.depth == 0:
-            # Stored in a separate write: in one write with the record that the action begins, a crash right
-            # after it would be reported as an action that may have been done.
-            await current_step().barrier()
-        # An answer holds only for the payload that was asked about; a changed call is refused.
-        if kept["hash"] != action.hash or kept["answer"] not in ("allowed", "expired"):
-            return "refused"
-        return str(kept["answer"])
-
-    async def _done(self, action: Action, call: ToolCall, scope: TurnScope) -> ToolResult:
-        async def run() -> dict[str, Any]:
-            return await self._executed(action, scope)
-
-        tool = action.tool
-        try:
-            if tool.reads_only:
-                # May be repeated: no record is needed, and no wait for the disk.
-                kept: Mapping[str, Any] = await run()
-            else:
-                kept = await _once(EXECUTION + call.id, run, scope, repeatable=False)
-        except EffectUnknown:
-            return self._refusal(_UNKNOWN.format(name=tool.name))
-        text = kept["text"]
-        whole = "\n".join((text, *kept.get("lines", ())))
-        content = marked(tool.name, whole) if kept["content"] else whole
-        foreign = kept.get("foreign", "")
-        scope.foreign.note(foreign)
-        files = tuple(map(stored_file_from_plain, kept.get("files", ())))
-        scope.files.note(files)
-        return ToolResult(
-            content=content,
-            success=kept["success"],
-            summary=self._line(text),
-            foreign=foreign,
-            answer=_answer(tool, text, success=kept["success"]),
-            files=files,
-        )
-
-    async def _executed(self, action: Action, scope: TurnScope) -> dict[str, Any]:
-        """The result as plain data; `content` says whether the text is the tool's and not the gate's."""
-        tool = action.tool
-        timeout_s = self._timeout_s if tool.timeout_s is None else tool.timeout_s
-        deadline = self._clock.timeout(timeout_s)
-        try:
-            async with deadline, self._kept(action, scope):
-                output = await self._run(action, scope)
-        except ToolFailed as failure:
-            # The message may quote a server: it is marked as data, like the server's results.
-            failed = _ours(self._safe(str(failure))) | {"content": not tool.built_in}
-            return failed | _foreign(tool, "")
-        except TimeoutError:
-            if not deadline.expired():
-                _log.exception("a tool failed", extra={"tool": tool.name})
-                return _ours(_FAILED.format(name=tool.name))
-            words = _TIMED_OUT.format(name=tool.name, seconds=timeout_s)
-            return _ours(words if tool.reads_only else words + _TIMED_OUT_UNKNOWN)
-        except StorageError:
-            raise
-        except Exception:  # noqa: BLE001 - a tool may raise anything, and the conversation continues
-            _log.exception("a tool failed", extra={"tool": tool.name})
-            return _ours(_FAILED.format(name=tool.name))
-        if not output.text.strip():
-            what = "no text" if output.files else "nothing"
-            output = replace(output, text=f"{tool.name} returned {what}.")
-        # Cut and redacted before it is recorded: a server may return megabytes, and keys.
-        kept = {"text": self._fit(output), "success": output.success, "content": not tool.own_words}
-        return kept | _foreign(tool, output.foreign) | await self._sent(output, scope)
-
-    def _kept(self, action: Action, scope: TurnScope) -> AbstractAsyncContextManager[None]:
-        """The files that the action changes are kept while it runs."""
-        if self._snapshots is None or action.tool.reads_only:
-            return nullcontext()
-        return self._snapshots.around(action, scope)
-
-    async def _sent(self, output: ToolOutput, scope: TurnScope) -> dict[str, Any]:
-        """The references of the output's files, and the lines about them for the model."""
-        if not output.files and not output.stored:
-            return {}
-        lines, stored = ["[Files cannot be sent here]"], list(output.stored)
-        if self._files is not None:
-            lines, new = await self._files.keep(output.files, scope)
-            stored += new
-        return {"lines": lines, "files": [stored_file_to_plain(file) for file in stored]}
-
-    async def _run(self, action: Action, scope: TurnScope) -> ToolOutput:
-        """Run the tool, and record in `origins` which items a turn with foreign text has written."""
-        tool, owner, foreign = action.tool, scope.owner, bool(scope.foreign)
-        if self._origins is None or tool.group not in SOURCES:
-            return await tool.run(thaw(action.payload), scope)
-        await asyncio.to_thread(self._origins.before, tool, action.payload, owner, foreign=foreign)
-        output = await tool.run(thaw(action.payload), scope)
-        await asyncio.to_thread(self._origins.after, tool, action.payload, owner, foreign=foreign)
-        if not tool.reads_only:
-            return output
-        return replace(output, foreign=await asyncio.to_thread(self._origins.source, tool, owner))
-
-    def _safe(self, words: str) -> str:
-        """A text about a call, which may quote a server, redacted and cut for display."""
-        return self._fit(ToolOutput(text=words))
-
-    def _fit(self, output: ToolOutput) -> str:
-        """The text without secrets, cut to `RESULT_CHARS`, with a note of how much is missing."""
-        found = self._redactor.excerpt(output.text, RESULT_CHARS, is_cut=output.left_out > 0)
-        # Lone surrogates can be neither stored nor sent.
-        shown = found.text.encode("utf-8", "replace").decode()
-        if found.whole:
-            return shown
-        missing = max(1, len(output.text) + output.left_out - len(found.text))
-        return f"{shown}\n[{missing} more characters are not shown]"
-
-    def _refusal(self, words: str, answer: str = "") -> ToolResult:
-        safe = self._safe(words)
-        return ToolResult(
-            content=safe, success=False, summary=self._line(safe), answer=self._safe(answer) if answer else ""
-        )
-
-    def _line(self, text: str) -> str:
-        return self._redactor.line(text, _SUMMARY_CHARS)
+    async def written(self) -> None:
+        """Return when all events are durable. Raises StorageError."""
+        for write in self._writes:
+            await write
 
 
 async def _once(
@@ -376,22 +348,3 @@ def _place(scope: TurnScope) -> str:
 
 def _ids(scope: TurnScope) -> dict[str, str]:
     return {"session_id": scope.session_id, "message_id": scope.message_id}
-
-
-def _foreign(tool: Tool, source: str) -> dict[str, str]:
-    """The source of foreign text in a result. All results and errors of tools of others are foreign."""
-    if not tool.built_in:
-        kind, _, name = tool.group.partition(":")
-        source = f"the MCP server {name}" if kind == "mcp" and name else f"the tool {tool.name}"
-    return {"foreign": source} if source else {}
-
-
-def _ours(words: str) -> dict[str, Any]:
-    return {"text": words, "success": False, "content": False}
-
-
-def _answer(tool: Tool, text: str, *, success: bool) -> str:
-    """The answer text for people about a tool's result or failure; empty without one."""
-    if not tool.answers:
-        return ""
-    return text if success else _NOT_DONE.format(why=text.rstrip("."))

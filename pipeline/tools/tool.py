@@ -9,6 +9,7 @@ from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
 from pipeline.runtime.scope import TurnScope
+from pipeline.shield.action_types import ActionType
 from pipeline.tools.failures import Refused, ToolFailed
 from pipeline.tools.folders import Place
 
@@ -79,6 +80,9 @@ class Tool:
     built_in: bool = True
     """False for tools of others, such as MCP servers': they need approval, whatever they declare about
     themselves."""
+    action_type: ActionType | None = None
+    """What it does, for the policy's rules; None if `pipeline.shield.action_types` knows the tool by name, or
+    if the type follows from the flags. Does not count for tools of others."""
     delegates: bool = False
     """It changes nothing itself: each call that it causes is judged separately."""
     own_words: bool = False

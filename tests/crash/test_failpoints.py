@@ -54,11 +54,12 @@ _PLACES: dict[Label, Place] = {
 
 
 _ELSEWHERE = {
+    *("audit-decided-before", "audit-decided-after", "audit-done-before", "audit-done-after"),
     *("join-before", "join-after"),
     *("place-before", "place-after", "voice-before", "voice-after"),
     *("effect-begun-before", "effect-begun-after", "effect-done-before", "effect-done-after"),
 }
-"""See test_burst_kills.py, test_channel_failpoints.py, test_voice_failpoints.py and
+"""See test_audit_kills.py, test_burst_kills.py, test_channel_failpoints.py, test_voice_failpoints.py and
 test_tool_failpoints.py."""
 
 

@@ -23,6 +23,8 @@ from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.channel import types_of
 from tests.support.harness import THREAD, GatewayHarness, open_gateway
 
+_OPTIONS = ("Allow", "Deny", "Allow for this conversation")
+
 LOAD_FILES = ScriptedAnswer.calling(ToolCall(id="l", name="load_tools", arguments='{"groups": ["files"]}'))
 
 
@@ -107,7 +109,7 @@ async def test_a_file_is_written_only_once_its_author_allows_it(tmp_path: Path) 
     async with open_gateway(tmp_path, llm=_writing()) as harness:
         said = await harness.channel.say("write it down")
         question = await _question(harness)
-        assert (question.options, question.allowed_users) == (("Allow", "Deny"), ("owner",))
+        assert (question.options, question.allowed_users) == (_OPTIONS, ("owner",))
         assert _written(tmp_path) == []
         assert (await harness.channel.bring(_press(question, "Allow"))).status == "accepted"
         assert (await harness.channel.reply(said.message_id)).text.endswith("Done.")
@@ -225,7 +227,7 @@ async def test_a_history_shows_what_a_turn_asked_and_what_came_of_it(tmp_path: P
     assert shown == [("assistant", "Allow"), ("error", "")]
     reported = [(one.interaction_id, one.reasoning) for entry in entries for one in entry.questions]
     assert reported == [(one.interaction_id, one.reasoning) for one in asked]
-    assert {(one.tool_name, one.options) for one in asked} == {("write_file", ("Allow", "Deny"))}
+    assert {(one.tool_name, one.options) for one in asked} == {("write_file", _OPTIONS)}
 
 
 async def _asked(harness: GatewayHarness, message_id: str) -> ApprovalRequired:

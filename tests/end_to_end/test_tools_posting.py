@@ -51,7 +51,9 @@ async def _asked(posts: MemoryPosts, chat: str = "c1") -> Message:
     """The message with the question's buttons."""
 
     def found() -> list[Message]:
-        return [one for one in posts.messages if one.thread.chat == chat and one.buttons == ("Allow", "Deny")]
+        return [
+            one for one in posts.messages if one.thread.chat == chat and one.buttons[:2] == ("Allow", "Deny")
+        ]
 
     await posts.until(lambda: bool(found()))
     return found()[0]

@@ -41,6 +41,7 @@ from pipeline.tools.returned_files import ReturnedFiles
 from pipeline.tools.tool import Tool, ToolFile, ToolOutput
 from tests.support.contexts import Watched, context, scope
 from tests.support.graph_log import MemoryRunLog
+from tests.support.shields import shield
 
 SETTINGS = PipelineSettings(context_tokens=32_000)
 
@@ -118,6 +119,7 @@ class Shop:
         self.registry = ToolRegistry(groups)
         self.gate = Gate(
             registry=self.registry,
+            shield=shield(clock=self.clock),
             approvals=Allowing(),
             skills=NullSkills(),
             clock=self.clock,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 from pipeline.domain.chat import ToolCall, ToolDefinition
 from pipeline.domain.clock import Clock, ManualClock
@@ -12,9 +12,11 @@ from pipeline.graph.definition.decisions import NodeResult, State
 from pipeline.graph.definition.spec import END, EdgeSpec, GraphSpec, NodeSpec
 from pipeline.graph.execution.executor import Executor
 from pipeline.redaction.redactor import Redactor
+from pipeline.runtime.approvals import ApprovalOutcome
 from pipeline.runtime.null_services import NullSkills
 from pipeline.runtime.ports import SkillBook, ToolResult
 from pipeline.runtime.scope import TurnScope
+from pipeline.shield.shield import Shield
 from pipeline.tools.gate import Gate
 from pipeline.tools.protection import Protection
 from pipeline.tools.registry import FixedGroup, ToolRegistry
@@ -22,14 +24,16 @@ from pipeline.tools.returned_files import ReturnedFiles
 from pipeline.tools.snapshots import WorkspaceSnapshots
 from pipeline.tools.tool import Run, Tool, ToolGroup, tool_schema
 from tests.support.graph_log import MemoryRunLog
+from tests.support.shields import shield
 
 
 class Person:
     """Approvals with a scripted answer; records the questions."""
 
-    def __init__(self, answer: Literal["allowed", "refused", "expired"] = "allowed") -> None:
-        self.answer: Literal["allowed", "refused", "expired"] = answer
+    def __init__(self, answer: ApprovalOutcome = "allowed") -> None:
+        self.answer: ApprovalOutcome = answer
         self.asked: list[dict[str, str]] = []
+        self.can_last: list[bool] = []
 
     async def ask(
         self,
@@ -40,8 +44,10 @@ class Person:
         tool_name: str,
         summary: str,
         reasoning: str,
-    ) -> Literal["allowed", "refused", "expired"]:
+        can_last: bool = False,
+    ) -> ApprovalOutcome:
         del scope
+        self.can_last.append(can_last)
         self.asked.append(
             {"id": action_id, "hash": action_hash, "tool": tool_name, "summary": summary, "words": reasoning}
         )
@@ -73,13 +79,17 @@ def gate(
     redactor: Redactor | None = None,
     files: ReturnedFiles | None = None,
     snapshots: WorkspaceSnapshots | None = None,
+    judge: Shield | None = None,
 ) -> Gate:
-    """A gate before `groups`; without a person everything is allowed."""
+    """A gate before `groups`; without a person everything is allowed, and without `judge` the shipped policy
+    decides."""
+    clock = clock or ManualClock()
     return Gate(
+        shield=judge or shield(clock=clock),
         registry=ToolRegistry(groups, enabled=enabled),
         approvals=person or Person(),
         skills=skills or NullSkills(),
-        clock=clock or ManualClock(),
+        clock=clock,
         protection=protection,
         timeout_s=timeout_s,
         redactor=redactor,

@@ -75,6 +75,7 @@ def tool_settings(api_base: str, folder: Path) -> tuple[str, ...]:
         'log.level="warning"',
         # A kill may hit a message more often than the limit for poison messages.
         "turn.max_attempts=20",
+        "shield.approvals_per_hour=0",
     )
 
 

@@ -30,6 +30,7 @@ from gateway.storage.memory.rows import (
     newest_first,
 )
 from gateway.storage.memory.search import MemorySearch
+from gateway.storage.memory.shield import MemoryShield
 from gateway.storage.memory.speech import MemoryVoices
 from gateway.storage.memory.states import MemoryStates
 from gateway.storage.memory.usage import MemoryUsage
@@ -75,6 +76,7 @@ class MemoryStore:
         self.usage = MemoryUsage(self._require_open)
         self.identities = MemoryIdentities(self._require_open, self.states, self.usage)
         self.search = MemorySearch(self._require_open, self._threads, self._entries)
+        self.shield = MemoryShield(self._require_open)
         self.deaths = MemoryDeaths(self._require_open, self._entries)
         self.finished = MemoryFinished(self._require_open, self._entries)
         self.bursts = MemoryBursts(self._fenced)
@@ -387,14 +389,12 @@ class MemoryStore:
     def _add_reply(self, thread: str, entry_id: int, new: NewOutboxRow, body: str) -> int:
         if (known := self._outbox_ids.get(new.key)) is not None:
             return known
-        row_id = len(self._outbox) + 1
+        row_id = self._outbox_ids[new.key] = len(self._outbox) + 1
         self._outbox[row_id] = ReplyRow.committed(row_id, thread, entry_id, new, body)
-        self._outbox_ids[new.key] = row_id
         return row_id
 
     def _open_reply(self, row_id: int) -> ReplyRow:
         self._require_open()
-        row = self._outbox.get(row_id)
-        if row is None or not row.is_open:
+        if (row := self._outbox.get(row_id)) is None or not row.is_open:
             raise AlreadyDone(f"outbox row {row_id} is not waiting to be sent")
         return row

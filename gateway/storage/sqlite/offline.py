@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from gateway.storage.sqlite.audit import SqliteAudit
 from gateway.storage.sqlite.connection import as_storage_error, open_beside
 from gateway.storage.sqlite.feedback import SqliteFeedback
 from gateway.storage.sqlite.file_changes import SqliteFileChanges
@@ -46,6 +47,13 @@ async def file_changes_beside(path: Path) -> AsyncIterator[SqliteFileChanges]:
     """The changes of files in the store's file `path`. Raises StorageError if there is no such store."""
     async with _beside(path) as thread:
         yield SqliteFileChanges(lambda: thread, lambda: thread)
+
+
+@asynccontextmanager
+async def audit_beside(path: Path) -> AsyncIterator[SqliteAudit]:
+    """The audit in the store's file `path`. Raises StorageError if there is no such store."""
+    async with _beside(path) as thread:
+        yield SqliteAudit(lambda: thread, lambda: thread)
 
 
 @asynccontextmanager

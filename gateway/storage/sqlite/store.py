@@ -46,6 +46,7 @@ from gateway.storage.sqlite.pairings import SqlitePairings
 from gateway.storage.sqlite.questions import QuestionThreads
 from gateway.storage.sqlite.reader import Reading
 from gateway.storage.sqlite.search import SqliteSearch
+from gateway.storage.sqlite.shield import SqliteShield
 from gateway.storage.sqlite.speech import SqliteVoices
 from gateway.storage.sqlite.states import SqliteStates
 from gateway.storage.sqlite.usage import SqliteUsage
@@ -79,6 +80,7 @@ class SqliteStore:
         self.usage = SqliteUsage(lambda: self._writer, lambda: self._reader)
         self.identities = SqliteIdentities(lambda: self._writer, lambda: self._reader)
         self.search = SqliteSearch(lambda: self._writer, lambda: self._reader)
+        self.shield = SqliteShield(lambda: self._writer, lambda: self._reader)
         self.deaths = SqliteDeaths(lambda: self._writer)
         self.finished = SqliteFinished(lambda: self._reader)
         self.bursts = SqliteBursts(lambda: self._writer)

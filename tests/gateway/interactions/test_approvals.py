@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Literal
 
 import pytest
 
@@ -12,6 +11,7 @@ from gateway.interactions.approvals import ALLOW, DENY, ApprovalService
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import ApprovalRequired, ApprovalResolved, PipelineEvent
+from pipeline.runtime.approvals import ApprovalOutcome
 from pipeline.runtime.scope import TurnScope
 from tests.support.contexts import THREAD, Watched, scope
 
@@ -32,9 +32,7 @@ class ApprovalHarness:
         )
         self.watched = Watched()
 
-    async def ask(
-        self, action_hash: str = "h", turn: TurnScope | None = None
-    ) -> Literal["allowed", "refused", "expired"]:
+    async def ask(self, action_hash: str = "h", turn: TurnScope | None = None) -> ApprovalOutcome:
         return await self.approvals.ask(
             turn or scope(self.watched),
             action_id="act_1",

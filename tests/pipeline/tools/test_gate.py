@@ -18,8 +18,8 @@ from pipeline.redaction.known import KnownSecrets
 from pipeline.redaction.redactor import Redactor, StreamingRedactor
 from pipeline.runtime.ports import SkillSummary
 from pipeline.runtime.scope import TurnScope
+from pipeline.shield.shield import PER_MINUTE
 from pipeline.tools.gate import RESULT_CHARS
-from pipeline.tools.policy import PER_MINUTE
 from pipeline.tools.tool import ToolFailed, ToolOutput, tool_schema
 from tests.support.contexts import Watched, scope
 from tests.support.graph_log import MemoryRunLog
@@ -178,7 +178,13 @@ async def test_what_is_not_harmless_is_done_only_when_a_person_allows_it(flags: 
     assert (result.success, ran.calls) == (True, [{"text": "to Ada\nhi"}])
     assert _only(watched, ShieldVerdict).decision == "ESCALATE"
     asked = person.asked[0]
-    assert asked["words"] == f'May I use send?\nText: "to Ada\\nhi"\nSHA-256: {asked["hash"]}'
+    assert asked["words"].splitlines() == [
+        "May I use send?",
+        "It hands what is below to a tool that is not part of this program.",
+        "Why I ask: it is a tool of others, and what it does is not known here.",
+        'Text: "to Ada\\nhi"',
+        f"SHA-256: {asked['hash']}",
+    ]
 
 
 @pytest.mark.parametrize(("answer", "words"), [("refused", "did not allow"), ("expired", "No one answered")])

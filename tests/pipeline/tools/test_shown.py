@@ -10,9 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.tools.action import action_for, asked_words
+from pipeline.tools.action import action_for, proposal_of
+from pipeline.tools.question import asked_words
 from pipeline.tools.shown import quoted, shown
 from pipeline.tools.tool import ToolOutput
+from tests.support.contexts import scope
+from tests.support.shields import shield
 from tests.support.tool_gate import tool
 
 LEAVES = st.none() | st.booleans() | st.integers() | st.text()
@@ -67,10 +70,13 @@ def test_no_key_and_no_value_looks_like_another_line() -> None:
     ]
 
 
-def test_the_question_holds_the_whole_payload_and_its_hash() -> None:
+async def test_the_question_holds_the_whole_payload_and_its_hash() -> None:
     text = "a" * 400 + "THE MIDDLE" + "b" * 400
     action = action_for("1", "m", tool("send", _run), {"text": text, "n": [1]})
-    assert asked_words(action) == f'May I use send?\nText: "{text}"\nN: [1]\nSHA-256: {action.hash}'
+    proposal = proposal_of(action, scope())
+    words = asked_words(action, proposal, await shield().judge(proposal))
+    assert words.startswith("May I use send?\n")
+    assert words.endswith(f'\nText: "{text}"\nN: [1]\nSHA-256: {action.hash}')
 
 
 def test_a_large_payload_is_shown_in_linear_time() -> None:

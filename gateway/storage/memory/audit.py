@@ -1,0 +1,73 @@
+"""The audit in a list."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from gateway.storage.audit import (
+    AuditHead,
+    AuditRow,
+    Damage,
+    NewAuditRecord,
+    chained,
+    naming,
+    tail_problem,
+)
+from pipeline.domain.errors import StorageError
+
+
+class MemoryAudit:
+    """A part of `MemoryStore`. `require_open` raises StorageError if the store is closed."""
+
+    def __init__(self, require_open: Callable[[], None]) -> None:
+        self._require_open = require_open
+        self.rows: list[AuditRow] = []
+        """In order of their numbers; tests damage them."""
+        self.quarantined: list[tuple[int, bytes, str]] = []
+        """Number, line and problem of damaged records."""
+        self._head = AuditHead()
+
+    def append(self, records: Sequence[NewAuditRecord]) -> asyncio.Future[None]:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        try:
+            self._require_open()
+            self._append(records)
+            future.set_result(None)
+        except StorageError as error:
+            future.set_exception(error)
+        return future
+
+    async def listed(self, *, after: int = 0, limit: int) -> tuple[AuditRow, ...]:
+        self._require_open()
+        return tuple([row for row in self.rows if row.n > after][:limit])
+
+    async def newest(self, *, limit: int) -> tuple[AuditRow, ...]:
+        self._require_open()
+        return tuple(self.rows[-limit:])
+
+    async def head(self) -> AuditHead | None:
+        self._require_open()
+        return self._head
+
+    async def quarantine(self, damage: Sequence[Damage], *, at: float) -> None:
+        self._require_open()
+        for one in damage:
+            self._keep(one.n, one.problem)
+        self._append([naming(one.n, one.problem, at) for one in damage])
+
+    def _append(self, records: Sequence[NewAuditRecord]) -> None:
+        last = self.rows[-1] if self.rows else None
+        if records and (problem := tail_problem(self._head, last)):
+            n = self._head.n if last is None else max(self._head.n, last.n)
+            self._keep(n, problem)
+            self._head = AuditHead(n=n, hash=self._head.hash)
+            records = [naming(n, problem, records[0].at), *records]
+        rows = chained(self._head, records)
+        self.rows.extend(rows)
+        if rows:
+            self._head = AuditHead(n=rows[-1].n, hash=rows[-1].hash)
+
+    def _keep(self, n: int, problem: str) -> None:
+        line = next((row.line for row in self.rows if row.n == n), b"")
+        self.quarantined.append((n, line, problem))

@@ -1,0 +1,94 @@
+"""SQL on the audit, and the part of the store that runs it in its threads."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Sequence
+
+from gateway.storage.audit import (
+    AuditHead,
+    AuditRow,
+    Damage,
+    NewAuditRecord,
+    chained,
+    naming,
+    tail_problem,
+)
+from gateway.storage.sqlite.worker_thread import DatabaseThread
+from pipeline.domain.errors import StorageError
+
+# As bytes: a damaged line may not be text.
+_COLUMNS = "n, CAST(line AS BLOB), CAST(hash AS BLOB)"
+_LAST = f"SELECT {_COLUMNS} FROM audit ORDER BY n DESC LIMIT ?"  # noqa: S608 - a constant
+_LISTED = f"SELECT {_COLUMNS} FROM audit WHERE n > ? ORDER BY n LIMIT ?"  # noqa: S608 - a constant
+_HEAD = "SELECT n, CAST(hash AS BLOB) FROM audit_head"
+_ADD = "INSERT INTO audit (n, line, hash) VALUES (?, ?, ?)"
+_SET_HEAD = "INSERT INTO audit_head (one, n, hash) VALUES (1, ?, ?) ON CONFLICT DO UPDATE SET n = ?, hash = ?"
+_KEEP = """INSERT INTO audit_quarantine (n, line, problem, at)
+    SELECT ?1, coalesce((SELECT CAST(line AS BLOB) FROM audit WHERE n = ?1), x''), ?2, ?3"""
+
+
+class SqliteAudit:
+    """The audit in one SQLite file: a part of `SqliteStore`."""
+
+    def __init__(self, writer: Callable[[], DatabaseThread], reader: Callable[[], DatabaseThread]) -> None:
+        # Fetched at each call, because a reopened store has new threads.
+        self._writer = writer
+        self._reader = reader
+
+    def append(self, records: Sequence[NewAuditRecord]) -> asyncio.Future[None]:
+        try:
+            return self._writer().submit(lambda db: _append(db, records))
+        except StorageError as error:
+            future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            future.set_exception(error)
+            return future
+
+    async def listed(self, *, after: int = 0, limit: int) -> tuple[AuditRow, ...]:
+        rows = await self._reader().submit(lambda db: db.execute(_LISTED, (after, limit)).fetchall())
+        return tuple(map(_row, rows))
+
+    async def newest(self, *, limit: int) -> tuple[AuditRow, ...]:
+        rows = await self._reader().submit(lambda db: db.execute(_LAST, (limit,)).fetchall())
+        return tuple(map(_row, reversed(rows)))
+
+    async def head(self) -> AuditHead | None:
+        return await self._reader().submit(_head)
+
+    async def quarantine(self, damage: Sequence[Damage], *, at: float) -> None:
+        def work(db: sqlite3.Connection) -> None:
+            for one in damage:
+                db.execute(_KEEP, (one.n, one.problem, at))
+            _append(db, [naming(one.n, one.problem, at) for one in damage])
+
+        await self._writer().submit(work)
+
+
+def _append(db: sqlite3.Connection, records: Sequence[NewAuditRecord]) -> None:
+    """Append inside the caller's transaction."""
+    if not records:
+        return
+    found = db.execute(_LAST, (1,)).fetchone()
+    last = None if found is None else _row(found)
+    head = _head(db)
+    problem = "the row about the end of the chain is missing" if head is None else tail_problem(head, last)
+    if head is None:
+        head = AuditHead() if last is None else AuditHead(n=last.n, hash=last.hash)
+    if problem:
+        n = head.n if last is None else max(head.n, last.n)
+        db.execute(_KEEP, (n, problem, records[0].at))
+        head = AuditHead(n=n, hash=head.hash)
+        records = [naming(n, problem, records[0].at), *records]
+    rows = chained(head, records)
+    db.executemany(_ADD, [(row.n, row.line, row.hash) for row in rows])
+    db.execute(_SET_HEAD, (rows[-1].n, rows[-1].hash) * 2)
+
+
+def _head(db: sqlite3.Connection) -> AuditHead | None:
+    row = db.execute(_HEAD).fetchone()
+    return None if row is None else AuditHead(n=row[0], hash=row[1].decode("utf-8", "replace"))
+
+
+def _row(row: tuple[int, bytes, bytes]) -> AuditRow:
+    return AuditRow(n=row[0], line=row[1], hash=row[2].decode("utf-8", "replace"))

@@ -1,0 +1,40 @@
+"""The tables of the shield: a step of `schema.MIGRATIONS`, and as every released step never edited."""
+
+from __future__ import annotations
+
+SHIELD_TABLES = (
+    # Bodies are bytes: they are hashed as they are stored.
+    "CREATE TABLE audit (n INTEGER PRIMARY KEY, line BLOB NOT NULL, hash TEXT NOT NULL) STRICT",
+    """CREATE TABLE audit_head (
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        n INTEGER NOT NULL,
+        hash TEXT NOT NULL
+    ) STRICT""",
+    f"INSERT INTO audit_head VALUES (1, 0, '{'0' * 64}')",  # noqa: S608 - a constant
+    """CREATE TABLE audit_quarantine (
+        id INTEGER PRIMARY KEY,
+        n INTEGER NOT NULL,
+        line BLOB NOT NULL,
+        problem TEXT NOT NULL,
+        at REAL NOT NULL
+    ) STRICT""",
+    """CREATE TABLE taints (
+        session_id TEXT PRIMARY KEY,
+        level INTEGER NOT NULL,
+        private INTEGER NOT NULL,
+        sources TEXT NOT NULL
+    ) STRICT, WITHOUT ROWID""",
+    """CREATE TABLE permissions (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        session_id TEXT NOT NULL,
+        thread TEXT NOT NULL,
+        person TEXT NOT NULL,
+        type TEXT NOT NULL,
+        target TEXT NOT NULL,
+        foreign_text TEXT NOT NULL,
+        level INTEGER NOT NULL,
+        private INTEGER NOT NULL,
+        at REAL NOT NULL,
+        UNIQUE (session_id, person, type, target)
+    ) STRICT""",
+)

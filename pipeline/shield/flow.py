@@ -1,0 +1,138 @@
+"""The information flow: what a conversation has read, and where an action may take it.
+
+The labels of a conversation only rise; a new conversation has none. They are durable, so that a restart does
+not lower them, except off the record, where nothing is kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Literal
+
+from pipeline.domain.bounded_dict import BoundedDict
+from pipeline.domain.frozen import dataclass
+from pipeline.shield.action_types import EXTERNAL, PRIVATE_READS
+from pipeline.shield.globs import normal_path
+from pipeline.shield.levels import UNLABELLED, Labels, Level
+from pipeline.shield.ports import TaintBook
+from pipeline.shield.proposal import Proposal
+from pipeline.shield.rules import Flow, Policy, SourceRule
+
+FlowMode = Literal["enforce", "audit"]
+_MOST_SESSIONS = 2_000
+_HIT = re.compile(r"^(.{1,300}?):\d+: ", re.MULTILINE)
+_OWN = {
+    "read_file": "your files",
+    "send_file": "your files",
+    "read_note": "your notes",
+    "read_attachment": "files you sent",
+    "read_schedule": "your reminders",
+    "command_read": "files in this conversation's folder",
+}
+_TO_OTHERS = (
+    "this conversation has read what belongs to one person alone ({sources}), and this would reach others"
+)
+_BLOCKED = "this conversation has read something {level} ({sources}), which may not be sent to {sink}"
+_ASKED = "this conversation has read something {level} ({sources})"
+_CARRIES_OUT = (
+    "this conversation has read your own data ({own}) and text from elsewhere ({foreign}), and this sends "
+    "data out"
+)
+_AGAIN = "; send /new to begin a conversation without it"
+_SINKS = {
+    "people": "other people",
+    "web": "the web",
+    "mcp": "a tool of others",
+    "commands": "a command",
+    "memory": "the memory",
+    "files": "a file",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowDecision:
+    """Whether an action may take the conversation's data to its sink."""
+
+    flow: Flow = "allow"
+    reason: str = ""
+    always: bool = False
+    """It holds in the mode `audit` too."""
+
+
+class Taints:
+    """The labels of conversations: a cache over the book."""
+
+    def __init__(self, book: TaintBook) -> None:
+        self._book = book
+        self._raising = asyncio.Lock()
+        self._known = BoundedDict[str, Labels](_MOST_SESSIONS)
+
+    async def of(self, proposal: Proposal) -> Labels:
+        """The labels of the proposal's conversation. Raises StorageError."""
+        session = proposal.session_id
+        known = self._known.get(session)
+        if known is None:
+            known = UNLABELLED if proposal.mode == "otr" else await self._book.read(session)
+            # Something may have been noted while the book was read.
+            known = known.joined(self._known.get(session, UNLABELLED))
+            self._known[session] = known
+        return known
+
+    async def add(self, proposal: Proposal, labels: Labels) -> None:
+        """Raise the labels of the conversation. Durable when it returns. Raises StorageError."""
+        if (await self.of(proposal)).covers(labels):
+            return
+        async with self._raising:
+            total = (await self.of(proposal)).joined(labels)
+            if proposal.mode != "otr":
+                await self._book.write(proposal.session_id, total)
+            self._known[proposal.session_id] = total
+
+
+def labels_of(proposal: Proposal, policy: Policy, text: str) -> Labels:
+    """The labels of a result: by the source rules for its path, tool and host, and for the paths at the
+    beginning of a search's lines."""
+    level, rule = policy.level_of(proposal)
+    if level is Level.PUBLIC and not rule and proposal.type == "read_file" and not proposal.paths:
+        level, rule = _level_of_lines(policy.sources, text)
+    private = proposal.private and proposal.built_in and proposal.type in PRIVATE_READS
+    shared = bool(proposal.paths) and all(path.startswith("shared/") for path in proposal.paths)
+    private = private and not shared
+    if level is Level.PUBLIC and not private:
+        return UNLABELLED
+    name = f"{_OWN.get(proposal.type, proposal.tool)}" + (f", {rule}" if level else "")
+    return Labels(level=level, private=private, sources=(name,))
+
+
+def decided(proposal: Proposal, policy: Policy, labels: Labels) -> FlowDecision:
+    """Whether the conversation's data may go to the proposal's sink."""
+    sink = proposal.sink
+    if sink is None:
+        return FlowDecision()
+    sources = ", ".join(labels.sources) or "its source is not known any more"
+    if sink == "people" and labels.private:
+        words = _TO_OTHERS.format(sources=sources) + _AGAIN
+        return FlowDecision(flow="block", reason=words, always=True)
+    flow = policy.flow(labels, sink)
+    if flow == "block":
+        words = _BLOCKED.format(level=labels.level.word, sources=sources, sink=_SINKS[sink])
+        return FlowDecision(flow="block", reason=words + _AGAIN)
+    if sink in EXTERNAL and labels.private and proposal.foreign:
+        words = _CARRIES_OUT.format(own=sources, foreign=", ".join(proposal.foreign))
+        return FlowDecision(flow="ask", reason=words)
+    if flow == "ask":
+        return FlowDecision(flow="ask", reason=_ASKED.format(level=labels.level.word, sources=sources))
+    return FlowDecision()
+
+
+def _level_of_lines(sources: tuple[SourceRule, ...], text: str) -> tuple[Level, str]:
+    """The highest level of the paths that begin lines of the form `path:12: text`. A list of names holds
+    nothing of the files."""
+    best, name = Level.PUBLIC, ""
+    for hit in _HIT.finditer(text):
+        path = normal_path(hit[1])
+        rule = next((one for one in sources if one.names(path)), None)
+        if rule is not None and rule.level > best:
+            best, name = rule.level, rule.name
+    return best, name

@@ -1,0 +1,67 @@
+"""Compare paths and hosts with the patterns of rules.
+
+A pattern is compared without case. In a path `*` matches any characters but `/`, `**` any folders, and `?`
+one character; in a host `*` matches anything. No file is read here.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import unicodedata
+from functools import lru_cache
+from urllib.parse import unquote
+
+_FILE_SCHEME = "file://"
+_WINDOWS_DRIVE = re.compile(r"^[a-z]:(?=/)")
+
+
+@lru_cache(maxsize=1_024)
+def path_pattern(glob: str) -> re.Pattern[str]:
+    """The expression that matches whole paths, as `normal_path` returns them."""
+    parts, at, text = [], 0, normal_path(glob)
+    while at < len(text):
+        if text.startswith("**/", at):
+            parts.append("(?:.*/)?")
+            at += 3
+        elif text.startswith("**", at):
+            parts.append(".*")
+            at += 2
+        elif text[at] == "*":
+            parts.append("[^/]*")
+            at += 1
+        elif text[at] == "?":
+            parts.append("[^/]")
+            at += 1
+        else:
+            parts.append(re.escape(text[at]))
+            at += 1
+    return re.compile("".join(parts), re.DOTALL)
+
+
+@lru_cache(maxsize=1_024)
+def host_pattern(glob: str) -> re.Pattern[str]:
+    """The expression that matches whole hosts, as `normal_host` returns them. `*.example.org` matches
+    `example.org` too."""
+    text = normal_host(glob)
+    if text.startswith("*."):
+        return re.compile(rf"(?:.*\.)?{re.escape(text[2:]).replace(re.escape('*'), '.*')}")
+    return re.compile(re.escape(text).replace(re.escape("*"), ".*"))
+
+
+def normal_path(text: str) -> str:
+    """One spelling for all spellings of a path: `/` between folders, no `.` and `..`, no case, NFC. A path
+    relative to a folder stays relative."""
+    path = text.removeprefix(_FILE_SCHEME) if text.startswith(_FILE_SCHEME) else text
+    if "%" in path and text.startswith(_FILE_SCHEME):
+        path = unquote(path)
+    path = unicodedata.normalize("NFC", path).replace("\\", "/").casefold()
+    path = _WINDOWS_DRIVE.sub("", path)
+    absolute = path.startswith("/")
+    path = posixpath.normpath(path) if path else path
+    return f"/{path.lstrip('/')}" if absolute else path
+
+
+def normal_host(text: str) -> str:
+    """One spelling for all spellings of a host: no case, no final dot, compatible characters replaced."""
+    return unicodedata.normalize("NFKC", text).casefold().strip().rstrip(".")

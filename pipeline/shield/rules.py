@@ -1,0 +1,114 @@
+"""The rules of tier 0, and their evaluation: deny, then verify, then allow, then none.
+
+Not here: reading the rules from a file (`policy_file`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+from pipeline.domain.frozen import dataclass
+from pipeline.shield.action_types import ActionType, Sink
+from pipeline.shield.globs import host_pattern, path_pattern
+from pipeline.shield.levels import Labels, Level
+from pipeline.shield.proposal import Proposal
+
+ListName = Literal["deny", "verify", "allow"]
+Flow = Literal["allow", "ask", "block"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One rule of the policy. Empty patterns match every action of the types."""
+
+    name: str
+    list: ListName
+    action_types: frozenset[ActionType]
+    paths: tuple[str, ...] = ()
+    hosts: tuple[str, ...] = ()
+    tier: int = 0
+    """Of a verify rule: the least tier, 1 to 3."""
+
+    def matches(self, proposal: Proposal) -> bool:
+        """Whether the rule applies. One forbidden path or host is enough for deny and verify; an allow rule
+        has to cover all paths and all hosts that the action names."""
+        if proposal.type not in self.action_types:
+            return False
+        every = self.list == "allow"
+        by_path = _named(tuple(map(path_pattern, self.paths)), proposal.paths, every=every)
+        by_host = _named(tuple(map(host_pattern, self.hosts)), proposal.hosts, every=every)
+        if self.paths and self.hosts and not every:
+            return by_path or by_host
+        return by_path and by_host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRule:
+    """What the results of actions are labelled with. The first rule that matches counts."""
+
+    name: str
+    level: Level
+    paths: tuple[str, ...] = ()
+    tools: tuple[str, ...] = ()
+    """Names of tools or, with the group, `mcp:crm/*`."""
+    hosts: tuple[str, ...] = ()
+
+    def matches(self, proposal: Proposal) -> bool:
+        """Whether a path, the tool or a host of the action is one that the rule names."""
+        if any(self.names(path) for path in proposal.paths):
+            return True
+        tools = (proposal.tool.casefold(), f"{proposal.group}/{proposal.tool}".casefold())
+        return _any(tuple(map(path_pattern, self.tools)), tools) or _any(
+            tuple(map(host_pattern, self.hosts)), proposal.hosts
+        )
+
+    def names(self, path: str) -> bool:
+        """Whether the rule names that path."""
+        return _any(tuple(map(path_pattern, self.paths)), (path,))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """The rules of tier 0 and of the information flow, in the order of their evaluation."""
+
+    deny: tuple[Rule, ...] = ()
+    verify: tuple[Rule, ...] = ()
+    allow: tuple[Rule, ...] = ()
+    sources: tuple[SourceRule, ...] = ()
+    matrix: Mapping[tuple[Level, Sink], Flow] | None = None
+
+    def match(self, proposal: Proposal) -> Rule | None:
+        """The rule that decides: the first of deny, else the strictest of verify, else the first of allow."""
+        if (denied := next((rule for rule in self.deny if rule.matches(proposal)), None)) is not None:
+            return denied
+        verified = [rule for rule in self.verify if rule.matches(proposal)]
+        if verified:
+            return max(verified, key=lambda rule: rule.tier)
+        return next((rule for rule in self.allow if rule.matches(proposal)), None)
+
+    def level_of(self, proposal: Proposal) -> tuple[Level, str]:
+        """The level of what the action reads, and the name of the rule; PUBLIC without one."""
+        for rule in self.sources:
+            if rule.matches(proposal):
+                return rule.level, rule.name
+        return Level.PUBLIC, ""
+
+    def flow(self, labels: Labels, sink: Sink | None) -> Flow:
+        """What the matrix says about data with these labels going there. A missing cell blocks."""
+        if sink is None or self.matrix is None:
+            return "allow"
+        return self.matrix.get((labels.level, sink), "block")
+
+
+def _named(patterns: tuple[re.Pattern[str], ...], names: tuple[str, ...], *, every: bool) -> bool:
+    if not patterns:
+        return True
+    if every:
+        return bool(names) and all(_any(patterns, (name,)) for name in names)
+    return _any(patterns, names)
+
+
+def _any(patterns: tuple[re.Pattern[str], ...], names: tuple[str, ...]) -> bool:
+    return any(pattern.fullmatch(name) for pattern in patterns for name in names)

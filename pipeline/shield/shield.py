@@ -1,0 +1,260 @@
+"""The shield: decide on proposed actions, tier by tier, and label what they return.
+
+Tier 0 is the policy, tier 1 the scanner, tier 3 a person. Tier 2, another model, is not there yet, and a
+person is asked in its place. The gate (`pipeline.tools.gate`) asks and executes.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Generator, Sequence
+from functools import partial
+from typing import Final
+
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import ConfigurationError
+from pipeline.domain.events import Decision
+from pipeline.domain.frozen import dataclass
+from pipeline.domain.rates import SlidingWindow
+from pipeline.shield.action_types import LEAST_TIER
+from pipeline.shield.audit_events import AuditEvent
+from pipeline.shield.flow import FlowDecision, FlowMode, Taints, decided, labels_of
+from pipeline.shield.injection.findings import Assessment
+from pipeline.shield.levels import Labels
+from pipeline.shield.permissions import Permissions
+from pipeline.shield.ports import AuditTrail, Permission, PolicySource, Scanner
+from pipeline.shield.proposal import Proposal
+from pipeline.shield.provenance import Provenance, ReadTexts
+from pipeline.shield.rules import Policy, Rule
+from pipeline.shield.tier_one import parts_of
+from pipeline.shield.verdict import Verdict
+
+_log = logging.getLogger(__name__)
+
+PER_MINUTE: Final = 30
+"""Actions of one owner. (seed 4: of all owners together, so that one person can lock out the others)"""
+_MINUTE_S = 60.0
+_MOST_OWNERS = 1_000
+"""Above this number, owners without an action in the last minute are removed."""
+PERSON: Final = 3
+"""The tier of a person."""
+
+_TOO_MANY = "too many actions: more than {most} within a minute; try again in a moment"
+_UNREADABLE = "the security policy cannot be read, so nothing runs; the operator has to correct its file"
+_DENIED = "the rule “{rule}” of the security policy forbids it"
+_FOREIGN = "the conversation holds text from elsewhere, so a person has to allow what changes anything"
+_UNKNOWN = "it is a tool of others, and what it does is not known here"
+_RULE = "the rule “{rule}” of the security policy asks for it"
+_NO_RULE = "no rule of the security policy allows it"
+_SUSPICIOUS = "it looks like an attack: {names}"
+_ALLOWED = "the rule “{rule}” of the security policy allows it"
+_PERMITTED = "you have allowed it for this conversation"
+_APPROVED = "a person has allowed it"
+_NO_FINDING: Final = Assessment(decision="ALLOW", confidence=1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judgement:
+    """A verdict, and what it was based on."""
+
+    verdict: Verdict
+    labels: Labels
+    provenance: Provenance = Provenance()
+
+
+class Shield:
+    """Judges the actions of all turns. Without a `scanner` tier 1 finds nothing.
+
+    `flow_mode` "audit" records what the flow rules would stop, and stops by them only what one person's data
+    would take to other chats.
+    """
+
+    def __init__(
+        self,
+        *,
+        policies: PolicySource,
+        audit: AuditTrail,
+        taints: Taints,
+        permissions: Permissions,
+        clock: Clock,
+        flow_mode: FlowMode = "enforce",
+        scanner: Scanner | None = None,
+    ) -> None:
+        self.permissions = permissions
+        self._policies = policies
+        self._audit = audit
+        self._taints = taints
+        self._clock = clock
+        self._flow_mode = flow_mode
+        self._scanner = scanner
+        self._texts = ReadTexts()
+        self._recent: dict[str, SlidingWindow] = {}
+
+    async def judge(self, proposal: Proposal) -> Judgement:
+        """The verdict on a new action, which counts in its owner's limit. Raises StorageError."""
+        labels = await self._taints.of(proposal)
+        block = partial(self._verdict, proposal, "BLOCK")
+        if not self._has_room(proposal.owner):
+            return Judgement(verdict=block(_TOO_MANY.format(most=PER_MINUTE)), labels=labels)
+        try:
+            policy = await self._policies.current()
+        except ConfigurationError as error:
+            _log.error("the security policy cannot be read", extra={"reason": str(error)})
+            return Judgement(verdict=block(_UNREADABLE), labels=labels)
+        rule = policy.match(proposal)
+        if rule is not None and rule.list == "deny":
+            return Judgement(verdict=block(_DENIED.format(rule=rule.name), rule=rule.name), labels=labels)
+        flow, flags = self._flow(proposal, policy, labels)
+        if flow.flow == "block":
+            return Judgement(verdict=block(flow.reason, flags=("flow",)), labels=labels)
+        provenance = self._texts.of(proposal.session_id, proposal.payload)
+        verdict = await self._by_tiers(proposal, rule, flow, flags, labels)
+        return Judgement(verdict=verdict, labels=labels, provenance=provenance)
+
+    async def flow_problem(self, proposal: Proposal) -> str:
+        """Why the action may not run any more, because the conversation has read more since it was judged;
+        empty if it may. Raises StorageError."""
+        try:
+            policy = await self._policies.current()
+        except ConfigurationError:
+            return _UNREADABLE
+        flow, _flags = self._flow(proposal, policy, await self._taints.of(proposal))
+        return flow.reason if flow.flow == "block" else ""
+
+    def approved(self, proposal: Proposal, verdict: Verdict) -> Verdict:
+        """The verdict after a person has allowed the action now."""
+        return self._verdict(
+            proposal, "ALLOW", _APPROVED, tier=PERSON, rule=verdict.rule, flags=verdict.flags
+        )
+
+    def problem(self, verdict: Verdict, action_hash: str) -> str:
+        """Why the verdict does not hold for an action with that hash now; empty if it does."""
+        return verdict.problem(action_hash, self._clock.monotonic())
+
+    async def note_result(self, proposal: Proposal, text: str, foreign: str) -> None:
+        """Label the conversation with what an action has returned. Call it before the result is used. Raises
+        StorageError."""
+        try:
+            labels = labels_of(proposal, await self._policies.current(), text)
+        except ConfigurationError:
+            # The action was judged by a policy that is gone: the highest level of it is not known.
+            labels = labels_of(proposal, Policy(), text)
+        if foreign:
+            self._texts.note(proposal.session_id, foreign, text, private=False)
+        elif labels.private:
+            self._texts.note(proposal.session_id, labels.sources[0], text, private=True)
+        await self._taints.add(proposal, labels)
+
+    def record(self, proposal: Proposal, events: Sequence[AuditEvent]) -> Awaitable[None]:
+        """Begin to write events to the audit; durable once awaited. Off the record nothing is written. Raises
+        StorageError when awaited, never before."""
+        return _Nothing() if proposal.mode == "otr" else self._audit.write(events)
+
+    async def revoked(self, permission: Permission) -> None:
+        """Record that a permission was taken back. Raises StorageError."""
+        details = {
+            "session": permission.session_id,
+            "thread": permission.thread,
+            "person": permission.person,
+            "action_type": permission.type,
+        }
+        await self._audit.write([AuditEvent(type="rule_revoked", details=details)])
+
+    # -- the tiers ----------------------------------------------------------------------------
+    async def _by_tiers(
+        self,
+        proposal: Proposal,
+        rule: Rule | None,
+        flow: FlowDecision,
+        flags: tuple[str, ...],
+        labels: Labels,
+    ) -> Verdict:
+        tier, reasons = _least_tier(proposal, rule, flow)
+        name = "" if rule is None else rule.name
+        if tier == 0:
+            return self._verdict(proposal, "ALLOW", _ALLOWED.format(rule=name), rule=name, flags=flags)
+        found = _NO_FINDING if self._scanner is None else await self._scanner.assess(parts_of(proposal))
+        flags = (*flags, *dict.fromkeys(one.name for one in found.findings))
+        if found.decision != "ALLOW":
+            words = _SUSPICIOUS.format(names=", ".join(dict.fromkeys(one.name for one in found.findings)))
+            if found.decision == "BLOCK":
+                return self._verdict(
+                    proposal, "BLOCK", words, tier=1, confidence=found.confidence, rule=name, flags=flags
+                )
+            tier, reasons = max(tier, 2), (*reasons, words)
+        if tier == 1:
+            words = _ALLOWED.format(rule=name)
+            return self._verdict(
+                proposal, "ALLOW", words, tier=1, confidence=found.confidence, rule=name, flags=flags
+            )
+        if found.decision == "ALLOW" and await self.permissions.covers(proposal, labels):
+            return self._verdict(proposal, "ALLOW", _PERMITTED, tier=PERSON, rule=name, flags=flags)
+        return self._verdict(proposal, "ESCALATE", "; ".join(reasons), tier=PERSON, rule=name, flags=flags)
+
+    def _flow(
+        self, proposal: Proposal, policy: Policy, labels: Labels
+    ) -> tuple[FlowDecision, tuple[str, ...]]:
+        flow = decided(proposal, policy, labels)
+        if self._flow_mode == "enforce" or flow.always or flow.flow == "allow":
+            return flow, ()
+        return FlowDecision(), (f"flow-would-{flow.flow}",)
+
+    def _verdict(
+        self,
+        proposal: Proposal,
+        decision: Decision,
+        reasoning: str,
+        *,
+        tier: int = 0,
+        confidence: float = 1.0,
+        rule: str = "",
+        flags: tuple[str, ...] = (),
+    ) -> Verdict:
+        return Verdict(
+            decision=decision,
+            reasoning=reasoning,
+            action_hash=proposal.action_hash,
+            evaluated_at=self._clock.monotonic(),
+            tier=tier,
+            confidence=confidence,
+            rule=rule,
+            flags=flags,
+        )
+
+    def _has_room(self, owner: str) -> bool:
+        now = self._clock.monotonic()
+        if len(self._recent) >= _MOST_OWNERS:
+            self._recent = {key: times for key, times in self._recent.items() if not times.is_empty(now)}
+        times = self._recent.setdefault(owner, SlidingWindow(PER_MINUTE, _MINUTE_S))
+        if times.wait_s(now) > 0:
+            return False
+        times.add(now)
+        return True
+
+
+def _least_tier(proposal: Proposal, rule: Rule | None, flow: FlowDecision) -> tuple[int, tuple[str, ...]]:
+    """The least tier that has to decide, and the reasons for asking a person."""
+    tier, reasons = LEAST_TIER.get(proposal.type, 0), []
+    if rule is None:
+        tier = PERSON
+        reasons.append(_UNKNOWN if proposal.type == "unknown" else _NO_RULE)
+    elif rule.list == "verify":
+        tier = max(tier, rule.tier)
+        reasons.append(_RULE.format(rule=rule.name))
+    elif proposal.type == "unknown":
+        reasons.append(_UNKNOWN)
+    if proposal.foreign and not proposal.reads_only and proposal.type != "delegate":
+        tier = PERSON
+        reasons.append(_FOREIGN)
+    if flow.flow == "ask":
+        tier = PERSON
+        reasons.append(flow.reason)
+    return tier, tuple(reasons)
+
+
+class _Nothing:
+    """An awaitable that is done."""
+
+    def __await__(self) -> Generator[None, None, None]:
+        return
+        yield

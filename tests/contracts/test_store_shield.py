@@ -1,0 +1,174 @@
+"""What the shield stores: the audit's chain and every damage to it, labels of conversations, permissions."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gateway.storage.audit import AuditHead, AuditRow, ChainCheck, Damage, NewAuditRecord
+from gateway.storage.audit_check import check_audit
+from gateway.storage.memory import MemoryStore
+from gateway.storage.ports import Store
+from pipeline.shield.levels import UNLABELLED, Labels, Level
+from pipeline.shield.ports import Permission
+from tests.contracts.conftest import Reopen
+
+RECORDS = 200
+
+
+def _record(n: int) -> NewAuditRecord:
+    details = {"action": f"act_{n}", "tool": "write_file", "decision": "ALLOW", "tier": n % 4}
+    return NewAuditRecord(type="action_evaluated", details=details, at=1_700_000_000.0 + n)
+
+
+async def _chain(store: Store, count: int = RECORDS) -> tuple[AuditRow, ...]:
+    audit = store.shield.audit
+    await audit.append([_record(n) for n in range(count)])
+    return await audit.listed(limit=count)
+
+
+@pytest.fixture
+async def chain() -> tuple[AuditRow, ...]:
+    store = MemoryStore()
+    await store.open()
+    return await _chain(store)
+
+
+def _damage(rows: tuple[AuditRow, ...] | list[AuditRow], whole: tuple[AuditRow, ...]) -> tuple[Damage, ...]:
+    check = ChainCheck()
+    check.feed(rows)
+    return check.report(AuditHead(n=whole[-1].n, hash=whole[-1].hash)).damage
+
+
+async def test_records_are_a_chain_in_the_order_of_the_calls_and_outlive_the_process(
+    store: Store, reopen: Reopen
+) -> None:
+    audit = store.shield.audit
+    first, second = audit.append([_record(1), _record(2)]), audit.append([_record(3)])
+    await second
+    assert first.done()
+    audit = (await reopen()).shield.audit
+    await audit.append([_record(4)])
+    report = await check_audit(audit)
+    assert (report.records, report.head.n, report.damage) == (4, 4, ())
+    assert [row.n for row in await audit.newest(limit=2)] == [3, 4]
+    assert [row.n for row in await audit.listed(after=1, limit=2)] == [2, 3]
+
+
+async def test_an_empty_audit_is_whole(store: Store) -> None:
+    report = await check_audit(store.shield.audit)
+    assert (report.records, report.damage) == (0, ())
+
+
+async def test_every_single_bit_change_is_found_at_its_record(chain: tuple[AuditRow, ...]) -> None:
+    # Each flip is checked behind the record before it: a chain of 200 for each flip would take minutes.
+    for at, row in enumerate(chain):
+        before = chain[:at][-1:]
+        for byte in range(len(row.line)):
+            for bit in range(8):
+                line = bytearray(row.line)
+                line[byte] ^= 1 << bit
+                check = ChainCheck.after(before[0] if before else None)
+                check.feed([replace(row, line=bytes(line))])
+                assert check.found == {row.n: "was changed"}, (at, byte, bit)
+    for at, row in enumerate(chain):
+        for byte in (0, 31, 63):
+            hash_ = row.hash[:byte] + ("0" if row.hash[byte] != "0" else "1") + row.hash[byte + 1 :]
+            rows = [*chain[:at], replace(row, hash=hash_), *chain[at + 1 :]]
+            assert row.n in {one.n for one in _damage(rows, chain)}
+
+
+async def test_every_removed_doubled_and_exchanged_record_is_found(chain: tuple[AuditRow, ...]) -> None:
+    for at in range(RECORDS):
+        n = chain[at].n
+        assert n in {one.n for one in _damage([*chain[:at], *chain[at + 1 :]], chain)}
+        assert _damage([*chain[: at + 1], chain[at], *chain[at + 1 :]], chain)
+        if at + 1 < RECORDS:
+            assert _damage([*chain[:at], chain[at + 1], chain[at], *chain[at + 2 :]], chain)
+            # The numbers are corrected to hide the exchange.
+            a, b = replace(chain[at + 1], n=chain[at].n), replace(chain[at], n=chain[at + 1].n)
+            assert _damage([*chain[:at], a, b, *chain[at + 2 :]], chain)
+    for kept in range(RECORDS):
+        assert _damage(chain[:kept], chain)
+
+
+async def test_a_torn_end_is_named_and_the_chain_continues_after_it(store: Store, tmp_path: Path) -> None:
+    await _chain(store, 3)
+    damage_one(store, tmp_path, 3)
+    audit = store.shield.audit
+    await audit.append([_record(4)])
+    report = await check_audit(audit)
+    assert [(one.n, one.problem, one.marked_in) for one in report.damage] == [(3, "was changed", 4)]
+    await audit.append([_record(5)])
+    assert len((await check_audit(audit)).damage) == 1
+    assert [b"chain_damaged" in row.line for row in await audit.listed(limit=9)] == [0, 0, 0, 1, 0, 0]
+
+
+async def test_damage_in_the_middle_is_named_once_it_is_put_into_quarantine(
+    store: Store, tmp_path: Path
+) -> None:
+    await _chain(store, 5)
+    damage_one(store, tmp_path, 2)
+    audit = store.shield.audit
+    report = await check_audit(audit)
+    assert [(one.n, one.marked_in) for one in report.damage] == [(2, 0)]
+    await audit.quarantine(report.damage, at=1.0)
+    assert [(one.n, one.marked_in) for one in (await check_audit(audit)).damage] == [(2, 6)]
+
+
+async def test_the_labels_of_a_conversation_are_kept(store: Store, reopen: Reopen) -> None:
+    labels = Labels(level=Level.RESTRICTED, private=True, sources=("your files, salaries", "x"))
+    assert await store.shield.taints.read("ses-1") == UNLABELLED
+    await store.shield.taints.write("ses-1", Labels())
+    await store.shield.taints.write("ses-1", labels)
+    after = await reopen()
+    assert await after.shield.taints.read("ses-1") == labels
+    assert await after.shield.taints.read("ses-2") == UNLABELLED
+
+
+async def test_permissions_belong_to_a_person_and_a_session_and_are_taken_back(
+    store: Store, reopen: Reopen
+) -> None:
+    book = store.shield.permissions
+    one = Permission(
+        id=0,
+        session_id="s",
+        thread="t",
+        person="ada",
+        type="write_file",
+        target="own/a.txt",
+        foreign=("a web page",),
+        level=2,
+        private=True,
+        at=5.0,
+    )
+    first = await book.add(one)
+    assert await book.add(replace(one, level=3)) == first
+    second = await book.add(replace(one, target="own/b.txt"))
+    await book.add(replace(one, person="eve"))
+    book = (await reopen()).shield.permissions
+    found = await book.of("s", "ada")
+    assert found == (
+        replace(one, id=first, level=3),
+        replace(one, id=second, target="own/b.txt"),
+    )
+    assert await book.revoke("s", "eve", first) == 0
+    assert await book.revoke("s", "ada", first) == 1
+    assert [kept.id for kept in await book.of("s", "ada")] == [second]
+    assert await book.revoke("s", "ada", None) == 1
+    assert await book.of("s", "ada") == ()
+    assert len(await book.of("s", "eve")) == 1
+
+
+def damage_one(store: Store, folder: Path, n: int) -> None:
+    """Change record `n` behind the store's back."""
+    if isinstance(store, MemoryStore):
+        rows = store.shield.audit.rows
+        rows[n - 1] = replace(rows[n - 1], line=rows[n - 1].line.replace(b"ALLOW", b"BLOCK"))
+        return
+    with closing(sqlite3.connect(folder / "store.db")) as db, db:
+        db.execute("UPDATE audit SET line = CAST(replace(line, 'ALLOW', 'BLOCK') AS BLOB) WHERE n = ?", (n,))

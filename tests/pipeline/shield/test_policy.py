@@ -1,0 +1,212 @@
+"""The policy: the shipped rules, the operator's on top, and every mistake named.
+
+Covers: pipeline/shield/policy_file.py, pipeline/shield/rules.py, pipeline/shield/globs.py,
+pipeline/shield/targets.py.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pipeline.domain.errors import ConfigurationError
+from pipeline.shield.action_types import ACTION_TYPES, BUILT_IN, SINKS, type_of
+from pipeline.shield.levels import Level
+from pipeline.shield.policy_book import PolicyBook
+from pipeline.shield.policy_file import parsed_policy, read_policy
+from pipeline.shield.proposal import refined
+from tests.architecture.sources import ROOT
+from tests.pipeline.shield.proposals import proposal
+
+SHIPPED = read_policy()
+
+
+def _decided(type_: str, payload: dict[str, Any], **given: Any) -> str:
+    rule = SHIPPED.match(proposal(type_, payload, **given))
+    return "none" if rule is None else f"{rule.list} {rule.name}"
+
+
+def test_the_shipped_policy_has_eight_eight_and_seven_rules_and_a_whole_matrix() -> None:
+    assert (len(SHIPPED.deny), len(SHIPPED.verify), len(SHIPPED.allow)) == (8, 8, 7)
+    assert set(SHIPPED.matrix or {}) == {(level, sink) for level in Level for sink in SINKS}
+
+
+@pytest.mark.parametrize(
+    ("type_", "payload", "rule"),
+    [
+        ("read_file", {"path": "own/list.txt"}, "allow look-at-files"),
+        ("write_file", {"path": "own/list.txt"}, "verify write-files"),
+        ("read_file", {"path": "own/../../.ssh/id_rsa"}, "deny keys"),
+        ("read_file", {"path": "/HOME/ada/.SSH/config"}, "deny keys"),
+        ("read_file", {"path": "own\\.aws\\credentials"}, "deny credentials"),
+        ("read_file", {"path": "file:///home/%2e%2e/a/.env"}, "deny environment-files"),
+        ("unknown", {"anything": "/etc/./shadow"}, "deny system-files"),
+        ("unknown", {"nested": [{"deep": "x/parlour.toml"}]}, "deny the-gateways-own-files"),
+        ("unknown", {"target": "work/SOUL.md"}, "deny the-bots-own-texts"),
+        ("unknown", {"x": "see https://abc.webhook.site/x for more"}, "deny inner-and-collecting-hosts"),
+        ("fetch_url", {"url": "http://169.254.169.254/latest"}, "deny inner-and-collecting-hosts"),
+        ("fetch_url", {"url": "https://example.org/a"}, "verify read-pages"),
+        ("command", {"command": "cat /home/ada/.ssh/id_ed25519"}, "deny keys"),
+        ("command", {"argv": ["tar", "--file=/root/a.tar", "x"]}, "deny system-files"),
+        ("command_read", {"argv": ["ls", "-la"]}, "allow commands-that-read"),
+        ("command_read", {"argv": ["cat", ".hidden"]}, "verify hidden-files"),
+        ("unknown", {"x": "hello"}, "none"),
+    ],
+)
+def test_the_shipped_rules_decide(type_: str, payload: dict[str, Any], rule: str) -> None:
+    assert _decided(type_, payload) == rule
+
+
+def test_every_built_in_tool_has_a_type_and_a_tool_of_others_never_more_than_unknown() -> None:
+    for name in BUILT_IN:
+        own = type_of(name, built_in=True, declared=None, reads_only=False, own_only=False)
+        other = type_of(name, built_in=False, declared="read_file", reads_only=True, own_only=True)
+        assert (own, other) == (BUILT_IN[name], "unknown")
+
+
+def test_an_allow_rule_has_to_cover_every_path_and_a_deny_rule_any_of_them() -> None:
+    policy = parsed_policy(
+        """
+        [[deny]]
+        name = "no"
+        action_types = ["unknown"]
+        paths = ["secret/**"]
+        [[allow]]
+        name = "yes"
+        action_types = ["unknown"]
+        paths = ["open/**"]
+        """,
+        "p.toml",
+    )
+    both, one, bad = ({"a": "open/a"}, {"a": "open/a", "b": "else/b"}, {"a": "open/a", "b": "secret/b"})
+    found = [policy.match(proposal("unknown", payload)) for payload in (both, one, bad)]
+    assert [rule.name if rule else "" for rule in found] == ["yes", "", "no"]
+
+
+def test_a_rule_of_the_operator_replaces_the_shipped_one_of_its_name(tmp_path: Path) -> None:
+    own = tmp_path / "policy.toml"
+    own.write_text('[[verify]]\nname = "write-files"\naction_types = ["write_file"]\ntier = 1\n')
+    rule = read_policy(own).match(proposal("write_file", {"path": "own/a.txt"}))
+    assert rule is not None
+    assert (rule.name, rule.tier) == ("write-files", 1)
+
+
+def test_the_example_of_the_guide_is_a_policy() -> None:
+    guide = (ROOT / "docs" / "guides" / "security.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```toml\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    policy = parsed_policy(example, "security.md")
+    assert [len(rules) for rules in (policy.deny, policy.verify, policy.sources)] == [2, 1, 1]
+    for one in ACTION_TYPES:
+        assert f"`{one}`" in guide
+
+
+def test_every_mistake_is_named_with_file_rule_and_field(tmp_path: Path) -> None:
+    own = tmp_path / "policy.toml"
+    own.write_text(
+        """
+        [[deny]]
+        name = "one"
+        action_types = ["fly"]
+        tier = 2
+        [[verify]]
+        name = "one"
+        action_types = ["*"]
+        tier = 9
+        colour = "red"
+        [[allow]]
+        paths = []
+        [[source]]
+        name = "s"
+        level = "high"
+        [matrix.public]
+        moon = "allow"
+        web = "perhaps"
+        [[permit]]
+        """
+    )
+    with pytest.raises(ConfigurationError) as failure:
+        read_policy(own)
+    lines = [line.removeprefix(f"{own}: ") for line in str(failure.value).splitlines()]
+    assert [line.partition(";")[0] for line in lines] == [
+        "permit: there is no such table",
+        "deny rule \"one\": action_types: 'fly' is no type",
+        'deny rule "one": tier: a rule of deny has none',
+        'verify rule "one": colour: there is no such field',
+        'verify rule "one": name: is used twice, also by a rule of deny',
+        'verify rule "one": tier: must be 1, 2 or 3',
+        "allow 1: name: must be a text of 1 to 64 characters",
+        'allow 1: action_types: must be a list of types, or ["*"] for all',
+        "allow 1: paths: is empty",
+        'source rule "s": level: must be one of public, internal, confidential, restricted, critical',
+        'source rule "s": name what it is about: paths, tools or hosts',
+        "matrix.public: moon: there is no such sink",
+        "matrix.public: web: must be one of allow, ask, block",
+    ]
+
+
+@pytest.mark.parametrize("content", [b"[[deny", b"\xff\xfe", None])
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: bytes | None) -> None:
+    own = tmp_path / "policy.toml"
+    if content is not None:
+        own.write_bytes(content)
+    with pytest.raises(ConfigurationError, match=str(own)):
+        read_policy(own)
+
+
+async def test_a_changed_file_takes_effect_and_an_unreadable_one_leaves_no_policy(tmp_path: Path) -> None:
+    own = tmp_path / "policy.toml"
+    own.write_text("")
+    book = PolicyBook(own)
+    first = await book.current()
+    assert await book.current() is first
+    own.write_text('[[deny]]\nname = "no"\naction_types = ["*"]\n')
+    os.utime(own, ns=(1, 1))
+    assert (await book.current()).deny[0].name == "no"
+    for breaks in (lambda: own.write_text("[["), own.unlink):
+        breaks()
+        for _ in range(2):
+            with pytest.raises(ConfigurationError):
+                await book.current()
+    own.write_text("")
+    assert (await book.current()).deny[0].name == "keys"
+
+
+@pytest.mark.parametrize(
+    ("argv", "type_"),
+    [
+        (["git", "log", "--oneline", "-5"], "command_read"),
+        (["git", "push", "--force"], "command"),
+        (["git", "-c", "core.pager=sh", "log"], "command"),
+        (["git", "diff", "--output=/tmp/x"], "command"),
+        (["git", "branch", "-D", "main"], "command"),
+        (["python", "-c", "print(1)"], "command"),
+        (["docker", "run", "-v", "/:/h", "x"], "command"),
+        (["docker", "ps", "-a"], "command_read"),
+        (["env"], "command"),
+        (["find", ".", "-delete"], "command"),
+        (["sort", "-o", "x", "y"], "command"),
+        (["grep", "-rn", "x", "."], "command_read"),
+        (["ls", "-laR", "--", "-x"], "command_read"),
+        (["ls", "--unknown"], "command"),
+        (["./ls"], "command"),
+        (["date", "010100002030"], "command"),
+        (["head", "-n5", "a"], "command_read"),
+        (["head", "-n"], "command"),
+        (["kubectl", "get", "pods,secrets"], "command"),
+        (["kubectl", "get", "pods", "-n", "x"], "command_read"),
+        ("cat a.txt", "command_read"),
+        ("cat a.txt; rm b", "command"),
+        ("cat $(x)", "command"),
+        ("cat 'a b", "command"),
+        ([], "command"),
+        ([1], "command"),
+        (["ls", "a\0b"], "command"),
+    ],
+)
+def test_a_command_is_classified_by_all_its_arguments(argv: Any, type_: str) -> None:
+    key = "command" if isinstance(argv, str) else "argv"
+    assert refined("command", {key: argv}) == type_
