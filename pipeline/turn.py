@@ -288,6 +288,8 @@ class Turn:
         await self.send(
             ResponseComplete(**self.ids, content=answer.text, thoughts=answer.thoughts, entry_id=entry_id)
         )
+        # The last reference in a circle, which only the garbage collector could free.
+        self.links.named = frozenset
 
     async def fail(
         self, code: str, words: str, *, recoverable: bool, exchange: tuple[ChatMessage, ...] = ()
