@@ -385,7 +385,6 @@ class StoreJournal:
         self._failpoints.reach("turn-commit-before")
         committed = await self.kept.commit(self._lease, commit, state)
         self._failpoints.reach("turn-commit-after")
-        self._log.committed(committed.record_ids)
         self._after.added(self._session, commit.jobs, now)
         if questions:
             self._on_asked()
@@ -395,4 +394,6 @@ class StoreJournal:
         reply = reply_of(row, self._lease.thread, entry_id=entry_id, text=text, files=sends)
         reply = replace(reply, heard=transcript) if transcript else reply
         self._on_reply(committed.outbox_ids[0], reply, sending=row.sending)
+        # After the reply is on its way, so that the page gets all of this and the end of the turn together.
+        self._log.committed(committed.record_ids)
         return committed
