@@ -25,6 +25,8 @@ from pipeline.domain.events import (
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 
+_OF_NODES = (NodeStarted, NodeCompleted)
+
 T = TypeVar("T")
 
 
@@ -153,7 +155,7 @@ class LiveAnswers:
 
     def observe(self, thread: ThreadKey, event: PipelineEvent) -> None:
         """Process one event of `thread`, in the order in which readers get them."""
-        if isinstance(event, NodeStarted | NodeCompleted):
+        if isinstance(event, _OF_NODES):
             return
         key = (thread, event.message_id)
         if isinstance(event, LlmToken):

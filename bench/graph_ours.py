@@ -153,7 +153,7 @@ class Ours:
         log = StoreRunLog(self._store, thread.lease, row)
         outcome = await executor.run(begin, None, base=state, listener=self._hear, log=log)
         # Where a turn of the gateway commits its answer, and the last records with it.
-        await self._store.append(thread.lease, [*await log.unwritten(), *map(row, log.last_rows())])
+        await self._store.append(thread.lease, [*await log.unwritten(), *log.last_rows()])
         return _ended(outcome)
 
     async def _hear(self, _event: GraphEvent) -> None:

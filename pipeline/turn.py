@@ -251,12 +251,12 @@ class Turn:
             await self.stream_text(text)
 
     async def on_graph_event(self, event: graph_events.GraphEvent) -> None:
-        """Send an event for each started node and each one that succeeded."""
+        """Send an event for each started node and each one that succeeded. It has no text to redact."""
         match event:
             case graph_events.NodeStarted(node=node):
-                await self.send(NodeStarted(**self.ids, node=node))
+                await self.sender.send_event(NodeStarted(**self.ids, node=node))
             case graph_events.NodeCompleted(failure=None, skipped=False, node=node, decision=decision):
-                await self.send(NodeCompleted(**self.ids, node=node, decision=decision))
+                await self.sender.send_event(NodeCompleted(**self.ids, node=node, decision=decision))
             case graph_events.RunCompleted(outcome=ended):
                 self.outcome = ended
                 steps = {"run_id": ended.run_id, "stop_reason": ended.stop_reason, "steps": len(ended.path)}
@@ -290,6 +290,8 @@ class Turn:
         await self.send(
             ResponseComplete(**self.ids, content=answer.text, thoughts=answer.thoughts, entry_id=entry_id)
         )
+        # The last reference in a circle, which only the garbage collector could free.
+        self.links.named = frozenset
 
     async def fail(
         self, code: str, words: str, *, recoverable: bool, exchange: tuple[ChatMessage, ...] = ()

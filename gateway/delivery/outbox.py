@@ -160,7 +160,8 @@ class Delivery:
             raise
 
     async def _send(self, adapter: Channel, queue: ChatQueue, job: _Job) -> None:
-        await self._clock.sleep(min(job.not_before - self._clock.now(), _LONGEST_WAIT_S))
+        if job.not_before:
+            await self._clock.sleep(min(job.not_before - self._clock.now(), _LONGEST_WAIT_S))
         before = queue.reach.worked
         while True:
             worked = queue.reach.worked

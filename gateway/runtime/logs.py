@@ -8,8 +8,10 @@ from __future__ import annotations
 import json
 import logging
 import sys
-from collections.abc import Mapping
-from typing import Any, Literal, TextIO
+from collections.abc import Callable, Mapping
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Any, Final, Literal, TextIO
 
 import structlog
 
@@ -23,24 +25,55 @@ _NO_DESCRIPTORS = (
     "no connection can be accepted: the file descriptors are used up; it is tried again every second. Raise "
     "the limit (LimitNOFILE under systemd) if this returns"
 )
+_STANDARD: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
+"""The attributes of every record; the others came as `extra`."""
+
+_ids: ContextVar[Mapping[str, str]] = ContextVar("ids in the lines of the log")
+
+
+def bind_ids(**ids: str) -> None:
+    """Put `ids` into each line that this task and its later children log, until `unbind_ids`."""
+    _ids.set(ids)
+
+
+def unbind_ids() -> None:
+    """End what `bind_ids` began."""
+    _ids.set({})
+
+
+class _Formatter(logging.Formatter):
+    """Formats a record, with the ids of its task and its traceback, and then redacts the line. `render` makes
+    the line of an event; it is called as a processor of structlog."""
+
+    def __init__(self, render: Callable[[None, str, dict[str, Any]], str], redactor: Redactor) -> None:
+        super().__init__()
+        self._render = render
+        self._redactor = redactor
+
+    def format(self, record: logging.LogRecord) -> str:
+        level = record.levelname.lower()
+        event: dict[str, Any] = {
+            "event": record.getMessage(),
+            **_ids.get({}),
+            "level": level,
+            "logger": record.name,
+            **{name: value for name, value in record.__dict__.items() if name not in _STANDARD},
+            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat().replace("+00:00", "Z"),
+        }
+        if record.exc_info is not None and record.exc_info[0] is not None:
+            event["exception"] = self.formatException(record.exc_info)
+        if record.stack_info:
+            event["stack_info"] = record.stack_info
+        return self._redactor.text(self._render(None, level, event))
 
 
 _ENCODER = json.JSONEncoder(default=repr)
 """Made once: `json.dumps` with a `default` would make one for each line."""
 
 
-def _to_json(event: Mapping[str, Any], **_options: object) -> str:
+def _as_json(_logger: None, _level: str, event: dict[str, Any]) -> str:
     """One line of JSON; what JSON cannot express is in the words of `repr`."""
     return _ENCODER.encode(event)
-
-
-class _RedactingFormatter(structlog.stdlib.ProcessorFormatter):
-    """Formats a record, traceback included, and then redacts the line."""
-
-    redactor: Redactor
-
-    def format(self, record: logging.LogRecord) -> str:
-        return self.redactor.text(super().format(record))
 
 
 class _AcceptErrors(logging.Filter):
@@ -74,29 +107,16 @@ def configure_logging(
     """Send the logs of this program and its libraries to `stream` (default: standard error)."""
     out = stream or sys.stderr
     as_json = style == "json" or (style == "auto" and not out.isatty())
-    shared: list[structlog.typing.Processor] = [
-        structlog.contextvars.merge_contextvars,
-        structlog.stdlib.add_log_level,
-        structlog.stdlib.add_logger_name,
-        structlog.stdlib.ExtraAdder(),
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
-    ]
-    renderer: structlog.typing.Processor = (
-        structlog.processors.JSONRenderer(_to_json)
+    # Plain: the pretty tracebacks print local variables, which hold users' words and keys.
+    render = (
+        _as_json
         if as_json
-        # Plain: the pretty tracebacks print local variables, which hold users' words and keys.
         else structlog.dev.ConsoleRenderer(
             colors=out.isatty(), pad_event_to=24, exception_formatter=structlog.dev.plain_traceback
         )
     )
-    exceptions = [structlog.processors.format_exc_info] if as_json else []
-    formatter = _RedactingFormatter(
-        foreign_pre_chain=shared,
-        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *exceptions, renderer],
-    )
-    formatter.redactor = redactor
     handler = logging.StreamHandler(out)
-    handler.setFormatter(formatter)
+    handler.setFormatter(_Formatter(render, redactor))
     asyncios = logging.getLogger("asyncio")
     asyncios.filters[:] = [_AcceptErrors()]
     root = logging.getLogger()

@@ -17,6 +17,9 @@ from pipeline.domain.frozen import dataclass
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 180)
 
+_VISIBLE = (LlmToken, TranscriptReady)
+"""What a user sees first of an answer."""
+
 _Labelled = Callable[[str], Counter]
 """Finds the counter for the value of its label."""
 
@@ -219,7 +222,7 @@ class TurnStages:
         if isinstance(event, LlmToken) and not self._token_seen:
             self._token_seen = True
             self._stages.first_token.observe(self._clock.monotonic() - self._started)
-        visible = isinstance(event, LlmToken | TranscriptReady) or event.is_terminal
+        visible = isinstance(event, _VISIBLE) or event.is_terminal
         if visible and not self._visible_seen:
             self._visible_seen = True
             self._stages.first_visible.observe(self._since_received())

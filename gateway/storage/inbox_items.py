@@ -47,6 +47,8 @@ class UnreadableItem:
 
 
 StoredItem = Queued | UnreadableItem
+_REPLIED_TO = (InboundMessage, SessionCommand, UnreadableItem)
+"""Items with a reply handle."""
 
 
 def kind_of(item: Queued) -> EntryKind:
@@ -189,7 +191,7 @@ def native_id_of(body: Mapping[str, Any]) -> str:
 
 def reply_handle_of(item: StoredItem) -> str:
     """What the adapter needs to reply to the item; empty if it needs nothing."""
-    if isinstance(item, InboundMessage | SessionCommand | UnreadableItem):
+    if isinstance(item, _REPLIED_TO):
         return item.reply_handle
     return ""
 

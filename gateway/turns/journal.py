@@ -17,7 +17,6 @@ from gateway.storage.ports import (
     Lease,
     NewRecord,
     Outcome,
-    RecordKind,
     Store,
     TurnCommit,
 )
@@ -28,7 +27,7 @@ from gateway.turns.past_turns import UNSHOWN_FAILURES, past_turn, unanswered_tur
 from gateway.turns.recorded_turn import RecordedTurn
 from gateway.turns.rows import bare_body, reply_row, with_more
 from gateway.turns.run_log import StoreRunLog, UnwrittenRunLog
-from gateway.turns.sessions import SessionState, session_record, write_summary
+from gateway.turns.sessions import SessionState, record_in, session_record, write_summary
 from gateway.turns.shown_records import ShownRecords
 from gateway.turns.spoken_answers import answer_question, has_answered_question
 from gateway.turns.turn_hooks import OnRecorded, OnReply
@@ -77,12 +76,13 @@ class StoreJournal:
         self._on_asked = on_asked
         self._after = after
         self._questions = questions
-        self.kept = KeptStates(store, session, lambda: self.agent, person)
+        self.kept = KeptStates(store, session, person)
         self._recorded = RecordedTurn(store, lease.thread, entry, off_the_record=session.mode == "otr")
         self._is_resume, self._off_record = self._recorded.is_resume, self._recorded.off_record
-        self.agent = ""  # the agent that answers; empty for the default one
         log = UnwrittenRunLog if self._off_record else StoreRunLog
-        self._log = log(store, lease, self._step_row, failpoints)
+        step = partial(record_in, session, clock, self._recorded.asked_in, "step")
+        self._log = log(store, lease, step, failpoints)
+        self._record = partial(record_in, session, clock, entry.message_id)
         self._arrivals: tuple[float, ...] = ()
         self._note_arrival(entry)
         self.messages = TurnMessages(
@@ -103,6 +103,15 @@ class StoreJournal:
     @property
     def session_id(self) -> str:
         return self._session.session_id
+
+    @property
+    def agent(self) -> str:
+        """The agent that answers; empty for the default one."""
+        return self.kept.agent
+
+    @agent.setter
+    def agent(self, name: str) -> None:
+        self.kept.agent = name
 
     @property
     def run_id(self) -> str:
@@ -340,7 +349,7 @@ class StoreJournal:
             more |= self._log.embedded_records()
         records[-1] = with_more(records[-1], more)
         if self._is_resume:
-            records = [*(self._step_row(body) for body in self._log.last_rows()), *records]
+            records = [*self._log.last_rows(), *records]
         now = self._clock.now()
         # A command's line is the gateway's own, so it is kept in a session off the record too.
         off_record = self._off_record and role not in ("notice", "session")
@@ -376,7 +385,6 @@ class StoreJournal:
         self._failpoints.reach("turn-commit-before")
         committed = await self.kept.commit(self._lease, commit, state)
         self._failpoints.reach("turn-commit-after")
-        self._log.committed(committed.record_ids)
         self._after.added(self._session, commit.jobs, now)
         if questions:
             self._on_asked()
@@ -386,14 +394,6 @@ class StoreJournal:
         reply = reply_of(row, self._lease.thread, entry_id=entry_id, text=text, files=sends)
         reply = replace(reply, heard=transcript) if transcript else reply
         self._on_reply(committed.outbox_ids[0], reply, sending=row.sending)
+        # After the reply is on its way, so that the page gets all of this and the end of the turn together.
+        self._log.committed(committed.record_ids)
         return committed
-
-    def _step_row(self, body: Mapping[str, Any]) -> NewRecord:
-        """A row of the run, under the id of the message that began the run."""
-        return self._record("step", body, message_id=self._recorded.asked_in)
-
-    def _record(
-        self, kind: RecordKind, body: Mapping[str, Any], *, message_id: str = "", at: float | None = None
-    ) -> NewRecord:
-        own, at = message_id or self._entry.message_id, self._clock.now() if at is None else at
-        return NewRecord(kind=kind, session_id=self.session_id, message_id=own, body=body, at=at)

@@ -17,14 +17,13 @@ _TRIES = 5
 class KeptStates:
     """The kept states of one turn: its session's and its author's. Off the record there are none.
 
-    `agent` gives the name of the agent that answers, as two agents may run graphs of the same name. `person`
-    gives the key of the author as a person, which may change while the turn runs."""
+    `person` gives the key of the author as a person, which may change while the turn runs."""
 
-    def __init__(
-        self, store: Store, session: SessionState, agent: Callable[[], str], person: Callable[[], str]
-    ) -> None:
+    def __init__(self, store: Store, session: SessionState, person: Callable[[], str]) -> None:
         self._store = store
-        self._agent = agent
+        self.agent = ""
+        """The name of the agent that answers, as two agents may run graphs of the same name; empty for the
+        default one."""
         self._session = session
         own = f"session:{session.session_id}"
         self._owners: dict[Lifetime, Callable[[], str]] = {"session": lambda: own, "person": person}
@@ -50,7 +49,7 @@ class KeptStates:
         return await self._store.commit_turn(lease, await self._with(commit, change))
 
     def _key(self, graph: str) -> str:
-        return f"{self._agent()}/{graph}"
+        return f"{self.agent}/{graph}"
 
     async def _with(self, commit: TurnCommit, change: StateChange) -> TurnCommit:
         writes, graph = [], self._key(change.graph.name)

@@ -108,7 +108,8 @@ class StoreRunLog:
 
     def committed(self, record_ids: Sequence[int]) -> None:
         """Report the words among the rows of `unwritten`, which have the first of these ids."""
-        for notify, record_id in zip(self._words_in_commit, record_ids, strict=False):
+        words, self._words_in_commit = self._words_in_commit, ()
+        for notify, record_id in zip(words, record_ids, strict=False):
             notify(record_id)
 
     async def _until_written(self) -> None:
@@ -128,9 +129,9 @@ class StoreRunLog:
             self._note_run(record)
         self._last = records
 
-    def last_rows(self) -> list[dict[str, Any]]:
+    def last_rows(self) -> list[NewRecord]:
         """The last records as separate rows, for a run that ends in another message's turn."""
-        return [to_row(record) for record in self._last]
+        return [self._row(to_row(record)) for record in self._last]
 
     def embedded_records(self) -> dict[str, Any]:
         """What to add to the body of the record that shows the run's outcome; empty for most."""

@@ -9,13 +9,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-import structlog
-
 from adapters.channel import OutboundReply
 from gateway.agents.agent_book import Agent, AgentBook
 from gateway.channels.timeline import asked_again
 from gateway.interactions.message_edits import Edits
 from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.logs import bind_ids, unbind_ids
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.crash_counts import Deaths
 from gateway.storage.inbox_items import UnreadableItem, has_media
@@ -166,7 +165,7 @@ class TurnRunner:
             person=partial(self._hooks.person_of, thread, entry.item.author.id),
         )
         arrivals = self._arrivals(session, journal, sender, stop)
-        structlog.contextvars.bind_contextvars(thread_key=entry.thread, message_id=entry.message_id)
+        bind_ids(thread_key=entry.thread, message_id=entry.message_id)
         slot = self._slot(lease, entry, journal)
         # Media are fetched and read before the turn takes a slot at the model.
         note_slots = self._voice_notes if has_media(entry.item) else None
@@ -209,7 +208,7 @@ class TurnRunner:
             if held and note_slots is not None:
                 note_slots.release()
             self._note_end(journal, self._clock.monotonic() - started)
-            structlog.contextvars.unbind_contextvars("thread_key", "message_id")
+            unbind_ids()
 
     def _slot(self, lease: Lease, entry: InboxEntry, journal: StoreJournal) -> ConcurrencySlot:
         return ConcurrencySlot(

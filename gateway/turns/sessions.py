@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from gateway.storage.log_records import (
     ModelRecord,
@@ -24,6 +25,7 @@ from gateway.storage.log_records import (
 from gateway.storage.ports import Lease, NewRecord, Record, RecordKind, Store
 from gateway.turns.past_turns import conversation_of
 from pipeline.domain.bounded_dict import BoundedDict
+from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.ids import new_id
 from pipeline.domain.messages import InboundMessage, Mode
@@ -253,6 +255,14 @@ def session_record(
     """The record that begins a session; `text` is its visible line, empty for a thread's first session."""
     body = session_body(text, mode, agent)
     return NewRecord(kind="session", session_id=session_id, message_id=message_id, body=body, at=at)
+
+
+def record_in(
+    session: SessionState, clock: Clock, message_id: str, kind: RecordKind, body: Mapping[str, Any]
+) -> NewRecord:
+    """A new record of the message in `session`, made now."""
+    own, at = session.session_id, clock.now()
+    return NewRecord(kind=kind, session_id=own, message_id=message_id, body=body, at=at)
 
 
 async def _spoken(store: Store, thread: str, session_id: str) -> tuple[Record, ...]:

@@ -130,7 +130,9 @@ def beginning(
     """
     turns = conversation.turns
     used = newest_tokens + sum(message.tokens for message in opening(conversation.summary, left_out=False))
-    if not turns or not _reaches(turns, levels.start - used, stale_after):
+    missing = levels.start - used
+    # In brief, a turn has fewer tokens: most conversations need no look at each turn.
+    if not turns or conversation.tokens < missing or not _reaches(turns, missing, stale_after):
         return ()
     framed = sum(message.tokens for message in opening(Summary(text="", upto=0), left_out=False))
     room = levels.keep - newest_tokens - framed - levels.summary

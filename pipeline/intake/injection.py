@@ -121,7 +121,7 @@ def may_be_order(text: str) -> bool:
     """Whether one of `PATTERNS` may match `text`; False is certain."""
     # Without case, Python's patterns also match some letters for which `lower` has no ASCII letter.
     low = text.lower()
-    return not low.isascii() or any(stem in low for stem in _STEMS)
+    return not low.isascii() or any(map(low.__contains__, _STEMS))
 
 
 def _is_dan(lines: Iterable[str]) -> bool:

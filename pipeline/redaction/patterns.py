@@ -227,10 +227,10 @@ def may_hold_secret(text: str) -> bool:
             or _NAMES.search(text.lower()) is not None
             or (len(text) >= _ISSUED_CHARS and _ISSUED_MARKS.search(text) is not None)
         )
-    if any(letter in text for letter in _ODD_LETTERS):
+    if any(map(text.__contains__, _ODD_LETTERS)):
         return True
     low = text.lower()
-    if any(stem in low for stem in _STEMS) and _NAMES.search(low) is not None:
+    if any(map(low.__contains__, _STEMS)) and _NAMES.search(low) is not None:
         return True
     if "://" in text and _URL_MARK.search(text) is not None:
         return True

@@ -70,6 +70,8 @@ class WorkspaceFolder:
     def __init__(self, root: Path, clock: Clock) -> None:
         self._root = root
         self._clock = clock
+        # The operator may use links.
+        self._operators_paths = {name: root / name for name in _OPERATORS}
         self._operators: _Files | None = None
         self._shown = BoundedDict[str, _Shown](_MOST_PEOPLE)
         self._writing = asyncio.Lock()
@@ -111,9 +113,8 @@ class WorkspaceFolder:
         return copied
 
     def _operators_files(self, known: _Files | None, now: float) -> _Files:
-        # The operator may use links.
-        paths = {name: self._root / name for name in _OPERATORS}
-        stamps = tuple(stamp_of(path) for path in paths.values())
+        paths = self._operators_paths
+        stamps = tuple(map(stamp_of, paths.values()))
         return _checked(known, stamps, lambda name: followed(paths[name]), _OPERATORS, now)
 
 

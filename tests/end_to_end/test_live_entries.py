@@ -43,3 +43,14 @@ async def test_a_page_gets_words_notices_and_sessions_as_they_are_on_record(tmp_
         stored = [_entry(frame) for frame in later if frame["type"] == "entry"]
     assert [role for _, role, _ in map(_entry, live)] == ["user", "notice", "session"]
     assert {_entry(frame) for frame in live} <= set(stored)
+
+
+async def test_the_end_of_a_turn_and_its_answer_on_record_come_in_one_message(tmp_path: Path) -> None:
+    web = ("channels.web.enabled=true", f"server.port={free_port()}")
+    async with open_gateway(tmp_path, *web) as harness, WebChat() as chat:
+        token = (tmp_path / "web-token").read_text(encoding="ascii").strip()
+        await chat.connect(harness.gateway.url, token)
+        await chat.send_text("c1", "hello")
+        end = await chat.terminal(await chat.accepted("c1"))
+        others = [_entry(frame)[:2] for frame in chat.unread if frame["type"] == "entry"]
+    assert (end.entry_id, "assistant") in others

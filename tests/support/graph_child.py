@@ -70,7 +70,7 @@ async def live(folder: Path, run_id: str) -> None:
         await executor.resume(records, place, log=log)
     else:
         await executor.run({}, place, run_id=run_id, log=log)
-    await store.append(lease, [*await log.unwritten(), *map(row, log.last_rows())])
+    await store.append(lease, [*await log.unwritten(), *log.last_rows()])
     await store.close()
 
 

@@ -234,6 +234,11 @@ class WebChat:
             self._highest_entry = max(self._highest_entry, frame["entry_id"])
         return frame
 
+    @property
+    def unread(self) -> tuple[Frame, ...]:
+        """The frames that came in one message with the last one that was read."""
+        return tuple(self._received)
+
     async def wait_for(self, matches: Callable[[Frame], bool]) -> Frame:
         """Read until a frame matches; that frame."""
         while not matches(frame := await self.receive()):

@@ -15,9 +15,10 @@ from pipeline.domain.errors import AlreadyDone
 
 _ACCEPT = """
     INSERT INTO inbox (dedupe_key, thread, message_id, kind, body, received_at, attempts)
-    SELECT ?1, ?2, ?3, ?4, ?5, ?6,
-        ?8 AND NOT EXISTS (SELECT 1 FROM inbox WHERE thread = ?2 AND outcome IS NULL)
-    WHERE (SELECT count(*) FROM inbox WHERE thread = ?2 AND outcome IS NULL) < ?7
+    SELECT ?1, t.id, ?3, ?4, ?5, ?6,
+        ?8 AND NOT EXISTS (SELECT 1 FROM inbox WHERE thread = t.id AND outcome IS NULL)
+    FROM threads AS t
+    WHERE t.key = ?2 AND (SELECT count(*) FROM inbox WHERE thread = t.id AND outcome IS NULL) < ?7
     ON CONFLICT (dedupe_key) DO NOTHING
     RETURNING seq, attempts"""
 _KNOWN = "SELECT seq, message_id FROM inbox WHERE dedupe_key = ?"
@@ -41,7 +42,9 @@ _CANCEL = """
     WHERE thread = (SELECT id FROM threads WHERE key = ?)
         AND outcome IS NULL AND cancelled = 0 AND seq BETWEEN ? AND ?"""
 _FINISH = """
-    UPDATE inbox SET outcome = ?, finished_at = ? WHERE seq = ? AND thread = ? AND outcome IS NULL"""
+    UPDATE inbox SET outcome = ?, finished_at = ?
+    WHERE seq = ? AND outcome IS NULL AND thread = (SELECT id FROM threads WHERE key = ?)"""
+_FINISH_FENCED = _FINISH.removesuffix(")") + " AND fence = ? AND owner = ?)"
 _SIZE = "SELECT length(CAST(body AS BLOB)) FROM inbox WHERE seq = ?"
 _REPLACE_BODY = "UPDATE inbox SET body = ? WHERE seq = ?"
 _GREATEST_SEQ = 2**63 - 1
@@ -51,10 +54,14 @@ def accept(
     db: sqlite3.Connection, entry: NewEntry, body: str, limit: int | None, *, begin: bool = False
 ) -> Accepted:
     """Enqueue the entry, or return the entry that was enqueued under its dedupe key before."""
-    thread = threads.intern(db, entry.thread)
     most = _GREATEST_SEQ if limit is None else limit
-    values = (entry.dedupe_key, thread, entry.message_id, entry.kind, body, entry.received_at, most, begin)
+    values = (
+        *(entry.dedupe_key, entry.thread, entry.message_id, entry.kind),
+        *(body, entry.received_at, most, begin),
+    )
     row = db.execute(_ACCEPT, values).fetchone()
+    if row is None and threads.add(db, entry.thread):
+        row = db.execute(_ACCEPT, values).fetchone()
     if row is not None:
         return Accepted(seq=row[0], message_id=entry.message_id, duplicate=False, begun=bool(row[1]))
     known = db.execute(_KNOWN, (entry.dedupe_key,)).fetchone()
@@ -132,9 +139,17 @@ def cancel_open(db: sqlite3.Connection, thread: str, up_to_seq: int | None, from
     return db.execute(_CANCEL, (thread, from_seq, last)).rowcount
 
 
-def finish(db: sqlite3.Connection, thread_id: int, seq: int, outcome: Outcome, at: float) -> None:
+def finish(db: sqlite3.Connection, thread: str, seq: int, outcome: Outcome, at: float) -> None:
     """Close the entry. Raises AlreadyDone if it is closed already or belongs to another thread."""
-    if db.execute(_FINISH, (outcome, at, seq, thread_id)).rowcount == 0:
+    if db.execute(_FINISH, (outcome, at, seq, thread)).rowcount == 0:
+        raise _not_unfinished(seq)
+
+
+def finish_leased(db: sqlite3.Connection, lease: Lease, seq: int, outcome: Outcome, at: float) -> None:
+    """As `finish`, for an entry of the lease's thread. Raises FenceLost if the lease is no longer current."""
+    values = (outcome, at, seq, lease.thread, lease.fence, lease.owner)
+    if db.execute(_FINISH_FENCED, values).rowcount == 0:
+        threads.require_fence(db, lease)
         raise _not_unfinished(seq)
 
 

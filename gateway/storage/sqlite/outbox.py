@@ -12,7 +12,7 @@ from pipeline.domain.errors import AlreadyDone
 
 _INSERT = """
     INSERT INTO outbox (key, thread, message_id, entry_id, body, created_at, state, attempts)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    VALUES (?, (SELECT id FROM threads WHERE key = ?), ?, ?, ?, ?, ?, ?)
     ON CONFLICT (key) DO NOTHING"""
 _KNOWN = "SELECT id FROM outbox WHERE key = ?"
 _SELECT = """
@@ -55,10 +55,10 @@ _FORGET_RECORD = "UPDATE log SET body = ? WHERE id = ?"
 _FAILED = "UPDATE outbox SET state = 'failed', error = ? WHERE id = ? AND state IN ('ready', 'sending')"
 
 
-def add(db: sqlite3.Connection, thread_id: int, entry_id: int, row: NewOutboxRow, body: str) -> int:
+def add(db: sqlite3.Connection, thread: str, entry_id: int, row: NewOutboxRow, body: str) -> int:
     """Add the row unless its key exists already; the id of the row with that key."""
     state: OutboxState = "sending" if row.sending else "ready"
-    values = (row.key, thread_id, row.message_id, entry_id, body, row.created_at, state, row.sending)
+    values = (row.key, thread, row.message_id, entry_id, body, row.created_at, state, row.sending)
     cursor = db.execute(_INSERT, values)
     if cursor.rowcount == 1 and cursor.lastrowid is not None:
         return cursor.lastrowid

@@ -312,7 +312,7 @@ class SqliteStore:
             if status == "accepted" and entry is not None:
                 accepted = inbox.accept(db, entry, body, None)
                 if finished:
-                    inbox.finish(db, threads.intern(db, entry.thread), accepted.seq, "answered", now)
+                    inbox.finish(db, entry.thread, accepted.seq, "answered", now)
             return status
 
         return await self._writer.submit(answer)

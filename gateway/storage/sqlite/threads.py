@@ -44,6 +44,11 @@ def intern(db: sqlite3.Connection, key: str) -> int:
     return int(row[0])
 
 
+def add(db: sqlite3.Connection, key: str) -> bool:
+    """Give thread `key` a short id; False if it has one already."""
+    return db.execute(_INTERN, (key,)).rowcount == 1
+
+
 def require_fence(db: sqlite3.Connection, lease: Lease) -> int:
     """The short id of the lease's thread. Raises FenceLost if the lease is no longer current."""
     row = db.execute(_FENCED, (lease.thread, lease.fence, lease.owner)).fetchone()

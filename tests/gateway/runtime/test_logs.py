@@ -8,9 +8,8 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-import structlog
 
-from gateway.runtime.logs import configure_logging
+from gateway.runtime.logs import bind_ids, configure_logging, unbind_ids
 from pipeline.redaction.known import MARK
 from pipeline.redaction.redactor import Redactor
 
@@ -22,11 +21,11 @@ def lines() -> Iterator[io.StringIO]:
     out = io.StringIO()
     configure_logging(level="info", style="json", redactor=Redactor(lambda: (SECRET,)), stream=out)
     yield out
-    structlog.contextvars.clear_contextvars()
+    unbind_ids()
 
 
 def test_a_line_carries_the_ids_of_its_turn(lines: io.StringIO) -> None:
-    structlog.contextvars.bind_contextvars(thread_key="web:local:c1", message_id="m_1")
+    bind_ids(thread_key="web:local:c1", message_id="m_1")
     logging.getLogger("gateway.turns.runner").info("turn interrupted", extra={"run_id": "run_1"})
     line = json.loads(lines.getvalue())
     assert (line["thread_key"], line["message_id"], line["run_id"]) == ("web:local:c1", "m_1", "run_1")

@@ -136,10 +136,10 @@ async def test_what_is_committed_with_the_last_records_is_behind_the_others(stor
     log.append(_step("b"))
     await log.finish([_step("c"), _END])
     unwritten = await log.unwritten()
-    bodies = log.last_rows() if how == "rows" else [log.embedded_records()]
-    await store.append(lease, [*unwritten, *map(_row, bodies)])
+    last = log.last_rows() if how == "rows" else [_row(log.embedded_records())]
+    await store.append(lease, [*unwritten, *last])
     assert (await _nodes(store))[:2] == ["a", "b"]
-    assert len(await store.read_log(_THREAD)) == 1 + len(bodies)
+    assert len(await store.read_log(_THREAD)) == 1 + len(last)
 
 
 async def test_a_cheap_first_step_and_the_words_before_it_are_left_to_the_commit(tmp_path: Path) -> None:
