@@ -50,7 +50,5 @@ def _stamp(path: Path | None) -> _Stamp:
     try:
         found = path.stat()
     except OSError as error:
-        raise ConfigurationError(
-            f"{path}: the policy cannot be read: {error.strerror or error}; correct shield.policy or the file"
-        ) from None
+        raise ConfigurationError(f"{path}: the policy cannot be read: {error.strerror or error}") from None
     return (found.st_mtime_ns, found.st_size, found.st_ino)

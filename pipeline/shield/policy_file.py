@@ -54,9 +54,7 @@ def read_policy(own: Path | None = None) -> Policy:
             raise ConfigurationError(f"{own}: the file is larger than 1 MB; a policy is a few rules")
         return _on_top(parsed_policy(data.decode("utf-8"), str(own)), shipped)
     except OSError as error:
-        raise ConfigurationError(
-            f"{own}: the policy cannot be read: {error.strerror or error}; correct shield.policy or the file"
-        ) from None
+        raise ConfigurationError(f"{own}: the policy cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{own}: the policy is not UTF-8 text; save it as UTF-8") from None
 

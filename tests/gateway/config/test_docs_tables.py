@@ -76,6 +76,7 @@ def test_the_shown_values_are_accepted_where_they_make_sense_together(tmp_path: 
     path = write_config(tmp_path, _SHOWN.sub(r"\1", _COMMENTED.sub("", example())))
 
     (tmp_path / "mcp.json").write_text('{"mcpServers": {}}')
+    (tmp_path / "policy.toml").touch()
     with contextlib.chdir(tmp_path):
         loaded = load_with_sources(
             path,

@@ -7,17 +7,19 @@ pipeline/shield/targets.py.
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pipeline.domain.errors import ConfigurationError
-from pipeline.shield.action_types import BUILT_IN, SINKS, type_of
+from pipeline.shield.action_types import ACTION_TYPES, BUILT_IN, SINKS, type_of
 from pipeline.shield.levels import Level
 from pipeline.shield.policy_book import PolicyBook
 from pipeline.shield.policy_file import parsed_policy, read_policy
 from pipeline.shield.proposal import refined
+from tests.architecture.sources import ROOT
 from tests.pipeline.shield.proposals import proposal
 
 SHIPPED = read_policy()
@@ -91,6 +93,15 @@ def test_a_rule_of_the_operator_replaces_the_shipped_one_of_its_name(tmp_path: P
     rule = read_policy(own).match(proposal("write_file", {"path": "own/a.txt"}))
     assert rule is not None
     assert (rule.name, rule.tier) == ("write-files", 1)
+
+
+def test_the_example_of_the_guide_is_a_policy() -> None:
+    guide = (ROOT / "docs" / "guides" / "security.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```toml\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    policy = parsed_policy(example, "security.md")
+    assert [len(rules) for rules in (policy.deny, policy.verify, policy.sources)] == [2, 1, 1]
+    for one in ACTION_TYPES:
+        assert f"`{one}`" in guide
 
 
 def test_every_mistake_is_named_with_file_rule_and_field(tmp_path: Path) -> None:
