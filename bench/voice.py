@@ -99,15 +99,19 @@ async def run(*, work: Work | None = None, picture: Path = PLOT) -> Report:
 async def _measure(work: Work, ours: WhisperTranscriber, raw: Raw) -> _Found:
     contest = Contest(ours, raw)
     notes = {**work.by_length, **{length: [said.note] for length, said in work.long.items()}}
-    await contest.compare([work.clean[0].note], rounds=1)  # warms both up
-    times: dict[str, Beside] = {}
-    for length, some in notes.items():
-        # The least work has the same note for every length; it is compared once.
-        same = next((done for done in times if notes[done] == some), None)
-        times[length] = times[same] if same else await contest.compare(some, rounds=work.rounds)
-    clean = await contest.compare([said.note for said in work.clean], rounds=1)
-    noisy = await contest.compare([said.note for said in work.noisy], rounds=1)
-    silent = await contest.compare(work.silent, rounds=1)
+    done: dict[tuple[bytes, ...], Beside] = {}
+
+    async def compared(some: Sequence[bytes], rounds: int = 1) -> Beside:
+        """The least work has the same note everywhere; it is compared once."""
+        if tuple(some) not in done:
+            done[tuple(some)] = await contest.compare(some, rounds=rounds)
+        return done[tuple(some)]
+
+    await compared([work.clean[0].note])  # warms both up
+    times = {length: await compared(some, work.rounds) for length, some in notes.items()}
+    clean = await compared([said.note for said in work.clean])
+    noisy = await compared([said.note for said in work.noisy])
+    silent = await compared(work.silent)
     crowd, late = await contest.at_once(work.crowd, rounds=work.rounds)
     return _Found(
         times=times,

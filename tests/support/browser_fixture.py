@@ -1,4 +1,4 @@
-"""A real Chromium for tests: one browser per folder of tests, a fresh context and page per test.
+"""A real Chromium for tests: one browser per folder of tests and worker, a fresh context and page per test.
 
 Tests that use `page` run on the session's event loop
 (`pytest.mark.asyncio(loop_scope="session")`), because that is where the browser lives. A folder

@@ -37,6 +37,8 @@ KILLED = -signal.SIGKILL
 _PAGE = re.compile(r"^ +page +(http://\S+)$", re.MULTILINE)
 _PORTS = (20_000, 32_768)
 """Below the ports that Linux assigns, which a connection of another test could take in between."""
+_MARKS: list[socket.socket] = []
+"""One for each port that `free_port` gave."""
 _POLL_S = 0.005
 _START_S = 60.0
 _EXIT_S = 60.0
@@ -54,12 +56,28 @@ def slow_echo(delay_s: float) -> tuple[str, ...]:
 
 
 def free_port() -> int:
-    """A port that is free now and that the system does not assign by itself."""
+    """A port that is free now, that the system does not assign by itself, and that no other call gives."""
     while True:
         port = random.SystemRandom().randrange(*_PORTS)
         with socket.socket() as probe, suppress(OSError):
             probe.bind(("127.0.0.1", port))
-            return port
+            if _taken(port):
+                return port
+
+
+def _taken(port: int) -> bool:
+    """Whether this process has taken `port`, until it ends: between `free_port` and the start of a gateway, a
+    test of another process could otherwise get the same."""
+    if sys.platform != "linux":
+        return True  # names of sockets without a file exist on Linux alone
+    mark = socket.socket(socket.AF_UNIX)
+    try:
+        mark.bind(f"\0parlour-tests-port-{port}")
+    except OSError:
+        mark.close()
+        return False
+    _MARKS.append(mark)
+    return True
 
 
 async def up(gateway: GatewayProcess, channel: str) -> None:

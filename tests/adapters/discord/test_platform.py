@@ -10,6 +10,7 @@ import pytest
 
 from adapters.discord.sdk import DiscordWebSocket, Route, discord, point_at
 from tests.support.platforms.discord import FakeDiscord
+from tests.support.platforms.discord_world import read
 from tests.support.platforms.platform import FakePlatform, Fault
 
 
@@ -213,3 +214,15 @@ async def test_a_fault_after_success_leaves_the_message_and_answers_5xx(fake: Fa
 
     assert [call.status for call in fake.calls if call.method == "create_message"] == [500, 200]
     assert fake.bot_texts(chat) == ["once"]
+
+
+@pytest.mark.parametrize(
+    ("content", "seen"),
+    [
+        ("**bold** and _slanted_", "bold and slanted"),
+        (r"\_kept\_", "_kept_"),
+        ("<http://127.0.0.1/f/a__b-_c*/x.txt>", "<http://127.0.0.1/f/a__b-_c*/x.txt>"),
+    ],
+)
+def test_markdown_is_read_but_not_in_an_address(content: str, seen: str) -> None:
+    assert read(content) == seen

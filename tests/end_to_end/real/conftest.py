@@ -26,9 +26,9 @@ def microphone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return recording(folder / "speech.wav", CLIP, before_s=0.5, after_s=3.0)
 
 
-@pytest_asyncio.fixture(scope="package", loop_scope="session")
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser(microphone: Path) -> AsyncIterator[Browser]:
-    """This folder's Chromium, with this folder's microphone."""
+    """This folder's Chromium, with this folder's microphone. It runs on while tests of other folders run."""
     async with open_chromium(microphone) as running:
         yield running
 

