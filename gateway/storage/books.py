@@ -10,6 +10,7 @@ from gateway.storage.feedback import FeedbackBook
 from gateway.storage.file_changes import FileChangeBook
 from gateway.storage.identities import IdentityBook
 from gateway.storage.jobs import JobBook
+from gateway.storage.page_chats import PageBooks
 from gateway.storage.pairings import PairingBook
 from gateway.storage.search import SearchBook
 from gateway.storage.speech import SpeakerPreferenceStore
@@ -59,6 +60,10 @@ class Books(Protocol):
     @property
     def search(self) -> SearchBook:
         """What was said, by its words."""
+
+    @property
+    def page(self) -> PageBooks:
+        """Invited people of the page, and names and deletions of its conversations."""
 
     @property
     def deaths(self) -> DeathBook:
