@@ -17,9 +17,19 @@ from adapters.web.history_requests import LookingBack
 from adapters.web.hub import Outgoing, Session
 from adapters.web.inbound import to_inbound, voice_to_inbound
 from adapters.web.microphone import WebMicrophone
+from adapters.web.person_frames import (
+    AccountRequest,
+    ChatsRequest,
+    DeleteChat,
+    InviteDevice,
+    PersonFrame,
+    RenameChat,
+    RenamePerson,
+    SignOut,
+)
+from adapters.web.person_requests import PersonRequests
 from adapters.web.protocol import (
     Approval,
-    ChatsRequest,
     ClientFrame,
     Command,
     EarlierRequest,
@@ -59,6 +69,7 @@ class Intake:
         self._microphone = WebMicrophone(shared, session, group)
         self._reading = Reading(shared, session, group)
         self._looking_back = LookingBack(shared, session, group)
+        self._person = PersonRequests(shared, session, group)
         self._announced: VoiceAnnouncement | None = None
         self._swallow_binary = False
 
@@ -92,7 +103,19 @@ class Intake:
                 self._microphone.finish()
             case LiveStop():
                 self._microphone.stop()
-            case Speak() | SpeakAlong() | SpeakStop() | EarlierRequest() | ChatsRequest():
+            case (
+                Speak()
+                | SpeakAlong()
+                | SpeakStop()
+                | EarlierRequest()
+                | ChatsRequest()
+                | RenameChat()
+                | DeleteChat()
+                | AccountRequest()
+                | RenamePerson()
+                | InviteDevice()
+                | SignOut()
+            ):
                 self._take_wish(frame)
             case _:
                 await self._take_item(frame)
@@ -121,7 +144,9 @@ class Intake:
             # The turn of the message removes its uploads.
             self._shared.media.claim([file.handle for file in frame.files])
 
-    def _take_wish(self, frame: Speak | SpeakAlong | SpeakStop | EarlierRequest | ChatsRequest) -> None:
+    def _take_wish(
+        self, frame: Speak | SpeakAlong | SpeakStop | EarlierRequest | ChatsRequest | PersonFrame
+    ) -> None:
         match frame:
             case Speak() | SpeakAlong():
                 self._reading.start(frame)
@@ -131,6 +156,8 @@ class Intake:
                 self._looking_back.earlier(frame)
             case ChatsRequest():
                 self._looking_back.chats(frame)
+            case _:
+                self._person.start(frame)
 
     def _take_announcement(self, frame: VoiceAnnouncement) -> None:
         if self._shared.settings.voice_enabled:

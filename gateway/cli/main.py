@@ -74,6 +74,8 @@ def _parser() -> argparse.ArgumentParser:
     paired.add_argument("--remove", nargs=2, metavar=("CHANNEL", "USER"), help="let them in no longer")
     paired.set_defaults(run=_pair)
 
+    _add_people(commands.add_parser("people", help="invite people to the page, and remove them"), common)
+
     jobs = commands.add_parser("jobs", parents=[common], help="the work that waits, and what was given up")
     jobs.add_argument(
         "action",
@@ -161,6 +163,23 @@ def _add_models(models: argparse.ArgumentParser, common: argparse.ArgumentParser
                 help="only these (default: all but the optional ones, which `parlour models list` marks)",
             )
         action.set_defaults(run=_models, action=name)
+
+
+def _add_people(people: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
+    actions = people.add_subparsers(title="actions", required=True, metavar="ACTION")
+    invite = actions.add_parser("invite", parents=[common], help="a link for one person, also as a QR code")
+    who = invite.add_mutually_exclusive_group()
+    who.add_argument("--name", default="", metavar="NAME", help="what the new person is called")
+    who.add_argument("--for", dest="known", default="", metavar="NAME", help="one more device of this person")
+    invite.add_argument(
+        "--days", type=int, default=7, metavar="N", help="how long the link counts (default: 7)"
+    )
+    invite.set_defaults(run=_people, action="invite")
+    listed = actions.add_parser("list", parents=[common], help="who is invited, and on which devices")
+    listed.set_defaults(run=_people, action="list")
+    remove = actions.add_parser("remove", parents=[common], help="sign a person out everywhere, for good")
+    remove.add_argument("name", metavar="NAME", help="the person, as the list shows them")
+    remove.set_defaults(run=_people, action="remove")
 
 
 def _add_graph(graph: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
@@ -289,6 +308,21 @@ def _pair(options: argparse.Namespace) -> int:
     if options.code is None:
         return list_pairings(settings.data.dir)
     return pair(settings.data.dir, options.code, confirmed=options.yes)
+
+
+def _people(options: argparse.Namespace) -> int:
+    from gateway.cli.people import invite, list_people, remove
+    from gateway.config import environment, load
+
+    settings = load(options.config, environment(), options.overrides, secrets=False)
+    if settings.storage.kind == "memory":
+        raise ConfigurationError('storage.kind: in memory no one can be invited from outside; use "sqlite"')
+    match options.action:
+        case "invite":
+            return invite(settings, name=options.name, known=options.known, days=options.days)
+        case "remove":
+            return remove(settings, options.name)
+    return list_people(settings)
 
 
 def _jobs(options: argparse.Namespace) -> int:

@@ -28,6 +28,8 @@ Label = Literal[
     "receipt-after",
     "voice-before",
     "voice-after",
+    "redeem-before",
+    "redeem-after",
 ]
 LABELS: tuple[Label, ...] = get_args(Label)
 _KILLED = 137
