@@ -62,6 +62,10 @@ class PagePeople(Protocol):
         """The visitor with that token; None for an unknown one."""
         ...
 
+    async def is_signed_in(self, visitor: Visitor) -> bool:
+        """Whether the device of an invited person is still signed in."""
+        ...
+
     async def redeem(self, invitation: str, token: str, device: str) -> Visitor | None:
         """Sign in a browser, called `device`, that has made `token` for itself. None if the invitation is
         unknown, used or expired. Repeatable with the same token."""

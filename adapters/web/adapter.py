@@ -202,6 +202,11 @@ class WebAdapter:
         """Remove a voice note or an upload after its turn. Raises MediaUnavailable, StorageError."""
         await self._media.discard(ref)
 
+    async def discard_waiting(self, chats: str) -> None:
+        """Remove the uploads for the chats whose ids begin with `chats`, if their message has not come.
+        Raises StorageError."""
+        await self._media.discard_waiting(chats)
+
     async def sweep_media(self, keep: Collection[str]) -> int:
         """Remove the voice notes orphaned by a crash; their number. See MediaInbox.sweep."""
         return await self._media.sweep(keep)

@@ -16,6 +16,7 @@ from adapters.web.pending_sockets import Opening
 from adapters.web.protocol import LATEST, Hello, Problem
 from adapters.web.settings import ACCOUNT, CHANNEL
 from adapters.web.shared import BAD_HELLO, CLOSE_TIMEOUT_S, TRY_AGAIN, UNAVAILABLE, Shared, problem_of
+from adapters.web.visitors import visitor_of
 
 _log = logging.getLogger(__name__)
 _TOO_LATE = Problem(code="hello_timeout", message="no hello came in time; connect again")
@@ -72,9 +73,7 @@ async def _visitor(shared: Shared, hello: Hello) -> Visitor | None:
     people = shared.people
     if hello.invitation:
         return None if people is None else await people.redeem(hello.invitation, hello.token, hello.device)
-    if shared.settings.token_check(hello.token):
-        return Visitor()
-    return None if people is None else await people.sign_in(hello.token)
+    return await visitor_of(shared, hello.token)
 
 
 def _wrong(hello: Hello, *, too_many: bool) -> Problem:

@@ -8,6 +8,7 @@ from adapters.guests import chats_of, person_of
 from adapters.identity import derived_message_id
 from adapters.media_kinds import media_kind
 from adapters.web.feedback import Feedback, to_reaction
+from adapters.web.media import upload_name
 from adapters.web.protocol import Approval, Command, TextMessage, UploadedFile
 from adapters.web.settings import ACCOUNT, CHANNEL
 from pipeline.domain.ids import ThreadKey
@@ -83,18 +84,18 @@ def to_inbound(
         author=author_of(chat),
         received_at=received_at,
         text=frame.text if isinstance(frame, TextMessage) else "",
-        attachments=_attachments(files),
+        attachments=_attachments(chat, files),
         edited=bool(edits),
         place=edits or message_id,
     )
 
 
-def _attachments(files: tuple[UploadedFile, ...]) -> tuple[MediaRef, ...]:
+def _attachments(chat: str, files: tuple[UploadedFile, ...]) -> tuple[MediaRef, ...]:
     return tuple(
         [
             MediaRef(
                 channel=CHANNEL,
-                handle=one.handle,
+                handle=upload_name(chat, one.handle),
                 mime=one.mime,
                 size=one.size,
                 kind=media_kind(one.mime, one.name),

@@ -48,8 +48,9 @@ from adapters.web.protocol import (
 )
 from adapters.web.shared import UNAVAILABLE, Shared, problem_of
 from adapters.web.tts_requests import Reading
+from adapters.web.visitors import end_of
 from pipeline.domain.errors import StorageError
-from pipeline.domain.messages import Inbound
+from pipeline.domain.messages import Inbound, InboundMessage
 
 
 def parse_text(shared: Shared, raw: str) -> ClientFrame | Problem:
@@ -87,6 +88,13 @@ class Intake:
             words = f"size: {announced.size} bytes of audio were announced, a text frame came instead"
             self._session.report(Problem(code="voice_size_mismatch", message=words), announced.client_id)
         frame = parse_text(self._shared, raw)
+        problem = await end_of(self._shared, self._session)
+        if problem is not None:
+            self._refuse(problem, frame)
+        else:
+            await self._take(frame)
+
+    async def _take(self, frame: ClientFrame | Problem) -> None:
         match frame:
             case Problem():
                 self._swallow_binary = frame.swallow_binary
@@ -140,9 +148,17 @@ class Intake:
     async def _take_item(self, frame: TextMessage | Command | Approval | Feedback) -> None:
         item = to_inbound(self._session.chat, frame, received_at=self._shared.clock.now())
         acceptance = await self._submit(frame.client_id, item)
-        if acceptance is not None and acceptance.status != "refused" and isinstance(frame, TextMessage):
+        if acceptance is not None and acceptance.status != "refused" and isinstance(item, InboundMessage):
             # The turn of the message removes its uploads.
-            self._shared.media.claim([file.handle for file in frame.files])
+            self._shared.media.claim([file.handle for file in item.attachments])
+
+    def _refuse(self, problem: Problem, frame: ClientFrame | Problem) -> None:
+        """Answer a frame of a session that may do nothing, and close it, unless that cannot be known now."""
+        if problem.close_code is None:
+            self._session.report(problem, getattr(frame, "client_id", None))
+            return
+        self._session.report(problem, None)
+        self._session.end(problem.close_code)
 
     def _take_wish(
         self, frame: Speak | SpeakAlong | SpeakStop | EarlierRequest | ChatsRequest | PersonFrame

@@ -140,6 +140,9 @@ class PageAccounts:
             await self._book.note_seen(found.device.id, at=self._clock.now())
         return self._visitor(found)
 
+    async def is_signed_in(self, visitor: Visitor) -> bool:
+        return any(one.id == visitor.device for one in await self._book.devices(visitor.person))
+
     async def redeem(self, invitation: str, token: str, device: str) -> Visitor | None:
         self._failpoints.reach("redeem-before")
         redemption = Redemption(
