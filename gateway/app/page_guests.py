@@ -4,14 +4,17 @@ have begun."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from adapters.guests import person_of
+from adapters.web.adapter import WebAdapter
 from adapters.web.settings import ACCOUNT, CHANNEL
 from gateway.app.components import Foundation
+from gateway.app.tools import SharedTools
 from gateway.ingress.chat_deletion import ERASURE, ChatDeletion, WhenIdle
-from gateway.ingress.inbox import WaitingTurns
+from gateway.ingress.person_erasure import PersonErasure
 from gateway.ingress.thread_stops import ThreadStops
-from gateway.people.page_people import PageAccounts
+from gateway.people.page_people import PERSON_ERASURE, PageAccounts, erasure_of
 from gateway.scheduling.jobs import JobKind, JobRunner
 from pipeline.domain.ids import ThreadKey
 
@@ -29,8 +32,11 @@ class PageGuests:
         *,
         devices: Callable[[], frozenset[str]],
         sign_out: Callable[[frozenset[str]], None],
+        removed: Callable[[frozenset[str]], None],
     ) -> None:
+        """`removed` is called with the ids of removed people, whose erasure is in the job book."""
         self._accounts = accounts
+        self._removed = removed
         self._stops = stops
         self._devices = devices
         self._sign_out = sign_out
@@ -45,9 +51,11 @@ class PageGuests:
 
     async def watch(self) -> None:
         """Close the pages and stop the turns of those who are removed, for ever."""
-        await self._accounts.watch(
-            devices=self._devices, sign_out=self._sign_out, stop=lambda _removed: self._stop_unknown()
-        )
+        await self._accounts.watch(devices=self._devices, sign_out=self._sign_out, stop=self._end)
+
+    async def _end(self, people: frozenset[str]) -> None:
+        await self._stop_unknown()
+        self._removed(people)
 
     async def _stop_unknown(self) -> None:
         await self._stops.stop_where(self._is_removed)
@@ -62,7 +70,7 @@ class PageGuests:
 
 def build_page_guests(
     base: Foundation,
-    waiting: WaitingTurns,
+    tools: SharedTools,
     owner_of: Callable[[str], str],
     jobs: JobRunner,
     when_idle: WhenIdle,
@@ -70,7 +78,7 @@ def build_page_guests(
     """Build it, with what deletes conversations; without a page there are no devices."""
     page = base.page.adapter
     stops = ThreadStops(
-        base.store, waiting, lambda control: base.bus.control(owner_of(control.thread), control)
+        base.store, tools.approvals, lambda control: base.bus.control(owner_of(control.thread), control)
     )
     chats = ChatDeletion(
         store=base.store,
@@ -78,10 +86,21 @@ def build_page_guests(
         stops=stops,
         when_idle=when_idle,
         added=jobs.note_added,
-        discard_files=base.files.discard_thread,
+        close_links=base.links.close,
+        discard_files=partial(_discard_files, base),
         clock=base.clock,
+        failpoints=base.failpoints,
+    )
+    people = PersonErasure(
+        account=(CHANNEL, ACCOUNT),
+        store=base.store,
+        chats=chats,
+        is_linked=lambda person: base.people.linked_as(CHANNEL, ACCOUNT, person) != "",
+        discard_uploads=partial(_discard_uploads, page),
+        discard_notes=tools.discard,
     )
     jobs.handle(JobKind(name=ERASURE, run=chats.run, at_once=_AT_ONCE))
+    jobs.handle(JobKind(name=PERSON_ERASURE, run=people.run))
     if page is not None:
         page.attach_chats(chats)
     return PageGuests(
@@ -89,7 +108,18 @@ def build_page_guests(
         stops,
         devices=frozenset if page is None else page.devices,
         sign_out=_nothing if page is None else page.sign_out,
+        removed=lambda ids: jobs.note_added([erasure_of(one, base.clock.now()) for one in ids]),
     )
+
+
+async def _discard_files(base: Foundation, thread: ThreadKey) -> None:
+    await base.files.discard_thread(thread)
+    await _discard_uploads(base.page.adapter, thread.chat)
+
+
+async def _discard_uploads(page: WebAdapter | None, chats: str) -> None:
+    if page is not None:
+        await page.discard_waiting(chats)
 
 
 def _nothing(_devices: frozenset[str]) -> None:

@@ -23,6 +23,7 @@ from gateway.people.page_people import (
     NewInvitation,
     invite_device,
     invite_person,
+    remove_person,
     tidy_name,
 )
 from gateway.runtime.data_dir import STORE_FILE
@@ -95,15 +96,16 @@ def list_people(settings: Settings, clock: Clock | None = None) -> int:
     return _OK
 
 
-def remove(settings: Settings, name: str) -> int:
-    """Remove a person: their browsers are signed out, and their waiting messages are not answered.
+def remove(settings: Settings, name: str, clock: Clock | None = None) -> int:
+    """Remove a person: their browsers are signed out, and all that is theirs is erased by the gateway.
 
     Exit code 0, or 1 without such a person. Raises StorageError.
     """
+    now = (clock or SystemClock()).now()
 
     async def end(book: PagePeopleBook) -> PagePerson | None:
         person = await _find(book, name)
-        if person is None or not await book.remove(person.id, threads=threads_of(person.id)):
+        if person is None or not await remove_person(book, person.id, threads=threads_of(person.id), now=now):
             return None
         return person
 
@@ -112,7 +114,7 @@ def remove(settings: Settings, name: str) -> int:
         return _complain(f"no one is called {visible(name)}; `parlour people list` shows who is invited")
     write_out(
         f"{visible(removed.name)} was removed: signed out everywhere, and no link of theirs counts. "
-        "Their conversations stay in the store, where no one can open them.\n"
+        "The gateway erases their conversations, files and notes, now or at its next start.\n"
     )
     return _OK
 

@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 from adapters.guests import GuestRefused
 from gateway.ingress.thread_stops import ThreadStops
+from gateway.runtime.failpoints import Failpoints
 from gateway.storage.jobs import Job, NewJob
 from gateway.storage.ports import Lease, Store
 from pipeline.domain.clock import Clock
@@ -34,8 +35,8 @@ class DeletedChats(Protocol):
 
 
 class ChatDeletion:
-    """Implements `adapters.guests.PageChats`. `added` is called after a job is durable; `discard_files`
-    deletes the files of a conversation."""
+    """Implements `adapters.guests.PageChats`. `added` is called after a job is durable; `close_links` ends
+    the links to the files of a conversation, and `discard_files` deletes the files."""
 
     def __init__(
         self,
@@ -45,16 +46,20 @@ class ChatDeletion:
         stops: ThreadStops,
         when_idle: WhenIdle,
         added: Callable[[tuple[NewJob, ...]], None],
+        close_links: Callable[[ThreadKey], None],
         discard_files: Callable[[ThreadKey], Awaitable[None]],
         clock: Clock,
+        failpoints: Failpoints,
     ) -> None:
         self._store = store
         self._deleted = deleted
         self._stops = stops
         self._when_idle = when_idle
         self._added = added
+        self._close_links = close_links
         self._discard_files = discard_files
         self._clock = clock
+        self._failpoints = failpoints
 
     def is_deleted(self, thread: ThreadKey) -> bool:
         return self._deleted.is_deleted(thread)
@@ -69,17 +74,23 @@ class ChatDeletion:
         await self._store.page.chats.rename(thread.encode(), name)
 
     async def delete(self, thread: ThreadKey) -> None:
-        if not await self._exists(thread):
-            return
+        if await self._exists(thread):
+            await self.begin(thread)
+
+    async def begin(self, thread: ThreadKey) -> None:
+        """Hide the conversation, and have it erased soon. Repeatable. Raises StorageError."""
         key = thread.encode()
         job = NewJob(kind=ERASURE, key=key, thread=key, due=self._clock.now())
         await self._store.page.chats.begin_deletion(key, job)
         self._deleted.note_deleted(thread)
+        self._close_links(thread)
+        self._failpoints.reach("deletion-begun")
         await self._stops.stop(key)
         self._added((job,))
 
     async def run(self, job: Job) -> float | None:
         """Erase the words of the job's conversation. Returns seconds if it is still in use."""
+        self._close_links(ThreadKey.decode(job.thread))
         await self._stops.stop(job.thread)
         if await self._store.outbox_open(job.thread):
             return _AGAIN_S
@@ -94,5 +105,7 @@ class ChatDeletion:
 
     async def _erase(self, lease: Lease, _session: object) -> None:
         await self._discard_files(ThreadKey.decode(lease.thread))
+        self._failpoints.reach("erase-before")
         chats = self._store.page.chats
         await chats.erase(lease.thread, owner=lease.owner, fence=lease.fence, but_jobs=ERASURE)
+        self._failpoints.reach("erase-after")

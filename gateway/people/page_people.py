@@ -16,6 +16,7 @@ from typing import Final
 
 from adapters.guests import Account, GuestRefused, SignedInDevice, Visitor, person_of
 from gateway.runtime.failpoints import Failpoints
+from gateway.storage.jobs import NewJob
 from gateway.storage.page_chats import PageBooks
 from gateway.storage.page_people import (
     Device,
@@ -33,6 +34,8 @@ from pipeline.domain.ids import ThreadKey
 
 _log = logging.getLogger(__name__)
 
+PERSON_ERASURE: Final = "person_erasure"
+"""The kind of the job that erases what a removed person has left. Its key is the person's id."""
 DAY_S: Final = 86_400.0
 DEVICE_VALID_S: Final = 3600.0
 """How long a link counts that a person makes for another device of theirs, in seconds."""
@@ -87,6 +90,19 @@ async def invite_device(
     code = new_code()
     status = await book.invite(_invitation(person.id, code, now, valid_s), limit=MAX_OPEN)
     return NewInvitation(status=status, name=person.name, code=code if status == "made" else "")
+
+
+async def remove_person(book: PagePeopleBook, person: str, *, threads: str, now: float) -> bool:
+    """Remove a person by their id, and add the job that erases what is theirs; False if there is no such one.
+
+    `threads` is the beginning of the keys of their conversations. Raises StorageError.
+    """
+    return await book.remove(person, threads=threads, job=erasure_of(person, now))
+
+
+def erasure_of(person: str, now: float) -> NewJob:
+    """The job that erases everything of a removed person."""
+    return NewJob(kind=PERSON_ERASURE, key=person, due=now)
 
 
 def new_code() -> str:

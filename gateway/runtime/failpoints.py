@@ -30,6 +30,9 @@ Label = Literal[
     "voice-after",
     "redeem-before",
     "redeem-after",
+    "deletion-begun",
+    "erase-before",
+    "erase-after",
 ]
 LABELS: tuple[Label, ...] = get_args(Label)
 _KILLED = 137

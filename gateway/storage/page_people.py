@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
+from gateway.storage.jobs import NewJob
 from pipeline.domain.frozen import dataclass
 
 InviteStatus = Literal["made", "taken", "unknown", "full"]
@@ -117,7 +118,7 @@ class PagePeopleBook(Protocol):
         """Give the person another name: `made`, `taken` or `unknown`."""
         ...
 
-    async def remove(self, person_id: str, *, threads: str) -> bool:
+    async def remove(self, person_id: str, *, threads: str, job: NewJob) -> bool:
         """Remove the person, their devices and invitations, and cancel the unfinished entries of the threads
         whose keys begin with `threads`, in one transaction. False if there is no such person."""
         ...

@@ -114,9 +114,11 @@ async def test_a_removed_person_leaves_nothing_to_sign_in_with_and_nothing_to_an
     await book.invite(replace(FIRST, code_hash="code-2"), limit=5)
     await store.accept(entry("1", thread=HERS))
     await store.accept(entry("2", thread=FOREIGN))
-    assert not await book.remove("u_ben", threads="web:local:u_ben.")
-    assert await book.remove(ANN.id, threads="web:local:u_ann.")
+    job = NewJob(kind="person_erasure", key=ANN.id, due=NOW)
+    assert not await book.remove("u_ben", threads="web:local:u_ben.", job=replace(job, key="u_ben"))
+    assert await book.remove(ANN.id, threads="web:local:u_ann.", job=job)
     again = await reopen()
+    assert [(one.kind, one.key) for one in await again.jobs.listed(limit=9)] == [("person_erasure", ANN.id)]
     book = again.page.people
     assert (await book.people(), await book.devices(), await book.open_invitations(now=NOW)) == ((), (), ())
     assert await book.redeem(asks("token-2", code="code-2")) is None

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gateway.people.page_people import DAY_S, invite_person
+import aiohttp
+
+from adapters.web.inbound import threads_of
+from gateway.people.page_people import DAY_S, invite_person, remove_person
 from gateway.storage.ports import Store
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import Clock, SystemClock
@@ -55,6 +58,26 @@ class OpenPage:
         async with Client() as client:
             await client.join(self.url, await self.invite(name), token)
         return token
+
+    async def remove(self, person: str) -> bool:
+        """Remove a person by their id, as `parlour people remove` does."""
+        book, now = self.store.page.people, self.clock.now()
+        return await remove_person(book, person, threads=threads_of(person), now=now)
+
+    async def erased(self) -> None:
+        """Wait until no erasure waits."""
+        while any(job.kind.endswith("erasure") for job in await self.store.jobs.listed(limit=99)):
+            pass
+
+    async def upload(self, token: str, chat: str, content: bytes) -> str:
+        """Upload a file for a message in a chat; its handle."""
+        headers = {"Authorization": f"Bearer {token}"}
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(f"{self.url}/files/{chat}", data=content, headers=headers) as response,
+        ):
+            assert response.status == 200, await response.text()
+            return str((await response.json())["handle"])
 
     async def named(self, name: str) -> None:
         """Wait until a person is called so."""

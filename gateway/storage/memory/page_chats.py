@@ -42,7 +42,7 @@ class MemoryPage:
         self._feedback = feedback
         self._names: dict[str, str] = {}
         self._deleted: set[str] = set()
-        self.people = MemoryPagePeople(require_open, self._cancel_all)
+        self.people = MemoryPagePeople(require_open, self._cancel_all, jobs)
 
     @property
     def chats(self) -> MemoryPage:

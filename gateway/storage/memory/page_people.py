@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from gateway.storage.jobs import NewJob
+from gateway.storage.json_bodies import encode_body
+from gateway.storage.memory.jobs import MemoryJobs
 from gateway.storage.page_people import (
     Device,
     Invitation,
@@ -19,9 +22,12 @@ class MemoryPagePeople:
     """A part of `MemoryStore`. `require_open` raises StorageError if the store is closed; `cancel` cancels
     the unfinished entries of the threads whose keys begin with a prefix."""
 
-    def __init__(self, require_open: Callable[[], None], cancel: Callable[[str], None]) -> None:
+    def __init__(
+        self, require_open: Callable[[], None], cancel: Callable[[str], None], jobs: MemoryJobs
+    ) -> None:
         self._require_open = require_open
         self._cancel = cancel
+        self._jobs = jobs
         self._people: dict[str, PagePerson] = {}
         self._invitations: dict[str, Invitation] = {}
         self._used_by: dict[str, str] = {}
@@ -113,13 +119,14 @@ class MemoryPagePeople:
         self._people[person_id] = replace(self._people[person_id], name=name)
         return "made"
 
-    async def remove(self, person_id: str, *, threads: str) -> bool:
+    async def remove(self, person_id: str, *, threads: str, job: NewJob) -> bool:
         self._require_open()
         if self._people.pop(person_id, None) is None:
             return False
         self._devices = {key: one for key, one in self._devices.items() if one.person != person_id}
         self._invitations = {code: one for code, one in self._invitations.items() if one.person != person_id}
         self._cancel(threads)
+        self._jobs.add_now([(job, encode_body(job.body))])
         return True
 
     def _find(self, token_hash: str) -> SignedIn | None:

@@ -6,7 +6,8 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any
 
-from gateway.storage.json_bodies import storable_text
+from gateway.storage.jobs import NewJob
+from gateway.storage.json_bodies import encode_body, storable_text
 from gateway.storage.page_people import (
     Device,
     Invitation,
@@ -15,6 +16,7 @@ from gateway.storage.page_people import (
     Redemption,
     SignedIn,
 )
+from gateway.storage.sqlite import jobs
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 
 _PERSON = "SELECT id, name, invited_at, joined_at FROM page_people "
@@ -30,6 +32,7 @@ _OPEN_INVITATIONS = """
     WHERE used_by = '' AND expires_at > ? ORDER BY made_at, expires_at, code_hash"""
 _JOINED = "UPDATE page_people SET joined_at = ? WHERE id = ? AND joined_at = 0"
 _DEVICE = "SELECT id, person, name, signed_in_at, seen_at FROM page_devices "
+_DEVICES = _DEVICE + "WHERE ?1 IS NULL OR person = ?1 ORDER BY seen_at DESC, signed_in_at DESC, id"
 _ADD_DEVICE = """
     INSERT INTO page_devices (id, person, token_hash, name, signed_in_at, seen_at)
     VALUES (?, ?, ?, ?, ?, ?)"""
@@ -92,9 +95,8 @@ class SqlitePagePeople:
 
     async def devices(self, person_id: str | None = None) -> tuple[Device, ...]:
         def work(db: sqlite3.Connection) -> tuple[Device, ...]:
-            rows = db.execute(_DEVICE + "ORDER BY seen_at DESC, signed_in_at DESC, id")
-            found = (_as_device(row) for row in rows)
-            return tuple(one for one in found if person_id is None or one.person == person_id)
+            rows = db.execute(_DEVICES, (person_id,))
+            return tuple(_as_device(row) for row in rows)
 
         return await self._reader().submit(work)
 
@@ -104,8 +106,9 @@ class SqlitePagePeople:
     async def rename(self, person_id: str, name: str) -> InviteStatus:
         return await self._writer().submit(lambda db: _rename(db, person_id, storable_text(name)))
 
-    async def remove(self, person_id: str, *, threads: str) -> bool:
-        return await self._writer().submit(lambda db: _remove(db, person_id, threads))
+    async def remove(self, person_id: str, *, threads: str, job: NewJob) -> bool:
+        body = encode_body(job.body)
+        return await self._writer().submit(lambda db: _remove(db, person_id, threads, job, body))
 
 
 def _add(db: sqlite3.Connection, person: PagePerson, invitation: Invitation) -> InviteStatus:
@@ -165,12 +168,13 @@ def _rename(db: sqlite3.Connection, person_id: str, name: str) -> InviteStatus:
     return "made" if changed else "unknown"
 
 
-def _remove(db: sqlite3.Connection, person_id: str, threads: str) -> bool:
+def _remove(db: sqlite3.Connection, person_id: str, threads: str, job: NewJob, body: str) -> bool:
     if _person(db, person_id) is None:
         return False
     for statement in _REMOVE:
         db.execute(statement, (person_id,))
     db.execute(_CANCEL, {"prefix": threads})
+    jobs.add(db, job, body)
     return True
 
 

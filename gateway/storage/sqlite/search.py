@@ -34,7 +34,10 @@ _THREADS = """
         SELECT thread, json_extract(body, '$.author') AS author, json_extract(body, '$.private') AS private
         FROM inbox
         WHERE json_valid(body)
-            AND thread IN (SELECT id FROM threads WHERE substr(key, 1, length(:prefix)) = :prefix)
+            AND thread IN (
+                SELECT id FROM threads WHERE substr(key, 1, length(:prefix)) = :prefix
+                    AND NOT EXISTS (SELECT 1 FROM page_chats WHERE thread = key AND deleted)
+            )
     )
     WHERE author IS NOT NULL
     GROUP BY thread

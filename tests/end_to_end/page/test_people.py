@@ -106,7 +106,7 @@ async def test_a_removed_person_reads_that_the_browser_was_signed_out(page: Page
         await send(page, "hello")
         await expect(entries(page, "assistant")).to_contain_text("You said: hello")
         person = await gateway.id_of("Ann")
-        await gateway.store.page.people.remove(person, threads=f"web:local:{person}.")
+        await gateway.remove(person)
         await expect(page.get_by_role("alert")).to_contain_text("This browser was signed out")
         await expect(page.get_by_test_id("log")).to_be_hidden()
         assert await page.evaluate("localStorage.getItem('parlour.token')") is None
