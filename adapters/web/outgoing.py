@@ -133,7 +133,11 @@ def earlier_frame(*, client_id: str, earlier: int) -> Frame:
 
 def chats_frame(*, client_id: str, chats: Sequence[ChatSummary]) -> Frame:
     """The list of chats, the most recently active first."""
-    listed = [{"chat": shown_chat(one.thread.chat), "title": one.title, "at": one.at} for one in chats]
+    listed = [
+        {"chat": shown_chat(one.thread.chat), "title": one.title, "at": one.at}
+        | ({"found": one.found} if one.found else {})
+        for one in chats
+    ]
     return {"type": "chats", "client_id": client_id, "chats": listed}
 
 

@@ -22,7 +22,7 @@ class ChatsRequest:
 
     client_id: str
     search: str = ""
-    """Only chats whose titles contain this."""
+    """Only chats whose titles contain this, or with a message that has these words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

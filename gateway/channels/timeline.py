@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from gateway.storage.codec import COMMAND, NEVER, TOOL, details_of
 from gateway.storage.feedback import Value
@@ -20,6 +21,7 @@ from gateway.storage.log_records import (
     text_of,
 )
 from gateway.storage.ports import VISIBLE_KINDS, InboxEntry, Interaction, Record, Store
+from gateway.storage.search import excerpt_of
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import EXPIRED, ApprovalRequired
 from pipeline.domain.files import StoredFile
@@ -40,7 +42,7 @@ _WAITING_FILES = "Files"
 _ENTRIES_LOOKED_AT = 5_000
 _TITLE_CHARS = 120
 _CHATS_SEARCHED = 1_000
-"""The latest active chats in whose titles a search looks."""
+"""The latest active chats in which a search looks."""
 _NAMED_ON = "web"
 """The channel on which people name their conversations."""
 
@@ -80,12 +82,14 @@ class StoreTimeline:
         """See `adapters.channel.Timeline`."""
         looked_at = max(limit, _CHATS_SEARCHED) if search else limit
         keys = await self._store.threads_of(channel, account, limit=looked_at, chat=begins)
+        said = await self._store.search.newest_in(search, keys) if search else {}
         names = await self._store.page.chats.names(keys) if channel == _NAMED_ON else {}
         found: list[ChatSummary] = []
         for key in keys:
             summary = await self._summary(key, names.get(key, ""))
-            # By the title alone: a search in the words would be asked here for the threads that have them.
-            if search.casefold() in summary.title.casefold():
+            if key in said:
+                found.append(replace(summary, found=excerpt_of(said[key].text, search)))
+            elif search.casefold() in summary.title.casefold():
                 found.append(summary)
             if len(found) == limit:
                 break

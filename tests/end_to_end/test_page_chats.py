@@ -36,12 +36,36 @@ async def test_titles_are_searched_and_given_by_the_person(tmp_path: Path) -> No
         assert (renamed_too["client_id"], renamed_too["title"]) == (None, "Lunar notes")
         assert await _titles(ann) == ["Lunar notes", "About the tides"]
         assert await _titles(ann, "LUNAR") == ["Lunar notes"]
-        assert await _titles(ann, "about the") == ["About the tides"]
+        assert await _titles(ann, "OUT the tid") == ["About the tides"]
         assert await _titles(ann, "heron") == []
         welcome = (await other.connect(page.url, token))[0]
         assert welcome["name"] == "Lunar notes"
         await ann.ask(type="rename_chat", chat=other.chat, title="")
         assert await _titles(ann) == ["About the moon", "About the tides"]
+
+
+async def test_words_inside_the_messages_are_searched_in_own_conversations_alone(tmp_path: Path) -> None:
+    async with open_page(tmp_path) as page, Client() as ann, Client() as other, Client() as ben:
+        token = await page.join("Ann")
+        await ann.connect(page.url, token)
+        await ann.say("About the tides")
+        await ann.say("The heron lands at nine")
+        await ann.ask(type="rename_chat", chat=ann.chat, title="Water")
+        await other.connect(page.url, token)
+        await other.say("About the moon")
+        await ben.connect(page.url, await page.join("Ben"))
+        await ben.say("The heron is mine")
+        listed = (await other.ask(type="chats", search="land HERON"))["chats"]
+        assert [(one["chat"], one["title"]) for one in listed] == [(ann.chat, "Water")]
+        assert listed[0]["found"] == "You said: The heron lands at nine"
+        assert await _titles(ben, "heron") == ["The heron is mine"]
+        assert await _titles(other, "wat") == ["Water"]
+        assert "found" not in (await other.ask(type="chats", search="wat"))["chats"][0]
+        assert await _titles(other, "heron moon") == []
+        await other.send(type="command", client_id="o1", name="otr")
+        await other.accepted("o1")
+        await other.say("An unrecorded heron")
+        assert await _titles(other, "heron") == ["Water"]
 
 
 async def test_a_deleted_conversation_leaves_no_word_in_the_file(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import { read } from './settings.js';
 import { dayWords } from './times.js';
 
 /** @typedef {import('./connection.js').Frame} Frame */
-/** @typedef {{ chat: string, title: string, at: number }} Summary */
+/** @typedef {{ chat: string, title: string, at: number, found?: string }} Summary */
 
 const PAUSE_MS = 250;
 
@@ -34,7 +34,7 @@ export class Chats {
     this.changes = new Set();
     this.timer = 0;
     this.panel = new Panel('Conversations', () => this.#opened());
-    this.search = el('input', { type: 'search', class: 'field', 'aria-label': 'Search conversations', placeholder: 'Search titles', autocomplete: 'off' });
+    this.search = el('input', { type: 'search', class: 'field', 'aria-label': 'Search conversations', placeholder: 'Search titles and words', autocomplete: 'off' });
     this.count = el('p', { class: 'soft', role: 'status' });
     this.list = el('ul', { class: 'chat-list' });
     this.panel.body.append(this.search, this.count, this.list);
@@ -91,7 +91,7 @@ export class Chats {
   #draw(chats) {
     this.list.replaceChildren(...chats.map((one) => this.#row(one)));
     const found = chats.length === 1 ? '1 conversation' : `${chats.length} conversations`;
-    this.count.textContent = chats.length ? found : this.search.value ? 'No title has these words.' : 'There are no conversations yet.';
+    this.count.textContent = chats.length ? found : this.search.value ? 'No conversation has these words.' : 'There are no conversations yet.';
     if (this.again) this.#ask();
   }
 
@@ -99,7 +99,8 @@ export class Chats {
   #row(one) {
     const title = one.title || 'Untitled';
     const open = el('button', { type: 'button', class: 'chat-open', 'aria-current': one.chat === read('chat') && 'true' },
-      el('span', { class: 'chat-name', dir: 'auto' }, title), el('span', { class: 'soft' }, one.at ? dayWords(one.at) : 'new'));
+      el('span', { class: 'chat-name', dir: 'auto' }, title), el('span', { class: 'soft' }, one.at ? dayWords(one.at) : 'new'),
+      one.found && el('span', { class: 'chat-found soft', dir: 'auto' }, one.found));
     const rename = el('button', { type: 'button', class: 'tool', 'aria-label': `Rename ${title}`, title: 'Rename' }, icon('new'));
     const remove = el('button', { type: 'button', class: 'tool', 'aria-label': `Delete ${title}`, title: 'Delete' }, icon('bin'));
     const row = el('li', {}, open, rename, remove);

@@ -75,11 +75,11 @@ class MemoryStore:
         self.feedback = MemoryFeedback(self._require_open, self._outbox, self._entries, self._shown)
         self.usage = MemoryUsage(self._require_open)
         self.identities = MemoryIdentities(self._require_open, self.states, self.usage)
-        self.search = MemorySearch(self._require_open, self._threads, self._entries)
         self.deaths = MemoryDeaths(self._require_open, self._entries)
         self.bursts = MemoryBursts(self._fenced)
         shared = (self._threads, self._entries, self._outbox, self._interactions)
         self.page = MemoryPage(self._require_open, *shared, self.jobs, self.states, self.feedback)
+        self.search = MemorySearch(self._require_open, *shared[:2], self.page.is_deleted)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:

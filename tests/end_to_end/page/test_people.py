@@ -130,6 +130,8 @@ async def test_conversations_are_searched_renamed_and_deleted_by_keyboard(page: 
         await page.keyboard.type("Tides of March")
         await page.keyboard.press("Enter")
         await expect(dialog.get_by_role("button", name="Rename Tides of March")).to_be_visible()
+        # The words are in a message of it.
+        await expect(dialog.get_by_role("listitem")).to_contain_text("You said: About the tides")
         await dialog.get_by_label("Search conversations").fill("")
         await expect(dialog.get_by_role("status")).to_have_text("2 conversations")
         await dialog.get_by_role("button", name="Delete About the moon").press("Enter")
