@@ -53,7 +53,9 @@ class PersonErasure:
         if own or await self._is_busy(person):
             return _AGAIN_S
         if not self._is_linked(person):
-            await self._discard_notes(identity_key(channel, account, person))
+            owner = identity_key(channel, account, person)
+            await self._discard_notes(owner)
+            await self._store.states.forget(owner)
         await self._forget_preferences(SpeakerKey(channel=channel, account=account, user=person))
         return None
 

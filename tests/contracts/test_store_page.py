@@ -10,9 +10,10 @@ import pytest
 from gateway.storage.jobs import NewJob
 from gateway.storage.page_people import Invitation, PagePerson, Redemption
 from gateway.storage.ports import NewRecord, Store
+from gateway.storage.states import StateWrite
 from pipeline.domain.errors import FenceLost
 from tests.contracts.conftest import Reopen
-from tests.contracts.store_values import NOW, entry, interaction
+from tests.contracts.store_values import NOW, entry, interaction, turn
 
 DAY = 86_400.0
 ANN = PagePerson(id="u_ann", name="Ann", invited_at=NOW)
@@ -171,3 +172,18 @@ async def test_a_deleted_conversation_is_hidden_at_once_and_then_has_no_words(
     assert [one.kind for one in await store.jobs.listed(limit=9)] == ["erasure"]
     assert (await store.accept(entry("1", thread=HERS))).duplicate
     assert len(await store.open_entries(FOREIGN)) == 1
+
+
+async def test_what_was_kept_for_the_sessions_of_a_deleted_conversation_goes_too(store: Store) -> None:
+    accepted = await store.accept(entry("1", thread=HERS))
+    lease = await store.acquire_lease(HERS, "me", ttl_s=60, now=NOW)
+    assert lease is not None
+    said = NewRecord(kind="user", session_id="s", message_id="m_1", body={"text": "secret"}, at=NOW)
+    kept = [
+        StateWrite(owner=owner, graph="g", revision=0, body={"x": "secret"})
+        for owner in ("session:s", "other")
+    ]
+    await store.commit_turn(lease, replace(turn(accepted.seq, said), states=tuple(kept)))
+    await store.page.chats.erase(HERS, owner="me", fence=lease.fence, but_jobs="erasure")
+    assert await store.states.read("session:s", "g") is None
+    assert await store.states.read("other", "g") is not None

@@ -77,6 +77,8 @@ class MemoryPage:
         row = self._threads.get(thread)
         if row is None or (row.fence, row.owner) != (fence, owner):
             raise fence_lost(Lease(thread=thread, owner=owner, fence=fence, expires_at=0.0))
+        for session in {one.record.session_id for one in row.log}:
+            await self._states.forget(f"session:{session}")
         row.log.clear()
         row.user_records.clear()
         row.unfinished.clear()
