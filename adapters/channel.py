@@ -208,8 +208,7 @@ class Timeline(Protocol):
     async def chats(
         self, channel: str, account: str, *, limit: int, begins: str = "", search: str = ""
     ) -> tuple[ChatSummary, ...]:
-        """The account's chats, the latest active first; of ids that begin so, with `search` in the title, or
-        its words in a message."""
+        """The account's chats, the latest active first; of ids that begin so, in which `search` is found."""
 
     async def questions(self, thread: ThreadKey) -> tuple[ApprovalRequired, ...]:
         """The open questions of the paused runs of `thread`, oldest first, each as the event that asked it.
