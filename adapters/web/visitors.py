@@ -20,12 +20,13 @@ async def end_of(shared: Shared, session: Session) -> Problem | None:
     """Why the session may do nothing more: its device is signed out, or its chat deleted. None while
     it may. A socket is closed soon after a removal; until then this refuses its frames.
     """
-    if shared.chats is not None and shared.chats.is_deleted(thread_of(session.chat)):
-        return CHAT_DELETED
-    if not session.visitor.person:
-        return None
-    try:
-        known = shared.people is not None and await shared.people.is_signed_in(session.visitor)
-    except Exception as error:  # noqa: BLE001 - what cannot be checked is refused, and the client may reconnect
-        return problem_of("looking for a signed-in device", error)
-    return None if known else SIGNED_OUT
+    # First: the chats of a removed person are deleted too.
+    if session.visitor.person:
+        try:
+            known = shared.people is not None and await shared.people.is_signed_in(session.visitor)
+        except Exception as error:  # noqa: BLE001 - what cannot be checked is refused, and the client may reconnect
+            return problem_of("looking for a signed-in device", error)
+        if not known:
+            return SIGNED_OUT
+    deleted = shared.chats is not None and shared.chats.is_deleted(thread_of(session.chat))
+    return CHAT_DELETED if deleted else None

@@ -40,7 +40,7 @@ export class Panels {
         this.loaded[id].panel.show();
       } catch {
         sheet = null;
-        this.status.tell('This could not be loaded. Try again when the connection is back.');
+        this.status.tell('This could not be loaded. Load the page again when the connection is back.');
       }
     });
   }

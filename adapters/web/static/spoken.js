@@ -173,7 +173,7 @@ export class Spoken {
     try {
       return await loading;
     } catch {
-      this.options.onTrouble('This could not be loaded. Try again when the connection is back.');
+      this.options.onTrouble('This could not be loaded. Load the page again when the connection is back.');
       return null;
     }
   }

@@ -22,7 +22,7 @@ const HOLD_MS = 450;
 const SLIDE_AWAY_PX = 90;
 const SHORTEST_S = 0.5;
 const BARS = 64;
-const NOT_LOADED = 'This could not be loaded. Try again when the connection is back.';
+const NOT_LOADED = 'This could not be loaded. Load the page again when the connection is back.';
 
 export class VoiceButton {
   /** @param {VoiceOptions} options */

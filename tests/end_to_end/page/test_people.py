@@ -190,6 +190,9 @@ async def test_the_new_views_have_no_serious_obstacle(page: Page, tmp_path: Path
         await send(page, "About the tides, at some length so that the title does not fit")
         await expect(entries(page, "assistant")).to_have_count(1)
         await page.get_by_test_id("chats").click()
+        await page.get_by_label("Search conversations").fill("tides")
+        await expect(page.locator(".chat-found")).to_contain_text("tides")
+        assert await serious_violations(page) == []
         await page.get_by_role("button", name="Delete About").click()
         assert await serious_violations(page) == []
         await page.keyboard.press("Escape")
