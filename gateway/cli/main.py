@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gateway import __version__
+from gateway.cli.people_arguments import add_people
 from pipeline.domain.errors import ConfigurationError, ParlourError
 
 OK, FAILED, BAD_CONFIGURATION = 0, 1, 2
@@ -74,7 +75,9 @@ def _parser() -> argparse.ArgumentParser:
     paired.add_argument("--remove", nargs=2, metavar=("CHANNEL", "USER"), help="let them in no longer")
     paired.set_defaults(run=_pair)
 
-    _add_people(commands.add_parser("people", help="invite people to the page, and remove them"), common)
+    add_people(
+        commands.add_parser("people", help="invite people to the page, and remove them"), common, _people
+    )
 
     jobs = commands.add_parser("jobs", parents=[common], help="the work that waits, and what was given up")
     jobs.add_argument(
@@ -163,23 +166,6 @@ def _add_models(models: argparse.ArgumentParser, common: argparse.ArgumentParser
                 help="only these (default: all but the optional ones, which `parlour models list` marks)",
             )
         action.set_defaults(run=_models, action=name)
-
-
-def _add_people(people: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
-    actions = people.add_subparsers(title="actions", required=True, metavar="ACTION")
-    invite = actions.add_parser("invite", parents=[common], help="a link for one person, also as a QR code")
-    who = invite.add_mutually_exclusive_group()
-    who.add_argument("--name", default="", metavar="NAME", help="what the new person is called")
-    who.add_argument("--for", dest="known", default="", metavar="NAME", help="one more device of this person")
-    invite.add_argument(
-        "--days", type=int, default=7, metavar="N", help="how long the link counts (default: 7)"
-    )
-    invite.set_defaults(run=_people, action="invite")
-    listed = actions.add_parser("list", parents=[common], help="who is invited, and on which devices")
-    listed.set_defaults(run=_people, action="list")
-    remove = actions.add_parser("remove", parents=[common], help="sign a person out everywhere, for good")
-    remove.add_argument("name", metavar="NAME", help="the person, as the list shows them")
-    remove.set_defaults(run=_people, action="remove")
 
 
 def _add_graph(graph: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:

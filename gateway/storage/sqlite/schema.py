@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from gateway.storage.sqlite.page_schema import PAGE_TABLES
 from pipeline.domain.errors import StorageError
 
 APPLICATION_ID = 0x5061726C
@@ -321,40 +322,6 @@ _STEP_15 = (
     "CREATE INDEX file_changes_thread ON file_changes(thread) WHERE undone_at = 0",
 )
 
-_STEP_16 = (
-    # The invited people of the page. Codes and tokens are stored as hashes.
-    """CREATE TABLE page_people (
-        id TEXT PRIMARY KEY,
-        name TEXT NOT NULL,
-        name_key TEXT NOT NULL UNIQUE,
-        invited_at REAL NOT NULL,
-        joined_at REAL NOT NULL
-    ) STRICT, WITHOUT ROWID""",
-    # A used invitation stays until it expires, so that a browser that lost the answer can repeat its request.
-    """CREATE TABLE page_invitations (
-        code_hash TEXT PRIMARY KEY,
-        person TEXT NOT NULL,
-        made_at REAL NOT NULL,
-        expires_at REAL NOT NULL,
-        used_by TEXT NOT NULL DEFAULT ''
-    ) STRICT, WITHOUT ROWID""",
-    """CREATE TABLE page_devices (
-        id TEXT PRIMARY KEY,
-        person TEXT NOT NULL,
-        token_hash TEXT NOT NULL UNIQUE,
-        name TEXT NOT NULL,
-        signed_in_at REAL NOT NULL,
-        seen_at REAL NOT NULL
-    ) STRICT, WITHOUT ROWID""",
-    # A conversation that was renamed or deleted. The row of a deleted one stays, so that its key is not used
-    # again.
-    """CREATE TABLE page_chats (
-        thread TEXT PRIMARY KEY,
-        name TEXT NOT NULL,
-        deleted INTEGER NOT NULL
-    ) STRICT, WITHOUT ROWID""",
-)
-
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_1,
     _STEP_2,
@@ -371,7 +338,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_13,
     _STEP_14,
     _STEP_15,
-    _STEP_16,
+    PAGE_TABLES,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 
