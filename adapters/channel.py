@@ -201,13 +201,14 @@ class Timeline(Protocol):
     async def entries(self, thread: ThreadKey, *, after: int, limit: int) -> tuple[TimelineEntry, ...]:
         """The newest `limit` durable entries with entry_id > `after`, oldest first; then the accepted
         messages that still wait, with entry_id 0."""
-        ...
 
     async def earlier(self, thread: ThreadKey, *, before: int, limit: int) -> Earlier:
         """The newest `limit` records of the durable entries with entry_id < `before`."""
 
-    async def chats(self, channel: str, account: str, *, limit: int) -> tuple[ChatSummary, ...]:
-        """The account's threads that are not empty, the most recently active first."""
+    async def chats(
+        self, channel: str, account: str, *, limit: int, begins: str = "", search: str = ""
+    ) -> tuple[ChatSummary, ...]:
+        """The account's chats, the latest active first; of ids that begin so, in which `search` is found."""
 
     async def questions(self, thread: ThreadKey) -> tuple[ApprovalRequired, ...]:
         """The open questions of the paused runs of `thread`, oldest first, each as the event that asked it.
@@ -217,7 +218,6 @@ class Timeline(Protocol):
     async def last_seen(self, channel: str, account: str, *, limit: int) -> Mapping[ThreadKey, str]:
         """The newest accepted native id of each thread of the account, for the `limit` most recently active
         threads: a channel without replay uses it to find missed messages."""
-        ...
 
 
 OnLive = Callable[[LiveEvent], None]

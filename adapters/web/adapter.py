@@ -23,6 +23,7 @@ from adapters.channel import (
     Receipt,
     Timeline,
 )
+from adapters.guests import PageChats, PagePeople
 from adapters.health import HealthTracker
 from adapters.web.attempts import WrongTokens, network_of
 from adapters.web.connection import Connection
@@ -41,7 +42,7 @@ from adapters.web.security import (
     security_headers,
 )
 from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
-from adapters.web.shared import GOING_AWAY, Shared
+from adapters.web.shared import GOING_AWAY, SIGNED_OUT, Shared
 from adapters.web.uploads import Uploads
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, StorageError
@@ -58,7 +59,12 @@ class WebAdapter:
     """The ChannelAdapter of the web channel. One per gateway; `run` once."""
 
     def __init__(
-        self, settings: WebSettings, timeline: Timeline, clock: Clock, links: FileAccess | None = None
+        self,
+        settings: WebSettings,
+        timeline: Timeline,
+        clock: Clock,
+        links: FileAccess | None = None,
+        people: PagePeople | None = None,
     ) -> None:
         self._settings = settings
         self._capabilities = ChannelCapabilities(
@@ -75,7 +81,11 @@ class WebAdapter:
         self._links = LinkedFiles(links)
         rendered = HtmlCache()
         self._hub = Hub(
-            max_per_chat=settings.max_sockets_per_chat, rendered=rendered, links=self._links, clock=clock
+            max_per_chat=settings.max_sockets_per_chat,
+            max_per_person=settings.max_sockets_per_person,
+            rendered=rendered,
+            links=self._links,
+            clock=clock,
         )
         self._clock = clock
         self._open_sockets = 0
@@ -98,6 +108,7 @@ class WebAdapter:
             links=self._links,
             media=self._media,
             timeline=timeline,
+            people=people,
             wrong_tokens=WrongTokens(clock, "page", settings.on_wrong_token),
             clock=clock,
         )
@@ -108,6 +119,10 @@ class WebAdapter:
         the gateway's inbox, which is created after the adapters."""
         self._shared.live = live
         self._shared.read_aloud = read_aloud
+
+    def attach_chats(self, chats: PageChats) -> None:
+        """Set what names and deletes conversations, before `run`."""
+        self._shared.chats = chats
 
     @property
     def name(self) -> str:
@@ -187,9 +202,22 @@ class WebAdapter:
         """Remove a voice note or an upload after its turn. Raises MediaUnavailable, StorageError."""
         await self._media.discard(ref)
 
+    async def discard_waiting(self, chats: str) -> None:
+        """Remove the uploads for the chats whose ids begin with `chats`, if their message has not come.
+        Raises StorageError."""
+        await self._media.discard_waiting(chats)
+
     async def sweep_media(self, keep: Collection[str]) -> int:
         """Remove the voice notes orphaned by a crash; their number. See MediaInbox.sweep."""
         return await self._media.sweep(keep)
+
+    def devices(self) -> frozenset[str]:
+        """The ids of the devices of invited people that have a page open."""
+        return frozenset(one.visitor.device for one in self._hub.sessions() if one.visitor.device)
+
+    def sign_out(self, devices: Collection[str]) -> None:
+        """Close the pages of these devices, whose tokens no longer count."""
+        self._hub.end_devices(devices, SIGNED_OUT)
 
     # -- routes -----------------------------------------------------------------------------------
 

@@ -55,6 +55,9 @@ class Connection:
     async def _read(self, intake: Intake) -> None:
         while True:
             message = await self._socket.receive()
+            if self._session.ended.done() and message.type in (WSMsgType.TEXT, WSMsgType.BINARY):
+                # The device was signed out, or the chat deleted: nothing of it counts any more.
+                continue
             if message.type is WSMsgType.TEXT:
                 await intake.take_text(message.data)
             elif message.type is WSMsgType.BINARY:
@@ -92,7 +95,7 @@ class Connection:
         chat = self._session.chat
         entries: tuple[TimelineEntry, ...] = ()
         questions: tuple[ApprovalRequired, ...] = ()
-        earlier = 0
+        earlier, name = 0, ""
         if hello.chat is not None:
             try:
                 entries = await self._shared.timeline.entries(
@@ -100,6 +103,8 @@ class Connection:
                 )
                 earlier = await self._earlier(hello, entries)
                 questions = await self._shared.timeline.questions(thread_of(chat))
+                if self._shared.chats is not None:
+                    name = await self._shared.chats.name_of(thread_of(chat))
             except Exception as error:  # noqa: BLE001 - the client is notified of any failure and may reconnect
                 problem = problem_of("reading the history", error)
                 await self._socket.send_str(outgoing.encode([outgoing.problem_frame(problem)]))
@@ -107,6 +112,8 @@ class Connection:
                 return False
         welcome = outgoing.welcome_frame(
             chat=chat,
+            name=name,
+            visitor=self._session.visitor,
             bot=settings.bot_name,
             limits=self._shared.limits,
             voice=settings.voice_enabled,

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
+CLIENT_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,100}")
+"""The key that a client gives a frame."""
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_NUMBER = 2**53 - 1
 
@@ -17,6 +19,14 @@ class Refused(Exception):
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
+
+
+def client_id_field(fields: Mapping[str, Any]) -> str:
+    """The key of the frame: 1 to 100 characters of A-Z a-z 0-9 _ -. Raises Refused."""
+    value = string_field(fields, "client_id", max_chars=100)
+    if not CLIENT_ID.fullmatch(value):
+        raise Refused("bad_frame", "client_id: expected 1 to 100 characters of A-Z a-z 0-9 _ -")
+    return value
 
 
 def string_field(

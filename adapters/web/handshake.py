@@ -7,14 +7,16 @@ from contextlib import suppress
 
 from aiohttp import WSMessage, WSMsgType, web
 
+from adapters.guests import Visitor, chat_of, chats_of
 from adapters.web import outgoing
 from adapters.web.hub import Session
-from adapters.web.inbound import new_chat_id
+from adapters.web.inbound import new_chat_id, thread_of
 from adapters.web.intake import parse_text
 from adapters.web.pending_sockets import Opening
 from adapters.web.protocol import LATEST, Hello, Problem
 from adapters.web.settings import ACCOUNT, CHANNEL
 from adapters.web.shared import BAD_HELLO, CLOSE_TIMEOUT_S, TRY_AGAIN, UNAVAILABLE, Shared, problem_of
+from adapters.web.visitors import visitor_of
 
 _log = logging.getLogger(__name__)
 _TOO_LATE = Problem(code="hello_timeout", message="no hello came in time; connect again")
@@ -37,41 +39,65 @@ async def greet(
         return None
     if message.type not in (WSMsgType.TEXT, WSMsgType.BINARY):
         return None
-    hello = _judge(shared, message, opening.address)
-    if isinstance(hello, Problem):
-        await _refuse(hello, socket, request, opening)
-        return None
-    chat = hello.chat
     try:
-        if chat == LATEST:
-            found = await shared.timeline.chats(CHANNEL, ACCOUNT, limit=1)
-            chat = found[0].thread.chat if found else None
+        opened = await _open(shared, message, opening.address)
     except Exception as error:  # noqa: BLE001 - the client is notified of any failure and may reconnect
-        await _refuse(problem_of("looking for the latest chat", error), socket, request, opening)
+        opened = problem_of("opening a chat", error)
+    if isinstance(opened, Problem):
+        await _refuse(opened, socket, request, opening)
         return None
-    session = shared.hub.join(chat or new_chat_id(), nodes=hello.nodes)
+    return opened
+
+
+async def _open(shared: Shared, message: WSMessage, address: str) -> tuple[Hello, Session] | Problem:
+    """The accepted `hello` and its new session, or why there is none."""
+    hello = parse_text(shared, message.data) if message.type is WSMsgType.TEXT else None
+    if isinstance(hello, Problem):
+        return hello
+    if not isinstance(hello, Hello):
+        return Problem(code="hello_first", message="the first frame must be hello")
+    visitor = await _visitor(shared, hello)
+    if visitor is None:
+        return _wrong(hello, too_many=shared.wrong_tokens.note(address))
+    if shared.on_inbound is None:
+        return UNAVAILABLE
+    chat = await _chat(shared, hello, visitor)
+    session = shared.hub.join(chat, nodes=hello.nodes, visitor=visitor)
     if session is None:
-        problem = Problem(code="refused", message="this chat is open in too many windows; close one")
-        await _refuse(problem, socket, request, opening)
-        return None
+        return Problem(code="refused", message="this chat is open in too many windows; close one")
     return hello, session
 
 
-def _judge(shared: Shared, message: WSMessage, address: str) -> Hello | Problem:
-    frame = parse_text(shared, message.data) if message.type is WSMsgType.TEXT else None
-    if isinstance(frame, Problem):
-        return frame
-    if not isinstance(frame, Hello):
-        return Problem(code="hello_first", message="the first frame must be hello")
-    if not shared.settings.token_check(frame.token):
-        if shared.wrong_tokens.note(address):
-            words = "token: too many wrong ones came from this address; wait a minute, or send the right one"
-            return Problem(code="too_many_attempts", message=words)
-        words = "token: not the access token that the gateway printed at its start"
-        return Problem(code="wrong_token", message=words)
-    if shared.on_inbound is None:
-        return UNAVAILABLE
-    return frame
+async def _visitor(shared: Shared, hello: Hello) -> Visitor | None:
+    """Who says hello; None for a wrong token or invitation."""
+    people = shared.people
+    if hello.invitation:
+        return None if people is None else await people.redeem(hello.invitation, hello.token, hello.device)
+    return await visitor_of(shared, hello.token)
+
+
+def _wrong(hello: Hello, *, too_many: bool) -> Problem:
+    if too_many:
+        words = "token: too many wrong ones came from this address; wait a minute, or send the right one"
+        return Problem(code="too_many_attempts", message=words)
+    if hello.invitation:
+        words = "invitation: it was used, has expired or is not complete; get another one"
+        return Problem(code="wrong_invitation", message=words)
+    words = "token: not the access token that the gateway printed at its start"
+    return Problem(code="wrong_token", message=words)
+
+
+async def _chat(shared: Shared, hello: Hello, visitor: Visitor) -> str:
+    """The gateway's id of the chat to open: always one of the visitor's own."""
+    chat = hello.chat
+    if chat == LATEST:
+        own = chats_of(visitor.person)
+        found = await shared.timeline.chats(CHANNEL, ACCOUNT, limit=1, begins=own)
+        return found[0].thread.chat if found else chat_of(visitor, new_chat_id())
+    own = chat_of(visitor, chat or new_chat_id())
+    if shared.chats is not None and shared.chats.is_deleted(thread_of(own)):
+        return chat_of(visitor, new_chat_id())
+    return own
 
 
 async def _refuse(

@@ -6,10 +6,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 
+from adapters.guests import chats_of
 from adapters.web import outgoing
 from adapters.web.hub import Outgoing, Session
 from adapters.web.inbound import thread_of
-from adapters.web.protocol import ChatsRequest, EarlierRequest, Problem
+from adapters.web.person_frames import ChatsRequest
+from adapters.web.protocol import EarlierRequest, Problem
 from adapters.web.settings import ACCOUNT, CHANNEL
 from adapters.web.shared import Shared, problem_of
 
@@ -67,5 +69,11 @@ class LookingBack:
 
     async def _send_chats(self, frame: ChatsRequest) -> None:
         shared = self._shared
-        found = await shared.timeline.chats(CHANNEL, ACCOUNT, limit=shared.settings.listed_chats)
+        found = await shared.timeline.chats(
+            CHANNEL,
+            ACCOUNT,
+            limit=shared.settings.listed_chats,
+            begins=chats_of(self._session.visitor.person),
+            search=frame.search,
+        )
         self._session.deliver(Outgoing(frame=outgoing.chats_frame(client_id=frame.client_id, chats=found)))

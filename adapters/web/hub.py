@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 
+from adapters.guests import Visitor
 from adapters.streaming import LiveAnswer, LiveAnswers, LossyEventQueue
 from adapters.web import outgoing
 from adapters.web.file_links import LinkedFiles
@@ -56,8 +57,12 @@ class Session:
     It collects live frames from its creation on; `go_live` merges them with the history.
     """
 
-    def __init__(self, chat: str, rendered: HtmlCache, *, nodes: bool = False) -> None:
+    def __init__(
+        self, chat: str, rendered: HtmlCache, *, nodes: bool = False, visitor: Visitor | None = None
+    ) -> None:
         self.chat = chat
+        """The gateway's id of the chat."""
+        self.visitor = visitor or Visitor()
         self.nodes = nodes
         """Whether it gets the events of the graph's nodes."""
         self._rendered = rendered
@@ -137,21 +142,30 @@ class Hub:
     """The open sessions by chat, and the answers in progress."""
 
     def __init__(
-        self, *, max_per_chat: int, rendered: HtmlCache, clock: Clock, links: LinkedFiles | None = None
+        self,
+        *,
+        max_per_chat: int,
+        rendered: HtmlCache,
+        clock: Clock,
+        links: LinkedFiles | None = None,
+        max_per_person: int = 40,
     ) -> None:
         self._max_per_chat = max_per_chat
+        self._max_per_person = max_per_person
         self._links = links or LinkedFiles()
         self._rendered = rendered
         self._sessions: dict[str, set[Session]] = {}
         self._answers = LiveAnswers(clock)
 
-    def join(self, chat: str, *, nodes: bool = False) -> Session | None:
+    def join(self, chat: str, *, nodes: bool = False, visitor: Visitor | None = None) -> Session | None:
         """A new session that gets the chat's frames from now on, with `nodes` also the events of the graph's
-        nodes; None when the chat has too many."""
+        nodes; None when the chat or an invited person has too many."""
+        if visitor is not None and visitor.person and self._open_of(visitor.person) >= self._max_per_person:
+            return None
         sessions = self._sessions.setdefault(chat, set())
         if len(sessions) >= self._max_per_chat:
             return None
-        session = Session(chat, self._rendered, nodes=nodes)
+        session = Session(chat, self._rendered, nodes=nodes, visitor=visitor)
         sessions.add(session)
         return session
 
@@ -162,9 +176,33 @@ class Hub:
         if not sessions:
             self._sessions.pop(session.chat, None)
 
+    def _open_of(self, person: str) -> int:
+        return sum(session.visitor.person == person for session in self.sessions())
+
     def sessions(self) -> tuple[Session, ...]:
         """All open sessions."""
         return tuple(session for sessions in self._sessions.values() for session in sessions)
+
+    def end_devices(self, devices: Collection[str], why: Problem) -> None:
+        """Close the sessions of these devices of invited people."""
+        self._end(
+            [one for one in self.sessions() if one.visitor.device and one.visitor.device in devices], why
+        )
+
+    def end_chat(self, chat: str, why: Problem) -> None:
+        """Close the sessions of a chat."""
+        self._end(self._sessions.get(chat, ()), why)
+
+    def tell(self, chat: str, frame: outgoing.Frame) -> None:
+        """Send a frame to the sessions of a chat."""
+        for session in tuple(self._sessions.get(chat, ())):
+            session.deliver(Outgoing(frame=frame))
+
+    @staticmethod
+    def _end(sessions: Iterable[Session], why: Problem) -> None:
+        for session in tuple(sessions):
+            session.report(why, None)
+            session.end(why.close_code)
 
     def answers(self, chat: str) -> tuple[LiveAnswer, ...]:
         """The answers in progress of `chat`."""

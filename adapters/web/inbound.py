@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import secrets
 
+from adapters.guests import chats_of, person_of
 from adapters.identity import derived_message_id
 from adapters.media_kinds import media_kind
 from adapters.web.feedback import Feedback, to_reaction
+from adapters.web.media import upload_name
 from adapters.web.protocol import Approval, Command, TextMessage, UploadedFile
 from adapters.web.settings import ACCOUNT, CHANNEL
 from pipeline.domain.ids import ThreadKey
@@ -21,7 +23,7 @@ from pipeline.domain.messages import (
 )
 
 OWNER = Author(id="owner")
-"""The holder of the access token: the web channel knows only one person."""
+"""The holder of the access token."""
 
 
 def new_chat_id() -> str:
@@ -34,19 +36,31 @@ def thread_of(chat: str) -> ThreadKey:
     return ThreadKey(channel=CHANNEL, account=ACCOUNT, chat=chat)
 
 
+def author_of(chat: str) -> Author:
+    """The author of everything that is written in the chat."""
+    person = person_of(chat)
+    return Author(id=person) if person else OWNER
+
+
+def threads_of(person: str) -> str:
+    """The beginning of the thread keys of all chats of a person."""
+    key = ThreadKey(channel=CHANNEL, account=ACCOUNT, chat=f"{chats_of(person)}x")
+    return key.encode().removesuffix("x")
+
+
 def to_inbound(
     chat: str, frame: TextMessage | Command | Approval | Feedback, *, received_at: float
 ) -> Inbound:
     """The message, command, approval answer or reaction in `frame`. `received_at` in Unix seconds."""
     if isinstance(frame, Feedback):
-        return to_reaction(thread_of(chat), OWNER, frame, received_at=received_at)
+        return to_reaction(thread_of(chat), author_of(chat), frame, received_at=received_at)
     native_id, message_id = _identity(chat, frame.client_id)
     if isinstance(frame, Approval):
         return ApprovalReply(
             message_id=message_id,
             native_id=native_id,
             thread=thread_of(chat),
-            author=OWNER,
+            author=author_of(chat),
             received_at=received_at,
             interaction_id=frame.interaction,
             choice=frame.choice,
@@ -58,7 +72,7 @@ def to_inbound(
             message_id=message_id,
             native_id=native_id,
             thread=thread_of(chat),
-            author=OWNER,
+            author=author_of(chat),
             received_at=received_at,
             name=command.name,
             argument=command.argument,
@@ -67,21 +81,21 @@ def to_inbound(
         message_id=message_id,
         native_id=native_id,
         thread=thread_of(chat),
-        author=OWNER,
+        author=author_of(chat),
         received_at=received_at,
         text=frame.text if isinstance(frame, TextMessage) else "",
-        attachments=_attachments(files),
+        attachments=_attachments(chat, files),
         edited=bool(edits),
         place=edits or message_id,
     )
 
 
-def _attachments(files: tuple[UploadedFile, ...]) -> tuple[MediaRef, ...]:
+def _attachments(chat: str, files: tuple[UploadedFile, ...]) -> tuple[MediaRef, ...]:
     return tuple(
         [
             MediaRef(
                 channel=CHANNEL,
-                handle=one.handle,
+                handle=upload_name(chat, one.handle),
                 mime=one.mime,
                 size=one.size,
                 kind=media_kind(one.mime, one.name),
@@ -99,7 +113,7 @@ def voice_to_inbound(chat: str, client_id: str, voice: MediaRef, *, received_at:
         message_id=message_id,
         native_id=native_id,
         thread=thread_of(chat),
-        author=OWNER,
+        author=author_of(chat),
         received_at=received_at,
         voice=voice,
     )

@@ -17,9 +17,19 @@ from adapters.web.history_requests import LookingBack
 from adapters.web.hub import Outgoing, Session
 from adapters.web.inbound import to_inbound, voice_to_inbound
 from adapters.web.microphone import WebMicrophone
+from adapters.web.person_frames import (
+    AccountRequest,
+    ChatsRequest,
+    DeleteChat,
+    InviteDevice,
+    PersonFrame,
+    RenameChat,
+    RenamePerson,
+    SignOut,
+)
+from adapters.web.person_requests import PersonRequests
 from adapters.web.protocol import (
     Approval,
-    ChatsRequest,
     ClientFrame,
     Command,
     EarlierRequest,
@@ -38,8 +48,9 @@ from adapters.web.protocol import (
 )
 from adapters.web.shared import UNAVAILABLE, Shared, problem_of
 from adapters.web.tts_requests import Reading
+from adapters.web.visitors import end_of
 from pipeline.domain.errors import StorageError
-from pipeline.domain.messages import Inbound
+from pipeline.domain.messages import Inbound, InboundMessage
 
 
 def parse_text(shared: Shared, raw: str) -> ClientFrame | Problem:
@@ -59,6 +70,7 @@ class Intake:
         self._microphone = WebMicrophone(shared, session, group)
         self._reading = Reading(shared, session, group)
         self._looking_back = LookingBack(shared, session, group)
+        self._person = PersonRequests(shared, session, group)
         self._announced: VoiceAnnouncement | None = None
         self._swallow_binary = False
 
@@ -76,6 +88,13 @@ class Intake:
             words = f"size: {announced.size} bytes of audio were announced, a text frame came instead"
             self._session.report(Problem(code="voice_size_mismatch", message=words), announced.client_id)
         frame = parse_text(self._shared, raw)
+        problem = await end_of(self._shared, self._session)
+        if problem is not None:
+            self._refuse(problem, frame)
+        else:
+            await self._take(frame)
+
+    async def _take(self, frame: ClientFrame | Problem) -> None:
         match frame:
             case Problem():
                 self._swallow_binary = frame.swallow_binary
@@ -92,7 +111,19 @@ class Intake:
                 self._microphone.finish()
             case LiveStop():
                 self._microphone.stop()
-            case Speak() | SpeakAlong() | SpeakStop() | EarlierRequest() | ChatsRequest():
+            case (
+                Speak()
+                | SpeakAlong()
+                | SpeakStop()
+                | EarlierRequest()
+                | ChatsRequest()
+                | RenameChat()
+                | DeleteChat()
+                | AccountRequest()
+                | RenamePerson()
+                | InviteDevice()
+                | SignOut()
+            ):
                 self._take_wish(frame)
             case _:
                 await self._take_item(frame)
@@ -117,11 +148,21 @@ class Intake:
     async def _take_item(self, frame: TextMessage | Command | Approval | Feedback) -> None:
         item = to_inbound(self._session.chat, frame, received_at=self._shared.clock.now())
         acceptance = await self._submit(frame.client_id, item)
-        if acceptance is not None and acceptance.status != "refused" and isinstance(frame, TextMessage):
+        if acceptance is not None and acceptance.status != "refused" and isinstance(item, InboundMessage):
             # The turn of the message removes its uploads.
-            self._shared.media.claim([file.handle for file in frame.files])
+            self._shared.media.claim([file.handle for file in item.attachments])
 
-    def _take_wish(self, frame: Speak | SpeakAlong | SpeakStop | EarlierRequest | ChatsRequest) -> None:
+    def _refuse(self, problem: Problem, frame: ClientFrame | Problem) -> None:
+        """Answer a frame of a session that may do nothing, and close it, unless that cannot be known now."""
+        if problem.close_code is None:
+            self._session.report(problem, getattr(frame, "client_id", None))
+            return
+        self._session.report(problem, None)
+        self._session.end(problem.close_code)
+
+    def _take_wish(
+        self, frame: Speak | SpeakAlong | SpeakStop | EarlierRequest | ChatsRequest | PersonFrame
+    ) -> None:
         match frame:
             case Speak() | SpeakAlong():
                 self._reading.start(frame)
@@ -131,6 +172,8 @@ class Intake:
                 self._looking_back.earlier(frame)
             case ChatsRequest():
                 self._looking_back.chats(frame)
+            case _:
+                self._person.start(frame)
 
     def _take_announcement(self, frame: VoiceAnnouncement) -> None:
         if self._shared.settings.voice_enabled:

@@ -7,6 +7,7 @@ becomes part of a path.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import re
 import secrets
@@ -15,10 +16,12 @@ from collections.abc import AsyncIterator, Collection, Iterable
 from pathlib import Path
 from typing import IO
 
+from adapters.guests import person_of
 from adapters.web.settings import CHANNEL
 from pipeline.domain.attachments import file_size
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import MediaUnavailable, StorageError
+from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import MediaRef
 
 _HANDLE = re.compile(r"[uv]_[0-9a-f]{32}")
@@ -35,27 +38,45 @@ class TooLarge(MediaUnavailable):
     """The upload is larger than allowed."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Waiting:
+    """An upload whose message has not come."""
+
+    chat: str
+    size: int
+    arrived_at: float
+
+
+def upload_name(chat: str, handle: str) -> str:
+    """The name under which the upload is stored that the person of `chat` calls `handle`. With another
+    person's handle it names nothing."""
+    named = hashlib.sha256(f"{person_of(chat)}:{handle}".encode()).hexdigest()
+    return f"u_{named[:32]}"
+
+
 class MediaInbox:
     """Voice notes and uploads under one directory (mode 0700), one file each (mode 0600)."""
 
     def __init__(self, directory: Path, clock: Clock) -> None:
         self._directory = directory
         self._clock = clock
-        self._waiting: dict[str, tuple[int, float]] = {}
-        """The size of each upload whose message has not come, and when it arrived; the oldest first."""
+        self._waiting: dict[str, _Waiting] = {}
+        """By name, the oldest first."""
 
-    async def receive(self, chunks: AsyncIterator[bytes], *, max_bytes: int) -> tuple[str, int]:
-        """Store an upload durably while it arrives; its handle and size in bytes.
+    async def receive(self, chunks: AsyncIterator[bytes], *, chat: str, max_bytes: int) -> tuple[str, int]:
+        """Store an upload for a message in `chat` durably while it arrives; its handle, which only the person
+        of the chat can use, and its size in bytes.
 
         Raises TooLarge, StorageError, and what `chunks` raises; then nothing is left of it.
         """
         handle = f"u_{secrets.token_hex(16)}"
-        partial = self._directory / (handle + _PARTIAL_SUFFIX)
+        name = upload_name(chat, handle)
+        partial = self._directory / (name + _PARTIAL_SUFFIX)
         try:
             file = await asyncio.to_thread(self._open, partial)
             with file:
                 size = await _written(file, chunks, max_bytes)
-                await asyncio.to_thread(self._finish, file, partial, handle)
+                await asyncio.to_thread(self._finish, file, partial, name)
         except OSError as error:
             partial.unlink(missing_ok=True)
             reason = error.strerror or "I/O error"
@@ -64,22 +85,32 @@ class MediaInbox:
             partial.unlink(missing_ok=True)
             raise
         await self._make_room(size)
-        self._waiting[handle] = size, self._clock.monotonic()
+        self._waiting[name] = _Waiting(chat=chat, size=size, arrived_at=self._clock.monotonic())
         return handle, size
 
-    def claim(self, handles: Iterable[str]) -> None:
+    def claim(self, names: Iterable[str]) -> None:
         """Note that these uploads belong to a message: `discard` or `sweep` removes them."""
-        for handle in handles:
-            self._waiting.pop(handle, None)
+        for name in names:
+            self._waiting.pop(name, None)
+
+    async def discard_waiting(self, chats: str) -> None:
+        """Remove the uploads for the chats whose ids begin with `chats`, if their message has not come.
+
+        Raises StorageError.
+        """
+        found = [name for name, one in self._waiting.items() if one.chat.startswith(chats)]
+        for name in found:
+            self._waiting.pop(name, None)
+            await self.discard(MediaRef(channel=CHANNEL, handle=name))
 
     async def _make_room(self, size: int) -> None:
         """Remove uploads whose message has not come within an hour, and the oldest until `size` fits."""
-        used = size + sum(one for one, _ in self._waiting.values())
-        for handle, (one, at) in list(self._waiting.items()):
-            if used > _WAITING_BYTES or self._clock.monotonic() - at > _WAITING_S:
-                used -= one
-                del self._waiting[handle]
-                await asyncio.to_thread((self._directory / handle).unlink, missing_ok=True)
+        used = size + sum(one.size for one in self._waiting.values())
+        for name, one in list(self._waiting.items()):
+            if used > _WAITING_BYTES or self._clock.monotonic() - one.arrived_at > _WAITING_S:
+                used -= one.size
+                self._waiting.pop(name, None)
+                await asyncio.to_thread((self._directory / name).unlink, missing_ok=True)
 
     async def store(self, content: bytes, *, mime: str) -> MediaRef:
         """Store `content` durably: file and directory are flushed to disk when this returns.

@@ -12,7 +12,7 @@ from typing import Final, Literal
 from adapters.channel import LiveSpeech, LiveStream
 from adapters.web import outgoing
 from adapters.web.hub import Outgoing, Session
-from adapters.web.inbound import OWNER, thread_of
+from adapters.web.inbound import author_of, thread_of
 from adapters.web.protocol import PCM_FRAME_BYTES, LiveStart, Problem
 from adapters.web.shared import Shared, problem_of
 from pipeline.domain.clock import Clock
@@ -142,7 +142,7 @@ class _LiveSession:
                 self._bound_the_end()
                 stream = await live.open(
                     thread_of(self._session.chat),
-                    OWNER,
+                    author_of(self._session.chat),
                     on_event=self._show,
                     hands_free=self._hands_free,
                 )

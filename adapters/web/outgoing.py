@@ -14,6 +14,7 @@ from typing import Any
 
 from adapters.channel import VoiceClip
 from adapters.formatting.visible import visible
+from adapters.guests import Account, Visitor, shown_chat
 from adapters.web.html_cache import HtmlCache
 from adapters.web.protocol import MAX_FILES, PROTOCOL_VERSION, Limits, Problem
 from pipeline.domain.commands import COMMANDS
@@ -48,12 +49,16 @@ def encode(frames: Sequence[Frame]) -> str:
     return text
 
 
-def welcome_frame(*, chat: str, bot: str, limits: Limits, voice: bool, live: bool, speech: bool) -> Frame:
+def welcome_frame(
+    *, chat: str, name: str, visitor: Visitor, bot: str, limits: Limits, voice: bool, live: bool, speech: bool
+) -> Frame:
     """The answer to an accepted `hello`."""
     return {
         "type": "welcome",
         "protocol": PROTOCOL_VERSION,
-        "chat": chat,
+        "chat": shown_chat(chat),
+        "name": name,
+        "person": visitor.person,
         "bot": bot,
         "limits": {
             "text_chars": limits.text_chars,
@@ -128,8 +133,53 @@ def earlier_frame(*, client_id: str, earlier: int) -> Frame:
 
 def chats_frame(*, client_id: str, chats: Sequence[ChatSummary]) -> Frame:
     """The list of chats, the most recently active first."""
-    listed = [{"chat": one.thread.chat, "title": one.title, "at": one.at} for one in chats]
+    listed = [
+        {"chat": shown_chat(one.thread.chat), "title": one.title, "at": one.at}
+        | ({"found": one.found} if one.found else {})
+        for one in chats
+    ]
     return {"type": "chats", "client_id": client_id, "chats": listed}
+
+
+def chat_renamed_frame(client_id: str | None, chat: str, title: str) -> Frame:
+    """The chat has another name; `client_id` is that of the request, or None for the other windows."""
+    return {"type": "chat_renamed", "client_id": client_id, "chat": shown_chat(chat), "title": title}
+
+
+def chat_deleted_frame(client_id: str, chat: str) -> Frame:
+    """The chat is deleted."""
+    return {"type": "chat_deleted", "client_id": client_id, "chat": shown_chat(chat)}
+
+
+def account_frame(client_id: str, visitor: Visitor, account: Account) -> Frame:
+    """What is kept about the person."""
+    return {
+        "type": "account",
+        "client_id": client_id,
+        "person": visitor.person,
+        "name": account.name,
+        "voice_replies": account.voice_replies,
+        "devices": [
+            {
+                "device": one.id,
+                "name": one.name,
+                "signed_in_at": one.signed_in_at,
+                "seen_at": one.seen_at,
+                "this": one.id == visitor.device,
+            }
+            for one in account.devices
+        ],
+    }
+
+
+def invitation_frame(client_id: str, invitation: str, expires_at: float) -> Frame:
+    """A link for another device, once: the page's address with `#invitation=` and this code."""
+    return {
+        "type": "invitation",
+        "client_id": client_id,
+        "invitation": invitation,
+        "expires_at": expires_at,
+    }
 
 
 def accepted_frame(*, client_id: str, message_id: str, duplicate: bool) -> Frame:

@@ -11,7 +11,16 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from adapters.web.feedback import Feedback
-from adapters.web.frame_fields import Refused, boolean_field, integer_field, json_object, string_field
+from adapters.web.frame_fields import (
+    CLIENT_ID,
+    Refused,
+    boolean_field,
+    client_id_field,
+    integer_field,
+    json_object,
+    string_field,
+)
+from adapters.web.person_frames import CHAT_ID, ChatsRequest, PersonFrame, parse_person_frame
 from pipeline.domain.commands import COMMAND_NAMES, MAX_ARGUMENT_CHARS, CommandName
 from pipeline.domain.frozen import dataclass
 
@@ -22,20 +31,22 @@ CLOSE_CODES: Final[Mapping[str, int]] = {
     "bad_chat": 4400,
     "wrong_token": 4401,
     "hello_timeout": 4408,
+    "wrong_invitation": 4401,
+    "signed_out": 4403,
+    "chat_deleted": 4404,
     "too_many_attempts": 4429,
 }
 LATEST: Final = "latest"
 """As the chat of a `hello`: the most recently active chat, or a new one where there is none."""
-_CHAT = re.compile(r"c_[0-9a-f]{32}")
-_CLIENT_ID = re.compile(r"[A-Za-z0-9_-]{1,100}")
 _MIME = re.compile(r"([A-Za-z0-9!#$&^_.+-]+/[A-Za-z0-9!#$&^_.+-]+( *;[\x20-\x7e]*)?)?")
 _UPLOAD = re.compile(r"u_[0-9a-f]{32}")
 MAX_FILES: Final = 10
 _MAX_NAME_CHARS = 200
 _MAX_TOKEN_CHARS = 500
+_OWN_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
+_MAX_DEVICE_CHARS = 100
 _MAX_MIME_CHARS = 100
 _MAX_INTERACTION_CHARS = _MAX_MESSAGE_ID_CHARS = 200
-_MAX_ENTRY_ID = 2**53 - 1
 
 PCM_FRAME_BYTES: Final = 32_000
 """The largest binary frame of a live session: one second of 16 kHz mono s16le."""
@@ -63,6 +74,10 @@ class Hello:
     """Whether the client reads several frames in one message, as a JSON array."""
     nodes: bool = False
     """Whether the client gets the events of the graph's nodes."""
+    invitation: str = ""
+    """The code of a link that signs this browser in, with `token` as the token that it has made; or empty."""
+    device: str = ""
+    """What the browser is called, for the list of devices."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,13 +142,6 @@ class EarlierRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ChatsRequest:
-    """The client requests the list of chats."""
-
-    client_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LiveStart:
     """The microphone is open: from now on binary frames are its audio."""
 
@@ -193,6 +201,7 @@ ClientFrame = (
     | Speak
     | SpeakAlong
     | SpeakStop
+    | PersonFrame
 )
 
 
@@ -219,7 +228,7 @@ def parse_frame(raw: str, limits: Limits) -> ClientFrame | Problem:
         fields = json_object(raw)
         kind = string_field(fields, "type", max_chars=100)
         candidate = fields.get("client_id")
-        if isinstance(candidate, str) and _CLIENT_ID.fullmatch(candidate):
+        if isinstance(candidate, str) and CLIENT_ID.fullmatch(candidate):
             client_id = candidate
         announced = kind == "voice"
         return _parse_kind(kind, fields, limits)
@@ -231,23 +240,23 @@ def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientF
     match kind:
         case "message":
             files = _files(fields)
-            client_id, text = _client_id(fields), _message_text(fields, limits, may_be_empty=bool(files))
+            client_id, text = client_id_field(fields), _message_text(fields, limits, may_be_empty=bool(files))
             return TextMessage(client_id=client_id, text=text, files=files, edits=_edits(fields))
         case "voice":
             return _voice(fields, limits)
         case "command":
             return Command(
-                client_id=_client_id(fields), name=_command_name(fields), argument=_argument(fields)
+                client_id=client_id_field(fields), name=_command_name(fields), argument=_argument(fields)
             )
         case "approval":
             return Approval(
-                client_id=_client_id(fields),
+                client_id=client_id_field(fields),
                 interaction=string_field(fields, "interaction", max_chars=_MAX_INTERACTION_CHARS),
                 choice=string_field(fields, "choice", max_chars=_MAX_INTERACTION_CHARS),
             )
         case "feedback":
             return Feedback(
-                client_id=_client_id(fields),
+                client_id=client_id_field(fields),
                 message_id=string_field(fields, "message_id", max_chars=_MAX_MESSAGE_ID_CHARS),
                 up=boolean_field(fields, "up"),
                 on=boolean_field(fields, "on"),
@@ -258,10 +267,8 @@ def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientF
             return _hello(fields)
         case "earlier":
             return EarlierRequest(
-                client_id=_client_id(fields), before=integer_field(fields, "before", least=1)
+                client_id=client_id_field(fields), before=integer_field(fields, "before", least=1)
             )
-        case "chats":
-            return ChatsRequest(client_id=_client_id(fields))
         case _:
             return _parse_spoken(kind, fields)
 
@@ -269,7 +276,9 @@ def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientF
 def _parse_spoken(kind: str, fields: Mapping[str, Any]) -> ClientFrame:
     match kind:
         case "live_start":
-            return LiveStart(client_id=_client_id(fields), hands_free=boolean_field(fields, "hands_free"))
+            return LiveStart(
+                client_id=client_id_field(fields), hands_free=boolean_field(fields, "hands_free")
+            )
         case "live_finish":
             return LiveFinish()
         case "live_stop":
@@ -280,18 +289,18 @@ def _parse_spoken(kind: str, fields: Mapping[str, Any]) -> ClientFrame:
             if fields.get("entry_id") is not None:
                 raise Refused("bad_frame", "entry_id: leave it out where message_id names the answer")
             return SpeakAlong(
-                client_id=_client_id(fields),
+                client_id=client_id_field(fields),
                 message_id=string_field(fields, "message_id", max_chars=_MAX_MESSAGE_ID_CHARS),
                 part=integer_field(fields, "part", least=0),
             )
         case "speak":
             return Speak(
-                client_id=_client_id(fields),
+                client_id=client_id_field(fields),
                 entry_id=integer_field(fields, "entry_id", least=1),
                 part=None if fields.get("part") is None else integer_field(fields, "part", least=0),
             )
         case _:
-            raise Refused("unknown_type", "type: this server does not know a frame of this type")
+            return parse_person_frame(kind, fields)
 
 
 def _hello(fields: Mapping[str, Any]) -> Hello:
@@ -300,18 +309,32 @@ def _hello(fields: Mapping[str, Any]) -> Hello:
     token = string_field(fields, "token", max_chars=_MAX_TOKEN_CHARS, may_be_empty=True)
     after = integer_field(fields, "after", least=0) if fields.get("after") is not None else 0
     chat = fields.get("chat")
-    if chat is not None and not (isinstance(chat, str) and (chat == LATEST or _CHAT.fullmatch(chat))):
+    if chat is not None and not (isinstance(chat, str) and (chat == LATEST or CHAT_ID.fullmatch(chat))):
         raise Refused(
             "bad_chat",
             f"chat: not an id that this server made; send {LATEST}, or leave it out for a new chat",
         )
     batch = "batch" in fields and boolean_field(fields, "batch")
     nodes = "nodes" in fields and boolean_field(fields, "nodes")
-    return Hello(token=token, chat=chat, after=after, batch=batch, nodes=nodes)
+    invitation = device = ""
+    if fields.get("invitation") is not None:
+        invitation = string_field(fields, "invitation", max_chars=_MAX_TOKEN_CHARS)
+        device = string_field(fields, "device", max_chars=_MAX_DEVICE_CHARS, may_be_empty=True)
+        if not _OWN_TOKEN.fullmatch(token):
+            raise Refused("bad_frame", "token: expected 43 random characters of A-Z a-z 0-9 _ -")
+    return Hello(
+        token=token,
+        chat=chat,
+        after=after,
+        batch=batch,
+        nodes=nodes,
+        invitation=invitation,
+        device=device,
+    )
 
 
 def _voice(fields: Mapping[str, Any], limits: Limits) -> VoiceAnnouncement:
-    client_id = _client_id(fields)
+    client_id = client_id_field(fields)
     mime = string_field(fields, "mime", max_chars=_MAX_MIME_CHARS, may_be_empty=True)
     if not _MIME.fullmatch(mime):
         raise Refused("bad_frame", "mime: expected a media type such as audio/webm")
@@ -372,10 +395,3 @@ def _argument(fields: Mapping[str, Any]) -> str:
 
 def _edits(fields: Mapping[str, Any]) -> str:
     return string_field(fields, "edits", max_chars=_MAX_MESSAGE_ID_CHARS) if "edits" in fields else ""
-
-
-def _client_id(fields: Mapping[str, Any]) -> str:
-    value = string_field(fields, "client_id", max_chars=100)
-    if not _CLIENT_ID.fullmatch(value):
-        raise Refused("bad_frame", "client_id: expected 1 to 100 characters of A-Z a-z 0-9 _ -")
-    return value

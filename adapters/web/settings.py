@@ -39,6 +39,8 @@ class WebSettings:
     """The page's files."""
     max_sockets: int = 200
     max_sockets_per_chat: int = 20
+    max_sockets_per_person: int = 40
+    """For an invited person; the owner has no such limit."""
     max_openings: int = 128
     """The most sockets without a `hello`; for one more, the longest silent one is closed."""
     max_openings_per_address: int = 64

@@ -11,6 +11,7 @@ from typing import Final
 from aiohttp import web
 
 from adapters.channel import LiveSpeech, OnInbound, ReadAloud, Timeline
+from adapters.guests import PageChats, PagePeople
 from adapters.web.attempts import WrongTokens
 from adapters.web.file_links import LinkedFiles
 from adapters.web.html_cache import HtmlCache
@@ -31,6 +32,8 @@ CLOSE_TIMEOUT_S: Final = 2.0
 UNAVAILABLE: Final = Problem(
     code="unavailable", message="the gateway cannot take messages now; try again in a moment"
 )
+SIGNED_OUT: Final = Problem(code="signed_out", message="this browser was signed out")
+CHAT_DELETED: Final = Problem(code="chat_deleted", message="this conversation was deleted")
 INTERNAL: Final = Problem(code="internal", message="something went wrong in the gateway; its log says where")
 
 
@@ -45,8 +48,12 @@ class Shared:
     links: LinkedFiles
     media: MediaInbox
     timeline: Timeline
+    people: PagePeople | None
+    """None where no one else is invited."""
     wrong_tokens: WrongTokens
     clock: Clock
+    chats: PageChats | None = None
+    """None until the gateway has built what deletes conversations."""
     on_inbound: OnInbound | None = None
     """None while the gateway is not receiving."""
     live: LiveSpeech | None = None

@@ -8,7 +8,7 @@ person: access in one place gives none in another. Every item of a channel witho
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Literal, Protocol
 
 from gateway.access.daily_quota import DailyQuota
 from gateway.access.pairing import PairingService
@@ -17,7 +17,7 @@ from gateway.storage.pairings import PairingBook
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.frozen import dataclass
-from pipeline.domain.ids import AccountKey
+from pipeline.domain.ids import AccountKey, ThreadKey
 from pipeline.domain.messages import (
     Announcement,
     ApprovalReply,
@@ -60,6 +60,18 @@ class Denied:
     """For the sender; empty for no reply."""
     chatter: bool = False
     """It was not meant for the bot, so it is not logged."""
+
+
+class Guests(Protocol):
+    """The people whom the owner of a channel has invited."""
+
+    def is_owners(self, thread: ThreadKey) -> bool:
+        """Whether only the owner may write in the chat. False for a chat in which no one may."""
+        ...
+
+    async def may_write(self, thread: ThreadKey, user: str) -> bool:
+        """Whether the user is still invited, and the chat is theirs. Raises StorageError."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +175,10 @@ class AccessPolicy:
         clock: Clock,
         rules: Mapping[AccountKey, AccessRule] | None = None,
         owners: Mapping[str, str] = OWNER_ONLY,
+        guests: Guests | None = None,
     ) -> None:
+        """`guests` decides about the people whom the owner of a channel in `owners` has invited."""
+        self._guests = guests
         self._rules = dict(rules or {})
         self._owners = dict(owners)
         self._pairing = PairingService(book, clock)
@@ -181,7 +196,7 @@ class AccessPolicy:
         channel = item.thread.channel
         owner = self._owners.get(channel)
         if owner is not None:
-            return _owner_alone(item, owner)
+            return await self._owned(item, owner)
         rule = self._rules.get(item.thread.account_key)
         if rule is None:
             return Denied(reason=f"channel {channel} has no access rule", words=_NOT_ALLOWED)
@@ -198,7 +213,7 @@ class AccessPolicy:
         Counts and writes nothing. True on a channel without a rule. Raises StorageError."""
         owner = self._owners.get(item.thread.channel)
         if owner is not None:
-            return item.author.id == owner
+            return isinstance(await self._owned(item, owner), Allowed)
         rule = self._rules.get(item.thread.account_key)
         if rule is None:
             return True
@@ -211,6 +226,16 @@ class AccessPolicy:
             and rule.mode == "pairing"
             and await self._pairing.is_paired(item.thread, item.author)
         )
+
+    async def _owned(self, item: Inbound | ReminderDue | Announcement, owner: str) -> Allowed | Denied:
+        thread, user = item.thread, item.author.id
+        if self._guests is None or self._guests.is_owners(thread):
+            if user == owner:
+                return Allowed()
+        elif await self._guests.may_write(thread, user):
+            return Allowed()
+        reason = f"author {user!a} is neither the owner of {thread.channel} nor invited to this chat"
+        return Denied(reason=reason, words=_NOT_ALLOWED)
 
     async def _in_private(self, item: Inbound, rule: AccessRule) -> Allowed | Denied:
         if rule.lists(item):
@@ -269,13 +294,6 @@ class AccessPolicy:
         if refused is None:
             return Allowed()
         return Denied(reason=f"author {item.author.id}: {refused.reason}", words=refused.words)
-
-
-def _owner_alone(item: Inbound, owner: str) -> Allowed | Denied:
-    if item.author.id == owner:
-        return Allowed()
-    reason = f"author {item.author.id!a} is not the owner of {item.thread.channel}"
-    return Denied(reason=reason, words=_NOT_ALLOWED)
 
 
 def _is_voice_note(item: Inbound) -> bool:

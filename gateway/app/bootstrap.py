@@ -18,15 +18,10 @@ from gateway.app.bursts import build_bursts
 from gateway.app.commands import build_commands
 from gateway.app.components import Extras, Foundation, build_components, reply_files
 from gateway.app.lifecycle import Gateway, Parts
+from gateway.app.page_guests import build_page_guests
 from gateway.app.signals import ReadyReplies, subscribe
 from gateway.app.tools import SharedTools, build_shared_tools
-from gateway.app.voice import (
-    Voice,
-    build_transcriber,
-    live_settings,
-    voice_settings,
-    with_memory,
-)
+from gateway.app.voice import Voice, build_transcriber, live_settings, voice_settings, with_memory
 from gateway.attachments.erasure import FileErasure
 from gateway.channels.registry import key_of
 from gateway.channels.token_lease import TokenLease, lock_folder
@@ -103,6 +98,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             reading=base.reading,
             bus=base.bus,
             people=base.people,
+            guests=build_page_guests(base, tools, owner_of, jobs, when_idle),
             health=inbox.health,
             channels=base.channels,
             inbox=inbox,
@@ -153,7 +149,9 @@ def _subscribe(
 
 def _access(base: Foundation) -> AccessPolicy:
     rules = {(one.adapter.name, one.adapter.account): one.rule for one in base.posting}
-    return AccessPolicy(book=base.store.pairings, clock=base.clock, rules={**rules, **base.extras.rules})
+    return AccessPolicy(
+        book=base.store.pairings, clock=base.clock, rules={**rules, **base.extras.rules}, guests=base.guests
+    )
 
 
 def _jobs(base: Foundation) -> JobRunner:

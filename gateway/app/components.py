@@ -14,7 +14,7 @@ from gateway.app.llm import ModelClients
 from gateway.app.platforms import BuiltChannel, LeftOut, built_channels
 from gateway.app.reading import build_reader
 from gateway.app.voice import build_read_aloud
-from gateway.app.web import Page, make_page, metrics_check, token_check
+from gateway.app.web import Page, make_page, metrics_check, token_check, voice_mode
 from gateway.channels.registry import ChannelRegistry
 from gateway.channels.timeline import StoreTimeline
 from gateway.cluster.bus import Bus
@@ -30,6 +30,7 @@ from gateway.delivery.voice_replies import VoiceReplies
 from gateway.files.folder_store import FolderFileStore
 from gateway.files.links import FileLinks
 from gateway.people.directory import PersonDirectory
+from gateway.people.page_people import PageAccounts
 from gateway.people.preferences import SharedPreferences
 from gateway.reading.reader_client import SandboxedReader
 from gateway.runtime.data_dir import DataDir, link_key
@@ -116,6 +117,7 @@ class Foundation:
     addresses: Addresses
     check_metrics_token: Callable[[str], bool]
     page: Page
+    guests: PageAccounts
     posting: tuple[BuiltChannel, ...]
     """The channels on which other people write."""
     left_out: tuple[LeftOut, ...]
@@ -147,7 +149,8 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     files, reading = _files(settings, data, clock), build_reader(settings, clock)
     links = _links(settings, data, files, clock)
     wrong = partial(telemetry.wrong_token, "page")
-    page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, links)
+    guests = PageAccounts(store.page, clock, failpoints, partial(voice_mode, preferences))
+    page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, links, guests)
     posting, left_out = built_channels(settings, timeline, clock)
     channels = _channels(page, posting, [make(timeline) for make in extras.channels])
     queues = ChatQueues(clock, tasks.deliveries)
@@ -175,6 +178,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         addresses=addresses,
         check_metrics_token=metrics_check(settings, check),
         page=page,
+        guests=guests,
         posting=posting,
         left_out=left_out,
         channels=channels,

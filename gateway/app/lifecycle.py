@@ -14,6 +14,7 @@ from typing import Any
 
 from gateway.app.agents import BuiltAgents
 from gateway.app.llm import ModelClients
+from gateway.app.page_guests import PageGuests
 from gateway.app.platforms import LeftOut
 from gateway.app.plugin_channels import only_own
 from gateway.app.tools import SharedTools
@@ -63,6 +64,7 @@ class Parts:
     reading: SandboxedReader
     bus: Bus
     people: PersonDirectory
+    guests: PageGuests
     health: StoreHealth
     channels: ChannelRegistry
     inbox: Inbox
@@ -152,6 +154,7 @@ class Gateway:
             # The lock on the data folder proves that the holder of these leases is dead.
             await parts.store.break_leases()
             await parts.people.load()
+            await parts.guests.load()
             await parts.jobs.recover()
             orphans = await parts.sweep_media()
             if self.server is not None:
@@ -182,6 +185,7 @@ class Gateway:
         parts.background.spawn(parts.remove_reactions(), name="reactions left")
         parts.background.spawn(parts.jobs.run(), name="jobs")
         parts.background.spawn(parts.expiries.run(), name="expiring questions")
+        parts.background.spawn(parts.guests.watch(), name="invited people")
         parts.background.spawn(parts.agents.warm_up(), name="model warm-up")
         parts.background.spawn(parts.voice.warm_up(), name="voice warm-up")
         parts.background.spawn(parts.files.remove_old(), name="old files")

@@ -135,6 +135,11 @@ class SharedTools:
             )
         return self.folders[place]
 
+    async def discard(self, owner: str) -> None:
+        """Remove the notes, files and facts of `owner` in every workspace. Raises StorageError."""
+        for folder in self.folders.values():
+            await folder.workspace.discard(owner)
+
     async def carry_over(self, source: str, target: str, settings_of: str) -> bool:
         """In every workspace, as `WorkspaceFolder.carry_over`, with the marks of foreign text."""
         copied = True

@@ -11,8 +11,9 @@ from functools import partial
 from pathlib import Path
 
 from adapters.channel import LiveSpeech, Timeline
+from adapters.guests import PagePeople
 from adapters.web.adapter import WebAdapter
-from adapters.web.inbound import OWNER
+from adapters.web.inbound import OWNER, author_of
 from adapters.web.security import token_matches
 from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
 from gateway.config import SecretRef, Secrets, SecretUnavailable, Settings
@@ -22,7 +23,7 @@ from gateway.runtime.http_server import Addresses
 from gateway.speech.read_aloud import AnswerReader, OwnReader
 from gateway.speech.speaker_language import AgentSpeechOf
 from gateway.storage.ports import Store
-from gateway.storage.speech import SpeakerKey, SpeakerPreferenceStore
+from gateway.storage.speech import ReadAloudMode, SpeakerKey, SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ParlourError
 from pipeline.domain.frozen import dataclass
@@ -54,8 +55,7 @@ class Page:
         """Give the page live speech and reading aloud; None for what is switched off."""
         if self.adapter is None:
             return
-        owner = SpeakerKey(channel=CHANNEL, account=ACCOUNT, user=OWNER.id)
-        own = None if reader is None else OwnReader(reader, preferences, owner, speech_of)
+        own = None if reader is None else OwnReader(reader, preferences, _speaker_in, speech_of)
         self.adapter.attach(live, own)
 
     async def discard_media(self, message: InboundMessage) -> None:
@@ -99,6 +99,7 @@ def make_page(
     clock: Clock,
     on_wrong_token: Callable[[], None] = lambda: None,
     links: FileLinks | None = None,
+    people: PagePeople | None = None,
 ) -> Page:
     """Build the page; its adapter is None if it is switched off. It takes files of people and gives
     `links` to stored ones; None: neither."""
@@ -117,7 +118,18 @@ def make_page(
         voice_seconds=int(settings.voice.max_seconds),
         file_bytes=0 if links is None else settings.files.max_mb * 1_000_000,
     )
-    return Page(adapter=WebAdapter(wanted, timeline, clock, links))
+    return Page(adapter=WebAdapter(wanted, timeline, clock, links, people))
+
+
+def _speaker_in(thread: ThreadKey) -> SpeakerKey:
+    """The person whose chat on the page it is."""
+    return SpeakerKey(channel=CHANNEL, account=ACCOUNT, user=author_of(thread.chat).id)
+
+
+async def voice_mode(preferences: SpeakerPreferenceStore, person: str) -> ReadAloudMode:
+    """When a person of the page, or the owner for an empty id, wants voice messages."""
+    speaker = SpeakerKey(channel=CHANNEL, account=ACCOUNT, user=person or OWNER.id)
+    return (await preferences.preferences_of(speaker)).reading.mode
 
 
 def token_check(settings: Settings, secrets: Secrets) -> Callable[[str], bool]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from gateway.storage.codec import COMMAND, NEVER, TOOL, details_of
 from gateway.storage.feedback import Value
@@ -20,6 +21,7 @@ from gateway.storage.log_records import (
     text_of,
 )
 from gateway.storage.ports import VISIBLE_KINDS, InboxEntry, Interaction, Record, Store
+from gateway.storage.search import excerpt_of
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import EXPIRED, ApprovalRequired
 from pipeline.domain.files import StoredFile
@@ -39,6 +41,10 @@ _WAITING_VOICE = "Voice note"
 _WAITING_FILES = "Files"
 _ENTRIES_LOOKED_AT = 5_000
 _TITLE_CHARS = 120
+_CHATS_SEARCHED = 1_000
+"""The latest active chats in which a search looks."""
+_NAMED_ON = "web"
+"""The channel on which people name their conversations."""
 
 
 class StoreTimeline:
@@ -70,18 +76,32 @@ class StoreTimeline:
         visible = await self._visible(key, kept)
         return Earlier(entries=tuple(visible), next=kept[0].id if more else 0)
 
-    async def chats(self, channel: str, account: str, *, limit: int) -> tuple[ChatSummary, ...]:
+    async def chats(
+        self, channel: str, account: str, *, limit: int, begins: str = "", search: str = ""
+    ) -> tuple[ChatSummary, ...]:
         """See `adapters.channel.Timeline`."""
-        keys = await self._store.threads_of(channel, account, limit=limit)
-        return tuple([await self._summary(key) for key in keys])
+        looked_at = max(limit, _CHATS_SEARCHED) if search else limit
+        keys = await self._store.threads_of(channel, account, limit=looked_at, chat=begins)
+        said = await self._store.search.newest_in(search, keys) if search else {}
+        names = await self._store.page.chats.names(keys) if channel == _NAMED_ON else {}
+        found: list[ChatSummary] = []
+        for key in keys:
+            summary = await self._summary(key, names.get(key, ""))
+            if key in said:
+                found.append(replace(summary, found=excerpt_of(said[key].text, search)))
+            elif search.casefold() in summary.title.casefold():
+                found.append(summary)
+            if len(found) == limit:
+                break
+        return tuple(found)
 
-    async def _summary(self, key: str) -> ChatSummary:
+    async def _summary(self, key: str, name: str) -> ChatSummary:
         newest = await self._store.read_log(key, kinds=(*VISIBLE_KINDS, "title"), limit=1)
         named = await self._store.read_log(key, kinds=("title",), limit=1)
         # Without a title the person's newest words name it, or the waiting first message.
         named_by = named or await self._store.read_log(key, kinds=("user",), limit=1)
         waiting = () if named_by and newest else await self._store.open_entries(key)
-        words = text_of(named_by[0]) if named_by else _waiting_words(waiting)
+        words = name or (text_of(named_by[0]) if named_by else _waiting_words(waiting))
         at = newest[0].at if newest else max((one.received_at for one in waiting), default=0.0)
         return ChatSummary(thread=ThreadKey.decode(key), title=" ".join(words.split())[:_TITLE_CHARS], at=at)
 

@@ -150,7 +150,15 @@ class Attachment:
         kept = older[-limit:]
         return Earlier(entries=tuple(kept), next=kept[0].entry_id if len(older) > limit else 0)
 
-    async def chats(self, channel: str, account: str, *, limit: int) -> tuple[ChatSummary, ...]:  # noqa: ARG002 - a terminal shows one chat
+    async def chats(
+        self,
+        channel: str,  # noqa: ARG002 - a terminal shows one chat
+        account: str,  # noqa: ARG002 - a terminal shows one chat
+        *,
+        limit: int,  # noqa: ARG002 - a terminal shows one chat
+        begins: str = "",  # noqa: ARG002 - a terminal shows one chat
+        search: str = "",  # noqa: ARG002 - a terminal shows one chat
+    ) -> tuple[ChatSummary, ...]:
         return ()
 
     async def last_seen(self, channel: str, account: str, *, limit: int) -> Mapping[ThreadKey, str]:  # noqa: ARG002 - replayed from the history

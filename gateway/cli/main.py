@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gateway import __version__
+from gateway.cli.people_arguments import add_people
 from pipeline.domain.errors import ConfigurationError, ParlourError
 
 OK, FAILED, BAD_CONFIGURATION = 0, 1, 2
@@ -73,6 +74,10 @@ def _parser() -> argparse.ArgumentParser:
     paired.add_argument("--yes", action="store_true", help="do not ask before letting somebody in")
     paired.add_argument("--remove", nargs=2, metavar=("CHANNEL", "USER"), help="let them in no longer")
     paired.set_defaults(run=_pair)
+
+    add_people(
+        commands.add_parser("people", help="invite people to the page, and remove them"), common, _people
+    )
 
     jobs = commands.add_parser("jobs", parents=[common], help="the work that waits, and what was given up")
     jobs.add_argument(
@@ -298,6 +303,21 @@ def _pair(options: argparse.Namespace) -> int:
     if options.code is None:
         return list_pairings(settings.data.dir)
     return pair(settings.data.dir, options.code, confirmed=options.yes)
+
+
+def _people(options: argparse.Namespace) -> int:
+    from gateway.cli.people import invite, list_people, remove
+    from gateway.config import environment, load
+
+    settings = load(options.config, environment(), options.overrides, secrets=False)
+    if settings.storage.kind == "memory":
+        raise ConfigurationError('storage.kind: in memory no one can be invited from outside; use "sqlite"')
+    match options.action:
+        case "invite":
+            return invite(settings, name=options.name, known=options.known, days=options.days)
+        case "remove":
+            return remove(settings, options.name)
+    return list_people(settings)
 
 
 def _jobs(options: argparse.Namespace) -> int:

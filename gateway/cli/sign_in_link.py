@@ -14,9 +14,9 @@ from gateway.runtime.http_server import Addresses
 from pipeline.domain.errors import ConfigurationError
 
 
-def sign_in_link(origin: str, token: str) -> str:
-    """The link for the page at `origin`."""
-    return f"{origin}/#token={quote(token, safe='')}"
+def sign_in_link(origin: str, token: str, name: str = "token") -> str:
+    """The link for the page at `origin`, with the secret under `name` in its fragment."""
+    return f"{origin}/#{name}={quote(token, safe='')}"
 
 
 def qr_code(link: str) -> str:
@@ -53,11 +53,18 @@ def print_link(settings: Settings) -> str:
         raise ConfigurationError(
             "channels.web.enabled: the page is switched off, so there is nothing to sign in to"
         )
-    token, origin = access_token(settings), reachable_origin(settings)
+    links = page_links(settings, "token", access_token(settings))
+    return f"{links}Anyone who has a link can use the bot as you do.\n"
+
+
+def page_links(settings: Settings, name: str, secret: str) -> str:
+    """The links to the page for this machine and for others, with the QR code of the latter, whose fragments
+    have `secret` under `name`. Raises ConfigurationError if the page's address is not known."""
+    origin = reachable_origin(settings)
     lines = []
     if settings.server.port:
         local = Addresses(settings.server.host, settings.server.port, ()).url
-        lines.append(f"On this machine:  {sign_in_link(local, token)}")
+        lines.append(f"On this machine:  {sign_in_link(local, secret, name)}")
     elif origin is None:
         raise ConfigurationError(
             "server.port: 0 takes any port, which only the running gateway knows; it prints it"
@@ -65,7 +72,6 @@ def print_link(settings: Settings) -> str:
     if origin is None:
         lines.append("For other devices name the address that they open in server.public_origins.")
     else:
-        link = sign_in_link(origin, token)
+        link = sign_in_link(origin, secret, name)
         lines += [f"On other devices: {link}", "", qr_code(link)]
-    lines.append("Anyone who has a link can use the bot as you do.")
     return "\n".join(lines) + "\n"

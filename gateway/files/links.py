@@ -36,6 +36,12 @@ class FileLinks:
         self._key = key
         self._clock = clock
         self._origin = origin
+        self._closed: set[str] = set()
+        """The folders of the chats whose links no longer work."""
+
+    def close(self, thread: ThreadKey) -> None:
+        """End all links to the files of `thread`: those that exist, and later ones."""
+        self._closed.add(folder_name(thread))
 
     def path(self, thread: ThreadKey, file: StoredFile, *, since: float | None = None) -> str:
         """The path of a link to a file of `thread`, for the page. It works for LINK_S seconds from the Unix
@@ -67,6 +73,8 @@ class FileLinks:
         if int.from_bytes(what[2 * _HASH_BYTES :], "big") < self._clock.now():
             raise FileGone(_EXPIRED)
         place, content = what[:_HASH_BYTES].hex(), what[_HASH_BYTES : 2 * _HASH_BYTES].hex()
+        if place in self._closed:
+            raise FileGone(_EXPIRED)
         return await self._store.get_from(place, content)
 
     def _signature(self, what: bytes, name: str) -> bytes:

@@ -32,6 +32,11 @@ Label = Literal[
     "receipt-after",
     "voice-before",
     "voice-after",
+    "redeem-before",
+    "redeem-after",
+    "deletion-begun",
+    "erase-before",
+    "erase-after",
 ]
 LABELS: tuple[Label, ...] = get_args(Label)
 _KILLED = 137

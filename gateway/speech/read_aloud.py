@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import replace
 
 from adapters.channel import VoiceClip
@@ -63,24 +64,25 @@ class AnswerReader:
 
 
 class OwnReader:
-    """Implements ReadAloud for one person in private chats: in the language that they spoke last, else in
-    the agent's, with the agent's voice."""
+    """Implements ReadAloud for private chats, whose people `person_of` names: in the language that they spoke
+    last, else in the agent's, with the agent's voice."""
 
     def __init__(
         self,
         reader: AnswerReader,
         preferences: SpeakerPreferenceStore,
-        person: SpeakerKey,
+        person_of: Callable[[ThreadKey], SpeakerKey],
         speech_of: AgentSpeechOf,
     ) -> None:
         self._reader = reader
         self._preferences = preferences
-        self._person = person
+        self._person_of = person_of
         self._speech_of = speech_of
 
     async def read(self, text: str, *, thread: ThreadKey, message_id: str) -> VoiceClip:
-        agent = await self._speech_of(thread, self._person.user, private=True, message_id=message_id)
-        own = await preferences_or_none(self._preferences, self._person)
+        person = self._person_of(thread)
+        agent = await self._speech_of(thread, person.user, private=True, message_id=message_id)
+        own = await preferences_or_none(self._preferences, person)
         language = agent.read_in(own.language)
         # The page reads an answer in parts, so only the speed counts here.
         wishes = replace(own.reading, brief=False)

@@ -11,6 +11,7 @@ from gateway.storage.file_changes import FileChangeBook
 from gateway.storage.finished import FinishedBook
 from gateway.storage.identities import IdentityBook
 from gateway.storage.jobs import JobBook
+from gateway.storage.page_chats import PageBooks
 from gateway.storage.pairings import PairingBook
 from gateway.storage.search import SearchBook
 from gateway.storage.shield import ShieldBooks
@@ -65,6 +66,10 @@ class Books(Protocol):
     @property
     def shield(self) -> ShieldBooks:
         """The audit of actions, what conversations have read, and what people have allowed."""
+
+    @property
+    def page(self) -> PageBooks:
+        """Invited people of the page, and names and deletions of its conversations."""
 
     @property
     def deaths(self) -> DeathBook:

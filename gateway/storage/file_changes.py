@@ -110,6 +110,11 @@ class FileChangeBook(Protocol):
         were removed."""
         ...
 
+    async def forget(self, owner: str) -> int:
+        """Remove all changes of the files that `owner` has changed; how many. Their contents are then removed
+        by the daily clean-up."""
+        ...
+
     async def contents(self) -> frozenset[str]:
         """The SHA-256 of every content that is recorded."""
         ...

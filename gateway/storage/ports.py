@@ -223,7 +223,6 @@ class BurstBook(Protocol):
 class Store(Books, Protocol):
     """The whole store."""
 
-    # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:
         """Create or migrate the schema. Raises StorageError for a newer schema than this program's."""
 
@@ -312,8 +311,9 @@ class Store(Books, Protocol):
     async def current_session(self, thread: str) -> str | None:
         """The id of the newest session: that of the newest record of kind "session"."""
 
-    async def threads_of(self, channel: str, account: str, *, limit: int) -> tuple[str, ...]:
-        """Threads with records or waiting entries: those without records first, then by newest record."""
+    async def threads_of(self, channel: str, account: str, *, limit: int, chat: str = "") -> tuple[str, ...]:
+        """Threads with records or waiting entries whose chat ids begin with `chat`, without the deleted ones:
+        those without records first, then by newest record."""
 
     async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
         """Apply `commit` in one transaction after checking the fence.

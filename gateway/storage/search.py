@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Literal, Protocol
 
 from gateway.storage.identities import Identity
@@ -17,6 +17,9 @@ from pipeline.domain.ids import ThreadKey
 
 SAID_KINDS: Final = ("user", "assistant")
 _WORD = re.compile(r"[^\W_]+")
+_UNMARKED = str.maketrans(dict.fromkeys("`*_#>[]|~", " "))
+_BEFORE, _EXCERPT = 40, 160
+"""Characters of an excerpt in front of the first word that was found, and in all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,11 +41,25 @@ class SearchBook(Protocol):
         are threads in which one of `people` alone writes, in private. Case and accents do not count."""
         ...
 
+    async def newest_in(self, words: str, threads: Collection[str]) -> Mapping[str, Said]:
+        """Of each of `threads` in which `find` would find something, the newest message or answer."""
+        ...
+
 
 def terms_of(text: str) -> list[str]:
     """The words of `text` as they are compared: in lower case and without accents."""
     plain = unicodedata.normalize("NFD", text.lower())
     return _WORD.findall("".join(char for char in plain if not unicodedata.combining(char)))
+
+
+def excerpt_of(text: str, words: str) -> str:
+    """One line of the text around the first of `words`, without Markdown's marks."""
+    line = " ".join(text.translate(_UNMARKED).split())
+    low = line.casefold()
+    places = [place for word in words.casefold().split() if (place := low.find(word)) >= 0]
+    begin = max(0, min(places, default=0) - _BEFORE)
+    cut = line[begin : begin + _EXCERPT]
+    return ("…" if begin else "") + cut + ("…" if begin + _EXCERPT < len(line) else "")
 
 
 def account_prefix(identity: Identity) -> str:

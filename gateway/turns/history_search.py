@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 from gateway.people.directory import PersonDirectory
 from gateway.storage.ports import Store
-from gateway.storage.search import Said, terms_of
+from gateway.storage.search import Said, excerpt_of, terms_of
 from gateway.turns.journal import StoreJournal
 from pipeline.domain.messages import SessionCommand
 
@@ -17,8 +17,6 @@ _FOUND = "The newest of what I found:\n\n{lines}"
 _LINE = "- {day}, {who}: {excerpt}"
 _WHO = {"user": "you", "assistant": "I"}
 _MOST = 8
-_BEFORE, _EXCERPT = 40, 160
-"""Characters of an excerpt in front of the first word that was found, and in all."""
 
 
 class HistorySearch:
@@ -44,17 +42,4 @@ class HistorySearch:
 
 def _line(said: Said, words: str) -> str:
     day = datetime.fromtimestamp(said.at, UTC).date().isoformat()
-    return _LINE.format(day=day, who=_WHO[said.kind], excerpt=_excerpt(said.text, words))
-
-
-def _excerpt(text: str, words: str) -> str:
-    """One line of the text around the first of `words`, without Markdown's marks."""
-    line = " ".join(text.translate(_UNMARKED).split())
-    low = line.casefold()
-    places = [place for word in words.casefold().split() if (place := low.find(word)) >= 0]
-    begin = max(0, min(places, default=0) - _BEFORE)
-    cut = line[begin : begin + _EXCERPT]
-    return ("…" if begin else "") + cut + ("…" if begin + _EXCERPT < len(line) else "")
-
-
-_UNMARKED = str.maketrans(dict.fromkeys("`*_#>[]|~", " "))
+    return _LINE.format(day=day, who=_WHO[said.kind], excerpt=excerpt_of(said.text, words))

@@ -91,3 +91,5 @@ class ChatSummary:
     """Its subject, or its first words; empty if unknown."""
     at: float
     """The time of its last message, in Unix seconds."""
+    found: str = ""
+    """A piece of the newest message or answer in it that has the words of a search; empty for none."""

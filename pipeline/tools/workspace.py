@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,7 +27,7 @@ from pipeline.domain.frozen import dataclass
 from pipeline.history.facts import with_facts
 from pipeline.runtime.ports import WorkspaceTexts
 from pipeline.runtime.scope import TurnScope
-from pipeline.tools.confine import person_place, read_text, write_private
+from pipeline.tools.confine import person_folder, person_place, read_text, write_private
 from pipeline.tools.folders import NO_STAMP, Place, Stamp, followed, stamp_of
 from pipeline.tools.tool import Refused, ToolFailed
 
@@ -112,10 +113,26 @@ class WorkspaceFolder:
         self._shown.pop(target, None)
         return copied
 
+    async def discard(self, owner: str) -> None:
+        """Remove everything in the folder of `owner`. Raises StorageError."""
+        async with self._writing:
+            try:
+                await asyncio.to_thread(_remove, person_folder(self._root, owner))
+            except OSError as error:
+                reason = error.strerror or "I/O error"
+                raise StorageError(f"the folder of a person could not be removed: {reason}") from error
+        self._shown.pop(owner, None)
+
     def _operators_files(self, known: _Files | None, now: float) -> _Files:
         paths = self._operators_paths
         stamps = tuple(map(stamp_of, paths.values()))
         return _checked(known, stamps, lambda name: followed(paths[name]), _OPERATORS, now)
+
+
+def _remove(folder: Path) -> None:
+    # A link is no folder of a person: what it leads to stays.
+    if folder.is_dir() and not folder.is_symlink():
+        shutil.rmtree(folder)
 
 
 def _checked(

@@ -73,3 +73,13 @@ async def test_old_changes_and_those_beyond_the_most_of_a_file_are_removed(store
     assert await book.prune(before=95.0, most=3) == 3
     assert [one.at for one in await book.named("", limit=9)] == [110.0, 104.0, 103.0, 102.0]
     assert await book.contents() == {ONE.content, TWO.content}
+
+
+async def test_all_changes_of_a_persons_files_are_forgotten_and_no_others(store: Store) -> None:
+    book = store.file_changes
+    noticed = replace(NEW, tool="", owner="")
+    others = replace(NEW, path="people/ben/files/list.txt", owner="telegram:main:user:ben")
+    ids = await book.begin([NEW, noticed, others])
+    assert await book.forget(NEW.owner) == 2
+    assert [await book.find(one) is None for one in ids] == [True, True, False]
+    assert await book.forget(NEW.owner) == 0

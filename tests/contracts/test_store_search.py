@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from gateway.storage.identities import Identity
+from gateway.storage.jobs import NewJob
 from gateway.storage.ports import NewEntry, NewRecord, Store, TurnCommit
 from tests.contracts.store_values import NOW, lease_on, reply
 
@@ -96,3 +97,29 @@ async def test_what_is_off_the_record_or_forgotten_is_not_found(store: Store) ->
     assert len(await found(store, "tea")) == 2
     await store.mark_sent(row_id, "native", NOW, forget=True)
     assert await found(store, "tea") == []
+
+
+async def test_of_given_threads_the_newest_message_with_the_words_is_found(store: Store) -> None:
+    await say(store, "green tea")
+    await say(store, "black tea")
+    await say(store, "coffee", chat="a2")
+    await say(store, "tea of ben", chat="b", author="ben")
+    lease = await lease_on(store, "telegram:main:o")
+    begun = NewRecord(kind="session", session_id="otr", message_id="x", body={"mode": "otr"}, at=NOW)
+    await store.append(lease, [begun])
+    await say(store, "tea secret", chat="o", session="otr")
+    threads = [f"telegram:main:{chat}" for chat in ("a", "a2", "o", "none")]
+    newest = await store.search.newest_in("TEA", threads)
+    assert {key: said.text for key, said in newest.items()} == {"telegram:main:a": "You said: black tea"}
+    assert newest["telegram:main:a"].thread == "telegram:main:a"
+    assert await store.search.newest_in("tea coffee", threads) == {}
+    assert await store.search.newest_in("tea", ()) == {}
+    assert await store.search.newest_in("'*", threads) == {}
+
+
+async def test_a_deleted_conversation_is_not_found_before_it_is_erased(store: Store) -> None:
+    await say(store, "tea kept")
+    await say(store, "tea deleted", chat="a2")
+    thread = "telegram:main:a2"
+    await store.page.chats.begin_deletion(thread, NewJob(kind="erasure", key=thread, due=NOW))
+    assert await found(store, "tea") == ["You said: tea kept", "tea kept"]

@@ -58,9 +58,9 @@ _ELSEWHERE = {
     *("join-before", "join-after"),
     *("place-before", "place-after", "voice-before", "voice-after"),
     *("effect-begun-before", "effect-begun-after", "effect-done-before", "effect-done-after"),
+    *("redeem-before", "redeem-after", "deletion-begun", "erase-before", "erase-after"),
 }
-"""See test_audit_kills.py, test_burst_kills.py, test_channel_failpoints.py, test_voice_failpoints.py and
-test_tool_failpoints.py."""
+"""See the tests named after them, such as test_tool_failpoints.py and test_invitation_kills.py."""
 
 
 def test_every_label_has_its_place() -> None:

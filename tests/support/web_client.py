@@ -120,6 +120,8 @@ class WebChat:
         self.chat = chat
         """The chat's id, once the gateway gave one."""
         self.seen = Seen()
+        self.more: Frame = {}
+        """Further fields of the next hello."""
         self._session: aiohttp.ClientSession | None = None
         self._socket: aiohttp.ClientWebSocketResponse | None = None
         self._received: deque[Frame] = deque()
@@ -151,7 +153,7 @@ class WebChat:
             raise Disconnected(None, str(error)) from error
         after = self._highest_entry if after is None else after
         hello = {"type": "hello", "protocol": 1, "token": token, "chat": self.chat, "after": after}
-        await self._send(hello | {"batch": True})
+        await self._send(hello | {"batch": True} | self.more)
         history: list[Frame] = []
         while (frame := await self.receive())["type"] != "ready":
             if frame["type"] == "problem":

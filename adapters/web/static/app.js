@@ -15,7 +15,9 @@ import { rateBy } from './feedback.js';
 import { wireKeys } from './keys.js';
 import { CommandMenu } from './menu.js';
 import { Outbox, newClientId, textFrame } from './outbox.js';
+import { Panels } from './panels.js';
 import { Past } from './past.js';
+import { isAnotherPerson, signOut } from './people.js';
 import { read, wireTheme, write } from './settings.js';
 import { SignIn } from './signin.js';
 import { Spoken } from './spoken.js';
@@ -29,6 +31,10 @@ import { VoiceButton } from './voice.js';
 /** @typedef {import('./items.js').Item} Item */
 
 const RESEND_MS = 4000;
+/** The gateway no longer has the conversation that is shown here. */
+const GONE = ['bad_chat', 'chat_deleted'];
+/** Problems after which the gateway closes the connection: `closed` shows them. */
+const QUIET = ['wrong_token', 'wrong_invitation', 'too_many_attempts', 'hello_timeout', 'signed_out', 'bad_chat'];
 /** In place of a chat's id: the most recently active chat, from any browser. */
 const LATEST = 'latest';
 
@@ -48,11 +54,11 @@ const store = new ConversationStore((item, change) => {
   refreshRunning();
 });
 store.label.onChange = (/** @type {import('./label.js').Label} */ label) => status.session(label);
-const view = new LogView(store, { retry, discard, choose, rate: rateBy((frame) => connection.send(frame), (words) => status.tell(words)), listen: (item) => spoken.reader.listen(item), botName: () => botName, versions: store.versions, regenerate: () => command('retry'), edit });
+const view = new LogView(store, { retry, discard, choose, rate: rateBy((frame) => connection.send(frame), (words) => status.tell(words)), listen: (item) => void spoken.listen(item), botName: () => botName, versions: store.versions, regenerate: () => command('retry'), edit });
 const connection = new Connection({
-  hello: () => ({ token: signIn.token, chat: read('chat') ?? LATEST, after: store.highest }),
+  hello: () => ({ ...signIn.hello, chat: read('chat') ?? LATEST, after: store.highest }),
   onFrame: receive,
-  onBinary: (content) => spoken.reader.sound(content),
+  onBinary: (content) => spoken.sound(content),
   onState: (state) => {
     status.link(state, signIn.proven);
     spoken.link(state);
@@ -66,7 +72,7 @@ const edits = new Edits(composer);
 new CommandMenu(composer);
 const voice = new VoiceButton({
   limits: () => limits,
-  taken: () => spoken.talk.on,
+  taken: () => spoken.talking,
   onRecording: sendRecording,
   onTrouble: (words) => status.tell(words),
   onStatus: (words) => status.announce(words),
@@ -78,7 +84,9 @@ const spoken = new Spoken({
   onToggle: () => voice.refresh(),
   onEdit: (text) => composer.fill(text),
 });
-const past = new Past({ send: (frame) => connection.send(frame), store, view, onChat: show });
+const send = (/** @type {Frame} */ frame) => connection.send(frame);
+const past = new Past({ send, store, view });
+const panels = new Panels({ send, onChat: show, onSignOut: () => signOut(signIn, connection), status });
 
 start();
 
@@ -88,14 +96,13 @@ function start() {
     command,
     say,
     composer,
-    onStop: () => spoken.reader.stop(),
-    onSignOut: () => connection.drop(),
+    onStop: () => spoken.stop(),
     busy: () => outbox.voices.size > 0 || voice.recording,
     signIn,
   });
   wireKeys({ signIn, composer, onEscape: escape });
   for (const item of outbox.texts()) store.add({ role: 'user', ...item, state: 'sending' });
-  if (signIn.token) {
+  if (signIn.token && !signIn.offered) {
     byId('app').hidden = false;
     connection.connect();
   } else {
@@ -106,6 +113,7 @@ function start() {
 /** @param {Frame} frame */
 function receive(frame) {
   past.frame(frame);
+  if (panels.frame(frame)) return;
   switch (frame.type) {
     case 'welcome':
       welcome(frame);
@@ -121,10 +129,10 @@ function receive(frame) {
       view.endHistory();
       for (const words of lostVoices.splice(0)) store.addLocal('notice', words);
       // The connection counts as ready only after this frame.
-      queueMicrotask(() => {
-        sendWaiting();
-        past.askForChats();
-      });
+      queueMicrotask(sendWaiting);
+      return;
+    case 'chat_renamed':
+      if (frame.chat === read('chat')) store.label.name(frame.title);
       return;
     case 'accepted':
       outbox.remove(frame.client_id);
@@ -153,8 +161,10 @@ function welcome(frame) {
   spoken.welcome(frame);
   const opening = signIn.open;
   signIn.accept();
+  if (isAnotherPerson(frame, outbox)) return;
   if (read('chat') !== frame.chat) store.reset();
   write('chat', frame.chat);
+  store.label.name(frame.name ?? '');
   view.beginHistory();
   store.beginHistory();
   composer.refresh();
@@ -164,12 +174,6 @@ function welcome(frame) {
 /** @param {Frame} frame */
 function problem({ code, message, client_id: clientId }) {
   lastProblem = { code, message };
-  if (code === 'bad_chat') {
-    // The gateway's store was replaced: it does not contain the conversation shown here.
-    write('chat', null);
-    store.reset();
-    return;
-  }
   const item = clientId ? store.byClient.get(clientId) : undefined;
   if (item && code === 'unavailable') {
     store.update(item, { problem: `${message} Trying again…` });
@@ -179,7 +183,7 @@ function problem({ code, message, client_id: clientId }) {
     if (!item.audio) outbox.remove(clientId);
     store.update(item, { state: 'failed', problem: message, place: store.highest + 0.5 });
     status.announce(`Not sent: ${message}`);
-  } else if (store.questions.refused(clientId, code) || !['wrong_token', 'too_many_attempts', 'hello_timeout'].includes(code)) {
+  } else if (store.questions.refused(clientId, code) || !QUIET.includes(code)) {
     status.tell(message);
   }
 }
@@ -188,7 +192,10 @@ function problem({ code, message, client_id: clientId }) {
 function closed(code) {
   const why = lastProblem;
   lastProblem = { code: '', message: '' };
-  return why.code === 'bad_chat' ? 0 : signIn.closed(code, why.message);
+  if (!GONE.includes(why.code)) return signIn.closed(code, why.message);
+  write('chat', null);
+  store.reset();
+  return 0;
 }
 
 /** Sends everything not accepted yet, oldest first; each has its own key, so a repeat counts once. */
@@ -235,18 +242,15 @@ function command(name, argument = '') {
   status.tell('Not connected just now. Try again when the connection is back.');
 }
 
-/** Another conversation of the same person. @param {string} chat */
+/** Another conversation of the same person. @param {string} chat @returns {boolean} whether it is shown */
 function show(chat) {
-  if (outbox.waiting().length > 0) {
-    // Waiting messages belong to this conversation, and would be sent to the other one.
-    status.tell('Your message is still on its way. Change the conversation when it has arrived.');
-    past.askForChats();
-    return;
-  }
+  // Waiting messages belong to this conversation, and would be sent to the other one.
+  if (outbox.waiting().length > 0) return false;
   write('chat', chat);
   store.reset();
   view.toEnd();
   connection.connect();
+  return true;
 }
 
 /** @param {Item} item a failed message, or the error that a message ended with */
@@ -278,7 +282,7 @@ function choose(item, choice) {
 
 function escape() {
   if (voice.recording || voice.starting) voice.cancel();
-  else if (spoken.reader.playing) spoken.reader.stop();
+  else if (spoken.playing) spoken.stop();
   else if (edits.cancel()) composer.focus();
   else if (store.active.size > 0) command('stop');
 }
@@ -287,5 +291,5 @@ function refreshRunning() {
   const running = store.active.size > 0;
   byId('stop').hidden = !running;
   status.running(running);
-  spoken.talk.refresh();
+  spoken.refresh();
 }

@@ -5,6 +5,7 @@
  */
 
 import { byId } from './dom.js';
+import { watchOtherTabs } from './people.js';
 
 /**
  * @param {object} options
@@ -12,11 +13,10 @@ import { byId } from './dom.js';
  * @param {(text: string) => void} options.say
  * @param {import('./composer.js').Composer} options.composer
  * @param {() => void} options.onStop
- * @param {() => void} options.onSignOut
  * @param {() => boolean} options.busy something would be lost
  * @param {import('./signin.js').SignIn} options.signIn
  */
-export function wireButtons({ command, say, composer, onStop, onSignOut, busy, signIn }) {
+export function wireButtons({ command, say, composer, onStop, busy, signIn }) {
   byId('stop').addEventListener('click', () => {
     onStop();
     command('stop');
@@ -26,17 +26,10 @@ export function wireButtons({ command, say, composer, onStop, onSignOut, busy, s
     command('new');
     composer.focus();
   });
-  byId('sign-out').addEventListener('click', () => {
-    signIn.forget();
-    onSignOut();
-    location.replace(location.pathname);
-  });
   for (const chip of document.querySelectorAll('#empty .chip')) {
     chip.addEventListener('click', () => say(chip.textContent?.trim() ?? ''));
   }
-  window.addEventListener('storage', (event) => {
-    if (event.key === 'parlour.token' && event.newValue === null && signIn.proven) location.reload();
-  });
+  watchOtherTabs(signIn);
   window.addEventListener('beforeunload', (event) => {
     if (busy()) event.preventDefault();
   });

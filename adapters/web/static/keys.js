@@ -12,7 +12,7 @@
  */
 export function wireKeys({ signIn, composer, onEscape }) {
   document.addEventListener('keydown', (event) => {
-    if (signIn.open || event.isComposing) return;
+    if (signIn.open || event.isComposing || document.querySelector('dialog[open]')) return;
     const target = /** @type {HTMLElement} */ (event.target);
     if (event.key === 'Escape') {
       onEscape();

@@ -10,6 +10,8 @@ export class Label {
     /** @type {(label: Label) => void} */
     this.onChange = () => {};
     this.title = '';
+    /** The name that the person gave the chat, in place of every title. */
+    this.named = '';
     this.offRecord = false;
     /** The entry that began the session; a later title belongs to it. */
     this.began = 0;
@@ -17,8 +19,15 @@ export class Label {
     this.titled = 0;
   }
 
+  /** @param {string} name the person's name for the chat, or empty */
+  name(name) {
+    this.named = name;
+    this.onChange(this);
+  }
+
   /** Another chat is shown. */
   clear() {
+    this.named = '';
     this.title = '';
     this.offRecord = false;
     this.began = 0;

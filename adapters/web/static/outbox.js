@@ -70,6 +70,13 @@ export class Outbox {
     if (this.voices.delete(clientId)) this.#keepMarkers();
   }
 
+  /** Forgets everything: another person uses this browser now. */
+  clear() {
+    this.voices.clear();
+    this.#keepTexts([]);
+    this.#keepMarkers();
+  }
+
   /** @param {string} clientId */
   has(clientId) {
     return this.voices.has(clientId) || this.texts().some((item) => item.clientId === clientId);

@@ -1,13 +1,12 @@
 /**
- * Earlier entries than those that the page opened with, and the other conversations of the token's
- * holder. It requests them; the entries themselves arrive like all others.
+ * Earlier entries than those that the page opened with. It requests them; the entries themselves arrive like all
+ * others.
  *
  * @module past
  */
 
-import { byId, el } from './dom.js';
+import { byId } from './dom.js';
 import { newClientId } from './outbox.js';
-import { dayWords } from './times.js';
 
 /** @typedef {import('./connection.js').Frame} Frame */
 
@@ -17,9 +16,8 @@ export class Past {
    * @param {(frame: Frame) => boolean} options.send
    * @param {import('./store.js').ConversationStore} options.store
    * @param {import('./view.js').LogView} options.view
-   * @param {(chat: string) => void} options.onChat another conversation was chosen
    */
-  constructor({ send, store, view, onChat }) {
+  constructor({ send, store, view }) {
     this.send = send;
     this.store = store;
     this.view = view;
@@ -30,10 +28,7 @@ export class Past {
     this.chat = '';
     /** @type {HTMLButtonElement} */
     this.button = byId('earlier');
-    /** @type {HTMLSelectElement} */
-    this.chats = byId('chats');
     this.button.addEventListener('click', () => this.#ask());
-    this.chats.addEventListener('change', () => onChat(this.chats.value));
   }
 
   /** @param {Frame} frame of any type */
@@ -41,7 +36,6 @@ export class Past {
     if (frame.type === 'welcome') this.#welcome(frame.chat);
     else if (frame.type === 'ready') this.#ready(frame);
     else if (frame.type === 'earlier') this.#end(frame);
-    else if (frame.type === 'chats') this.#list(frame);
     // The request failed; the reason is shown elsewhere.
     else if (frame.type === 'problem' && this.asked && frame.client_id === this.asked) this.#ended();
   }
@@ -60,24 +54,11 @@ export class Past {
     this.#show();
   }
 
-  /** The connection can carry frames. */
-  askForChats() {
-    this.send({ type: 'chats', client_id: newClientId() });
-  }
-
   /** @param {Frame} frame `earlier` */
   #end({ client_id: clientId, earlier }) {
     if (clientId !== this.asked) return;
     this.before = earlier;
     this.#ended();
-  }
-
-  /** @param {Frame} frame `chats` */
-  #list({ chats }) {
-    const options = chats.map((/** @type {{ chat: string, title: string, at: number }} */ { chat, title, at }) =>
-      el('option', { value: chat, selected: chat === this.chat }, `${title || 'Conversation'} · ${at ? dayWords(at) : 'new'}`));
-    this.chats.replaceChildren(...options);
-    this.chats.hidden = options.length < 2;
   }
 
   #ask() {

@@ -77,6 +77,14 @@ export function currentTheme() {
   return matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
 }
 
+/** @param {string} theme `light`, `dark`, or empty for the system's */
+export function chooseTheme(theme) {
+  write('theme', theme || null);
+  if (theme) document.documentElement.dataset.theme = theme;
+  else delete document.documentElement.dataset.theme;
+  document.dispatchEvent(new Event('themechosen'));
+}
+
 /**
  * Wires the theme button and updates its label and the browser's own colours.
  *
@@ -95,10 +103,9 @@ export function wireTheme(button) {
   };
   button.addEventListener('click', () => {
     const next = currentTheme() === 'dark' ? 'light' : 'dark';
-    document.documentElement.dataset.theme = next;
-    write('theme', next);
-    show();
+    chooseTheme(next);
   });
+  document.addEventListener('themechosen', show);
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', show);
   window.addEventListener('storage', (event) => {
     if (event.key !== `${PREFIX}theme` || !event.newValue) return;

@@ -1,23 +1,31 @@
 /**
  * The card that asks for the access token. The token comes from the person, from the browser's storage or
  * from a link (`#token=…`), whose fragment is removed from the address bar at once and never sent to a server. It
- * is stored only after the gateway has accepted it.
+ * is stored only after the gateway has accepted it. With an invitation (`#invitation=…`) the browser makes a token
+ * itself, and stores it before it is sent: a lost answer is repeated with the same token.
  *
  * @module signin
  */
 
 import { byId } from './dom.js';
-import { read, write } from './settings.js';
+import { read, readJson, write } from './settings.js';
 
 const WRONG = 4401;
+const SIGNED_OUT = 4403;
 const TOO_MANY = 4429;
+const USED_WORDS = 'This invitation was used already, or has expired. Get another one.';
+const OUT_WORDS = 'This browser was signed out. To come back, open a new invitation.';
 const WRONG_WORDS = 'This token is not right. Check it against the line that the gateway printed when it started.';
 const STALE_WORDS = 'The access token has changed. Enter the one that the gateway printed when it started.';
+const LINK_WORDS = 'The token of that link is not right.';
+const TOKEN_LEAD = 'This room is private. The access token was printed when the gateway started.';
+const INVITED_LEAD = 'This link signs this browser in, once. Other people who use this page do not see your conversations.';
+const REPLACE_LEAD = 'This browser is signed in already. The invitation signs it in as the invited person instead.';
 const MANY_WORDS = 'Too many wrong tokens. Wait a minute, then try again.';
 
-/** @returns {string} the token of the link that the page was opened with, removed from the address */
-function takeLinked() {
-  const linked = /^#token=([^&]+)$/.exec(location.hash);
+/** @param {'token' | 'invitation'} name @returns {string} the secret of the page's link, removed from the address */
+function takeLinked(name) {
+  const linked = new RegExp(`^#${name}=([^&]+)$`).exec(location.hash);
   if (!linked) return '';
   history.replaceState(null, '', location.pathname);
   try {
@@ -25,6 +33,21 @@ function takeLinked() {
   } catch {
     return '';
   }
+}
+
+/** @returns {string} 256 random bits */
+function newToken() {
+  const bytes = crypto.getRandomValues(new Uint8Array(32));
+  return btoa(String.fromCharCode(...bytes)).replaceAll('+', '-').replaceAll('/', '_').replace('=', '');
+}
+
+/** @returns {string} such as `Firefox on Linux` */
+function deviceName() {
+  const of = (/** @type {Record<string, string>} */ names) =>
+    Object.entries(names).find(([sign]) => navigator.userAgent.includes(sign))?.[1];
+  const browser = of({ Firefox: 'Firefox', 'Edg/': 'Edge', 'OPR/': 'Opera', Chrome: 'Chrome', Safari: 'Safari' });
+  const system = of({ Android: 'Android', iPhone: 'iPhone', iPad: 'iPad', Windows: 'Windows', CrOS: 'ChromeOS', Mac: 'Mac', Linux: 'Linux' });
+  return `${browser ?? 'Browser'}${system ? ` on ${system}` : ''}`;
 }
 
 export class SignIn {
@@ -47,12 +70,29 @@ export class SignIn {
     this.proven = this.token !== '';
     /** The token replaced by a link's, until the gateway has accepted that one. */
     this.former = '';
+    /** The code of the invitation that is being redeemed with `token`. */
+    this.invitation = '';
+    /** The code of a link whose use the person has not confirmed yet. */
+    this.offered = '';
+    this.#resume();
     this.#useLinked();
     window.addEventListener('hashchange', () => {
       if (this.#useLinked()) onToken();
+      else if (this.offered) this.show();
+    });
+    byId('signin-stay').addEventListener('click', () => {
+      this.offered = '';
+      this.card.hidden = true;
+      this.app.hidden = false;
+      if (this.token) onToken();
     });
     byId('signin-form').addEventListener('submit', (/** @type {Event} */ event) => {
       event.preventDefault();
+      if (this.offered) {
+        this.#join();
+        onToken();
+        return;
+      }
       const entered = this.input.value.trim();
       if (!entered) {
         this.say('Please enter the access token.');
@@ -68,6 +108,33 @@ export class SignIn {
     });
   }
 
+  /** @returns {object} what `hello` says about who this is */
+  get hello() {
+    return this.invitation ? { token: this.token, invitation: this.invitation, device: deviceName() } : { token: this.token };
+  }
+
+  /** The person has confirmed the invitation. */
+  #join() {
+    this.former = this.proven ? this.token : '';
+    this.token = newToken();
+    this.invitation = this.offered;
+    this.offered = '';
+    this.proven = false;
+    write('joining', JSON.stringify({ token: this.token, invitation: this.invitation }));
+    this.say('');
+    this.#busy(true);
+  }
+
+  /** Goes on with an invitation whose answer did not arrive. */
+  #resume() {
+    const kept = readJson('joining', { token: '', invitation: '' });
+    if (!kept.token || !kept.invitation) return;
+    this.former = this.token;
+    this.token = kept.token;
+    this.invitation = kept.invitation;
+    this.proven = false;
+  }
+
   get open() {
     return !this.card.hidden;
   }
@@ -76,9 +143,14 @@ export class SignIn {
   show(words = '') {
     this.card.hidden = false;
     this.app.hidden = true;
+    byId('signin-form').dataset.invited = this.offered ? 'yes' : '';
+    byId('signin-title').textContent = this.offered ? 'You are invited' : 'Come in';
+    byId('signin-lead').textContent = !this.offered ? TOKEN_LEAD : this.token ? REPLACE_LEAD : INVITED_LEAD;
+    byId('signin-stay').hidden = !this.offered || !this.token;
     this.#busy(false);
     this.say(words);
-    this.input.focus();
+    if (this.offered) this.button.focus();
+    else this.input.focus();
     this.input.select();
   }
 
@@ -86,7 +158,9 @@ export class SignIn {
   accept() {
     this.proven = true;
     this.former = '';
+    this.invitation = '';
     write('token', this.token);
+    write('joining', null);
     this.#busy(false);
     this.input.value = '';
     this.card.hidden = true;
@@ -100,8 +174,21 @@ export class SignIn {
    * @returns {'retry' | 'stop' | number} what to do next; a number is a pause in ms
    */
   closed(code, why) {
+    if (code === SIGNED_OUT) {
+      this.forget();
+      this.show(OUT_WORDS);
+      return 'stop';
+    }
+    if (code === WRONG && this.invitation) {
+      this.invitation = '';
+      write('joining', null);
+      if (this.#restore(USED_WORDS)) return 0;
+      this.forget();
+      this.show(USED_WORDS);
+      return 'stop';
+    }
     if (code === WRONG || code === TOO_MANY) {
-      if (this.#restore()) return 0;
+      if (this.#restore(LINK_WORDS)) return 0;
       const stale = this.proven;
       this.forget();
       this.show(code === TOO_MANY ? MANY_WORDS : stale ? STALE_WORDS : WRONG_WORDS);
@@ -112,19 +199,22 @@ export class SignIn {
     return 'stop';
   }
 
-  /** A link's token was rejected: restores the one that this browser had. @returns {boolean} whether there is one */
-  #restore() {
+  /** A link was rejected: restores the token that this browser had. @param {string} why @returns {boolean} whether there is one */
+  #restore(why) {
     if (!this.former) return false;
     this.token = this.former;
     this.former = '';
     this.proven = true;
-    this.tell('The token of that link is not right. You are still signed in with the one that you had.');
+    this.card.hidden = true;
+    this.app.hidden = false;
+    this.tell(`${why} You are still signed in as before.`);
     return true;
   }
 
   /** @returns {boolean} whether the address had a token, which is the one to try now */
   #useLinked() {
-    const linked = takeLinked();
+    this.offered = takeLinked('invitation') || this.offered;
+    const linked = takeLinked('token');
     if (!linked || linked === this.token) return false;
     this.former = this.proven ? this.token : '';
     this.token = linked;
@@ -149,6 +239,6 @@ export class SignIn {
   /** @param {boolean} busy */
   #busy(busy) {
     this.button.disabled = busy;
-    this.button.textContent = busy ? 'Connecting…' : 'Sign in';
+    this.button.textContent = busy ? 'Connecting…' : this.offered ? 'Join' : 'Sign in';
   }
 }

@@ -6,6 +6,7 @@
  */
 
 import { byId } from './dom.js';
+import { read } from './settings.js';
 
 /** @typedef {import('./connection.js').LinkState} LinkState */
 
@@ -57,7 +58,8 @@ export class StatusLine {
   }
 
   /** The conversation's title, and whether it is stored. @param {import('./label.js').Label} label */
-  session({ title, offRecord }) {
+  session({ named, title: given, offRecord }) {
+    const title = named || given;
     byId('chat-title').textContent = title;
     byId('chat-title').title = title;
     byId('chat-title').hidden = !title;
@@ -86,6 +88,9 @@ export class StatusLine {
   answered() {
     if (document.hidden) this.unread = 1;
     this.#title();
+    const wanted = document.hidden && read('notify') === 'yes' && 'Notification' in window;
+    // Without the words: others may see the screen.
+    if (wanted && Notification.permission === 'granted') new Notification(this.bot, { body: 'A new answer is here.', tag: 'answer' });
   }
 
   #title() {

@@ -6,7 +6,6 @@
  */
 
 import { byId, el } from './dom.js';
-import { Recorder, RecorderError } from './recorder.js';
 import { audioConstraints } from './settings.js';
 import { clock } from './times.js';
 
@@ -23,6 +22,7 @@ const HOLD_MS = 450;
 const SLIDE_AWAY_PX = 90;
 const SHORTEST_S = 0.5;
 const BARS = 64;
+const NOT_LOADED = 'This could not be loaded. Load the page again when the connection is back.';
 
 export class VoiceButton {
   /** @param {VoiceOptions} options */
@@ -34,7 +34,7 @@ export class VoiceButton {
     this.timer = byId('recording-time');
     this.meter = byId('recording-meter');
     this.hint = byId('recording-hint');
-    /** @type {Recorder | null} */
+    /** @type {import('./recorder.js').Recorder | null} */
     this.recorder = null;
     this.starting = false;
     /** What to do after a running start: the button was released meanwhile. */
@@ -57,16 +57,19 @@ export class VoiceButton {
     this.abandoned = false;
     this.options.onTrouble('');
     this.button.dataset.state = 'starting';
+    const module = await import('./recorder.js').catch(() => null);
     try {
-      const recorder = await Recorder.start(audioConstraints(), () => void this.finish());
-      if (this.abandoned) {
+      const recorder = await module?.Recorder.start(audioConstraints(), () => void this.finish());
+      if (!recorder) {
+        this.options.onTrouble(NOT_LOADED);
+      } else if (this.abandoned) {
         recorder.cancel();
         this.options.onTrouble('The microphone is ready now. Press the button again to record.');
       } else {
         this.#begin(recorder);
       }
     } catch (error) {
-      if (!(error instanceof RecorderError)) throw error;
+      if (!module || !(error instanceof module.RecorderError)) throw error;
       this.options.onTrouble(error.message);
     } finally {
       this.starting = false;
@@ -137,7 +140,7 @@ export class VoiceButton {
     });
   }
 
-  /** @param {Recorder} recorder */
+  /** @param {import('./recorder.js').Recorder} recorder */
   #begin(recorder) {
     this.recorder = recorder;
     this.levels.fill(0);

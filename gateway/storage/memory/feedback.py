@@ -31,6 +31,10 @@ class MemoryFeedback:
         self._given: dict[_Key, tuple[Feedback, bool]] = {}
         """By answer and person: the newest feedback, and whether it still counts."""
 
+    def drop_of(self, thread: str) -> None:
+        """Delete the feedback on answers in `thread`."""
+        self._given = {key: one for key, one in self._given.items() if one[0].thread != thread}
+
     async def give(self, feedback: Feedback) -> bool:
         self._require_open()
         given = replace(feedback, user=storable_text(feedback.user), name=storable_text(feedback.name))

@@ -83,6 +83,13 @@ class MemoryFileChanges:
                 removed += 1
         return removed
 
+    async def forget(self, owner: str) -> int:
+        own = {(one.root, one.path) for one in self._all(lambda one: one.owner == owner)}
+        gone = self._all(lambda one: (one.root, one.path) in own)
+        for one in gone:
+            del self._changes[one.id]
+        return len(gone)
+
     async def contents(self) -> frozenset[str]:
         states = [state for one in self._all(lambda _one: True) for state in (one.before, one.after) if state]
         return frozenset(state.content for state in states if state.content)

@@ -147,6 +147,12 @@ class MemoryJobs:
         body: Mapping[str, Any] = decode_body(self._jobs[job.id][1])
         return replace(job, body=body)
 
+    def drop_of(self, thread: str, *, but: str) -> None:
+        """Delete the jobs about `thread`, but not those of the kind `but`."""
+        for job in self._all():
+            if job.thread == thread and job.kind != but:
+                del self._jobs[job.id]
+
     def _all(self) -> list[Job]:
         return [job for job, _ in self._jobs.values()]
 

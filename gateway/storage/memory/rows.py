@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -218,13 +218,19 @@ class ThreadRow:
                 row.body = FORGOTTEN
 
 
-def newest_first(threads: Mapping[str, ThreadRow], channel: str, account: str) -> tuple[str, ...]:
+def newest_first(
+    threads: Mapping[str, ThreadRow],
+    channel: str,
+    account: str,
+    chat: str,
+    is_deleted: Callable[[str], bool],
+) -> tuple[str, ...]:
     """The account's threads with records or waiting entries, ordered as `Store.threads_of`."""
-    prefix = ThreadKey(channel=channel, account=account, chat="x").encode().removesuffix("x")
+    prefix = ThreadKey(channel=channel, account=account, chat=f"{chat}x").encode().removesuffix("x")
     found = [
         (bool(row.log), -row.log[-1].id if row.log else 0, key)
         for key, row in threads.items()
-        if key.startswith(prefix) and (row.log or row.unfinished)
+        if key.startswith(prefix) and (row.log or row.unfinished) and not is_deleted(key)
     ]
     return tuple(key for _, _, key in sorted(found))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import cast
 
 from gateway.storage.identities import Identity
@@ -19,10 +19,12 @@ class MemorySearch:
         require_open: Callable[[], None],
         threads: Mapping[str, ThreadRow],
         entries: Mapping[int, EntryRow],
+        is_deleted: Callable[[str], bool],
     ) -> None:
         self._require_open = require_open
         self._threads = threads
         self._entries = entries
+        self._is_deleted = is_deleted
 
     async def find(self, words: str, people: Sequence[Identity], *, limit: int) -> tuple[Said, ...]:
         self._require_open()
@@ -35,6 +37,14 @@ class MemorySearch:
         found.sort(key=lambda pair: -pair[0])
         return tuple(said for _, said in found[:limit])
 
+    async def newest_in(self, words: str, threads: Collection[str]) -> Mapping[str, Said]:
+        self._require_open()
+        wanted = terms_of(words)
+        if not wanted:
+            return {}
+        found = {key: self._said(key, wanted) for key in threads if key in self._threads}
+        return {key: max(said, key=lambda pair: pair[0])[1] for key, said in found.items() if said}
+
     def _threads_of(self, person: Identity) -> list[str]:
         mine: dict[str, bool] = {}
         for row in self._entries.values():
@@ -42,7 +52,7 @@ class MemorySearch:
             if row.thread.startswith(account_prefix(person)) and "author" in body:
                 is_mine = body["author"] == person.user and bool(body.get("private", True))
                 mine[row.thread] = mine.get(row.thread, True) and is_mine
-        return [thread for thread, alone in mine.items() if alone]
+        return [thread for thread, alone in mine.items() if alone and not self._is_deleted(thread)]
 
     def _said(self, thread: str, wanted: Sequence[str]) -> list[tuple[int, Said]]:
         log = self._threads[thread].log

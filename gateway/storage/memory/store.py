@@ -18,6 +18,7 @@ from gateway.storage.memory.file_changes import MemoryFileChanges
 from gateway.storage.memory.finished import MemoryFinished
 from gateway.storage.memory.identities import MemoryIdentities
 from gateway.storage.memory.jobs import MemoryJobs
+from gateway.storage.memory.page_chats import MemoryPage
 from gateway.storage.memory.pairings import MemoryPairings
 from gateway.storage.memory.rows import (
     EntryRow,
@@ -75,11 +76,13 @@ class MemoryStore:
         self.feedback = MemoryFeedback(self._require_open, self._outbox, self._entries, self._shown)
         self.usage = MemoryUsage(self._require_open)
         self.identities = MemoryIdentities(self._require_open, self.states, self.usage)
-        self.search = MemorySearch(self._require_open, self._threads, self._entries)
         self.shield = MemoryShield(self._require_open)
         self.deaths = MemoryDeaths(self._require_open, self._entries)
         self.finished = MemoryFinished(self._require_open, self._entries)
         self.bursts = MemoryBursts(self._fenced)
+        shared = (self._threads, self._entries, self._outbox, self._interactions)
+        self.page = MemoryPage(self._require_open, *shared, self.jobs, self.states, self.feedback)
+        self.search = MemorySearch(self._require_open, *shared[:2], self.page.is_deleted)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:
@@ -113,8 +116,7 @@ class MemoryStore:
         if limit is not None and waiting >= limit:
             return Accepted(seq=0, message_id=entry.message_id, duplicate=False, full=True)
         row = EntryRow.new(len(self._entries) + 1, entry, begun=begin and not waiting)
-        self._entries[row.seq] = row
-        self._thread(entry.thread).unfinished[row.seq] = row
+        self._entries[row.seq] = self._thread(entry.thread).unfinished[row.seq] = row
         self._accepted[entry.dedupe_key] = row.accepted
         return row.accepted
 
@@ -131,9 +133,9 @@ class MemoryStore:
         self._require_open()
         return tuple(row.view() for row in self._peek(thread).unfinished.values())
 
-    async def threads_of(self, channel: str, account: str, *, limit: int) -> tuple[str, ...]:
+    async def threads_of(self, channel: str, account: str, *, limit: int, chat: str = "") -> tuple[str, ...]:
         self._require_open()
-        return newest_first(self._threads, channel, account)[:limit]
+        return newest_first(self._threads, channel, account, chat, self.page.is_deleted)[:limit]
 
     async def newest_entries(self, *, limit: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         self._require_open()
@@ -172,14 +174,12 @@ class MemoryStore:
         return Lease(thread=thread, owner=owner, fence=row.fence, expires_at=row.expires_at)
 
     async def renew_lease(self, lease: Lease, *, ttl_s: float, now: float) -> Lease:
-        row = self._fenced(lease)
-        row.expires_at = now + ttl_s
-        return replace(lease, expires_at=row.expires_at)
+        self._fenced(lease).expires_at = now + ttl_s
+        return replace(lease, expires_at=now + ttl_s)
 
     async def release_lease(self, lease: Lease) -> None:
         self._require_open()
-        row = self._peek(lease.thread)
-        if (row.fence, row.owner) == (lease.fence, lease.owner):
+        if ((row := self._peek(lease.thread)).fence, row.owner) == (lease.fence, lease.owner):
             row.owner = None
 
     async def break_leases(self) -> int:

@@ -33,6 +33,11 @@ _PRUNE = """
     )"""
 _CONTENTS = "SELECT before FROM file_changes UNION SELECT after FROM file_changes WHERE after IS NOT NULL"
 
+_FORGET = """
+    DELETE FROM file_changes WHERE EXISTS (
+        SELECT 1 FROM file_changes AS own
+        WHERE own.owner = ? AND own.root = file_changes.root AND own.path = file_changes.path)"""
+
 
 class SqliteFileChanges:
     """The changes of files in one SQLite file: a part of `SqliteStore`."""
@@ -91,6 +96,9 @@ class SqliteFileChanges:
     async def prune(self, *, before: float, most: int) -> int:
         values = {"before": before, "most": most}
         return await self._writer().submit(lambda db: db.execute(_PRUNE, values).rowcount)
+
+    async def forget(self, owner: str) -> int:
+        return await self._writer().submit(lambda db: db.execute(_FORGET, (owner,)).rowcount)
 
     async def contents(self) -> frozenset[str]:
         rows = await self._reader().submit(lambda db: db.execute(_CONTENTS).fetchall())

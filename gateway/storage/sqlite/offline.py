@@ -16,6 +16,7 @@ from gateway.storage.sqlite.connection import as_storage_error, open_beside
 from gateway.storage.sqlite.feedback import SqliteFeedback
 from gateway.storage.sqlite.file_changes import SqliteFileChanges
 from gateway.storage.sqlite.jobs import SqliteJobs
+from gateway.storage.sqlite.page_people import SqlitePagePeople
 from gateway.storage.sqlite.pairings import SqlitePairings
 from gateway.storage.sqlite.worker_thread import Call, DatabaseThread
 from pipeline.domain.errors import StorageError
@@ -54,6 +55,13 @@ async def audit_beside(path: Path) -> AsyncIterator[SqliteAudit]:
     """The audit in the store's file `path`. Raises StorageError if there is no such store."""
     async with _beside(path) as thread:
         yield SqliteAudit(lambda: thread, lambda: thread)
+
+
+@asynccontextmanager
+async def page_people_beside(path: Path) -> AsyncIterator[SqlitePagePeople]:
+    """The page's invited people in the store's file `path`. Raises StorageError if there is no such store."""
+    async with _beside(path) as thread:
+        yield SqlitePagePeople(lambda: thread, lambda: thread)
 
 
 @asynccontextmanager

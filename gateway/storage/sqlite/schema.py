@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from gateway.storage.sqlite.page_schema import PAGE_TABLES
 from gateway.storage.sqlite.shield_tables import SHIELD_TABLES
 from pipeline.domain.errors import StorageError
 
@@ -339,6 +340,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_14,
     _STEP_15,
     SHIELD_TABLES,
+    PAGE_TABLES,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 

@@ -6,8 +6,9 @@ Triggers on the log take out what is forgotten or deleted.
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from gateway.storage.identities import Identity
 from gateway.storage.search import Said, account_prefix, terms_of
@@ -34,7 +35,10 @@ _THREADS = """
         SELECT thread, json_extract(body, '$.author') AS author, json_extract(body, '$.private') AS private
         FROM inbox
         WHERE json_valid(body)
-            AND thread IN (SELECT id FROM threads WHERE substr(key, 1, length(:prefix)) = :prefix)
+            AND thread IN (
+                SELECT id FROM threads WHERE substr(key, 1, length(:prefix)) = :prefix
+                    AND NOT EXISTS (SELECT 1 FROM page_chats WHERE thread = key AND deleted)
+            )
     )
     WHERE author IS NOT NULL
     GROUP BY thread
@@ -44,6 +48,13 @@ _FIND = """
     FROM said JOIN log ON log.id = said.rowid JOIN threads ON threads.id = log.thread
     WHERE said MATCH ? AND log.thread IN (SELECT value FROM json_each(?))
     ORDER BY said.rowid DESC LIMIT ?"""
+
+# The other columns are those of the row with the greatest rowid.
+_NEWEST_IN = """
+    SELECT threads.key, log.kind, said.text, log.at, max(said.rowid)
+    FROM said JOIN log ON log.id = said.rowid JOIN threads ON threads.id = log.thread
+    WHERE said MATCH ? AND threads.key IN (SELECT value FROM json_each(?))
+    GROUP BY threads.key"""
 
 
 class SqliteSearch:
@@ -58,9 +69,26 @@ class SqliteSearch:
         wanted = terms_of(words)
         if not wanted:
             return ()
+        await self._complete()
+        return await self._reader().submit(lambda db: _find(db, wanted, people, limit))
+
+    async def newest_in(self, words: str, threads: Collection[str]) -> Mapping[str, Said]:
+        wanted = terms_of(words)
+        if not wanted or not threads:
+            return {}
+        await self._complete()
+        values = (_query(wanted), json.dumps(sorted(threads)))
+
+        def work(db: sqlite3.Connection) -> dict[str, Said]:
+            found = [_said(*row[:4]) for row in db.execute(_NEWEST_IN, values)]
+            return {said.thread: said for said in found}
+
+        return await self._reader().submit(work)
+
+    async def _complete(self) -> None:
+        """Index what was said since the last search."""
         while not await self._writer().submit(_index):
             pass
-        return await self._reader().submit(lambda db: _find(db, wanted, people, limit))
 
 
 def _index(db: sqlite3.Connection) -> bool:
@@ -79,10 +107,14 @@ def _find(
     for person in people:
         values = {"prefix": account_prefix(person), "user": person.user}
         threads |= {thread for (thread,) in db.execute(_THREADS, values)}
-    # A term has letters and digits alone, so it needs no escape.
-    query = " ".join(f'"{term}"*' for term in wanted)
     listed = "[" + ",".join(map(str, sorted(threads))) + "]"
-    return tuple(
-        Said(thread=key, kind="user" if kind == "user" else "assistant", text=text, at=at)
-        for key, kind, text, at in db.execute(_FIND, (query, listed, limit))
-    )
+    return tuple(_said(*row) for row in db.execute(_FIND, (_query(wanted), listed, limit)))
+
+
+def _query(wanted: Sequence[str]) -> str:
+    # A term has letters and digits alone, so it needs no escape.
+    return " ".join(f'"{term}"*' for term in wanted)
+
+
+def _said(thread: str, kind: str, text: str, at: float) -> Said:
+    return Said(thread=thread, kind="user" if kind == "user" else "assistant", text=text, at=at)

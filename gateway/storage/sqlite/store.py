@@ -42,6 +42,7 @@ from gateway.storage.sqlite.finished import SqliteFinished
 from gateway.storage.sqlite.group_commit import GroupCommit
 from gateway.storage.sqlite.identities import SqliteIdentities
 from gateway.storage.sqlite.jobs import SqliteJobs
+from gateway.storage.sqlite.page_chats import SqlitePage
 from gateway.storage.sqlite.pairings import SqlitePairings
 from gateway.storage.sqlite.questions import QuestionThreads
 from gateway.storage.sqlite.reader import Reading
@@ -84,6 +85,7 @@ class SqliteStore:
         self.deaths = SqliteDeaths(lambda: self._writer)
         self.finished = SqliteFinished(lambda: self._reader)
         self.bursts = SqliteBursts(lambda: self._writer)
+        self.page = SqlitePage(lambda: self._writer, lambda: self._reader, self._group_commit)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:
@@ -205,8 +207,8 @@ class SqliteStore:
             )
         )
 
-    async def threads_of(self, channel: str, account: str, *, limit: int) -> tuple[str, ...]:
-        prefix = ThreadKey(channel=channel, account=account, chat="x").encode().removesuffix("x")
+    async def threads_of(self, channel: str, account: str, *, limit: int, chat: str = "") -> tuple[str, ...]:
+        prefix = ThreadKey(channel=channel, account=account, chat=f"{chat}x").encode().removesuffix("x")
         return await self._reader.submit(lambda db: threads.spoken_in(db, prefix, limit))
 
     # -- turn ---------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ _SPOKEN_IN = """
                (SELECT max(id) FROM log WHERE thread = t.id) AS newest,
                EXISTS (SELECT 1 FROM inbox WHERE thread = t.id AND outcome IS NULL) AS waits
         FROM threads t WHERE t.key >= :prefix AND t.key < :prefix || char(0x10FFFF)
+            AND NOT EXISTS (SELECT 1 FROM page_chats WHERE thread = t.key AND deleted)
     ) WHERE newest IS NOT NULL OR waits
     ORDER BY newest IS NULL DESC, newest DESC LIMIT :limit"""
 _INTERN = "INSERT INTO threads (key) VALUES (?) ON CONFLICT (key) DO NOTHING"

@@ -111,7 +111,7 @@ async def test_an_upload_whose_message_never_comes_is_removed(tmp_path: Path) ->
         lost = await uploaded(browser, b"lost")
         await harness.clock.advance(3_601)
         kept = await uploaded(browser, b"kept")
-    assert [path.name for path in harness.media_dir.iterdir()] == [kept["handle"]]
+    assert [path.read_bytes() for path in harness.media_dir.iterdir()] == [b"kept"]
     assert lost["handle"] != kept["handle"]
 
 

@@ -34,6 +34,12 @@ async def ask(page: Page, gateway: FakeGateway, text: str) -> str:
     return gateway.id_of(frame)
 
 
+async def sign_out(page: Page) -> None:
+    """Signs this browser out in the settings."""
+    await page.get_by_test_id("settings").click()
+    await page.get_by_test_id("sign-out").click()
+
+
 def entries(page: Page, role: str) -> Locator:
     """The conversation's rows of one role, oldest first."""
     return page.locator(f'[data-testid="entry"][data-role="{role}"]')

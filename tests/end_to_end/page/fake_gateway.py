@@ -279,6 +279,9 @@ class FakeGateway:
             self.frames.append(frame)
             if frame["type"] in ("live_start", "live_finish", "live_stop", "speak", "speak_stop"):
                 await self._take_spoken(client, frame)
+            elif frame["type"] == "account":
+                owner = {"person": "", "name": "", "voice_replies": "off", "devices": []}
+                await client.socket.send_json({**owner, "type": "account", "client_id": frame["client_id"]})
             elif frame["type"] == "ping":
                 await client.socket.send_json({"type": "pong"})
             elif frame["type"] != "voice":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.end_to_end.page.acts import ask, entries, ready, send
+from tests.end_to_end.page.acts import ask, entries, ready, send, sign_out
 from tests.end_to_end.page.fake_gateway import FakeGateway
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -154,7 +154,7 @@ async def test_signing_out_signs_out_every_tab(room: Page, gateway: FakeGateway)
     other = await room.context.new_page()
     await other.goto(gateway.origin)
     await ready(other)
-    await other.get_by_role("button", name="Sign out").click()
+    await sign_out(other)
     await expect(room.get_by_test_id("token-input")).to_be_visible()
 
 

@@ -6,7 +6,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from tests.end_to_end.page.accessibility import serious_violations
-from tests.end_to_end.page.acts import ask, entries, ready
+from tests.end_to_end.page.acts import ask, entries, ready, sign_out
 from tests.end_to_end.page.fake_gateway import FakeGateway
 from tests.end_to_end.page.probes import NAMELESS, POOR_CONTRAST
 
@@ -69,7 +69,7 @@ async def test_text_has_enough_contrast(room: Page, gateway: FakeGateway, scheme
     await furnish(room, gateway)
     assert await room.evaluate("document.documentElement.dataset.theme") == scheme
     assert await room.evaluate(POOR_CONTRAST) == []
-    await room.get_by_role("button", name="Sign out").click()
+    await sign_out(room)
     await expect(room.get_by_test_id("token-input")).to_be_visible()
     assert await room.evaluate(POOR_CONTRAST) == []
 
@@ -83,7 +83,7 @@ async def test_axe_finds_no_serious_violation(
     await room.evaluate("scheme => localStorage.setItem('parlour.theme', scheme)", scheme)
     await furnish(room, gateway)
     assert await serious_violations(room) == []
-    await room.get_by_role("button", name="Sign out").click()
+    await sign_out(room)
     await expect(room.get_by_test_id("token-input")).to_be_visible()
     assert await serious_violations(room) == []
 

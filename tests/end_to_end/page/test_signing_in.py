@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.end_to_end.page.acts import ready, sign_in
+from tests.end_to_end.page.acts import ready, sign_in, sign_out
 from tests.end_to_end.page.fake_gateway import TOKEN, FakeGateway
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -55,7 +55,7 @@ async def test_the_token_is_remembered_until_signing_out(room: Page, gateway: Fa
     await room.reload()
     await ready(room)
     assert len(gateway.hellos) == 2
-    await room.get_by_role("button", name="Sign out").click()
+    await sign_out(room)
     await expect(room.get_by_test_id("token-input")).to_be_visible()
     assert await room.evaluate("localStorage.getItem('parlour.token')") is None
 

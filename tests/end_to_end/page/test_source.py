@@ -8,6 +8,13 @@ from adapters.formatting.html import TAGS
 from tests.end_to_end.page.fake_gateway import STATIC
 from tests.end_to_end.page.hostile import HOSTILE
 
+OPENING_BYTES = 250_000
+LATER_BYTES = 60_000
+_AT_ONCE = re.compile(r"^(?:import|export)\b[^;]*?'\./([\w-]+\.js)';", re.MULTILINE)
+_COMMENT = re.compile(r"/\*\*.*?\*/", re.DOTALL)
+"""The types in it name modules, and load none."""
+_LATER = re.compile(r"\bimport\('\./([\w-]+\.js)'\)|'/static/([\w.-]+)'")
+
 
 def test_the_source_has_no_way_to_inject_markup() -> None:
     banned = re.compile(
@@ -54,23 +61,52 @@ def test_every_module_is_loaded_at_once() -> None:
     """A module that only another one names would wait for it: each level is one more round trip."""
     page = (STATIC / "index.html").read_text(encoding="utf-8")
     preloaded = re.findall(r"<link rel=\"modulepreload\" href=\"/static/([\w-]+\.js)\">", page)
-    assert sorted(preloaded) == sorted(imported_by("app.js") - {"app.js"})
-
-
-def imported_by(name: str) -> set[str]:
-    """The modules that a module needs, with itself."""
-    found, open_ones = set[str](), [name]
-    while open_ones:
-        module = open_ones.pop()
-        if module not in found:
-            found.add(module)
-            text = (STATIC / module).read_text(encoding="utf-8")
-            open_ones += re.findall(r"^(?:import|export) [^;]*?'\./([\w-]+\.js)';", text, re.MULTILINE)
-    return found
+    assert sorted(preloaded) == sorted(loaded_with({"app.js"}) - {"app.js"})
 
 
 def test_the_page_weighs_little() -> None:
-    assert sum(len(path.read_bytes()) for path in STATIC.iterdir()) <= 250_000
+    at_opening, later = opening_files(), later_files()
+    assert at_opening | later == {path.name for path in STATIC.iterdir()}
+    assert weight(at_opening) <= OPENING_BYTES
+    assert weight(later) <= LATER_BYTES
+
+
+def opening_files() -> set[str]:
+    """The files that a browser loads when the page opens: the page, and what it and its modules need."""
+    page = (STATIC / "index.html").read_text(encoding="utf-8")
+    return {"index.html"} | loaded_with(set(re.findall(r"\"/static/([^\"]+)\"", page)))
+
+
+def later_files() -> set[str]:
+    """The files that are loaded when a part of the page is first used."""
+    found, before = opening_files(), set[str]()
+    while found != before:
+        before = set(found)
+        for name in before:
+            named = (module or file for module, file in _LATER.findall(_text(name)))
+            found |= loaded_with(set(named))
+    return found - opening_files()
+
+
+def loaded_with(names: set[str]) -> set[str]:
+    """The files with all modules that they need at once."""
+    found, open_ones = set[str](), set(names)
+    while open_ones:
+        name = open_ones.pop()
+        if name not in found:
+            found.add(name)
+            open_ones |= set(_AT_ONCE.findall(_text(name)))
+    return found
+
+
+def weight(names: set[str]) -> int:
+    """Bytes, before any compression."""
+    return sum((STATIC / name).stat().st_size for name in names)
+
+
+def _text(name: str) -> str:
+    """The code of a module; empty for any other file."""
+    return _COMMENT.sub("", (STATIC / name).read_text(encoding="utf-8")) if name.endswith(".js") else ""
 
 
 def test_the_hostile_corpus_is_not_thin() -> None:

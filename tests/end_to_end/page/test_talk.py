@@ -9,7 +9,7 @@ from itertools import pairwise
 import pytest
 from playwright.async_api import Locator, Page, expect
 
-from tests.end_to_end.page.acts import ask, entries, ready, send
+from tests.end_to_end.page.acts import ask, entries, ready, send, sign_in
 from tests.end_to_end.page.fake_gateway import FakeGateway, Frame
 from tests.end_to_end.page.probes import NAMELESS, NO_MICROPHONE, POOR_CONTRAST, WATCH_WISHES
 
@@ -287,3 +287,24 @@ async def test_it_is_readable_named_and_fits_a_narrow_screen(
         await room.get_by_test_id("talk-manner").click()
     await room.get_by_test_id("talk").focus()
     await expect(room.get_by_test_id("talk")).to_have_accessible_name("End the conversation by voice")
+
+
+async def test_what_cannot_be_loaded_is_reported_and_is_there_after_a_reload(
+    page: Page, gateway: FakeGateway
+) -> None:
+    """The parts for speech are loaded when they are first used."""
+    await page.goto(gateway.origin)
+    await sign_in(page)
+    for module in ("talk", "recorder"):
+        await page.route(f"**/static/{module}.js", lambda route: route.abort())
+    for button in ("talk", "mic"):
+        await page.get_by_test_id(button).press("Enter")
+        await expect(page.get_by_role("alert")).to_contain_text("This could not be loaded.")
+        await page.get_by_role("button", name="Close this message").click()
+    await expect(page.get_by_test_id("mic")).to_have_attribute("data-state", "idle")
+    await page.unroute_all()
+    # A browser remembers that a module could not be loaded.
+    await page.reload()
+    await ready(page)
+    await talk(page)
+    await expect(page.get_by_test_id("talk")).to_have_accessible_name("End the conversation by voice")

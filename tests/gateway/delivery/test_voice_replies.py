@@ -75,7 +75,7 @@ async def test_the_page_reads_in_the_language_that_its_owner_spoke_last_else_in_
         assert (thread, author, private) == (THREAD, OWNER.user, True)
         return agents[message_id]
 
-    reader: ReadAloud = OwnReader(AnswerReader(speaker), store.voices, OWNER, speech_of)
+    reader: ReadAloud = OwnReader(AnswerReader(speaker), store.voices, lambda _thread: OWNER, speech_of)
     await reader.read("Good day.", thread=THREAD, message_id="m_1")
     await reader.read("Bonjour.", thread=THREAD, message_id="m_2")
     await store.voices.remember_language(OWNER, "de")
@@ -98,7 +98,7 @@ async def test_the_page_reads_although_the_store_does_not_answer() -> None:
     with pytest.raises(StorageError):
         await store.current_session(THREAD.encode())
 
-    await OwnReader(AnswerReader(speaker), store.voices, OWNER, speech_of).read(
+    await OwnReader(AnswerReader(speaker), store.voices, lambda _thread: OWNER, speech_of).read(
         "Good day.", thread=THREAD, message_id="m_1"
     )
     assert speaker.calls == [SpokenCall(text="Good day.", language="en")]

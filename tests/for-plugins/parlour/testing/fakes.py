@@ -99,10 +99,13 @@ class MemoryTimeline:
         kept = older[-limit:]
         return Earlier(entries=tuple(kept), next=kept[0].entry_id if len(older) > limit else 0)
 
-    async def chats(self, channel: str, account: str, *, limit: int) -> tuple[ChatSummary, ...]:
+    async def chats(
+        self, channel: str, account: str, *, limit: int, begins: str = "", search: str = ""
+    ) -> tuple[ChatSummary, ...]:
         if self.error is not None:
             raise self.error
         mine = [key for key in self.lines if (key.channel, key.account) == (channel, account)]
+        mine = [key for key in mine if key.chat.startswith(begins) and search in self.lines[key][0].text]
         mine.sort(key=lambda key: -self.lines[key][-1].entry_id)
         return tuple(
             ChatSummary(thread=key, title=self.lines[key][0].text, at=self.lines[key][-1].at)

@@ -1,0 +1,57 @@
+/**
+ * Loads the dialogs when they are first opened, so that the page itself opens sooner.
+ *
+ * @module panels
+ */
+
+import { byId, el } from './dom.js';
+
+/** @type {Promise<unknown> | null} */
+let sheet = null;
+
+export class Panels {
+  /**
+   * @param {object} options
+   * @param {(frame: import('./connection.js').Frame) => boolean} options.send
+   * @param {(chat: string) => boolean} options.onChat another conversation was chosen; false if it cannot be shown now
+   * @param {() => void} options.onSignOut
+   * @param {import('./status.js').StatusLine} options.status
+   */
+  constructor({ send, onChat, onSignOut, status }) {
+    this.status = status;
+    /** @type {Record<string, import('./chats.js').Chats | import('./account.js').Account>} */
+    this.loaded = {};
+    this.#wire('chats', async () => new (await import('./chats.js')).Chats({ send, onChat, announce: (words) => status.announce(words) }));
+    this.#wire('settings', async () => new (await import('./account.js')).Account({ send, onSignOut }));
+  }
+
+  /** @param {import('./connection.js').Frame} frame of any type @returns {boolean} whether nothing else must show it */
+  frame(frame) {
+    return Object.values(this.loaded).some((one) => one.frame(frame));
+  }
+
+  /** @param {string} id the button's @param {() => Promise<import('./chats.js').Chats | import('./account.js').Account>} load */
+  #wire(id, load) {
+    byId(id).addEventListener('click', async () => {
+      try {
+        sheet ??= style();
+        await sheet;
+        this.loaded[id] ??= await load();
+        this.loaded[id].panel.show();
+      } catch {
+        sheet = null;
+        this.status.tell('This could not be loaded. Load the page again when the connection is back.');
+      }
+    });
+  }
+}
+
+function style() {
+  const link = el('link', { rel: 'stylesheet', href: '/static/panels.css' });
+  const loaded = new Promise((done, failed) => {
+    link.addEventListener('load', done);
+    link.addEventListener('error', failed);
+  });
+  document.head.append(link);
+  return loaded;
+}

@@ -1,0 +1,126 @@
+"""Build what the gateway does for the invited people of the page: let them in, and end what the removed ones
+have begun."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from adapters.guests import person_of
+from adapters.web.adapter import WebAdapter
+from adapters.web.settings import ACCOUNT, CHANNEL
+from gateway.app.components import Foundation
+from gateway.app.tools import SharedTools
+from gateway.ingress.chat_deletion import ERASURE, ChatDeletion, WhenIdle
+from gateway.ingress.person_erasure import PersonErasure
+from gateway.ingress.thread_stops import ThreadStops
+from gateway.people.page_people import PERSON_ERASURE, PageAccounts, erasure_of
+from gateway.scheduling.jobs import JobKind, JobRunner
+from pipeline.domain.ids import ThreadKey
+
+_AT_ONCE = 8
+"""Conversations that are erased at the same time."""
+
+
+class PageGuests:
+    """The part of a gateway's life that concerns the invited people."""
+
+    def __init__(
+        self,
+        accounts: PageAccounts,
+        stops: ThreadStops,
+        *,
+        devices: Callable[[], frozenset[str]],
+        sign_out: Callable[[frozenset[str]], None],
+        removed: Callable[[frozenset[str]], None],
+    ) -> None:
+        """`removed` is called with the ids of removed people, whose erasure is in the job book."""
+        self._accounts = accounts
+        self._removed = removed
+        self._stops = stops
+        self._devices = devices
+        self._sign_out = sign_out
+
+    async def load(self) -> None:
+        """Read who is invited, and stop what removed people have left. Call before any turn runs.
+
+        Raises StorageError.
+        """
+        await self._accounts.load()
+        await self._stop_unknown()
+
+    async def watch(self) -> None:
+        """Close the pages and stop the turns of those who are removed, for ever."""
+        await self._accounts.watch(devices=self._devices, sign_out=self._sign_out, stop=self._end)
+
+    async def _end(self, people: frozenset[str]) -> None:
+        await self._stop_unknown()
+        self._removed(people)
+
+    async def _stop_unknown(self) -> None:
+        await self._stops.stop_where(self._is_removed)
+
+    def _is_removed(self, key: str) -> bool:
+        thread = ThreadKey.decode(key)
+        person = person_of(thread.chat)
+        return (
+            thread.account_key == (CHANNEL, ACCOUNT) and person != "" and not self._accounts.is_known(person)
+        )
+
+
+def build_page_guests(
+    base: Foundation,
+    tools: SharedTools,
+    owner_of: Callable[[str], str],
+    jobs: JobRunner,
+    when_idle: WhenIdle,
+) -> PageGuests:
+    """Build it, with what deletes conversations; without a page there are no devices."""
+    page = base.page.adapter
+    stops = ThreadStops(
+        base.store, tools.approvals, lambda control: base.bus.control(owner_of(control.thread), control)
+    )
+    chats = ChatDeletion(
+        store=base.store,
+        deleted=base.guests,
+        stops=stops,
+        when_idle=when_idle,
+        added=jobs.note_added,
+        close_links=base.links.close,
+        discard_files=partial(_discard_files, base),
+        clock=base.clock,
+        failpoints=base.failpoints,
+    )
+    people = PersonErasure(
+        account=(CHANNEL, ACCOUNT),
+        store=base.store,
+        chats=chats,
+        is_linked=lambda person: base.people.linked_as(CHANNEL, ACCOUNT, person) != "",
+        discard_uploads=partial(_discard_uploads, page),
+        discard_notes=tools.discard,
+    )
+    jobs.handle(JobKind(name=ERASURE, run=chats.run, at_once=_AT_ONCE))
+    jobs.handle(JobKind(name=PERSON_ERASURE, run=people.run))
+    if page is not None:
+        page.attach_chats(chats)
+    return PageGuests(
+        base.guests,
+        stops,
+        devices=frozenset if page is None else page.devices,
+        sign_out=_nothing if page is None else page.sign_out,
+        removed=lambda ids: jobs.note_added([erasure_of(one, base.clock.now()) for one in ids]),
+    )
+
+
+async def _discard_files(base: Foundation, thread: ThreadKey) -> None:
+    await base.files.discard_thread(thread)
+    await _discard_uploads(base.page.adapter, thread.chat)
+
+
+async def _discard_uploads(page: WebAdapter | None, chats: str) -> None:
+    if page is not None:
+        await page.discard_waiting(chats)
+
+
+def _nothing(_devices: frozenset[str]) -> None:
+    """Do nothing: there is no page."""

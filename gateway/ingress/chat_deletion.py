@@ -1,0 +1,111 @@
+"""Name conversations of the page, and delete them: hide one at once, stop it, and erase its words as a job.
+
+The job is durable with the hiding, so that a process that dies in between erases the words at its next start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, Protocol
+
+from adapters.guests import GuestRefused
+from gateway.ingress.thread_stops import ThreadStops
+from gateway.runtime.failpoints import Failpoints
+from gateway.storage.jobs import Job, NewJob
+from gateway.storage.ports import Lease, Store
+from pipeline.domain.clock import Clock
+from pipeline.domain.ids import ThreadKey
+
+ERASURE: Final = "erasure"
+"""The kind of the job. Its key is the thread's."""
+_AGAIN_S = 1.0
+
+WhenIdle = Callable[[str, Callable[[Lease, object], Awaitable[None]]], Awaitable[bool]]
+"""As `Worker.when_idle`."""
+
+
+class DeletedChats(Protocol):
+    """The deleted conversations, in memory."""
+
+    def is_deleted(self, thread: ThreadKey) -> bool: ...
+
+    def note_deleted(self, thread: ThreadKey) -> None:
+        """Nothing is accepted in the conversation from now on."""
+        ...
+
+
+class ChatDeletion:
+    """Implements `adapters.guests.PageChats`. `added` is called after a job is durable; `close_links` ends
+    the links to the files of a conversation, and `discard_files` deletes the files."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        deleted: DeletedChats,
+        stops: ThreadStops,
+        when_idle: WhenIdle,
+        added: Callable[[tuple[NewJob, ...]], None],
+        close_links: Callable[[ThreadKey], None],
+        discard_files: Callable[[ThreadKey], Awaitable[None]],
+        clock: Clock,
+        failpoints: Failpoints,
+    ) -> None:
+        self._store = store
+        self._deleted = deleted
+        self._stops = stops
+        self._when_idle = when_idle
+        self._added = added
+        self._close_links = close_links
+        self._discard_files = discard_files
+        self._clock = clock
+        self._failpoints = failpoints
+
+    def is_deleted(self, thread: ThreadKey) -> bool:
+        return self._deleted.is_deleted(thread)
+
+    async def name_of(self, thread: ThreadKey) -> str:
+        key = thread.encode()
+        return (await self._store.page.chats.names((key,))).get(key, "")
+
+    async def rename(self, thread: ThreadKey, name: str) -> None:
+        if not await self._exists(thread):
+            raise GuestRefused("there is no such conversation")
+        await self._store.page.chats.rename(thread.encode(), name)
+
+    async def delete(self, thread: ThreadKey) -> None:
+        if await self._exists(thread):
+            await self.begin(thread)
+
+    async def begin(self, thread: ThreadKey) -> None:
+        """Hide the conversation, and have it erased soon. Repeatable. Raises StorageError."""
+        key = thread.encode()
+        job = NewJob(kind=ERASURE, key=key, thread=key, due=self._clock.now())
+        await self._store.page.chats.begin_deletion(key, job)
+        self._deleted.note_deleted(thread)
+        self._close_links(thread)
+        self._failpoints.reach("deletion-begun")
+        await self._stops.stop(key)
+        self._added((job,))
+
+    async def run(self, job: Job) -> float | None:
+        """Erase the words of the job's conversation. Returns seconds if it is still in use."""
+        self._close_links(ThreadKey.decode(job.thread))
+        await self._stops.stop(job.thread)
+        if await self._store.outbox_open(job.thread):
+            return _AGAIN_S
+        return None if await self._when_idle(job.thread, self._erase) else _AGAIN_S
+
+    async def _exists(self, thread: ThreadKey) -> bool:
+        """Whether there is anything in the conversation, so that nothing is kept about any other id."""
+        key = thread.encode()
+        if self.is_deleted(thread):
+            return False
+        return bool(await self._store.read_log(key, limit=1) or await self._store.open_entries(key))
+
+    async def _erase(self, lease: Lease, _session: object) -> None:
+        await self._discard_files(ThreadKey.decode(lease.thread))
+        self._failpoints.reach("erase-before")
+        chats = self._store.page.chats
+        await chats.erase(lease.thread, owner=lease.owner, fence=lease.fence, but_jobs=ERASURE)
+        self._failpoints.reach("erase-after")

@@ -1,0 +1,35 @@
+"""Stop everything in a thread for good: its person was removed, or its conversation deleted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from gateway.cluster.signals import Control, StopBefore
+from gateway.ingress.inbox import WaitingTurns
+from gateway.storage.ports import Store
+
+_LAST: Final = 2**62
+"""Above every number of an entry: what comes later is stopped too."""
+
+
+class ThreadStops:
+    """Cancels the unfinished entries of threads, and stops the turns that run. `control` sends a signal to
+    the process that runs a thread's turns."""
+
+    def __init__(self, store: Store, waiting: WaitingTurns, control: Callable[[Control], None]) -> None:
+        self._store = store
+        self._waiting = waiting
+        self._control = control
+
+    async def stop(self, thread: str) -> None:
+        """Stop the thread. Raises StorageError."""
+        await self._store.cancel_open(thread)
+        self._control(StopBefore(thread=thread, seq=_LAST, cancelled=0))
+        await self._waiting.withdraw(thread)
+
+    async def stop_where(self, wanted: Callable[[str], bool]) -> None:
+        """Stop every thread with unfinished entries that is `wanted`, by its key. Raises StorageError."""
+        for thread in await self._store.open_threads():
+            if wanted(thread):
+                await self.stop(thread)
