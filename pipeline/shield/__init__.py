@@ -1,0 +1,1 @@
+"""The shield: judges every action that a model proposes. Runs no tool."""
