@@ -11,14 +11,19 @@ import re
 import tomllib
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pipeline.domain.frozen import dataclass
+from pipeline.shield.injection.lexicon import FILE as LEXICON
 
 HERE = Path(__file__).parent
 SHARED = ("mail", "url", "n", "word")
 """English fillers that the other languages use too."""
+PROSE = "prose"
+UNSPACED = ("zh", "ja")
+"""Languages that do not separate words."""
 _SLOT = re.compile(r"\{(\w+)\}")
 _MOST_SLOTS = 40
 _VALIDATION = 7
@@ -77,7 +82,17 @@ def _chosen(kinds: Mapping[str, Sequence[str]], *, validation: bool) -> dict[str
 
 def training_grammars() -> tuple[Grammar, ...]:
     """The templates for training, English first."""
-    return grammars(HERE / "train_en.toml", HERE / "train_languages.toml")
+    english, *others = grammars(HERE / "train_en.toml", HERE / "train_languages.toml")
+    prose = (HERE / "train_prose.txt").read_text(encoding="utf-8").splitlines()
+    # Prose counts for half of the kinds: it has the widest vocabulary.
+    with_prose = replace(english, benign={**english.benign, PROSE: prose})
+    return (with_prose, *others)
+
+
+def lexicon_entries(language: str) -> tuple[str, ...]:
+    """The words and phrases of the shipped lexicon in a language."""
+    table = tomllib.loads(LEXICON.read_text(encoding="utf-8"))
+    return tuple(one.strip() for concept in table.values() for one in concept[language].split(","))
 
 
 def grammars(english: Path, others: Path) -> tuple[Grammar, ...]:
@@ -104,15 +119,40 @@ def _other(language: str, texts: Mapping[str, Any], shared: Mapping[str, Sequenc
 def samples(grammar: Grammar, count: int, rng: random.Random, *, spoiled: float = 0.1) -> Iterator[Sample]:
     """`count` attacks and as many benign texts. `spoiled` is the share of texts with typing errors."""
     attacks = [kind for kind in grammar.attacks for _ in range(_weight(kind))]
-    benign = list(grammar.benign)
+    benign = [kind for kind in grammar.benign for _ in range(len(grammar.benign) // 2 if kind == PROSE else 1)]
     for _ in range(count):
         kind = rng.choice(attacks)
         attack = _spoiled(grammar.expanded(rng.choice(grammar.attacks[kind]), rng), rng, spoiled)
         yield _carried(attack, kind, grammar, rng)
         kind = rng.choice(benign)
-        lines = [grammar.expanded(rng.choice(grammar.benign[kind]), rng) for _ in range(rng.choice((1, 1, 2, 3)))]
-        text = _spoiled(_joined(lines, rng), rng, spoiled)
+        text = _spoiled(_benign(grammar, kind, rng), rng, spoiled)
         yield Sample(text=text, attack=False, kind=kind, language=grammar.language)
+
+
+def _benign(grammar: Grammar, kind: str, rng: random.Random) -> str:
+    """A benign text that begins with one of `kind` and may continue with others."""
+    first = grammar.expanded(rng.choice(grammar.benign[kind]), rng)
+    if kind == PROSE:
+        sentences = first.split(". ")
+        start = rng.randrange(len(sentences))
+        return ". ".join(sentences[start : start + rng.choice((1, 2, 3))])
+    others = [rng.choice(grammar.benign[rng.choice(list(grammar.benign))]) for _ in range(rng.choice((0, 0, 1, 2)))]
+    return _joined([first, *(grammar.expanded(one, rng) for one in others)], rng)
+
+
+def salads(grammar: Grammar, entries: Sequence[str], count: int, rng: random.Random) -> Iterator[Sample]:
+    """`count` benign texts of ordinary words in random order, among them up to three `entries` of the lexicon:
+    a word of the lexicon alone is no attack."""
+    lines = " ".join(line for lines in grammar.benign.values() for line in lines)
+    lines = _SLOT.sub(" ", lines)
+    unspaced = grammar.language in UNSPACED
+    words = [lines[at : at + 3] for at in range(0, len(lines), 3)] if unspaced else lines.split()
+    for _ in range(count):
+        text = [rng.choice(words) for _ in range(rng.randrange(6, 24))]
+        for _ in range(rng.randrange(1, 4)):
+            text.insert(rng.randrange(len(text) + 1), rng.choice(entries).replace("-", ""))
+        gap = "" if unspaced else " "
+        yield Sample(text=gap.join(text), attack=False, kind="words", language=grammar.language)
 
 
 def _weight(kind: str) -> int:

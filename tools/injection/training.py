@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from pipeline.shield.injection.features import BUCKETS, Features, features_of, windows_of
 from pipeline.shield.injection.lexicon import shipped_lexicon
-from pipeline.shield.injection.linear_model import CONCEPT_VALUE, LinearModel
+from pipeline.shield.injection.linear_model import CHAR_VALUE, CONCEPTS, LinearModel
 from pipeline.shield.injection.plain_text import plain
-from tools.injection.texts import Grammar, Sample, samples
+from tools.injection.texts import Grammar, Sample, lexicon_entries, salads, samples
 
 SEED = 16
 ENGLISH = 8_000
@@ -29,7 +29,7 @@ MOST_FALSE_ALARMS = 0.01
 LOWEST_THRESHOLD = 0.5
 _RATE = 0.15
 _SHRINK = 2e-6
-_GROUPS = ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0), (0.0, 0.0, 1.0), (0.0, 1.0, 1.0), (1.0, 0.0, 0.0))
+_GROUPS = ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0), (0.0, 0.0, 1.0), (0.0, 1.0, 1.0))
 """Which groups a step uses, chosen at random."""
 
 Floats = npt.NDArray[np.float32]
@@ -69,7 +69,9 @@ def _generated(grammars: Sequence[Grammar], english: int, other: int, seed: int)
     rng = random.Random(seed)
     found: list[Sample] = []
     for grammar in grammars:
-        found += samples(grammar, english if grammar.language == "en" else other, rng)
+        count = english if grammar.language == "en" else other
+        found += samples(grammar, count, rng)
+        found += salads(grammar, lexicon_entries(grammar.language), count // 2, rng)
     return found
 
 
@@ -119,7 +121,7 @@ def _example(features: Features, start: int, end: int, label: int) -> Example:
     concepts = features.concepts[(features.concept_places >= start) & (features.concept_places < end)]
     indices, values, groups = [], [], []
     first = 0
-    scale = (1 / np.sqrt(4.0 * size), 1 / np.sqrt(max(len(words), 1)), CONCEPT_VALUE)
+    scale = (CHAR_VALUE / np.sqrt(4.0 * size), 1 / np.sqrt(max(len(words), 1)), 1 / np.sqrt(len(concepts) + CONCEPTS))
     for number, buckets in enumerate((chars, words, concepts)):
         unique, counts = np.unique(buckets, return_counts=True)
         indices.append(unique.astype(np.int32) + first)

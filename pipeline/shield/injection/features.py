@@ -18,9 +18,9 @@ VERSION = 1
 """Changes with anything here, in `plain_text` or in `lexicon.py` that changes a feature."""
 BUCKETS = (1 << 18, 1 << 17, 1 << 13)
 """Weights of characters, words and concepts; powers of two."""
-WINDOW = 240
+WINDOW = 180
 """Characters that are scored together."""
-STRIDE = 60
+STRIDE = 45
 """Characters from one window's start to the next one's."""
 
 Numbers = npt.NDArray[np.uint32]
@@ -33,7 +33,7 @@ _PAIRED = 4
 """Concepts after a concept that form a pair with it, if they are near."""
 _NEAR = 12
 """Words."""
-_ZERO, _NINE = ord("0"), ord("9")
+_ZERO, _NINE, _LINE_END, _SPACE = map(ord, "09\n ")
 
 
 class Features(NamedTuple):
@@ -75,6 +75,7 @@ def windows_of(length: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64
 def _chars(text: str) -> tuple[Numbers, ...]:
     codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
     codes = np.where((codes >= _ZERO) & (codes <= _NINE), np.uint32(_ZERO), codes)
+    codes[codes == _LINE_END] = _SPACE
     rolling, found = codes, []
     for order in _ORDERS:
         if len(rolling) < 2:

@@ -67,18 +67,20 @@ class LinearModel:
         size = np.maximum(ends - starts, 1)
         by_char = (total[ends] - total[starts]) / np.sqrt(4.0 * size)
         by_word, count = _sums(words, features.word_places, features.words, starts, ends)
-        by_concept, _ = _sums(concepts, features.concept_places, features.concepts, starts, ends)
+        by_concept, number = _sums(concepts, features.concept_places, features.concepts, starts, ends)
         logits: npt.NDArray[np.float64] = (
             self.bias
-            + self.scales[0] * by_char
+            + self.scales[0] * CHAR_VALUE * by_char
             + self.scales[1] * by_word / np.sqrt(np.maximum(count, 1))
-            + self.scales[2] * CONCEPT_VALUE * by_concept
+            + self.scales[2] * by_concept / np.sqrt(number + CONCEPTS)
         )
         return logits
 
 
-CONCEPT_VALUE = 0.25
-"""The value of a concept's feature. Those of characters and words are divided by the root of their number."""
+CHAR_VALUE = 0.5
+"""The value of the features of characters beside those of words."""
+CONCEPTS = 4.0
+"""Added to the number of concepts' features, so that the few of a short text do not count more."""
 
 
 def _sums(

@@ -32,14 +32,15 @@ _FEW = 0.3
 
 
 def plain(text: str) -> str:
-    """`text` in lower case, with single spaces, without accents, controls and invisible characters, and with
+    """`text` in lower case, with single spaces and line ends, without accents, controls and invisible characters, and with
     look-alike letters replaced in words that also have Latin ones."""
     if not text.isascii():
         # Marks are removed first: normalisation sorts a long row of them in quadratic time.
         text = _MARKS.sub("", INVISIBLE.sub("", text))
         text = _MARKS.sub("", unicodedata.normalize("NFKD", text)).casefold().translate(_LETTERS)
         text = _latin(text)
-    return " ".join(_CONTROLS.sub("", text).casefold().split())
+    lines = _CONTROLS.sub("", text).casefold().splitlines()
+    return "\n".join(filter(None, (" ".join(line.split()) for line in lines)))
 
 
 def _latin(text: str) -> str:
