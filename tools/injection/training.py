@@ -27,7 +27,7 @@ EPOCHS = 5
 MOST_FALSE_ALARMS = 0.01
 """The share of benign validation texts above the threshold."""
 LOWEST_THRESHOLD = 0.5
-_RATE = 0.15
+_RATE = 0.4
 _SHRINK = 2e-6
 _GROUPS = ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0), (0.0, 0.0, 1.0), (0.0, 1.0, 1.0))
 """Which groups a step uses, chosen at random."""

@@ -208,6 +208,13 @@ def _morse(text: str) -> Iterator[str]:
     yield " ".join("".join(_MORSE.get(code, "") for code in word.split()) for word in words)
 
 
+_LEET_WORD = re.compile(r"(?<![\w+/=-])(?=[\w@$!]{0,18}[^\W\d_])(?=[\w@$!]{0,18}[0134578@$!])[\w@$!]{2,20}(?![\w+/=-])")
+
+
+def _leet(text: str) -> Iterator[str]:
+    yield _LEET_WORD.sub(lambda word: word.group().translate(_LEET), text)
+
+
 _SPELLED = re.compile(r"(?<!\w)\w(?:[ ._*\u00b7|/\\-]\w(?!\w)){3,}")
 _TWO_GAPS = re.compile(r"[ ._*\u00b7|/\\-]{2,}")
 
@@ -236,7 +243,7 @@ DECODERS: tuple[tuple[str, re.Pattern[str], Callable[[str], Iterable[str]]], ...
         re.compile(r"\b(?:eht|dna|lla|uoy|ruoy|suoiverp|snoitcurtsni|erongi|tpmorp|metsys|drowssap|laever)\b", re.IGNORECASE),
         lambda text: (text[::-1],),
     ),
-    ("digits for letters", re.compile(r"[^\W\d_][0134578@$!][^\W\d_]"), lambda text: (text.translate(_LEET),)),
+    ("digits for letters", re.compile(r"[^\W\d_][0134578@$!][^\W\d_]"), _leet),
     ("spelled letters", _SPELLED, _spelled),
 )
 """Name, a pattern without which nothing is decoded, and the decoded texts."""
