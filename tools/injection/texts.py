@@ -6,6 +6,7 @@ the eval in evals/injection/.
 
 from __future__ import annotations
 
+import base64
 import random
 import re
 import tomllib
@@ -21,13 +22,15 @@ from pipeline.shield.injection.lexicon import FILE as LEXICON
 HERE = Path(__file__).parent
 SHARED = ("mail", "url", "n", "word")
 """English fillers that the other languages use too."""
+FOLDS = 4
+"""Parts of the templates for cross-validation."""
 PROSE = "prose"
+MADE_UP = ("words", "noise")
+"""Kinds of benign texts that nobody writes."""
 UNSPACED = ("zh", "ja")
 """Languages that do not separate words."""
 _SLOT = re.compile(r"\{(\w+)\}")
 _MOST_SLOTS = 40
-_VALIDATION = 7
-"""One of this many templates is kept for choosing the threshold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,12 +55,12 @@ class Grammar:
     benign: Mapping[str, Sequence[str]]
     fillers: Mapping[str, Sequence[str]]
 
-    def part(self, *, validation: bool) -> Grammar:
-        """The templates for choosing the threshold, or those for training."""
+    def part(self, fold: int, *, validation: bool) -> Grammar:
+        """The templates of a fold of cross-validation, or the others."""
         return Grammar(
             language=self.language,
-            attacks=_chosen(self.attacks, validation=validation),
-            benign=_chosen(self.benign, validation=validation),
+            attacks=_chosen(self.attacks, fold, validation=validation),
+            benign=_chosen(self.benign, fold, validation=validation),
             fillers=self.fillers,
         )
 
@@ -72,9 +75,9 @@ class Grammar:
         return template
 
 
-def _chosen(kinds: Mapping[str, Sequence[str]], *, validation: bool) -> dict[str, Sequence[str]]:
+def _chosen(kinds: Mapping[str, Sequence[str]], fold: int, *, validation: bool) -> dict[str, Sequence[str]]:
     parts = {
-        kind: [one for one in templates if (zlib.crc32(one.encode()) % _VALIDATION == 0) is validation]
+        kind: [one for one in templates if (zlib.crc32(one.encode()) % FOLDS == fold) is validation]
         for kind, templates in kinds.items()
     }
     return {kind: templates for kind, templates in parts.items() if templates}
@@ -149,10 +152,28 @@ def salads(grammar: Grammar, entries: Sequence[str], count: int, rng: random.Ran
     words = [lines[at : at + 3] for at in range(0, len(lines), 3)] if unspaced else lines.split()
     for _ in range(count):
         text = [rng.choice(words) for _ in range(rng.randrange(6, 24))]
-        for _ in range(rng.randrange(1, 4)):
+        for _ in range(rng.randrange(1, 3)):
             text.insert(rng.randrange(len(text) + 1), rng.choice(entries).replace("-", ""))
         gap = "" if unspaced else " "
         yield Sample(text=gap.join(text), attack=False, kind="words", language=grammar.language)
+
+
+def noise(count: int, rng: random.Random) -> Iterator[Sample]:
+    """`count` benign texts of random letters and bytes: keys, hashes, encoded files, addresses."""
+    for _ in range(count):
+        data = rng.randbytes(rng.randrange(12, 90))
+        text = rng.choice(
+            (
+                data.hex(),
+                base64.b64encode(data).decode(),
+                base64.b32encode(data).decode(),
+                "".join(f"%{byte:02x}" for byte in data),
+                f"https://{data[:5].hex()}.example/{base64.urlsafe_b64encode(data).decode()}",
+                " ".join(f"{byte:08b}" for byte in data[:20]),
+                "".join(rng.choice("etaoinshrdlu  cmfwyp") for _ in data),
+            )
+        )
+        yield Sample(text=text, attack=False, kind="noise", language="")
 
 
 def _weight(kind: str) -> int:

@@ -13,19 +13,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.shield.injection.features import BUCKETS, Features, features_of, windows_of
+from pipeline.shield.injection.features import BUCKETS, ORDERS, Features, features_of, windows_of
 from pipeline.shield.injection.lexicon import shipped_lexicon
 from pipeline.shield.injection.linear_model import CHAR_VALUE, CONCEPTS, LinearModel
 from pipeline.shield.injection.plain_text import plain
-from tools.injection.texts import Grammar, Sample, lexicon_entries, salads, samples
+from tools.injection.texts import FOLDS, MADE_UP, Grammar, Sample, lexicon_entries, noise, salads, samples
 
 SEED = 16
 ENGLISH = 8_000
 OTHER = 700
 """Attacks in English and in each other language; there are as many benign texts."""
 EPOCHS = 5
-MOST_FALSE_ALARMS = 0.01
-"""The share of benign validation texts above the threshold."""
+MOST_FALSE_ALARMS = 0.02
+"""The share of honest texts above the threshold, in cross-validation."""
 LOWEST_THRESHOLD = 0.5
 _RATE = 0.4
 _SHRINK = 2e-6
@@ -49,12 +49,18 @@ def train(
 ) -> LinearModel:
     """The model for the texts of `grammars`. `english` and `other` are numbers of attacks.
 
-    The threshold is chosen by a first model, which is trained without some templates and judged on those.
+    The threshold is chosen by cross-validation over templates: models that are trained without a part of them score
+    the honest texts of that part.
     """
-    parts = [tuple(one.part(validation=validation) for one in grammars) for validation in (False, True)]
-    first = fitted(_generated(parts[0], english, other, SEED), epochs)
-    usable = [one for one in parts[1] if one.attacks and one.benign]
-    threshold = _threshold(first, _generated(usable, max(english // 4, 20), max(other // 4, 5), SEED + 1))
+    scores: list[float] = []
+    for fold in range(FOLDS):
+        kept = [one.part(fold, validation=False) for one in grammars]
+        left_out = [one.part(fold, validation=True) for one in grammars]
+        model = fitted(_generated(kept, english // 2, other // 2, SEED), epochs)
+        texts = [one for one in left_out if one.attacks and one.benign]
+        judged = _generated(texts, max(english // 8, 20), max(other // 8, 5), SEED + 1)
+        scores += [model.score(one.text) for one in judged if not one.attack and one.kind not in MADE_UP]
+    threshold = _threshold(scores)
     final = fitted(_generated(grammars, english, other, SEED), epochs)
     return LinearModel(
         weights=final.weights,
@@ -71,7 +77,8 @@ def _generated(grammars: Sequence[Grammar], english: int, other: int, seed: int)
     for grammar in grammars:
         count = english if grammar.language == "en" else other
         found += samples(grammar, count, rng)
-        found += salads(grammar, lexicon_entries(grammar.language), count // 2, rng)
+        found += salads(grammar, lexicon_entries(grammar.language), count // 3, rng)
+        found += noise(count // 8, rng)
     return found
 
 
@@ -121,7 +128,7 @@ def _example(features: Features, start: int, end: int, label: int) -> Example:
     concepts = features.concepts[(features.concept_places >= start) & (features.concept_places < end)]
     indices, values, groups = [], [], []
     first = 0
-    scale = (CHAR_VALUE / np.sqrt(4.0 * size), 1 / np.sqrt(max(len(words), 1)), 1 / np.sqrt(len(concepts) + CONCEPTS))
+    scale = (CHAR_VALUE / np.sqrt(len(ORDERS) * size), 1 / np.sqrt(max(len(words), 1)), 1 / np.sqrt(len(concepts) + CONCEPTS))
     for number, buckets in enumerate((chars, words, concepts)):
         unique, counts = np.unique(buckets, return_counts=True)
         indices.append(unique.astype(np.int32) + first)
@@ -145,7 +152,6 @@ def _quantised(weights: Floats, bias: float) -> LinearModel:
     )
 
 
-def _threshold(model: LinearModel, texts: Sequence[Sample]) -> float:
-    scores = sorted((model.score(one.text) for one in texts if not one.attack), reverse=True)
-    highest = scores[int(MOST_FALSE_ALARMS * len(scores))]
+def _threshold(scores: Sequence[float]) -> float:
+    highest = sorted(scores, reverse=True)[int(MOST_FALSE_ALARMS * len(scores))]
     return round(min(max(highest, LOWEST_THRESHOLD), 0.95), 4)

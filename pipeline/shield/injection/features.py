@@ -1,6 +1,6 @@
 """The features of the linear model: hashed n-grams of characters, words and concepts, and their windows.
 
-Three groups, each with a table of weights: 2 to 5 characters; 1 to 3 words; 1 to 3 concepts of the
+Three groups, each with a table of weights: 2, 3 and 5 characters; 1 to 3 words; 1 to 3 concepts of the
 lexicon within a few words. Numbers are 32-bit and wrap around.
 """
 
@@ -26,7 +26,8 @@ STRIDE = 45
 Numbers = npt.NDArray[np.uint32]
 Floats = npt.NDArray[np.float64]
 
-_ORDERS = (2, 3, 4, 5)
+ORDERS = (2, 3, 5)
+"""Characters of the n-grams of characters."""
 _FACTOR = np.uint32(0x9E3779B1)
 _MIX = np.uint32(0x85EBCA6B)
 _PAIRED = 4
@@ -77,11 +78,12 @@ def _chars(text: str) -> tuple[Numbers, ...]:
     codes = np.where((codes >= _ZERO) & (codes <= _NINE), np.uint32(_ZERO), codes)
     codes[codes == _LINE_END] = _SPACE
     rolling, found = codes, []
-    for order in _ORDERS:
+    for order in range(2, ORDERS[-1] + 1):
         if len(rolling) < 2:
             break
         rolling = rolling[:-1] * _FACTOR + codes[order - 1 :]
-        found.append(_bucket(rolling, BUCKETS[0]))
+        if order in ORDERS:
+            found.append(_bucket(rolling, BUCKETS[0]))
     return tuple(found)
 
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from pipeline.shield.injection.plain_text import plain
 
 FILE = Path(__file__).with_name("lexicon.toml")
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"[^\W_]+|@")
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 """Letters of languages that do not separate words."""
 _UNSPACED_RUN = re.compile("[\u3040-\u30ff\u3400-\u9fff]+")

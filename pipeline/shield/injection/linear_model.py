@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from pipeline.domain.errors import ParlourError
 from pipeline.domain.frozen import dataclass
-from pipeline.shield.injection.features import BUCKETS, VERSION, Features, features_of, windows_of
+from pipeline.shield.injection.features import BUCKETS, ORDERS, VERSION, Features, features_of, windows_of
 from pipeline.shield.injection.lexicon import Lexicon, lexicon_hash, shipped_lexicon
 
 FILE = Path(__file__).with_name("weights.bin")
@@ -65,9 +65,9 @@ class LinearModel:
             total[1 : len(grams) + 1] += chars[grams]
         np.cumsum(total, out=total)
         size = np.maximum(ends - starts, 1)
-        by_char = (total[ends] - total[starts]) / np.sqrt(4.0 * size)
-        by_word, count = _sums(words, features.word_places, features.words, starts, ends)
-        by_concept, number = _sums(concepts, features.concept_places, features.concepts, starts, ends)
+        by_char = (total[ends] - total[starts]) / np.sqrt(len(ORDERS) * size)
+        by_word, count = _sums(words, features.word_places, features.words, starts, ends, features.length)
+        by_concept, number = _sums(concepts, features.concept_places, features.concepts, starts, ends, features.length)
         logits: npt.NDArray[np.float64] = (
             self.bias
             + self.scales[0] * CHAR_VALUE * by_char
@@ -84,14 +84,15 @@ CONCEPTS = 4.0
 
 
 def _sums(
-    weights: Weights, places: Any, buckets: Any, starts: Any, ends: Any
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    weights: Weights, places: Any, buckets: Any, starts: Any, ends: Any, length: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
     """The sum of the weights of the features in each window, and their number."""
-    order = np.argsort(places, kind="stable")
-    totals = np.concatenate((np.zeros(1, np.int64), np.cumsum(weights[buckets[order]], dtype=np.int64)))
-    ordered = places[order]
-    first, last = np.searchsorted(ordered, starts), np.searchsorted(ordered, ends)
-    return totals[last] - totals[first], last - first
+    totals = np.zeros(length + 1)
+    counts = np.zeros(length + 1, np.int64)
+    if len(places):
+        np.cumsum(np.bincount(places, weights[buckets], length), out=totals[1:])
+        np.cumsum(np.bincount(places, None, length), out=counts[1:])
+    return totals[ends] - totals[starts], counts[ends] - counts[starts]
 
 
 def _probability(logit: float) -> float:

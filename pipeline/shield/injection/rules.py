@@ -77,15 +77,15 @@ class RuleBook:
             if rule.pattern is not None and rule.pattern.search(text):
                 yield rule
 
-    def in_plain(self, reading: Reading, kind: Kind, *, disguised: bool) -> Iterator[Rule]:
-        """The rules that match a text in plain form; `disguised` if it was not readable as it came."""
+    def in_plain(self, reading: Reading, kind: Kind, *, hidden: bool) -> Iterator[Rule]:
+        """The rules that match a text in plain form; `hidden` if a person does not see it."""
         for rule in self._patterns[kind]:
-            if rule.pattern is not None and (disguised or not rule.disguised) and rule.pattern.search(reading.text):
+            if rule.pattern is not None and (hidden or not rule.disguised) and rule.pattern.search(reading.text):
                 yield rule
         concepts = reading.concepts
         present = functools.reduce(lambda bits, one: bits | 1 << one[2], concepts, 0)
         for rule in self._concepts[kind]:
-            if rule.disguised and not disguised:
+            if rule.disguised and not hidden:
                 continue
             if all(present & group for group in rule.groups) and _near(concepts, rule.groups, rule.within):
                 yield rule
@@ -106,7 +106,7 @@ def _near(concepts: Sequence[tuple[int, int, int]], groups: Sequence[int], withi
 
 
 def _covered(groups: Sequence[int], bits: list[int]) -> bool:
-    """Whether each group can be given an occurrence that no other group has. There are at most three groups."""
+    """Whether each group can be given an occurrence that no other group has. There are at most four groups."""
     if not groups:
         return True
     first, rest = groups[0], groups[1:]

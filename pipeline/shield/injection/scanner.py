@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from pipeline.domain.errors import ParlourError
-from pipeline.shield.injection.disguises import revealed
+from pipeline.shield.injection.disguises import Revealed, revealed
 from pipeline.shield.injection.findings import CONFIDENCE, Assessment, Finding, Part, Severity, assessment_of
 from pipeline.shield.injection.lexicon import shipped_lexicon
 from pipeline.shield.injection.linear_model import MOST_CHARS, shipped_model
@@ -83,17 +83,12 @@ class InjectionScanner:
             yield _finding("too-long-to-examine", "low", part.where)
         for rule in self._rules.in_raw(text, part.kind):
             yield rule.finding(part.where, "")
-        for read, disguise in self._readings(text):
-            reading = self._lexicon.read(plain(read))
-            for rule in self._rules.in_plain(reading, part.kind, disguised=bool(disguise)):
-                yield rule.finding(part.where, disguise)
+        for one in (Revealed(text=text, disguise="", hidden=False), *revealed(text)):
+            reading = self._lexicon.read(plain(one.text))
+            for rule in self._rules.in_plain(reading, part.kind, hidden=one.hidden):
+                yield rule.finding(part.where, one.disguise)
             if part.kind in _READ and len(reading.text) >= _SHORTEST:
-                questions.append((part.where, disguise, read))
-
-    def _readings(self, text: str) -> Iterable[tuple[str, str]]:
-        yield text, ""
-        for one in revealed(text):
-            yield one.text, one.disguise
+                questions.append((part.where, one.disguise, one.text))
 
     async def _classified(self, questions: Sequence[tuple[str, str, str]]) -> Sequence[Finding]:
         if not questions:
