@@ -24,7 +24,7 @@ ENGLISH = 8_000
 OTHER = 700
 """Attacks in English and in each other language; there are as many benign texts."""
 EPOCHS = 5
-MOST_FALSE_ALARMS = 0.02
+MOST_FALSE_ALARMS = 0.03
 """The share of honest texts above the threshold, in cross-validation."""
 LOWEST_THRESHOLD = 0.5
 _RATE = 0.4
