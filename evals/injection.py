@@ -61,11 +61,13 @@ async def run(data: Path | None = None) -> str:
     lines = [report(judged)]
     if data is None:
         lines.append(
-            "Published collections were not judged: name their folder, `make eval NAME=injection ARGS=\"--data FOLDER\"`. "
+            'Published collections were not judged: name their folder, `make eval NAME=injection ARGS="--data FOLDER"`. '
             "It holds bastioncorpus-injections.jsonl (PyPI: bastioncorpus, MIT) or asb-*.jsonl (Agent Security Bench, MIT)."
         )
     times = _times(model)
-    lines.append(f"The model takes {times['model_us']} µs for {_TYPICAL_CHARS} characters (p99 {times['model_p99_us']} µs).")
+    lines.append(
+        f"The model takes {times['model_us']} µs for {_TYPICAL_CHARS} characters (p99 {times['model_p99_us']} µs)."
+    )
     lines.append(json.dumps({"eval": "injection", **figures(judged), **times}))
     return "\n\n".join(lines)
 
@@ -107,7 +109,7 @@ DISGUISES: Mapping[str, Callable[[str], str]] = {
     "rot13": lambda text: codecs.encode(text, "rot13"),
     "percent encoding": lambda text: "".join(f"%{byte:02x}" for byte in text.encode()),
     "look-alike letters": lambda text: text.translate(_LOOK_ALIKE),
-    "zero-width characters": lambda text: "\u200b".join(text),
+    "zero-width characters": "\u200b".join,
     "tag characters": _tagged,
     "digits for letters": lambda text: text.translate(_LEET),
     "spelled letters": _spaced,
@@ -134,10 +136,14 @@ def _disguised(grammar: Grammar, rng: random.Random) -> Iterator[Case]:
 def published(folder: Path) -> Iterator[Case]:
     """The cases of the published collections in `folder`. Raises BenchUnavailable if there are none."""
     if not folder.is_dir():
-        raise BenchUnavailable(f"--data: {folder} is no folder; it holds the published collections as *.jsonl")
+        raise BenchUnavailable(
+            f"--data: {folder} is no folder; it holds the published collections as *.jsonl"
+        )
     found = list(_published(folder))
     if not found:
-        raise BenchUnavailable(f"--data: {folder} holds neither bastioncorpus-injections.jsonl nor asb-*.jsonl")
+        raise BenchUnavailable(
+            f"--data: {folder} holds neither bastioncorpus-injections.jsonl nor asb-*.jsonl"
+        )
     yield from found
 
 
@@ -149,7 +155,9 @@ def _published(folder: Path) -> Iterator[Case]:
     for name in ("aggressive", "non-aggressive"):
         for row in _rows(folder / f"asb-attack-{name}.jsonl"):
             text = row["Attacker Instruction"]
-            yield Case(origin=f"asb {name}, injected", kind="all", text=_WRAPPED.format(text=text), attack=True)
+            yield Case(
+                origin=f"asb {name}, injected", kind="all", text=_WRAPPED.format(text=text), attack=True
+            )
             yield Case(origin=f"asb {name}, bare", kind="all", text=text, attack=True)
     for row in _rows(folder / "asb-normal-tools.jsonl"):
         for key in ("Description", "Expected Achievements"):
@@ -215,7 +223,8 @@ def _times(model: LinearModel) -> dict[str, float]:
     rng = random.Random(_SEED)
     grammar = next(iter(grammars(HERE / "held_out_en.toml", HERE / "held_out_languages.toml")))
     texts = [
-        " ".join(one.text for one in samples(grammar, 8, rng) if not one.attack)[:_TYPICAL_CHARS] for _ in range(50)
+        " ".join(one.text for one in samples(grammar, 8, rng) if not one.attack)[:_TYPICAL_CHARS]
+        for _ in range(50)
     ]
     taken = []
     for number in range(_TIMED):

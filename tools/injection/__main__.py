@@ -15,7 +15,9 @@ from tools.injection.training import ENGLISH, EPOCHS, OTHER, SEED, train
 def main(arguments: Sequence[str] | None = None) -> int:
     """Train and write; takes a minute or two."""
     parser = argparse.ArgumentParser(prog="python -m tools.injection", description=__doc__)
-    parser.add_argument("file", nargs="?", type=Path, default=FILE, help=f"default: {FILE.name} in the package")
+    parser.add_argument(
+        "file", nargs="?", type=Path, default=FILE, help=f"default: {FILE.name} in the package"
+    )
     options = parser.parse_args(arguments)
     model = train(training_grammars())
     note = f"seed {SEED}, {ENGLISH} + {OTHER} attacks a language, {EPOCHS} epochs"

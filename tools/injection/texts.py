@@ -1,7 +1,7 @@
 """Generate labelled texts from templates, fillers, languages, carriers and disguises.
 
-The same seed gives the same texts. The templates are in TOML files: those of training in this folder, those of
-the eval in evals/injection/.
+The same seed gives the same texts. The templates are in TOML files: those of training in this folder, those
+of the eval in evals/injection_texts/.
 """
 
 from __future__ import annotations
@@ -122,7 +122,9 @@ def _other(language: str, texts: Mapping[str, Any], shared: Mapping[str, Sequenc
 def samples(grammar: Grammar, count: int, rng: random.Random, *, spoiled: float = 0.1) -> Iterator[Sample]:
     """`count` attacks and as many benign texts. `spoiled` is the share of texts with typing errors."""
     attacks = [kind for kind in grammar.attacks for _ in range(_weight(kind))]
-    benign = [kind for kind in grammar.benign for _ in range(len(grammar.benign) // 2 if kind == PROSE else 1)]
+    benign = [
+        kind for kind in grammar.benign for _ in range(len(grammar.benign) // 2 if kind == PROSE else 1)
+    ]
     for _ in range(count):
         kind = rng.choice(attacks)
         attack = _spoiled(grammar.expanded(rng.choice(grammar.attacks[kind]), rng), rng, spoiled)
@@ -139,13 +141,15 @@ def _benign(grammar: Grammar, kind: str, rng: random.Random) -> str:
         sentences = first.split(". ")
         start = rng.randrange(len(sentences))
         return ". ".join(sentences[start : start + rng.choice((1, 2, 3))])
-    others = [rng.choice(grammar.benign[rng.choice(list(grammar.benign))]) for _ in range(rng.choice((0, 0, 1, 2)))]
+    others = [
+        rng.choice(grammar.benign[rng.choice(list(grammar.benign))]) for _ in range(rng.choice((0, 0, 1, 2)))
+    ]
     return _joined([first, *(grammar.expanded(one, rng) for one in others)], rng)
 
 
 def salads(grammar: Grammar, entries: Sequence[str], count: int, rng: random.Random) -> Iterator[Sample]:
-    """`count` benign texts of ordinary words in random order, among them up to three `entries` of the lexicon:
-    a word of the lexicon alone is no attack."""
+    """`count` benign texts of ordinary words in random order, among them one or two `entries` of the lexicon: a
+    word of the lexicon alone is no attack."""
     lines = " ".join(line for lines in grammar.benign.values() for line in lines)
     lines = _SLOT.sub(" ", lines)
     unspaced = grammar.language in UNSPACED

@@ -1,7 +1,7 @@
 """Train the linear model: logistic regression by stochastic gradient descent on generated texts.
 
-Deterministic: one thread, one order, one seed. Whole groups of features are left out of some steps, so that the
-model learns what words mean and not only the templates.
+Deterministic: one thread, one order, one seed. Whole groups of features are left out of some steps, so that
+the model learns what words mean and not only the templates.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Floats = npt.NDArray[np.float32]
 
 
 class Example(NamedTuple):
-    """One window: the indices of its features in the table of all groups, where each group begins, and a label."""
+    """One window: its features in the table of all groups, their values and groups, and its label."""
 
     indices: npt.NDArray[np.int32]
     values: Floats
@@ -49,8 +49,8 @@ def train(
 ) -> LinearModel:
     """The model for the texts of `grammars`. `english` and `other` are numbers of attacks.
 
-    The threshold is chosen by cross-validation over templates: models that are trained without a part of them score
-    the honest texts of that part.
+    The threshold is chosen by cross-validation over templates: models that are trained without a part of
+    them score the honest texts of that part.
     """
     scores: list[float] = []
     for fold in range(FOLDS):
@@ -111,7 +111,7 @@ def examples_of(sample: Sample) -> list[Example]:
     features = features_of(sample.text, shipped_lexicon())
     starts, ends = windows_of(features.length)
     if sample.attack:
-        # Plain form is nearly as long as the text, so that the attack is where it was, within a few characters.
+        # Plain form may be shorter: the place of the attack is that of the plain beginning.
         offset = len(plain(sample.text[: sample.start]))
         finish = len(plain(sample.text[: sample.end]))
         overlap = np.minimum(ends, finish) - np.maximum(starts, offset)
@@ -128,7 +128,11 @@ def _example(features: Features, start: int, end: int, label: int) -> Example:
     concepts = features.concepts[(features.concept_places >= start) & (features.concept_places < end)]
     indices, values, groups = [], [], []
     first = 0
-    scale = (CHAR_VALUE / np.sqrt(len(ORDERS) * size), 1 / np.sqrt(max(len(words), 1)), 1 / np.sqrt(len(concepts) + CONCEPTS))
+    scale = (
+        CHAR_VALUE / np.sqrt(len(ORDERS) * size),
+        1 / np.sqrt(max(len(words), 1)),
+        1 / np.sqrt(len(concepts) + CONCEPTS),
+    )
     for number, buckets in enumerate((chars, words, concepts)):
         unique, counts = np.unique(buckets, return_counts=True)
         indices.append(unique.astype(np.int32) + first)
@@ -141,8 +145,14 @@ def _example(features: Features, start: int, end: int, label: int) -> Example:
 def _quantised(weights: Floats, bias: float) -> LinearModel:
     parts = np.split(weights, np.cumsum(BUCKETS)[:-1])
     # The few largest are cut, so that the steps of the others are finer.
-    tops = [max(float(np.quantile(np.abs(part[part != 0]), 0.9995)), 1e-6) if part.any() else 1.0 for part in parts]
-    small = [np.clip(np.rint(part * (127 / top)), -127, 127).astype(np.int8) for part, top in zip(parts, tops, strict=True)]
+    tops = [
+        max(float(np.quantile(np.abs(part[part != 0]), 0.9995)), 1e-6) if part.any() else 1.0
+        for part in parts
+    ]
+    small = [
+        np.clip(np.rint(part * (127 / top)), -127, 127).astype(np.int8)
+        for part, top in zip(parts, tops, strict=True)
+    ]
     return LinearModel(
         weights=(small[0], small[1], small[2]),
         scales=(tops[0] / 127, tops[1] / 127, tops[2] / 127),

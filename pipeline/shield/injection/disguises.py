@@ -40,19 +40,18 @@ class Revealed:
 def revealed(text: str) -> tuple[Revealed, ...]:
     """The disguised texts in `text`, without those that are not language."""
     found: list[Revealed] = []
-    seen = {text}
+    seen = {(text, False)}
     level = [Revealed(text=text, disguise="", hidden=False)]
     for _ in range(_DEPTH):
         deeper: list[Revealed] = []
         for outer in level:
             for one in _once(outer.text):
-                if one.text in seen or len(found) >= MOST_READINGS:
+                hidden = outer.hidden or one.hidden
+                if (one.text, hidden) in seen or len(found) >= MOST_READINGS:
                     continue
-                seen.add(one.text)
+                seen.add((one.text, hidden))
                 names = ", ".join(filter(None, (outer.disguise, one.disguise)))
-                deeper.append(
-                    Revealed(text=one.text, disguise=names, hidden=outer.hidden or one.hidden)
-                )
+                deeper.append(Revealed(text=one.text, disguise=names, hidden=hidden))
                 found.append(deeper[-1])
         level = deeper
     return tuple(found)
@@ -138,8 +137,10 @@ _MORSE = {
     code: letter
     for letter, code in zip(
         "abcdefghijklmnopqrstuvwxyz0123456789",
-        ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- -.-- --.. "
-        "----- .---- ..--- ...-- ....- ..... -.... --... ---.. ----.".split(),
+        (
+            ".- -... -.-. -.. . ..-. --. .... .. .--- -.- .-.. -- -. --- .--. --.- .-. ... - ..- ...- .-- -..- "
+            "-.-- --.. ----- .---- ..--- ...-- ....- ..... -.... --... ---.. ----."
+        ).split(" "),
         strict=True,
     )
 }
@@ -208,7 +209,9 @@ def _morse(text: str) -> Iterator[str]:
     yield " ".join("".join(_MORSE.get(code, "") for code in word.split()) for word in words)
 
 
-_LEET_WORD = re.compile(r"(?<![\w+/=-])(?=[\w@$!]{0,18}[^\W\d_])(?=[\w@$!]{0,18}[0134578@$!])[\w@$!]{2,20}(?![\w+/=-])")
+_LEET_WORD = re.compile(
+    r"(?<![\w+/=-])(?=[\w@$!]{0,18}[^\W\d_])(?=[\w@$!]{0,18}[0134578@$!])[\w@$!]{2,20}(?![\w+/=-])"
+)
 
 
 def _leet(text: str) -> Iterator[str]:
@@ -226,7 +229,11 @@ def _spelled(text: str) -> Iterator[str]:
 
 DECODERS: tuple[tuple[str, re.Pattern[str], Callable[[str], Iterable[str]]], ...] = (
     ("base64", re.compile(r"[A-Za-z0-9+/_-]{16}"), _runs(r"[A-Za-z0-9+/_-]{16,8000}={0,2}", _base64)),
-    ("hex", re.compile(r"[0-9a-fA-F]{2}[ :,]?[0-9a-fA-F]{2}"), _runs(r"(?:(?:\\x|0x)?[0-9a-fA-F]{2}[ :,]{0,2}){10,4000}", _hex)),
+    (
+        "hex",
+        re.compile(r"[0-9a-fA-F]{2}[ :,]?[0-9a-fA-F]{2}"),
+        _runs(r"(?:(?:\\x|0x)?[0-9a-fA-F]{2}[ :,]{0,2}){10,4000}", _hex),
+    ),
     ("base32", re.compile(r"[A-Z2-7]{16}"), _runs(r"[A-Z2-7]{16,8000}={0,6}", _base32)),
     ("base85", re.compile(r"[!-~]{20}"), _runs(r"[!-~]{20,8000}", _base85)),
     ("binary", re.compile(r"[01]{7}"), _runs(r"(?:[01]{8}[ ,]?){6,4000}", _binary)),
@@ -235,12 +242,18 @@ DECODERS: tuple[tuple[str, re.Pattern[str], Callable[[str], Iterable[str]]], ...
     ("morse", re.compile(r"[.-]{1,5} [.-]{1,5} [.-]{1,5} "), _morse),
     (
         "rot13",
-        re.compile(r"\b(?:gur|naq|nyy|lbh|lbhe|sbe|cerivbhf|vafgehpgvbaf?|vtaber|cebzcg|flfgrz|cnffjbeq|grkg)\b", re.IGNORECASE),
+        re.compile(
+            r"\b(?:gur|naq|nyy|lbh|lbhe|sbe|cerivbhf|vafgehpgvbaf?|vtaber|cebzcg|flfgrz|cnffjbeq|grkg)\b",
+            re.IGNORECASE,
+        ),
         lambda text: (codecs.encode(text, "rot13"),),
     ),
     (
         "reversed text",
-        re.compile(r"\b(?:eht|dna|lla|uoy|ruoy|suoiverp|snoitcurtsni|erongi|tpmorp|metsys|drowssap|laever)\b", re.IGNORECASE),
+        re.compile(
+            r"\b(?:eht|dna|lla|uoy|ruoy|suoiverp|snoitcurtsni|erongi|tpmorp|metsys|drowssap|laever)\b",
+            re.IGNORECASE,
+        ),
         lambda text: (text[::-1],),
     ),
     ("digits for letters", re.compile(r"[^\W\d_][0134578@$!][^\W\d_]"), _leet),

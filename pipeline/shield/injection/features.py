@@ -59,9 +59,7 @@ def features_of_reading(reading: Reading) -> Features:
     """The features of a text that was read."""
     word_places, words = _words(reading)
     concept_places, concepts = _concepts(reading)
-    return Features(
-        len(reading.text), _chars(reading.text), word_places, words, concept_places, concepts
-    )
+    return Features(len(reading.text), _chars(reading.text), word_places, words, concept_places, concepts)
 
 
 def windows_of(length: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

@@ -89,11 +89,12 @@ class Lexicon:
             entry = known.get(word) or self._learned(word)
             places.append(place)
             hashes.append(entry.hash)
-            for concept in entry.concepts:
-                concepts.append((place, number, concept))
-            for phrase in entry.phrases:
-                if _follows(phrase, spans, number):
-                    concepts.append((place, number, phrase.concept))
+            if entry.concepts:
+                concepts += [(place, number, concept) for concept in entry.concepts]
+            if entry.phrases:
+                concepts += [
+                    (place, number, one.concept) for one in entry.phrases if _follows(one, spans, number)
+                ]
         if self._anywhere and not text.isascii() and _UNSPACED.search(text):
             concepts += self._unspaced(text)
             concepts.sort()
@@ -124,15 +125,15 @@ class Lexicon:
 
     def _unspaced(self, text: str) -> list[tuple[int, int, int]]:
         """Concepts of the entries that may be found anywhere. Two characters count as a word."""
-        found = []
+        found: list[tuple[int, int, int]] = []
         for run in _UNSPACED_RUN.finditer(text):
             letters, start = run.group(), run.start()
             for at in range(len(letters)):
                 if letters[at : at + 2] not in self._firsts and letters[at] not in self._firsts:
                     continue
                 for length in range(1, min(self._longest, len(letters) - at) + 1):
-                    for concept in self._anywhere.get(letters[at : at + length], ()):
-                        found.append((start + at, (start + at) // 2, concept))
+                    concepts = self._anywhere.get(letters[at : at + length], ())
+                    found += [(start + at, (start + at) // 2, concept) for concept in concepts]
         return found
 
 

@@ -67,7 +67,9 @@ class LinearModel:
         size = np.maximum(ends - starts, 1)
         by_char = (total[ends] - total[starts]) / np.sqrt(len(ORDERS) * size)
         by_word, count = _sums(words, features.word_places, features.words, starts, ends, features.length)
-        by_concept, number = _sums(concepts, features.concept_places, features.concepts, starts, ends, features.length)
+        by_concept, number = _sums(
+            concepts, features.concept_places, features.concepts, starts, ends, features.length
+        )
         logits: npt.NDArray[np.float64] = (
             self.bias
             + self.scales[0] * CHAR_VALUE * by_char
@@ -118,7 +120,9 @@ def to_bytes(model: LinearModel, note: str) -> bytes:
 def from_bytes(data: bytes, name: str) -> LinearModel:
     """The model in the bytes of the file `name`. Raises BadWeights."""
     if not data.startswith(MAGIC):
-        raise BadWeights(f"{name} is not a file of injection weights: train it with `python -m tools.injection`")
+        raise BadWeights(
+            f"{name} is not a file of injection weights: train it with `python -m tools.injection`"
+        )
     line, found, body = data[len(MAGIC) :].partition(b"\n")
     try:
         header = json.loads(line[:_HEADER_BYTES])
@@ -127,13 +131,19 @@ def from_bytes(data: bytes, name: str) -> LinearModel:
         version, buckets = header["features"], tuple(header["buckets"])
         lexicon, digest = header["lexicon"], header["sha256"]
     except (ValueError, KeyError, TypeError) as failure:
-        raise BadWeights(f"{name}: its header cannot be read ({failure}); install the package again") from None
+        raise BadWeights(
+            f"{name}: its header cannot be read ({failure}); install the package again"
+        ) from None
     if not found or hashlib.sha256(body).hexdigest() != digest or len(body) != sum(buckets):
-        raise BadWeights(f"{name} is damaged: its weights do not have the hash in its header; install it again")
+        raise BadWeights(
+            f"{name} is damaged: its weights do not have the hash in its header; install it again"
+        )
     if version != VERSION or buckets != BUCKETS or len(scales) != len(BUCKETS):
         raise BadWeights(f"{name} was trained for other features: train it with `python -m tools.injection`")
     if lexicon != lexicon_hash():
-        raise BadWeights(f"{name} was trained with another lexicon.toml: train it with `python -m tools.injection`")
+        raise BadWeights(
+            f"{name} was trained with another lexicon.toml: train it with `python -m tools.injection`"
+        )
     parts = np.split(np.frombuffer(body, np.int8), np.cumsum(BUCKETS)[:-1])
     return LinearModel(
         weights=(parts[0], parts[1], parts[2]),

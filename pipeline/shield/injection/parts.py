@@ -10,8 +10,10 @@ from pipeline.shield.injection.findings import Kind, Part
 
 COMMAND_KEYS = frozenset(("command", "cmd", "commands", "script", "shell", "code", "args", "argv"))
 PATH_KEYS = frozenset(
-    ("path", "paths", "file", "filename", "file_name", "files", "source", "destination", "dest", "dir")
-    + ("directory", "folder", "target", "from_path", "to_path", "pattern")
+    (
+        *("path", "paths", "file", "filename", "file_name", "files", "source", "destination", "dest", "dir"),
+        *("directory", "folder", "target", "from_path", "to_path", "pattern"),
+    )
 )
 URL_KEYS = frozenset(("url", "urls", "uri", "link", "href", "endpoint", "address", "webhook"))
 MOST_PARTS = 200
@@ -22,7 +24,7 @@ _DEPTH = 12
 
 
 def parts_of(action_type: str, payload: Mapping[str, Any]) -> tuple[Part, ...]:
-    """The type and each text in the payload, at any depth, with its keys as its place; keys are texts too.
+    """The type and each text in the payload, at any depth, placed by its keys; long keys are texts too.
 
     A value under a key of a command, path or URL is examined as such, one that looks like a URL or a path too.
     """
@@ -42,9 +44,7 @@ def _kinds(key: str, text: str) -> Iterator[Kind]:
     yield "argument"
     if key in COMMAND_KEYS:
         yield "command"
-    if _URL.match(text):
-        yield "url"
-    elif key in URL_KEYS:
+    if _URL.match(text) or key in URL_KEYS:
         yield "url"
     elif key in PATH_KEYS or _PATH.match(text):
         yield "path"
@@ -58,8 +58,8 @@ def _texts(value: Any, where: str, key: str, depth: int) -> Iterator[tuple[str, 
         # Deeper than any honest payload: examined as it is written.
         yield where, key, str(value)
     elif isinstance(value, Mapping):
-        for name, inner in value.items():
-            name = str(name)
+        for raw_name, inner in value.items():
+            name = str(raw_name)
             place = f"{where}.{name}" if where else name
             if len(name) > len("authorization"):
                 yield f"key {place[:40]}", "", name

@@ -13,7 +13,9 @@ INVISIBLE = re.compile(
     "\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff]+"
 )
 """Characters without a shape, among them those that change the direction of text."""
-_MARKS = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f]+")
+_MARKS = re.compile(
+    "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f]+"
+)
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]+")
 _LETTERS = str.maketrans({"ı": "i", "ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "’": "'", "ʼ": "'"})
 _LOOK_ALIKES = {
@@ -23,7 +25,9 @@ _LOOK_ALIKES = {
     **dict(zip("ɑɡɩոսօɪʟʀᴀᴄᴅᴇᴊᴋᴍɴᴏᴘᴛᴜᴠᴡᴢʏʙɢʜꜱꜰ", "agiouoilracdejkmnoptuvwzybghsf", strict=True)),
 }
 _TO_LATIN = str.maketrans(_LOOK_ALIKES)
-_MIXED = re.compile(r"\b(?=[^\W\d_]*[a-z])(?=[^\W\d_]*[\u0370-\u058f\u0250-\u02af\u1d00-\u1dbf])[^\W\d_]{1,60}")
+_MIXED = re.compile(
+    r"\b(?=[^\W\d_]*[a-z])(?=[^\W\d_]*[\u0370-\u058f\u0250-\u02af\u1d00-\u1dbf])[^\W\d_]{1,60}"
+)
 """A word of Latin letters and look-alike letters: `ignоre` with a Cyrillic o."""
 _FOREIGN = re.compile("[\u0370-\u058f]")
 _LATIN = re.compile("[a-z]")
@@ -32,8 +36,8 @@ _FEW = 0.3
 
 
 def plain(text: str) -> str:
-    """`text` in lower case, with single spaces and line ends, without accents, controls and invisible characters, and with
-    look-alike letters replaced in words that also have Latin ones."""
+    """`text` in lower case, with single spaces and line ends, without accents, controls and invisible
+    characters, and with look-alike letters replaced in words that also have Latin ones."""
     if not text.isascii():
         # Marks are removed first: normalisation sorts a long row of them in quadratic time.
         text = _MARKS.sub("", INVISIBLE.sub("", text))

@@ -80,7 +80,11 @@ class RuleBook:
     def in_plain(self, reading: Reading, kind: Kind, *, hidden: bool) -> Iterator[Rule]:
         """The rules that match a text in plain form; `hidden` if a person does not see it."""
         for rule in self._patterns[kind]:
-            if rule.pattern is not None and (hidden or not rule.disguised) and rule.pattern.search(reading.text):
+            if (
+                rule.pattern is not None
+                and (hidden or not rule.disguised)
+                and rule.pattern.search(reading.text)
+            ):
                 yield rule
         concepts = reading.concepts
         present = functools.reduce(lambda bits, one: bits | 1 << one[2], concepts, 0)
@@ -106,7 +110,7 @@ def _near(concepts: Sequence[tuple[int, int, int]], groups: Sequence[int], withi
 
 
 def _covered(groups: Sequence[int], bits: list[int]) -> bool:
-    """Whether each group can be given an occurrence that no other group has. There are at most four groups."""
+    """Whether each group, of at most four, has an occurrence that no other group needs."""
     if not groups:
         return True
     first, rest = groups[0], groups[1:]

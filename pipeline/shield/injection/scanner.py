@@ -112,6 +112,4 @@ class InjectionScanner:
 
 
 def _finding(name: str, severity: Severity, where: str) -> Finding:
-    return Finding(
-        name=name, severity=severity, decision="ESCALATE", score=CONFIDENCE[severity], where=where
-    )
+    return Finding(name=name, severity=severity, decision="ESCALATE", score=CONFIDENCE[severity], where=where)
