@@ -228,9 +228,9 @@ def _times(model: LinearModel) -> dict[str, float]:
     ]
     taken = []
     for number in range(_TIMED):
-        started = time.perf_counter()
+        started = time.thread_time()
         model.score(texts[number % len(texts)])
-        taken.append(time.perf_counter() - started)
+        taken.append(time.thread_time() - started)
     taken.sort()
     return {
         "model_us": round(1e6 * taken[len(taken) // 2], 1),

@@ -86,15 +86,13 @@ class Lexicon:
         spans = [(found.start(), found.group()) for found in _WORD.finditer(text)]
         known = self._known
         for number, (place, word) in enumerate(spans):
-            entry = known.get(word) or self._learned(word)
+            digest, meanings, phrases = known.get(word) or self._learned(word)
             places.append(place)
-            hashes.append(entry.hash)
-            if entry.concepts:
-                concepts += [(place, number, concept) for concept in entry.concepts]
-            if entry.phrases:
-                concepts += [
-                    (place, number, one.concept) for one in entry.phrases if _follows(one, spans, number)
-                ]
+            hashes.append(digest)
+            if meanings:
+                concepts += [(place, number, concept) for concept in meanings]
+            if phrases:
+                concepts += [(place, number, one.concept) for one in phrases if _follows(one, spans, number)]
         if self._anywhere and not text.isascii() and _UNSPACED.search(text):
             concepts += self._unspaced(text)
             concepts.sort()
