@@ -128,7 +128,7 @@ def _disguised(grammar: Grammar, rng: random.Random) -> Iterator[Case]:
         for text in plain:
             yield Case(origin="held out", kind=f"disguise: {name}", text=disguise(text), attack=True)
         if name in ("base64", "hex", "percent encoding", "rot13", "html comment"):
-            # Honest texts are encoded too; nobody writes them with tag characters.
+            # Honest texts are encoded too, but not written with tag characters.
             for text in honest:
                 yield Case(origin="held out", kind=f"disguise: {name}", text=disguise(text), attack=False)
 

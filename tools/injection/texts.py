@@ -26,7 +26,7 @@ FOLDS = 4
 """Parts of the templates for cross-validation."""
 PROSE = "prose"
 MADE_UP = ("words", "noise")
-"""Kinds of benign texts that nobody writes."""
+"""Kinds of benign texts that no person writes."""
 UNSPACED = ("zh", "ja")
 """Languages that do not separate words."""
 _SLOT = re.compile(r"\{(\w+)\}")
@@ -148,8 +148,8 @@ def _benign(grammar: Grammar, kind: str, rng: random.Random) -> str:
 
 
 def salads(grammar: Grammar, entries: Sequence[str], count: int, rng: random.Random) -> Iterator[Sample]:
-    """`count` benign texts of ordinary words in random order, among them one or two `entries` of the lexicon: a
-    word of the lexicon alone is no attack."""
+    """`count` benign texts of ordinary words in random order, with one or two `entries` of the lexicon: a word
+    of the lexicon alone is no attack."""
     lines = " ".join(line for lines in grammar.benign.values() for line in lines)
     lines = _SLOT.sub(" ", lines)
     unspaced = grammar.language in UNSPACED

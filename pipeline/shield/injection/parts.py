@@ -26,7 +26,7 @@ _DEPTH = 12
 def parts_of(action_type: str, payload: Mapping[str, Any]) -> tuple[Part, ...]:
     """The type and each text in the payload, at any depth, placed by its keys; long keys are texts too.
 
-    A value under a key of a command, path or URL is examined as such, one that looks like a URL or a path too.
+    A value under a key of a command, path or URL is examined as such, and so is one that looks like it.
     """
     found = [Part(kind="type", text=action_type, where="type")]
     rest: list[str] = []
