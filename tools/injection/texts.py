@@ -148,7 +148,7 @@ def _benign(grammar: Grammar, kind: str, rng: random.Random) -> str:
 
 
 def salads(grammar: Grammar, entries: Sequence[str], count: int, rng: random.Random) -> Iterator[Sample]:
-    """`count` benign texts of ordinary words in random order, with one or two `entries` of the lexicon: a word
+    """`count` benign texts of words in random order, with one or two `entries` of the lexicon: a word
     of the lexicon alone is no attack."""
     lines = " ".join(line for lines in grammar.benign.values() for line in lines)
     lines = _SLOT.sub(" ", lines)
