@@ -1,17 +1,22 @@
-"""`python -m evals [NAME …] [--set tuning|held_out|all] [--model 0.5b|1.5b]`: run the named evals, or all of them."""
+"""`python -m evals [NAME …] [--set tuning|held_out|all] [--model 0.5b|1.5b] [--data FOLDER]`: run the named evals, or
+all of them."""
 
 from __future__ import annotations
 
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
 
 from bench.report import BenchUnavailable
-from evals import embedded
+from evals import embedded, injection
 from gateway.app.embedded_model import MODELS
 
-EVALS = {"embedded": embedded.run}
+EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
+    "embedded": lambda options: embedded.run(options.set, options.model),
+    "injection": lambda options: injection.run(options.data),
+}
 SETS = ("all", "tuning", "held_out")
 
 
@@ -19,9 +24,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run evals one after the other; exit code 0, 1 if one cannot run here, or 2 for an unknown name."""
     parser = argparse.ArgumentParser(prog="python -m evals", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(EVALS)}; all when absent")
-    parser.add_argument("--set", choices=SETS, default="all", help="which prompts")
+    parser.add_argument("--set", choices=SETS, default="all", help="which prompts of embedded")
     parser.add_argument(
         "--model", choices=tuple(MODELS), default="0.5b", help="which embedded model (default: 0.5b)"
+    )
+    parser.add_argument(
+        "--data", type=Path, help="for injection: the folder of published collections, judged as well"
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in EVALS]
@@ -30,11 +38,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 2
     for name in options.names or EVALS:
         try:
-            print(asyncio.run(EVALS[name](options.set, options.model)))
+            print(asyncio.run(_run(name, options)))
         except BenchUnavailable as reason:
             print(f"evals: {name}: {reason}", file=sys.stderr)
             return 1
     return 0
+
+
+async def _run(name: str, options: argparse.Namespace) -> str:
+    return await EVALS[name](options)
 
 
 if __name__ == "__main__":

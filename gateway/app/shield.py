@@ -8,6 +8,7 @@ from gateway.shield.audit_trail import StoreAudit
 from gateway.storage.ports import Store
 from pipeline.domain.clock import Clock
 from pipeline.shield.flow import Taints
+from pipeline.shield.injection.scanner import InjectionScanner
 from pipeline.shield.permissions import Permissions
 from pipeline.shield.policy_book import PolicyBook
 from pipeline.shield.shield import Shield
@@ -22,4 +23,5 @@ def build_shield(settings: ShieldSettings, *, store: Store, clock: Clock, failpo
         permissions=Permissions(store.shield.permissions, clock),
         clock=clock,
         flow_mode=settings.flow,
+        scanner=InjectionScanner(),
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gateway import __version__
 from gateway.cli.people_arguments import add_people
+from gateway.cli.record_arguments import add_audit, add_history, add_undo
 from pipeline.domain.errors import ConfigurationError, ParlourError
 
 OK, FAILED, BAD_CONFIGURATION = 0, 1, 2
@@ -92,11 +93,12 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_feedback(commands.add_parser("feedback", parents=[common], help="people's thumbs on answers"))
 
-    _add_file_history(
-        commands.add_parser("history", parents=[common], help="what tools changed in files"),
-        commands.add_parser("undo", parents=[common], help="take back what a tool changed in a file"),
+    history = commands.add_parser("history", parents=[common], help="what tools changed in files")
+    add_history(history, _history)
+    add_undo(
+        commands.add_parser("undo", parents=[common], help="take back what a tool changed in a file"), _undo
     )
-    _add_audit(commands.add_parser("audit", parents=[common], help="what was decided about actions"))
+    add_audit(commands.add_parser("audit", parents=[common], help="what was decided about actions"), _audit)
 
     _add_models(commands.add_parser("models", help="the bundled models' files"), common)
 
@@ -139,24 +141,6 @@ def _add_feedback(feedback: argparse.ArgumentParser) -> None:
     feedback.add_argument("--since", metavar="TIME", help="from then on: 7d, 12h, or a date like 2026-11-24")
     feedback.add_argument("--json", action="store_true", help="one JSON object in each line")
     feedback.set_defaults(run=_feedback)
-
-
-def _add_file_history(history: argparse.ArgumentParser, undo: argparse.ArgumentParser) -> None:
-    history.add_argument(
-        "file", nargs="?", default="", metavar="FILE", help="only files of this name or path"
-    )
-    history.add_argument("--verify", action="store_true", help="check the kept copies against their SHA-256")
-    history.set_defaults(run=_history)
-    undo.add_argument("id", type=int, metavar="ID", help="the change, as `parlour history` shows it")
-    undo.set_defaults(run=_undo)
-
-
-def _add_audit(audit: argparse.ArgumentParser) -> None:
-    actions = ("show", "verify", "export")
-    audit.add_argument("action", nargs="?", choices=actions, default="show", help="default: show")
-    audit.add_argument("file", nargs="?", type=Path, metavar="FILE", help="of export: the file to write")
-    audit.add_argument("--limit", type=int, default=50, metavar="N", help="of show: how many of the newest")
-    audit.set_defaults(run=_audit)
 
 
 def _add_models(models: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:

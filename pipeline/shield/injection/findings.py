@@ -23,7 +23,7 @@ CONFIDENCE: Mapping[Severity, float] = {"low": 0.5, "medium": 0.7, "high": 0.85,
 NOTHING_FOUND = 0.7
 """The confidence of an assessment without findings. (seed 4: heuristics)"""
 PRECEDENCE: tuple[Decision, ...] = ("BLOCK", "ESCALATE", "ALLOW")
-"""The first of these that a finding asks for is the decision."""
+"""The first of these that a finding leads to is the decision."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ class Assessment:
 
 
 def assessment_of(findings: Iterable[Finding]) -> Assessment:
-    """The decision that takes precedence among `findings`, with the highest score of those for it."""
+    """The decision that takes precedence among `findings`, and the highest score of those that lead to it."""
     ordered = tuple(sorted(findings, key=_gravity))
     if not ordered:
         return Assessment(decision="ALLOW", confidence=NOTHING_FOUND)

@@ -1,0 +1,1 @@
+"""The shield: what it finds in actions and in what tools return."""

@@ -1,0 +1,31 @@
+"""The arguments of `parlour history`, `parlour undo` and `parlour audit`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+
+Run = Callable[[argparse.Namespace], int]
+
+
+def add_history(history: argparse.ArgumentParser, run: Run) -> None:
+    """Add the arguments of `parlour history`, which `run` carries out."""
+    history.add_argument("file", nargs="?", default="", metavar="FILE", help="only the files of this name")
+    history.add_argument("--verify", action="store_true", help="check the kept copies against their SHA-256")
+    history.set_defaults(run=run)
+
+
+def add_undo(undo: argparse.ArgumentParser, run: Run) -> None:
+    """Add the arguments of `parlour undo`, which `run` carries out."""
+    undo.add_argument("id", type=int, metavar="ID", help="the change, as `parlour history` shows it")
+    undo.set_defaults(run=run)
+
+
+def add_audit(audit: argparse.ArgumentParser, run: Run) -> None:
+    """Add the arguments of `parlour audit`, which `run` carries out."""
+    actions = ("show", "verify", "export")
+    audit.add_argument("action", nargs="?", choices=actions, default="show", help="default: show")
+    audit.add_argument("file", nargs="?", type=Path, metavar="FILE", help="of export: the file to write")
+    audit.add_argument("--limit", type=int, default=50, metavar="N", help="of show: how many of the newest")
+    audit.set_defaults(run=run)

@@ -1,0 +1,165 @@
+"""The lexicon: what a word or phrase of twelve languages means in an injected instruction.
+
+`lexicon.toml` is the table. A text becomes a list of words, and a list of the concepts in it with their
+places, which rules and the linear model read. Takes time in proportion to the text.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import re
+import tomllib
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from pipeline.shield.injection.plain_text import plain
+
+FILE = Path(__file__).with_name("lexicon.toml")
+_WORD = re.compile(r"[^\W_]+|@")
+_UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
+"""Letters of languages that do not separate words."""
+_UNSPACED_RUN = re.compile("[\u3040-\u30ff\u3400-\u9fff]+")
+_DIGITS = str.maketrans("123456789", "000000000")
+_HASHED_CHARS = 8
+"""Only the beginning of a word is hashed, so that inflected forms are equal."""
+_MOST_KNOWN = 20_000
+_LONGEST_STEM = 16
+
+
+class Word(NamedTuple):
+    """What is known of one word, whatever its place."""
+
+    hash: int
+    concepts: tuple[int, ...]
+    phrases: tuple[Phrase, ...]
+    """Phrases that begin with it."""
+
+
+class Phrase(NamedTuple):
+    """The words of a phrase after its first one; each is exact or, with True, a beginning."""
+
+    concept: int
+    rest: tuple[tuple[str, bool], ...]
+
+
+class Reading(NamedTuple):
+    """The words and concepts of a text; places are character offsets in `text`."""
+
+    text: str
+    """In plain form."""
+    word_places: list[int]
+    word_hashes: list[int]
+    concepts: list[tuple[int, int, int]]
+    """Offset, number of the word, and number of the concept, in order."""
+
+
+class Lexicon:
+    """A table of concepts. Its cache of words is bounded; one instance serves every thread."""
+
+    def __init__(self, table: Mapping[str, Mapping[str, str]]) -> None:
+        """`table` maps a concept to the comma-separated entries of each language."""
+        self.names = tuple(table)
+        self._exact: dict[str, set[int]] = {}
+        self._stems: dict[str, set[int]] = {}
+        self._phrases: dict[str, set[Phrase]] = {}
+        self._phrase_stems: dict[str, set[Phrase]] = {}
+        self._known: dict[str, Word] = {}
+        anywhere: dict[str, set[int]] = {}
+        for number, languages in enumerate(table.values()):
+            for entry in _entries(languages.values()):
+                if _UNSPACED.search(entry):
+                    anywhere.setdefault(entry.replace(" ", ""), set()).add(number)
+                else:
+                    self._add(entry, number)
+        self._anywhere = {entry: tuple(sorted(found)) for entry, found in anywhere.items()}
+        self._longest = max(map(len, anywhere), default=0)
+        self._firsts = {entry[:2] for entry in anywhere} | {entry for entry in anywhere if len(entry) == 1}
+
+    def read(self, text: str) -> Reading:
+        """The words and concepts of `text`, which is in plain form."""
+        places: list[int] = []
+        hashes: list[int] = []
+        concepts: list[tuple[int, int, int]] = []
+        spans = [(found.start(), found.group()) for found in _WORD.finditer(text)]
+        known = self._known
+        for number, (place, word) in enumerate(spans):
+            digest, meanings, phrases = known.get(word) or self._learned(word)
+            places.append(place)
+            hashes.append(digest)
+            if meanings:
+                concepts += [(place, number, concept) for concept in meanings]
+            if phrases:
+                concepts += [(place, number, one.concept) for one in phrases if _follows(one, spans, number)]
+        if self._anywhere and not text.isascii() and _UNSPACED.search(text):
+            concepts += self._unspaced(text)
+            concepts.sort()
+        return Reading(text, places, hashes, concepts)
+
+    def _add(self, entry: str, number: int) -> None:
+        words = [(word.rstrip("-"), word.endswith("-")) for word in entry.split()]
+        (first, is_stem), rest = words[0], tuple(words[1:])
+        if rest:
+            phrases = self._phrase_stems if is_stem else self._phrases
+            phrases.setdefault(first, set()).add(Phrase(number, rest))
+        else:
+            (self._stems if is_stem else self._exact).setdefault(first, set()).add(number)
+
+    def _learned(self, word: str) -> Word:
+        if len(self._known) >= _MOST_KNOWN:
+            # A new dictionary: another thread may be reading the old one.
+            self._known = {}
+        concepts = set(self._exact.get(word, ()))
+        phrases = set(self._phrases.get(word, ()))
+        for end in range(2, min(len(word), _LONGEST_STEM) + 1):
+            concepts |= self._stems.get(word[:end], set())
+            phrases |= self._phrase_stems.get(word[:end], set())
+        digest = zlib.crc32(word[:_HASHED_CHARS].translate(_DIGITS).encode("utf-8", "surrogatepass"))
+        entry = Word(digest, tuple(sorted(concepts)), tuple(sorted(phrases)))
+        self._known[word] = entry
+        return entry
+
+    def _unspaced(self, text: str) -> list[tuple[int, int, int]]:
+        """Concepts of the entries that may be found anywhere. Two characters count as a word."""
+        found: list[tuple[int, int, int]] = []
+        for run in _UNSPACED_RUN.finditer(text):
+            letters, start = run.group(), run.start()
+            for at in range(len(letters)):
+                if letters[at : at + 2] not in self._firsts and letters[at] not in self._firsts:
+                    continue
+                for length in range(1, min(self._longest, len(letters) - at) + 1):
+                    concepts = self._anywhere.get(letters[at : at + length], ())
+                    found += [(start + at, (start + at) // 2, concept) for concept in concepts]
+        return found
+
+
+def _follows(phrase: Phrase, spans: list[tuple[int, str]], number: int) -> bool:
+    for offset, (word, is_stem) in enumerate(phrase.rest, start=1):
+        if number + offset >= len(spans):
+            return False
+        there = spans[number + offset][1]
+        if not (there.startswith(word) if is_stem else there == word):
+            return False
+    return True
+
+
+def _entries(languages: Iterable[str]) -> Iterable[str]:
+    for line in languages:
+        for entry in line.split(","):
+            words = plain(entry)
+            if words:
+                yield words
+
+
+@functools.cache
+def shipped_lexicon() -> Lexicon:
+    """The lexicon in the package, loaded once."""
+    return Lexicon(tomllib.loads(FILE.read_text(encoding="utf-8")))
+
+
+@functools.cache
+def lexicon_hash() -> str:
+    """SHA-256 of the shipped table, which weights are trained for."""
+    return hashlib.sha256(FILE.read_bytes()).hexdigest()

@@ -1,0 +1,180 @@
+"""The rules of tier 1, which `rules.toml` lists: concepts near one another, and patterns. No code per rule.
+
+All rules take time in proportion to the text.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_args
+
+from pipeline.domain.errors import ParlourError
+from pipeline.domain.events import Decision
+from pipeline.domain.frozen import dataclass
+from pipeline.shield.injection.findings import CONFIDENCE, KINDS, SEVERITIES, Finding, Kind, Severity
+from pipeline.shield.injection.lexicon import Lexicon, Reading, shipped_lexicon
+
+FILE = Path(__file__).with_name("rules.toml")
+_MOST_NEAR = 32
+"""Concepts that are looked at after each concept."""
+_KEYS = frozenset(
+    ("name", "severity", "decision", "kinds", "concepts", "within", "pattern", "raw", "disguised")
+)
+
+
+class BadRules(ParlourError):
+    """The table of rules cannot be used; the message names the rule and the key."""
+
+    code = "bad_rules"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One row of the table."""
+
+    name: str
+    severity: Severity
+    decision: Decision
+    kinds: frozenset[Kind]
+    groups: tuple[int, ...] = ()
+    """Bits of the concepts of each group."""
+    within: int = 0
+    """Words."""
+    pattern: re.Pattern[str] | None = None
+    raw: bool = False
+    """Whether the pattern reads the text as it is and not its plain form."""
+    disguised: bool = False
+
+    def finding(self, where: str, disguise: str) -> Finding:
+        """The finding of this rule in the part `where`."""
+        return Finding(
+            name=self.name,
+            severity=self.severity,
+            decision=self.decision,
+            score=CONFIDENCE[self.severity],
+            where=where,
+            disguise=disguise,
+        )
+
+
+class RuleBook:
+    """The rules, ready to be applied. One instance serves every thread."""
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        rules = tuple(rules)
+        self._raw = {kind: _of(rules, kind, raw=True) for kind in KINDS}
+        patterns = {kind: _of(rules, kind, raw=False) for kind in KINDS}
+        self._patterns = {kind: [one for one in found if one.pattern] for kind, found in patterns.items()}
+        self._concepts = {kind: [one for one in found if one.groups] for kind, found in patterns.items()}
+
+    def in_raw(self, text: str, kind: Kind) -> Iterator[Rule]:
+        """The rules on characters that match `text` as it is."""
+        for rule in self._raw[kind]:
+            if rule.pattern is not None and rule.pattern.search(text):
+                yield rule
+
+    def in_plain(self, reading: Reading, kind: Kind, *, hidden: bool) -> Iterator[Rule]:
+        """The rules that match a text in plain form; `hidden` if a person does not see it."""
+        for rule in self._patterns[kind]:
+            if (
+                rule.pattern is not None
+                and (hidden or not rule.disguised)
+                and rule.pattern.search(reading.text)
+            ):
+                yield rule
+        concepts = reading.concepts
+        present = functools.reduce(lambda bits, one: bits | 1 << one[2], concepts, 0)
+        for rule in self._concepts[kind]:
+            if rule.disguised and not hidden:
+                continue
+            if all(present & group for group in rule.groups) and _near(concepts, rule.groups, rule.within):
+                yield rule
+
+
+def _of(rules: Sequence[Rule], kind: Kind, *, raw: bool) -> list[Rule]:
+    return [rule for rule in rules if kind in rule.kinds and rule.raw is raw]
+
+
+def _near(concepts: Sequence[tuple[int, int, int]], groups: Sequence[int], within: int) -> bool:
+    """Whether a concept of each group occurs within that many words; one concept counts for one group."""
+    for index, (_, word, _) in enumerate(concepts):
+        near = concepts[index : index + _MOST_NEAR]
+        bits = [1 << concept for _, other, concept in near if other - word <= within]
+        if _covered(groups, bits):
+            return True
+    return False
+
+
+def _covered(groups: Sequence[int], bits: list[int]) -> bool:
+    """Whether each group, of at most four, has an occurrence that no other group needs."""
+    if not groups:
+        return True
+    first, rest = groups[0], groups[1:]
+    seen = set()
+    for index, bit in enumerate(bits):
+        if bit & first and bit not in seen:
+            seen.add(bit)
+            if _covered(rest, bits[:index] + bits[index + 1 :]):
+                return True
+    return False
+
+
+def rules_from(table: Mapping[str, Any], lexicon: Lexicon) -> tuple[Rule, ...]:
+    """The rules of a table. Raises BadRules for the first mistake."""
+    rows = table.get("rule")
+    if not isinstance(rows, list) or not rows:
+        raise BadRules("the rules: expected a list of [[rule]] tables")
+    return tuple(_rule(row, number, lexicon) for number, row in enumerate(rows, start=1))
+
+
+def _rule(row: Mapping[str, Any], number: int, lexicon: Lexicon) -> Rule:
+    name = row.get("name", f"number {number}")
+    unknown = sorted(set(row) - _KEYS)
+    if unknown:
+        raise BadRules(f"rule {name}: unknown key {unknown[0]}; known are {', '.join(sorted(_KEYS))}")
+    severity = row.get("severity")
+    if severity not in SEVERITIES:
+        raise BadRules(f"rule {name}: severity is one of {', '.join(SEVERITIES)}")
+    decision = row.get("decision", "BLOCK" if severity == "critical" else "ESCALATE")
+    if decision not in get_args(Decision) or decision == "ALLOW":
+        raise BadRules(f"rule {name}: decision is BLOCK or ESCALATE")
+    kinds = row.get("kinds", ())
+    if not kinds or set(kinds) - set(KINDS):
+        raise BadRules(f"rule {name}: kinds is a list of {', '.join(KINDS)}")
+    if ("pattern" in row) == ("concepts" in row):
+        raise BadRules(f"rule {name}: expected either pattern or concepts")
+    try:
+        pattern = re.compile(row["pattern"], re.IGNORECASE) if "pattern" in row else None
+    except re.error as failure:
+        raise BadRules(f"rule {name}: its pattern is no regular expression: {failure}") from None
+    groups = tuple(_bits(group, name, lexicon) for group in row.get("concepts", ()))
+    return Rule(
+        name=name,
+        severity=severity,
+        decision=decision,
+        kinds=frozenset(kinds),
+        groups=groups,
+        within=int(row.get("within", 8)),
+        pattern=pattern,
+        raw=bool(row.get("raw", False)),
+        disguised=bool(row.get("disguised", False)),
+    )
+
+
+def _bits(group: str, name: str, lexicon: Lexicon) -> int:
+    bits = 0
+    for concept in group.split("|"):
+        if concept not in lexicon.names:
+            raise BadRules(f"rule {name}: {concept} is no concept of lexicon.toml")
+        bits |= 1 << lexicon.names.index(concept)
+    return bits
+
+
+@functools.cache
+def shipped_rules() -> RuleBook:
+    """The rules in the package, loaded once. Raises BadRules."""
+    return RuleBook(rules_from(tomllib.loads(FILE.read_text(encoding="utf-8")), shipped_lexicon()))

@@ -1,0 +1,115 @@
+"""Tier 1 of the shield: the findings of rules and of a classifier on an action or a result.
+
+The interface for the gate:
+
+    scanner = InjectionScanner()
+    assessment = await scanner.assess(parts_of("http_request", payload))
+    assessment = await scanner.assess((Part(kind="text", text=page, where="result of fetch_page"),))
+
+Takes time in proportion to the text, of which a bounded part is examined.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from pipeline.domain.errors import ParlourError
+from pipeline.shield.injection.disguises import Revealed, revealed
+from pipeline.shield.injection.findings import CONFIDENCE, Assessment, Finding, Part, Severity, assessment_of
+from pipeline.shield.injection.lexicon import shipped_lexicon
+from pipeline.shield.injection.linear_model import MOST_CHARS, shipped_model
+from pipeline.shield.injection.plain_text import plain
+from pipeline.shield.injection.rules import shipped_rules
+
+CLASSIFIER = "classifier"
+"""The name of the classifier's findings."""
+CERTAIN = 0.97
+"""A score from which a finding of the classifier is high instead of medium."""
+_READ = ("text", "argument")
+"""The kinds that the classifier reads: language."""
+_SHORTEST = 12
+"""Characters that a text needs to be an instruction."""
+
+
+class ClassifierUnavailable(ParlourError):
+    """The classifier cannot answer; the message says why."""
+
+    code = "classifier_unavailable"
+
+
+class Classifier(Protocol):
+    """A statistical model that recognises injected instructions."""
+
+    @property
+    def threshold(self) -> float:
+        """The score from which a text counts as an attack."""
+        ...
+
+    async def scores(self, texts: Sequence[str]) -> tuple[float, ...]:
+        """For each text the probability, from 0 to 1, that it holds an injected instruction.
+
+        Raises ClassifierUnavailable if it cannot answer, also in time.
+        """
+        ...
+
+
+class InjectionScanner:
+    """Examines parts. One instance serves every turn."""
+
+    def __init__(self, classifier: Classifier | None = None) -> None:
+        """`classifier` is the shipped linear model if it is None. Raises BadWeights or BadRules if the
+        package is damaged."""
+        self._classifier: Classifier = shipped_model() if classifier is None else classifier
+        self._rules = shipped_rules()
+        self._lexicon = shipped_lexicon()
+
+    async def assess(self, parts: Iterable[Part]) -> Assessment:
+        """The findings in `parts` and their decision. A classifier that cannot answer is a finding that
+        escalates."""
+        findings: dict[tuple[str, str], Finding] = {}
+        questions: list[tuple[str, str, str]] = []
+        for part in parts:
+            for one in self._examined(part, questions):
+                findings.setdefault((one.name, one.where), one)
+        for one in await self._classified(questions):
+            findings.setdefault((one.name, one.where), one)
+        return assessment_of(findings.values())
+
+    def _examined(self, part: Part, questions: list[tuple[str, str, str]]) -> Iterable[Finding]:
+        """The findings of rules. What the classifier has to read is added to `questions`."""
+        text = part.text[:MOST_CHARS]
+        if len(part.text) > MOST_CHARS:
+            yield _finding("too-long-to-examine", "low", part.where)
+        for rule in self._rules.in_raw(text, part.kind):
+            yield rule.finding(part.where, "")
+        for one in (Revealed(text=text, disguise="", hidden=False), *revealed(text)):
+            reading = self._lexicon.read(plain(one.text))
+            for rule in self._rules.in_plain(reading, part.kind, hidden=one.hidden):
+                yield rule.finding(part.where, one.disguise)
+            if part.kind in _READ and len(reading.text) >= _SHORTEST:
+                questions.append((part.where, one.disguise, one.text))
+
+    async def _classified(self, questions: Sequence[tuple[str, str, str]]) -> Sequence[Finding]:
+        if not questions:
+            return ()
+        try:
+            scores = await self._classifier.scores([text for _, _, text in questions])
+        except ClassifierUnavailable:
+            return [_finding("classifier-unavailable", "medium", questions[0][0])]
+        return [
+            Finding(
+                name=CLASSIFIER,
+                severity="high" if score >= CERTAIN else "medium",
+                decision="ESCALATE",
+                score=score,
+                where=where,
+                disguise=disguise,
+            )
+            for (where, disguise, _), score in zip(questions, scores, strict=True)
+            if score >= self._classifier.threshold
+        ]
+
+
+def _finding(name: str, severity: Severity, where: str) -> Finding:
+    return Finding(name=name, severity=severity, decision="ESCALATE", score=CONFIDENCE[severity], where=where)

@@ -1,0 +1,1 @@
+"""Tier 1: rules, disguises, the linear model and its training."""

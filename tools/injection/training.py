@@ -1,0 +1,167 @@
+"""Train the linear model: logistic regression by stochastic gradient descent on generated texts.
+
+Deterministic: one thread, one order, one seed. Whole groups of features are left out of some steps, so that
+the model learns what words mean and not only the templates.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from pipeline.shield.injection.features import BUCKETS, ORDERS, Features, features_of, windows_of
+from pipeline.shield.injection.lexicon import shipped_lexicon
+from pipeline.shield.injection.linear_model import CHAR_VALUE, CONCEPTS, LinearModel
+from pipeline.shield.injection.plain_text import plain
+from tools.injection.texts import FOLDS, MADE_UP, Grammar, Sample, lexicon_entries, noise, salads, samples
+
+SEED = 16
+ENGLISH = 8_000
+OTHER = 700
+"""Attacks in English and in each other language; there are as many benign texts."""
+EPOCHS = 5
+MOST_FALSE_ALARMS = 0.03
+"""The share of honest texts above the threshold, in cross-validation."""
+LOWEST_THRESHOLD = 0.5
+_RATE = 0.4
+_SHRINK = 2e-6
+_GROUPS = ((1.0, 1.0, 1.0), (1.0, 1.0, 1.0), (0.0, 0.0, 1.0), (0.0, 1.0, 1.0))
+"""Which groups a step uses, chosen at random."""
+
+Floats = npt.NDArray[np.float32]
+
+
+class Example(NamedTuple):
+    """One window: its features in the table of all groups, their values and groups, and its label."""
+
+    indices: npt.NDArray[np.int32]
+    values: Floats
+    groups: npt.NDArray[np.int8]
+    label: int
+
+
+def train(
+    grammars: Sequence[Grammar], *, english: int = ENGLISH, other: int = OTHER, epochs: int = EPOCHS
+) -> LinearModel:
+    """The model for the texts of `grammars`. `english` and `other` are numbers of attacks.
+
+    The threshold is chosen by cross-validation over templates: models that are trained without a part of
+    them score the honest texts of that part.
+    """
+    scores: list[float] = []
+    for fold in range(FOLDS):
+        kept = [one.part(fold, validation=False) for one in grammars]
+        left_out = [one.part(fold, validation=True) for one in grammars]
+        model = fitted(_generated(kept, english // 2, other // 2, SEED), epochs)
+        texts = [one for one in left_out if one.attacks and one.benign]
+        judged = _generated(texts, max(english // 8, 20), max(other // 8, 5), SEED + 1)
+        scores += [model.score(one.text) for one in judged if not one.attack and one.kind not in MADE_UP]
+    threshold = _threshold(scores)
+    final = fitted(_generated(grammars, english, other, SEED), epochs)
+    return LinearModel(
+        weights=final.weights,
+        scales=final.scales,
+        bias=final.bias,
+        threshold=threshold,
+        lexicon=final.lexicon,
+    )
+
+
+def _generated(grammars: Sequence[Grammar], english: int, other: int, seed: int) -> list[Sample]:
+    rng = random.Random(seed)
+    found: list[Sample] = []
+    for grammar in grammars:
+        count = english if grammar.language == "en" else other
+        found += samples(grammar, count, rng)
+        found += salads(grammar, lexicon_entries(grammar.language), count // 3, rng)
+        found += noise(count // 8, rng)
+    return found
+
+
+def fitted(texts: Iterable[Sample], epochs: int) -> LinearModel:
+    """The model for `texts`, quantised."""
+    examples = [example for text in texts for example in examples_of(text)]
+    rng = random.Random(SEED)
+    weights = np.zeros(sum(BUCKETS), np.float32)
+    squares = np.full(sum(BUCKETS), 1e-2, np.float32)
+    bias = 0.0
+    for epoch in range(epochs):
+        rate = _RATE / (1 + epoch)
+        rng.shuffle(examples)
+        for example in examples:
+            use = np.array(_GROUPS[rng.randrange(len(_GROUPS))], np.float32)
+            values = example.values * use[example.groups]
+            logit = bias + float(weights[example.indices] @ values)
+            error = 1 / (1 + np.exp(-np.clip(logit, -30, 30))) - example.label
+            if abs(error) < 0.01:
+                continue
+            gradient = np.float32(error) * values + np.float32(_SHRINK) * weights[example.indices]
+            squares[example.indices] += gradient * gradient
+            weights[example.indices] -= np.float32(rate) * gradient / np.sqrt(squares[example.indices])
+            bias -= rate * 0.05 * float(error)
+    return _quantised(weights, bias)
+
+
+def examples_of(sample: Sample) -> list[Example]:
+    """The windows of a text: all of a benign one, of an attack the one that holds most of it."""
+    features = features_of(sample.text, shipped_lexicon())
+    starts, ends = windows_of(features.length)
+    if sample.attack:
+        # Plain form may be shorter: the place of the attack is that of the plain beginning.
+        offset = len(plain(sample.text[: sample.start]))
+        finish = len(plain(sample.text[: sample.end]))
+        overlap = np.minimum(ends, finish) - np.maximum(starts, offset)
+        chosen = [int(np.argmax(overlap))]
+    else:
+        chosen = list(range(0, len(starts), 2))
+    return [_example(features, int(starts[one]), int(ends[one]), int(sample.attack)) for one in chosen]
+
+
+def _example(features: Features, start: int, end: int, label: int) -> Example:
+    size = max(end - start, 1)
+    chars = np.concatenate([grams[start:end] for grams in features.chars] or [np.zeros(0, np.uint32)])
+    words = features.words[(features.word_places >= start) & (features.word_places < end)]
+    concepts = features.concepts[(features.concept_places >= start) & (features.concept_places < end)]
+    indices, values, groups = [], [], []
+    first = 0
+    scale = (
+        CHAR_VALUE / np.sqrt(len(ORDERS) * size),
+        1 / np.sqrt(max(len(words), 1)),
+        1 / np.sqrt(len(concepts) + CONCEPTS),
+    )
+    for number, buckets in enumerate((chars, words, concepts)):
+        unique, counts = np.unique(buckets, return_counts=True)
+        indices.append(unique.astype(np.int32) + first)
+        values.append((counts * scale[number]).astype(np.float32))
+        groups.append(np.full(len(unique), number, np.int8))
+        first += BUCKETS[number]
+    return Example(np.concatenate(indices), np.concatenate(values), np.concatenate(groups), label)
+
+
+def _quantised(weights: Floats, bias: float) -> LinearModel:
+    parts = np.split(weights, np.cumsum(BUCKETS)[:-1])
+    # The few largest are cut, so that the steps of the others are finer.
+    tops = [
+        max(float(np.quantile(np.abs(part[part != 0]), 0.9995)), 1e-6) if part.any() else 1.0
+        for part in parts
+    ]
+    small = [
+        np.clip(np.rint(part * (127 / top)), -127, 127).astype(np.int8)
+        for part, top in zip(parts, tops, strict=True)
+    ]
+    return LinearModel(
+        weights=(small[0], small[1], small[2]),
+        scales=(tops[0] / 127, tops[1] / 127, tops[2] / 127),
+        bias=round(bias, 6),
+        threshold=LOWEST_THRESHOLD,
+        lexicon=shipped_lexicon(),
+    )
+
+
+def _threshold(scores: Sequence[float]) -> float:
+    highest = sorted(scores, reverse=True)[int(MOST_FALSE_ALARMS * len(scores))]
+    return round(min(max(highest, LOWEST_THRESHOLD), 0.95), 4)
