@@ -93,11 +93,10 @@ def _parser() -> argparse.ArgumentParser:
 
     _add_feedback(commands.add_parser("feedback", parents=[common], help="people's thumbs on answers"))
 
-    history = commands.add_parser("history", parents=[common], help="what tools changed in files")
-    add_history(history, _history)
-    add_undo(
-        commands.add_parser("undo", parents=[common], help="take back what a tool changed in a file"), _undo
+    add_history(
+        commands.add_parser("history", parents=[common], help="what tools changed in files"), _history
     )
+    add_undo(commands.add_parser("undo", parents=[common], help="take such a change back"), _undo)
     add_audit(commands.add_parser("audit", parents=[common], help="what was decided about actions"), _audit)
 
     _add_models(commands.add_parser("models", help="the bundled models' files"), common)
