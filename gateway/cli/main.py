@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gateway import __version__
 from gateway.cli.people_arguments import add_people
-from gateway.cli.record_arguments import add_audit, add_history, add_undo
+from gateway.cli.record_arguments import add_audit, add_history, add_jobs, add_undo
 from pipeline.domain.errors import ConfigurationError, ParlourError
 
 OK, FAILED, BAD_CONFIGURATION = 0, 1, 2
@@ -81,15 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     jobs = commands.add_parser("jobs", parents=[common], help="the work that waits, and what was given up")
-    jobs.add_argument(
-        "action",
-        nargs="?",
-        choices=("list", "retry", "drop"),
-        default="list",
-        help="what to do (default: list)",
-    )
-    jobs.add_argument("id", nargs="?", type=int, metavar="ID", help="the job, as the list shows it")
-    jobs.set_defaults(run=_jobs)
+    add_jobs(jobs, _jobs)
 
     _add_feedback(commands.add_parser("feedback", parents=[common], help="people's thumbs on answers"))
 

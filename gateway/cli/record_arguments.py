@@ -1,4 +1,4 @@
-"""The arguments of `parlour history`, `parlour undo` and `parlour audit`."""
+"""The arguments of `parlour jobs`, `parlour history`, `parlour undo` and `parlour audit`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 Run = Callable[[argparse.Namespace], int]
+
+
+def add_jobs(jobs: argparse.ArgumentParser, run: Run) -> None:
+    """Add the arguments of `parlour jobs`, which `run` carries out."""
+    actions = ("list", "retry", "drop")
+    jobs.add_argument("action", nargs="?", choices=actions, default="list", help="default: list")
+    jobs.add_argument("id", nargs="?", type=int, metavar="ID", help="the job, as the list shows it")
+    jobs.set_defaults(run=run)
 
 
 def add_history(history: argparse.ArgumentParser, run: Run) -> None:
