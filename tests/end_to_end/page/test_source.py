@@ -12,7 +12,7 @@ from tests.end_to_end.page.hostile import HOSTILE
 
 OPENING_BYTES = 250_000
 LATER_BYTES = 60_000
-INSTALLED = set[str]()
+INSTALLED = {"icon-192.png", "icon-512.png", "icon-maskable.png", "sw.js"}
 """What the browser loads beside the page: to install it, and to show it without network."""
 _AT_ONCE = re.compile(r"^(?:import|export)\b[^;]*?'\./([\w-]+\.js)';", re.MULTILINE)
 _COMMENT = re.compile(r"/\*\*.*?\*/", re.DOTALL)
