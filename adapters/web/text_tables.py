@@ -24,9 +24,11 @@ IN_PAGE: Final = "page."
 
 Text = str | Mapping[str, str]
 
-_TAG = re.compile(r"[a-z]{2,3}(?:-[A-Za-z0-9]{2,8}){0,3}")
+_TAG = re.compile(r"[a-z]{2,3}(?:-[A-Z][a-z]{3})?(?:-(?:[A-Z]{2}|[0-9]{3}))?")
+"""Language, script and region, so that browsers know the tag too."""
 _PLACE = re.compile(r"\{(\w+)\}")
 _KEYCAP = re.compile(r"\[[^\[\]]+\]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _CATEGORIES = ("zero", "one", "two", "few", "many", "other")
 _MAX_BYTES = 200_000
 _MAX_CHARS = 1_000
@@ -112,6 +114,8 @@ def _packaged(path: Path) -> TextTable:
 
 def _read(path: Path) -> dict[str, Any] | str:
     """The file's object, or why it has none."""
+    if not path.is_file():
+        return "not a file"
     try:
         if path.stat().st_size > _MAX_BYTES:
             return f"larger than {_MAX_BYTES:,} bytes"
@@ -162,6 +166,8 @@ def _mistake(key: str, text: Any, source: Text) -> str:
             "a text" if isinstance(source, str) else 'a text, or an object such as {"one": "…", "other": "…"}'
         )
         return f"must be {kind}"
+    if any(_SURROGATE.search(form) for form in forms):
+        return "contains half a character (a lone surrogate)"
     if any(len(form) > _MAX_CHARS for form in forms):
         return f"longer than {_MAX_CHARS:,} characters"
     if plural:

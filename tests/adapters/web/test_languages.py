@@ -162,6 +162,7 @@ def test_a_complete_file_has_no_mistakes(tmp_path: Path) -> None:
         ("save", "", "save: must be a text; it is shown in English"),
         ("save", 7, "save: must be a text; it is shown in English"),
         ("save", {"other": "x"}, "save: must be a text; it is shown in English"),
+        ("save", "\ud800", "save: contains half a character (a lone surrogate); it is shown in English"),
         ("save", "x" * 1001, "save: longer than 1,000 characters; it is shown in English"),
         ("save", "Guardar {x}", "save: must contain no place in braces, not {x}; it is shown in English"),
         (
@@ -215,6 +216,7 @@ def test_a_form_for_one_may_write_the_number_as_a_word(tmp_path: Path) -> None:
         ("pt", '{"save": "' + "x" * 200_000 + '"}', "pt.json: larger than 200,000 bytes"),
         ("pt", "[" * 100_000, "pt.json: "),
         ("de", "{}", "de.json: the page has this language already"),
+        ("pt_12", "{}", "pt-12.json: the name must be a language tag, such as pt.json or pt-BR.json"),
         ("portugues", "{}", "portugues.json: the name must be a language tag, such as pt.json or pt-BR.json"),
     ],
 )
@@ -229,6 +231,9 @@ def test_a_file_that_cannot_be_used_is_named(tmp_path: Path, name: str, content:
 def test_a_file_that_is_not_utf8_and_a_folder_that_is_not_there_are_named(tmp_path: Path) -> None:
     (tmp_path / "pt.json").write_bytes(b'{"save": "\xff"}')
     assert added_tables(tmp_path).mistakes == ("pt.json: not UTF-8; the file is not used",)
+    (tmp_path / "pt.json").unlink()
+    (tmp_path / "pt.json").mkdir()
+    assert added_tables(tmp_path).mistakes == ("pt.json: not a file; the file is not used",)
     (mistake,) = added_tables(tmp_path / "none").mistakes
     assert mistake == f"channels.web.texts: there is no folder {tmp_path / 'none'}; create it"
 
