@@ -32,7 +32,7 @@ from adapters.web.handshake import greet
 from adapters.web.html_cache import HtmlCache
 from adapters.web.hub import Hub, ThreadSender
 from adapters.web.media import MediaInbox
-from adapters.web.pages import INDEX, PageFiles
+from adapters.web.pages import WORKER, PageFiles
 from adapters.web.pending_sockets import InputGate, Openings
 from adapters.web.protocol import Limits
 from adapters.web.security import (
@@ -43,6 +43,7 @@ from adapters.web.security import (
 )
 from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
 from adapters.web.shared import GOING_AWAY, SIGNED_OUT, Shared
+from adapters.web.text_tables import packaged_tables
 from adapters.web.uploads import Uploads
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, StorageError
@@ -76,7 +77,7 @@ class WebAdapter:
             "and a page that connects again reads it from the log",
             copies="This page shows it until you load it again.",
         )
-        self._pages = PageFiles(settings.static_dir)
+        self._pages = PageFiles(settings.static_dir, (*packaged_tables(), *settings.added_tables))
         self._media = MediaInbox(settings.media_dir, clock)
         self._links = LinkedFiles(links)
         rendered = HtmlCache()
@@ -140,6 +141,7 @@ class WebAdapter:
         """The page, its files and the socket, for the gateway's HTTP server."""
         return [
             web.get("/", self._serve_index),
+            web.get(f"/{WORKER}", self._serve_worker),
             web.get("/static/{name:.+}", self._serve_file),
             web.get("/f/{token}/{name}", self._serve_stored),
             web.get("/ws", self._serve_socket, allow_head=False),
@@ -224,7 +226,13 @@ class WebAdapter:
     async def _serve_index(self, request: web.Request) -> web.Response:
         if not host_allowed(request, self._settings.allowed_hosts()):
             return foreign_address_response()
-        return self._pages.response(INDEX, request)
+        return self._pages.page(request)
+
+    async def _serve_worker(self, request: web.Request) -> web.Response:
+        # From the root, because a service worker covers only pages below its own path.
+        if not host_allowed(request, self._settings.allowed_hosts()):
+            return foreign_address_response()
+        return self._pages.response(WORKER, request)
 
     async def _serve_file(self, request: web.Request) -> web.Response:
         if not host_allowed(request, self._settings.allowed_hosts()):

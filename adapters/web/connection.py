@@ -119,6 +119,7 @@ class Connection:
             voice=settings.voice_enabled,
             live=self._shared.live is not None,
             speech=self._shared.read_aloud is not None,
+            language=hello.language,
         )
         await self._socket.send_str(outgoing.encode([welcome]))
         for entry in entries:

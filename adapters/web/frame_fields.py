@@ -47,6 +47,13 @@ def string_field(
     return value
 
 
+def optional_string_field(fields: Mapping[str, Any], name: str, *, max_chars: int) -> str:
+    """The text of a field that may be missing or null, which is the empty text. Raises Refused."""
+    if fields.get(name) is None:
+        return ""
+    return string_field(fields, name, max_chars=max_chars, may_be_empty=True)
+
+
 def integer_field(fields: Mapping[str, Any], name: str, *, least: int) -> int:
     """The whole number of a field, at least `least`. Raises Refused."""
     if name not in fields:

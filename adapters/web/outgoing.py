@@ -17,7 +17,7 @@ from adapters.formatting.visible import visible
 from adapters.guests import Account, Visitor, shown_chat
 from adapters.web.html_cache import HtmlCache
 from adapters.web.protocol import MAX_FILES, PROTOCOL_VERSION, Limits, Problem
-from pipeline.domain.commands import COMMANDS
+from pipeline.domain.commands import COMMANDS, LANGUAGES
 from pipeline.domain.events import (
     ApprovalRequired,
     PipelineEvent,
@@ -50,9 +50,18 @@ def encode(frames: Sequence[Frame]) -> str:
 
 
 def welcome_frame(
-    *, chat: str, name: str, visitor: Visitor, bot: str, limits: Limits, voice: bool, live: bool, speech: bool
+    *,
+    chat: str,
+    name: str,
+    visitor: Visitor,
+    bot: str,
+    limits: Limits,
+    voice: bool,
+    live: bool,
+    speech: bool,
+    language: str,
 ) -> Frame:
-    """The answer to an accepted `hello`."""
+    """The answer to an accepted `hello`, with the commands in its `language`."""
     return {
         "type": "welcome",
         "protocol": PROTOCOL_VERSION,
@@ -70,17 +79,19 @@ def welcome_frame(
         "voice": voice,
         "live": live,
         "speech": speech,
-        "commands": command_list(),
+        "commands": command_list(language),
     }
 
 
-def command_list() -> list[Frame]:
-    """The session commands, in the order of a menu."""
+def command_list(language: str = "") -> list[Frame]:
+    """The session commands, in the order of a menu, described in the language of this tag or in English."""
+    base = language.lower().partition("-")[0]
+    described = next((one for one in LANGUAGES if one == base), LANGUAGES[0])
     return [
         {
             "name": one.name,
             "argument": "" if one.argument is None else one.argument.name,
-            "description": one.description["en"],
+            "description": one.description[described],
         }
         for one in COMMANDS
     ]

@@ -18,6 +18,7 @@ from adapters.web.frame_fields import (
     client_id_field,
     integer_field,
     json_object,
+    optional_string_field,
     string_field,
 )
 from adapters.web.person_frames import CHAT_ID, ChatsRequest, PersonFrame, parse_person_frame
@@ -44,8 +45,7 @@ MAX_FILES: Final = 10
 _MAX_NAME_CHARS = 200
 _MAX_TOKEN_CHARS = 500
 _OWN_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
-_MAX_DEVICE_CHARS = 100
-_MAX_MIME_CHARS = 100
+_MAX_DEVICE_CHARS = _MAX_MIME_CHARS = 100
 _MAX_INTERACTION_CHARS = _MAX_MESSAGE_ID_CHARS = 200
 
 PCM_FRAME_BYTES: Final = 32_000
@@ -78,6 +78,8 @@ class Hello:
     """The code of a link that signs this browser in, with `token` as the token that it has made; or empty."""
     device: str = ""
     """What the browser is called, for the list of devices."""
+    language: str = ""
+    """The tag of the language in which the client shows the commands; empty for English."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -330,6 +332,7 @@ def _hello(fields: Mapping[str, Any]) -> Hello:
         nodes=nodes,
         invitation=invitation,
         device=device,
+        language=optional_string_field(fields, "language", max_chars=40),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from pathlib import Path
 
+from adapters.web.text_tables import TextTable
 from pipeline.domain.frozen import dataclass
 
 CHANNEL = "web"
@@ -37,6 +38,8 @@ class WebSettings:
     """The largest upload; 0 where no files are taken."""
     static_dir: Path = PACKAGED_PAGE
     """The page's files."""
+    added_tables: tuple[TextTable, ...] = ()
+    """The languages of the page beside the package's own."""
     max_sockets: int = 200
     max_sockets_per_chat: int = 20
     max_sockets_per_person: int = 40

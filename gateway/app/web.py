@@ -16,6 +16,7 @@ from adapters.web.adapter import WebAdapter
 from adapters.web.inbound import OWNER, author_of
 from adapters.web.security import token_matches
 from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
+from adapters.web.text_tables import AddedTables, added_tables
 from gateway.config import SecretRef, Secrets, SecretUnavailable, Settings
 from gateway.files.links import FileLinks
 from gateway.runtime.data_dir import own_web_token
@@ -105,6 +106,9 @@ def make_page(
     `links` to stored ones; None: neither."""
     if not settings.channels.web.enabled:
         return Page(adapter=None)
+    added = _added_languages(settings)
+    for mistake in (*added.mistakes, *added.missing):
+        _log.warning("the page's languages: %s", mistake)
     wanted = WebSettings(
         bot_name=settings.bot.name,
         token_check=token_check,
@@ -117,8 +121,23 @@ def make_page(
         voice_bytes=settings.voice.max_bytes,
         voice_seconds=int(settings.voice.max_seconds),
         file_bytes=0 if links is None else settings.files.max_mb * 1_000_000,
+        added_tables=added.tables,
     )
     return Page(adapter=WebAdapter(wanted, timeline, clock, links, people))
+
+
+def _added_languages(settings: Settings) -> AddedTables:
+    folder = settings.channels.web.texts
+    return AddedTables() if folder is None else added_tables(folder)
+
+
+def languages_state(settings: Settings) -> tuple[bool, str] | None:
+    """Whether the page's added languages have no mistakes, and what to say; None where none are added."""
+    if settings.channels.web.texts is None:
+        return None
+    added = _added_languages(settings)
+    names = ", ".join(f"{one.name} ({one.tag})" for one in added.tables) or "none"
+    return not added.mistakes, "; ".join((names, *added.mistakes, *added.missing))
 
 
 def _speaker_in(thread: ThreadKey) -> SpeakerKey:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from gateway.app.search import search_state
 from gateway.app.shell import shell_state
 from gateway.app.tools import reference_reader
 from gateway.app.voice import SCRIPTED, build_speaker, build_transcriber
-from gateway.app.web import make_page
+from gateway.app.web import languages_state, make_page
 from gateway.channels.timeline import StoreTimeline
 from gateway.cli.channel_checks import Finding, channel_findings
 from gateway.cli.jobs import jobs_finding
@@ -96,8 +96,8 @@ async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
             yield await jobs_finding(data.store_path)
         finally:
             data.release()
-    if settings.channels.web.enabled:
-        yield _port(settings.server.host, settings.server.port, busy=busy)
+    for finding in _page(settings, busy=busy):
+        yield finding
     missing = [words for words in models_present(settings.models_path) if words]
     if settings.llm.model == "local" or settings.voice.transcriber == "whisper":
         words = "; ".join(missing) if missing else f"complete in {settings.models_path}"
@@ -165,6 +165,16 @@ def _damaged(damage: tuple[str, ...]) -> Finding:
     words = f"the file is damaged; stop the gateway and restore a backup (docs/guides/deploy.md): {damage[0]}"
     more = f"; and {len(damage) - 1} more" if damage[1:] else ""
     return Finding(name="store", good=False, words=words + more)
+
+
+def _page(settings: Settings, *, busy: bool) -> Iterator[Finding]:
+    """Whether the page can be served; nothing where it is switched off."""
+    if not settings.channels.web.enabled:
+        return
+    yield _port(settings.server.host, settings.server.port, busy=busy)
+    languages = languages_state(settings)
+    if languages is not None:
+        yield Finding(name="page languages", good=languages[0], words=languages[1])
 
 
 def _port(host: str, port: int, *, busy: bool) -> Finding:

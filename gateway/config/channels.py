@@ -14,7 +14,7 @@ from gateway.config.channel_kinds import ChannelKind
 from gateway.config.platform_ids import DISCORD, SLACK, TELEGRAM
 from gateway.config.posting import PostingSettings, allow_setting, deny_setting
 from gateway.config.secrets import SecretRef
-from gateway.config.section import Section, setting
+from gateway.config.section import PathSetting, Section, setting
 from gateway.config.value_checks import (
     check_gateway_url,
     check_webhook_url,
@@ -39,6 +39,12 @@ class WebSettings(Section):
         example="file:secrets/web-token",
     )
     max_message_chars: int = setting(8_000, "The longest message, in characters.", ge=1, le=100_000)
+    texts: PathSetting | None = setting(
+        None,
+        "A folder with further languages of the page: a file of texts for each, such as pt.json. See "
+        "docs/guides/page-languages.md.",
+        example="page-languages",
+    )
 
 
 class ConsoleSettings(Section):

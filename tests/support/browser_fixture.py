@@ -41,6 +41,7 @@ FLAGS = (
     "--autoplay-policy=no-user-gesture-required",
 )
 
+_BLOCKED = "Service Worker registration blocked by Playwright"
 PATIENCE_MS = 60_000
 """How long a page may take to show what is expected of it; only a failure lasts as long. Playwright's own
 5 s are not enough for a browser that draws by software on a busy machine."""
@@ -65,7 +66,7 @@ class Watch:
         context.on("request", self._request)
 
     def _console(self, message: ConsoleMessage) -> None:
-        if message.type in ("error", "warning"):
+        if message.type in ("error", "warning") and message.text != _BLOCKED:
             self.complaints.append(message.text)
 
     def _request(self, request: Request) -> None:
@@ -109,6 +110,8 @@ async def context(browser: Browser, watch: Watch) -> AsyncIterator[BrowserContex
         color_scheme="light",
         # A browser without a graphics card draws every step of an animation with the processor.
         reduced_motion="reduce",
+        # A worker would fetch every file of the page for each test; the tests of it make their own context.
+        service_workers="block",
     )
     fresh.set_default_timeout(PATIENCE_MS)
     watch.follow(fresh)

@@ -17,12 +17,13 @@ import { CommandMenu } from './menu.js';
 import { Outbox, newClientId, textFrame } from './outbox.js';
 import { Panels } from './panels.js';
 import { Past } from './past.js';
-import { isAnotherPerson, signOut } from './people.js';
+import { forgetPerson, isAnotherPerson, signOut } from './people.js';
 import { read, wireTheme, write } from './settings.js';
-import { SignIn } from './signin.js';
+import { SIGNED_OUT, SignIn } from './signin.js';
 import { Spoken } from './spoken.js';
 import { StatusLine } from './status.js';
 import { ConversationStore } from './store.js';
+import { language, t } from './texts.js';
 import { Uploads } from './uploads.js';
 import { LogView } from './view.js';
 import { VoiceButton } from './voice.js';
@@ -56,7 +57,7 @@ const store = new ConversationStore((item, change) => {
 store.label.onChange = (/** @type {import('./label.js').Label} */ label) => status.session(label);
 const view = new LogView(store, { retry, discard, choose, rate: rateBy((frame) => connection.send(frame), (words) => status.tell(words)), listen: (item) => void spoken.listen(item), botName: () => botName, versions: store.versions, regenerate: () => command('retry'), edit });
 const connection = new Connection({
-  hello: () => ({ ...signIn.hello, chat: read('chat') ?? LATEST, after: store.highest }),
+  hello: () => ({ ...signIn.hello, language, chat: read('chat') ?? LATEST, after: store.highest }),
   onFrame: receive,
   onBinary: (content) => spoken.sound(content),
   onState: (state) => {
@@ -86,7 +87,7 @@ const spoken = new Spoken({
 });
 const send = (/** @type {Frame} */ frame) => connection.send(frame);
 const past = new Past({ send, store, view });
-const panels = new Panels({ send, onChat: show, onSignOut: () => signOut(signIn, connection), status });
+const panels = new Panels({ send, onChat: show, onSignOut: () => signOut(signIn, connection, outbox), status });
 
 start();
 
@@ -176,13 +177,13 @@ function problem({ code, message, client_id: clientId }) {
   lastProblem = { code, message };
   const item = clientId ? store.byClient.get(clientId) : undefined;
   if (item && code === 'unavailable') {
-    store.update(item, { problem: `${message} Trying again…` });
+    store.update(item, { problem: t('row.retrying', { why: message }) });
     clearTimeout(resendTimer);
     resendTimer = setTimeout(sendWaiting, RESEND_MS);
   } else if (item) {
     if (!item.audio) outbox.remove(clientId);
     store.update(item, { state: 'failed', problem: message, place: store.highest + 0.5 });
-    status.announce(`Not sent: ${message}`);
+    status.announce(t('row.not_sent', { why: message }));
   } else if (store.questions.refused(clientId, code) || !QUIET.includes(code)) {
     status.tell(message);
   }
@@ -192,6 +193,7 @@ function problem({ code, message, client_id: clientId }) {
 function closed(code) {
   const why = lastProblem;
   lastProblem = { code: '', message: '' };
+  if (code === SIGNED_OUT) forgetPerson(outbox);
   if (!GONE.includes(why.code)) return signIn.closed(code, why.message);
   write('chat', null);
   store.reset();
@@ -231,7 +233,7 @@ function sendRecording({ blob, mime, seconds }) {
   outbox.addVoice(item);
   store.add({ role: 'user', state: 'sending', spoken: true, clientId: item.clientId, at: item.at, seconds, audio: blob });
   view.toEnd();
-  status.announce('Voice note sent.');
+  status.announce(t('voice.sent'));
   connection.sendVoice({ type: 'voice', client_id: item.clientId, mime, size: blob.size }, blob);
 }
 
@@ -239,7 +241,7 @@ function sendRecording({ blob, mime, seconds }) {
 function command(name, argument = '') {
   const frame = { type: 'command', client_id: newClientId(), name };
   if (connection.send(argument ? { ...frame, argument } : frame)) return;
-  status.tell('Not connected just now. Try again when the connection is back.');
+  status.tell(t('not_connected'));
 }
 
 /** Another conversation of the same person. @param {string} chat @returns {boolean} whether it is shown */
@@ -277,7 +279,7 @@ function choose(item, choice) {
     spoken.chosen(item, choice);
     return;
   }
-  status.tell('Not connected just now. Answer again when the connection is back.');
+  status.tell(t('ask.not_connected'));
 }
 
 function escape() {

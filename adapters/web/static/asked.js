@@ -5,6 +5,8 @@
  * @module asked
  */
 
+import { t } from './texts.js';
+
 const WHOLE_CHARS = 1500;
 const LINE_CHARS = 400;
 const HEAD_CHARS = 250;
@@ -20,7 +22,7 @@ export function shortened(words) {
   if (words.length <= WHOLE_CHARS) return words;
   const lines = words.split('\n').map(shortLine);
   if (lines.length <= MOST_LINES) return lines.join('\n');
-  const leftOut = `[… ${lines.length - MOST_LINES} more lines …]`;
+  const leftOut = t('asked.lines', { count: lines.length - MOST_LINES });
   return [...lines.slice(0, MOST_LINES - LAST_LINES), leftOut, ...lines.slice(-LAST_LINES)].join('\n');
 }
 
@@ -28,5 +30,5 @@ export function shortened(words) {
 function shortLine(line) {
   if (line.length <= LINE_CHARS) return line;
   const leftOut = line.length - HEAD_CHARS - TAIL_CHARS;
-  return `${line.slice(0, HEAD_CHARS)}[… ${leftOut} more characters …]${line.slice(-TAIL_CHARS)}`;
+  return `${line.slice(0, HEAD_CHARS)}${t('asked.characters', { count: leftOut })}${line.slice(-TAIL_CHARS)}`;
 }

@@ -6,12 +6,13 @@
  */
 
 import { copyButton, el } from './dom.js';
+import { t } from './texts.js';
 
 /** @param {string} code @param {string} language as the answer names it, or empty */
 export function codeBlock(code, language) {
-  const label = el('span', { class: 'language' }, language || 'text');
-  const header = el('div', { class: 'code-head' }, label, copyButton('Copy code', () => code));
-  const body = el('pre', { tabindex: 0, 'aria-label': `Code, ${language || 'text'}` }, el('code', { dir: 'ltr' }, code));
+  const label = el('span', { class: 'language' }, language || t('code.text'));
+  const header = el('div', { class: 'code-head' }, label, copyButton(t('code.copy'), () => code));
+  const body = el('pre', { tabindex: 0, 'aria-label': t('code.label', { language: language || t('code.text') }) }, el('code', { dir: 'ltr' }, code));
   return el('div', { class: 'code-block', dir: 'ltr' }, header, body);
 }
 
@@ -41,10 +42,10 @@ export function orderHeadings(target) {
 
 /** @param {HTMLTableElement} table */
 export function tableRegion(table) {
-  return el('div', { class: 'table', role: 'region', 'aria-label': 'Table', tabindex: 0 }, table);
+  return el('div', { class: 'table', role: 'region', 'aria-label': t('answer.table'), tabindex: 0 }, table);
 }
 
 /** @param {boolean} checked */
 export function taskBox(checked) {
-  return el('input', { type: 'checkbox', disabled: true, checked, 'aria-label': 'Task' });
+  return el('input', { type: 'checkbox', disabled: true, checked, 'aria-label': t('answer.task') });
 }

@@ -5,6 +5,7 @@
  */
 
 import { el } from './dom.js';
+import { t } from './texts.js';
 
 /** @typedef {import('./items.js').Item} Item */
 /** @typedef {import('./rows.js').RowActions} RowActions */
@@ -30,16 +31,16 @@ export function showVersion(row, item, actions) {
 /** @param {Item} item an answer or a message @param {RowActions} actions @returns {HTMLElement[]} */
 export function branchControls(item, actions) {
   const { out, index, count, newest } = actions.versions.of(item);
-  if (out) return [el('span', { class: 'state' }, 'Taken out')];
+  if (out) return [el('span', { class: 'state' }, t('row.out'))];
   const nodes = [];
   if (item.role === 'assistant' && count > 1) {
     const turn = (/** @type {number} */ step) => () => actions.versions.turn(item, step);
-    nodes.push(el('span', { class: 'versions', role: 'group', 'aria-label': 'Versions of the answer' },
-      button('‹', turn(-1), 'Earlier answer', index <= 0), `${index + 1} of ${count}`, button('›', turn(1), 'Later answer', index >= count - 1)));
+    nodes.push(el('span', { class: 'versions', role: 'group', 'aria-label': t('row.versions') },
+      button('‹', turn(-1), t('row.earlier'), index <= 0), t('row.version', { number: index + 1, count }), button('›', turn(1), t('row.later'), index >= count - 1)));
   }
   if (newest && index === count - 1) {
-    if (item.role === 'assistant') nodes.push(button('Regenerate', () => actions.regenerate()));
-    else if (item.text && item.files.length === 0) nodes.push(button('Edit', () => actions.edit(item)));
+    if (item.role === 'assistant') nodes.push(button(t('row.regenerate'), () => actions.regenerate()));
+    else if (item.text && item.files.length === 0) nodes.push(button(t('row.edit'), () => actions.edit(item)));
   }
   return nodes;
 }

@@ -9,6 +9,7 @@ import { el, icon } from './dom.js';
 import { newClientId } from './outbox.js';
 import { Panel } from './panel.js';
 import { read } from './settings.js';
+import { t } from './texts.js';
 import { dayWords } from './times.js';
 
 /** @typedef {import('./connection.js').Frame} Frame */
@@ -33,8 +34,8 @@ export class Chats {
     /** Keys of running changes. @type {Set<string>} */
     this.changes = new Set();
     this.timer = 0;
-    this.panel = new Panel('Conversations', () => this.#opened());
-    this.search = el('input', { type: 'search', class: 'field', 'aria-label': 'Search conversations', placeholder: 'Search titles and words', autocomplete: 'off' });
+    this.panel = new Panel('chats', t('chats.title'), t('chats.close'), () => this.#opened());
+    this.search = el('input', { type: 'search', class: 'field', 'aria-label': t('chats.search'), placeholder: t('chats.search_hint'), autocomplete: 'off' });
     this.count = el('p', { class: 'soft', role: 'status' });
     this.list = el('ul', { class: 'chat-list' });
     this.panel.body.append(this.search, this.count, this.list);
@@ -57,7 +58,7 @@ export class Chats {
     } else if (frame.type === 'chat_renamed' || frame.type === 'chat_deleted') {
       this.changes.delete(frame.client_id);
       this.#ask();
-      this.announce(frame.type === 'chat_deleted' ? 'The conversation was deleted.' : 'The conversation was renamed.');
+      this.announce(frame.type === 'chat_deleted' ? t('chats.deleted') : t('chats.renamed'));
     } else if (frame.type === 'problem' && frame.client_id && frame.client_id === this.asked) {
       this.asked = '';
       if (frame.code === 'busy') this.timer = setTimeout(() => this.#ask(), PAUSE_MS);
@@ -84,29 +85,28 @@ export class Chats {
     const clientId = newClientId();
     const search = this.search.value.trim();
     if (this.send({ type: 'chats', client_id: clientId, ...(search && { search }) })) this.asked = clientId;
-    else this.panel.say('Not connected just now. Try again when the connection is back.');
+    else this.panel.say(t('not_connected'));
   }
 
   /** @param {Summary[]} chats */
   #draw(chats) {
     this.list.replaceChildren(...chats.map((one) => this.#row(one)));
-    const found = chats.length === 1 ? '1 conversation' : `${chats.length} conversations`;
-    this.count.textContent = chats.length ? found : this.search.value ? 'No conversation has these words.' : 'There are no conversations yet.';
+    this.count.textContent = chats.length ? t('chats.count', { count: chats.length }) : this.search.value ? t('chats.none_found') : t('chats.none');
     if (this.again) this.#ask();
   }
 
   /** @param {Summary} one */
   #row(one) {
-    const title = one.title || 'Untitled';
+    const title = one.title || t('chats.untitled');
     const open = el('button', { type: 'button', class: 'chat-open', 'aria-current': one.chat === read('chat') && 'true' },
-      el('span', { class: 'chat-name', dir: 'auto' }, title), el('span', { class: 'soft' }, one.at ? dayWords(one.at) : 'new'),
+      el('span', { class: 'chat-name', dir: 'auto' }, title), el('span', { class: 'soft' }, one.at ? dayWords(one.at) : t('chats.is_new')),
       one.found && el('span', { class: 'chat-found soft', dir: 'auto' }, one.found));
-    const rename = el('button', { type: 'button', class: 'tool', 'aria-label': `Rename ${title}`, title: 'Rename' }, icon('new'));
-    const remove = el('button', { type: 'button', class: 'tool', 'aria-label': `Delete ${title}`, title: 'Delete' }, icon('bin'));
+    const rename = el('button', { type: 'button', class: 'tool', 'aria-label': t('chats.rename_one', { title }), title: t('chats.rename') }, icon('new'));
+    const remove = el('button', { type: 'button', class: 'tool', 'aria-label': t('chats.delete_one', { title }), title: t('chats.delete') }, icon('bin'));
     const row = el('li', {}, open, rename, remove);
     open.addEventListener('click', () => {
       if (one.chat === read('chat') || this.onChat(one.chat)) this.panel.close();
-      else this.panel.say('Your message is still on its way. Change the conversation when it has arrived.');
+      else this.panel.say(t('chats.waits'));
     });
     rename.addEventListener('click', () => this.#rename(row, one));
     remove.addEventListener('click', () => this.#delete(row, one, title));
@@ -115,9 +115,9 @@ export class Chats {
 
   /** @param {HTMLElement} row @param {Summary} one */
   #rename(row, one) {
-    const input = el('input', { class: 'field', 'aria-label': 'New title', maxlength: 120, dir: 'auto', value: one.title });
+    const input = el('input', { class: 'field', 'aria-label': t('chats.new_title'), maxlength: 120, dir: 'auto', value: one.title });
     const form = el('form', { class: 'chat-form' }, input,
-      el('button', { class: 'primary' }, 'Save'), this.#back(row, one, 'Cancel'));
+      el('button', { class: 'primary' }, t('save')), this.#back(row, one, t('cancel')));
     form.addEventListener('submit', (event) => {
       event.preventDefault();
       this.#change(row, one, { type: 'rename_chat', title: input.value.trim() });
@@ -129,11 +129,11 @@ export class Chats {
 
   /** @param {HTMLElement} row @param {Summary} one @param {string} title */
   #delete(row, one, title) {
-    const sure = el('button', { type: 'button', class: 'primary danger' }, 'Delete');
-    const keep = this.#back(row, one, 'Keep it');
+    const sure = el('button', { type: 'button', class: 'primary danger' }, t('chats.delete'));
+    const keep = this.#back(row, one, t('chats.keep'));
     sure.addEventListener('click', () => this.#change(row, one, { type: 'delete_chat' }));
-    row.replaceChildren(el('div', { class: 'chat-form', role: 'group', 'aria-label': `Delete ${title}` },
-      el('p', { dir: 'auto' }, `Delete “${title}” with every word and reminder in it? This cannot be undone.`), sure, keep));
+    row.replaceChildren(el('div', { class: 'chat-form', role: 'group', 'aria-label': t('chats.delete_one', { title }) },
+      el('p', { dir: 'auto' }, t('chats.delete_sure', { title })), sure, keep));
     keep.focus();
   }
 
@@ -156,7 +156,7 @@ export class Chats {
     const clientId = newClientId();
     this.panel.say('');
     if (this.send({ ...frame, client_id: clientId, chat: one.chat })) this.changes.add(clientId);
-    else this.panel.say('Not connected just now. Try again when the connection is back.');
+    else this.panel.say(t('not_connected'));
     this.#restore(row, one);
   }
 }

@@ -7,6 +7,7 @@
 
 import { byId } from './dom.js';
 import { read, write } from './settings.js';
+import { t } from './texts.js';
 
 /** From this share of the maximum length on, the remaining characters are shown. */
 const COUNT_FROM = 0.8;
@@ -79,7 +80,7 @@ export class Composer {
     input.style.height = `${input.scrollHeight}px`;
     const left = this.#left();
     counter.hidden = left > this.limit() * (1 - COUNT_FROM);
-    counter.textContent = left < 0 ? `${-left} characters too many` : `${left} characters left`;
+    counter.textContent = left < 0 ? t('compose.over', { count: -left }) : t('compose.left', { count: left });
     counter.classList.toggle('over', left < 0);
     input.setAttribute('aria-invalid', String(left < 0));
     const files = this.files();

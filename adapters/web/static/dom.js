@@ -5,6 +5,8 @@
  * @module dom
  */
 
+import { t } from './texts.js';
+
 const SVG = 'http://www.w3.org/2000/svg';
 
 /**
@@ -60,14 +62,14 @@ export function byId(id) {
  * @returns {HTMLButtonElement}
  */
 export function copyButton(label, text) {
-  const words = el('span', {}, 'Copy');
+  const words = el('span', {}, t('copy.copy'));
   const button = el('button', { type: 'button', class: 'quiet', 'aria-label': label }, icon('copy'), words);
   button.addEventListener('click', async () => {
     const copied = await copy(text());
-    words.textContent = copied ? 'Copied' : 'Not copied';
+    words.textContent = copied ? t('copy.copied') : t('copy.failed');
     button.dataset.done = String(copied);
     setTimeout(() => {
-      words.textContent = 'Copy';
+      words.textContent = t('copy.copy');
       delete button.dataset.done;
     }, 1600);
   });

@@ -5,7 +5,9 @@
  * @module drops
  */
 
-export const NO_FILES = 'Files cannot be used here yet. Write what is in them, or record a voice note.';
+import { t } from './texts.js';
+
+export const NO_FILES = t('files.none');
 
 /** @param {(files: File[]) => void} take */
 export function takeFiles(take) {

@@ -5,6 +5,7 @@
  */
 
 import { byId, el } from './dom.js';
+import { t } from './texts.js';
 
 export class Edits {
   /** @param {import('./composer.js').Composer} composer */
@@ -13,9 +14,9 @@ export class Edits {
     this.root = '';
     this.bar = el('p', { class: 'editing', role: 'status' });
     this.bar.hidden = true;
-    const cancel = el('button', { type: 'button', class: 'quiet' }, 'Cancel');
+    const cancel = el('button', { type: 'button', class: 'quiet' }, t('cancel'));
     cancel.addEventListener('click', () => this.cancel());
-    this.bar.append('You edit your last message. ', cancel);
+    this.bar.append(t('compose.edits'), ' ', cancel);
     byId('composer-card').prepend(this.bar);
   }
 

@@ -5,6 +5,7 @@
  */
 
 import { el } from './dom.js';
+import { t } from './texts.js';
 
 /** @type {Record<string, { type: string, name: string }>} */
 const KINDS = {
@@ -16,11 +17,11 @@ const KINDS = {
 export function exported(item) {
   const kind = KINDS[item.code];
   if (!kind) return null;
-  const button = el('button', { type: 'button', class: 'choice' }, `Save ${kind.name}`);
+  const button = el('button', { type: 'button', class: 'choice' }, t('answer.export_save', { file: kind.name }));
   button.addEventListener('click', () => {
     const link = el('a', { download: kind.name, href: URL.createObjectURL(new Blob([item.text], { type: kind.type })) });
     link.click();
     setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
   });
-  return el('div', {}, el('p', {}, 'Your conversation as a file. It is shown here once.'), button);
+  return el('div', {}, el('p', {}, t('answer.export')), button);
 }

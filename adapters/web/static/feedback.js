@@ -6,6 +6,7 @@
 
 import { el, icon } from './dom.js';
 import { newClientId } from './outbox.js';
+import { t } from './texts.js';
 
 /** @typedef {import('./items.js').Item} Item */
 
@@ -17,7 +18,7 @@ import { newClientId } from './outbox.js';
 export function rateBy(send, tell) {
   return (item, up, on) => {
     const sent = send({ type: 'feedback', client_id: newClientId(), message_id: item.messageId, up, on });
-    if (!sent) tell('Not connected just now. Try again when the connection is back.');
+    if (!sent) tell(t('not_connected'));
     return sent;
   };
 }
@@ -30,7 +31,7 @@ export function rateBy(send, tell) {
 export function thumbs(item, rate) {
   const buttons = [true, false].map((up) => {
     const value = up ? 'up' : 'down';
-    const button = el('button', { type: 'button', class: 'quiet thumb', 'aria-label': up ? 'Good answer' : 'Bad answer' }, icon(up ? 'good' : 'bad'));
+    const button = el('button', { type: 'button', class: 'quiet thumb', 'aria-label': up ? t('row.good') : t('row.bad') }, icon(up ? 'good' : 'bad'));
     button.addEventListener('click', () => {
       const on = item.thumb !== value;
       if (!rate(item, up, on)) return;

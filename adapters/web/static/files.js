@@ -6,6 +6,7 @@
  */
 
 import { el, icon } from './dom.js';
+import { measure, t } from './texts.js';
 
 /**
  * @typedef {object} ShownFile
@@ -46,7 +47,7 @@ export function fileBlock(files) {
 
 /** @param {ShownFile} given */
 function figure(given) {
-  const file = { ...given, name: given.name || 'File', url: OWN.test(given.url ?? '') ? given.url : '' };
+  const file = { ...given, name: given.name || t('files.file'), url: OWN.test(given.url ?? '') ? given.url : '' };
   const caption = file.caption && el('figcaption', { dir: 'auto' }, file.caption);
   return el('figure', { class: `file ${file.kind ?? ''}` }, shown(file), caption);
 }
@@ -67,7 +68,7 @@ function shown(file) {
 function picture(file) {
   const words = file.caption || file.name;
   const image = el('img', { src: file.url, alt: words, loading: 'lazy' });
-  const button = el('button', { type: 'button', class: 'enlarge', 'aria-label': `Enlarge the picture: ${words}` }, image);
+  const button = el('button', { type: 'button', class: 'enlarge', 'aria-label': t('files.enlarge', { name: words }) }, image);
   // One that cannot be shown, because its link is too old, can still be asked for by its name.
   image.addEventListener('error', () => button.replaceWith(row(file)));
   button.addEventListener('click', () => enlarge(file, words));
@@ -76,7 +77,7 @@ function picture(file) {
 
 /** @param {ShownFile} file @param {string} words */
 function enlarge(file, words) {
-  const close = el('button', { type: 'button', class: 'tool', 'aria-label': 'Close the picture' }, icon('close'));
+  const close = el('button', { type: 'button', class: 'tool', 'aria-label': t('files.close') }, icon('close'));
   const image = el('img', { src: file.url, alt: words });
   const dialog = el('dialog', { class: 'picture', 'aria-label': words }, image, el('div', { class: 'bar' }, row(file), close));
   dialog.addEventListener('click', ({ target }) => target === dialog && dialog.close());
@@ -96,6 +97,7 @@ function row(file) {
 
 /** @param {number} bytes */
 export function sizeOf(bytes) {
-  if (bytes < 1000) return `${bytes} B`;
-  return bytes < 999_500 ? `${Math.round(bytes / 1000)} kB` : `${(bytes / 1e6).toFixed(bytes < 1e7 ? 1 : 0)} MB`;
+  if (bytes < 1000) return measure('byte', bytes, 0, 'long');
+  if (bytes < 999_500) return measure('kilobyte', bytes / 1000);
+  return measure('megabyte', bytes / 1e6, bytes < 1e7 ? 1 : 0);
 }

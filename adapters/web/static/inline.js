@@ -6,6 +6,7 @@
 
 import { el } from './dom.js';
 import { imageLink, plainLink, safeUrl, wordedLink } from './links.js';
+import { t } from './texts.js';
 
 /**
  * @typedef {object} Token
@@ -166,7 +167,7 @@ function bracketed(text, open, links, image) {
   const label = text.slice(open + 1, close);
   const url = safeUrl(target.address);
   if (image) {
-    const alt = label || 'image';
+    const alt = label || t('answer.image');
     if (!url || !links) return { end: target.end, text: alt };
     return { end: target.end, token: { node: imageLink(url, alt) } };
   }

@@ -7,6 +7,7 @@
  */
 
 import { el, icon } from './dom.js';
+import { t } from './texts.js';
 
 /**
  * @param {string} raw an address from an answer
@@ -35,7 +36,7 @@ export function wordedLink(url, inside) {
 
 /** @param {URL} url @param {string} alt the image's description */
 export function imageLink(url, alt) {
-  const link = anchor(url, [icon('image'), `Image: ${alt}`]);
+  const link = anchor(url, [icon('image'), t('answer.image_link', { name: alt })]);
   link.append(hostNote(url));
   return link;
 }

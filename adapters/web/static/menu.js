@@ -7,6 +7,7 @@
 
 import { completions } from './commands.js';
 import { byId, el } from './dom.js';
+import { t } from './texts.js';
 
 export class CommandMenu {
   /** @param {import('./composer.js').Composer} composer */
@@ -15,7 +16,7 @@ export class CommandMenu {
     this.active = -1;
     /** @type {import('./commands.js').Command[]} */
     this.shown = [];
-    this.list = el('ul', { id: 'commands', class: 'commands', role: 'listbox', 'aria-label': 'Commands' });
+    this.list = el('ul', { id: 'commands', class: 'commands', role: 'listbox', 'aria-label': t('compose.commands') });
     this.list.hidden = true;
     byId('composer-card').prepend(this.list);
     const { input } = composer;

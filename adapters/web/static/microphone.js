@@ -38,7 +38,7 @@ export class LiveMicrophone {
     const stream = await askForMicrophone(constraints);
     const sound = new AudioContext();
     try {
-      await sound.audioWorklet.addModule('/static/pcm-worklet.js');
+      await sound.audioWorklet.addModule(new URL('pcm-worklet.js', import.meta.url).href);
       await sound.resume();
       stream.getAudioTracks()[0]?.addEventListener('ended', onEnd);
       return new LiveMicrophone(stream, sound, onSound);

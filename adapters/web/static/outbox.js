@@ -7,6 +7,7 @@
  */
 
 import { readJson, write } from './settings.js';
+import { t } from './texts.js';
 import { clock } from './times.js';
 
 /**
@@ -92,7 +93,7 @@ export class Outbox {
     write('voices', null, sessionStorage);
     return lost
       .filter((marker) => typeof marker?.seconds === 'number')
-      .map(({ seconds }) => `A voice note (${clock(seconds)}) was not confirmed before the page was closed, and its sound is gone. If it is missing above, please record it again.`);
+      .map(({ seconds }) => t('voice.lost', { time: clock(seconds) }));
   }
 
   /** @param {TextItem[]} items */

@@ -9,15 +9,17 @@ import { el, icon } from './dom.js';
 
 export class Panel {
   /**
+   * @param {string} name for ids
    * @param {string} title
+   * @param {string} closing the name of the button that closes it
    * @param {() => void} onOpen
    */
-  constructor(title, onOpen) {
+  constructor(name, title, closing, onOpen) {
     this.onOpen = onOpen;
     this.body = el('div', { class: 'panel-body' });
     this.message = el('p', { class: 'message', role: 'alert', hidden: true });
-    const close = el('button', { type: 'button', class: 'tool', 'aria-label': `Close ${title.toLowerCase()}` }, icon('close'));
-    const id = `panel-${title.toLowerCase()}`;
+    const close = el('button', { type: 'button', class: 'tool', 'aria-label': closing }, icon('close'));
+    const id = `panel-${name}`;
     const head = el('div', { class: 'panel-head' }, el('h2', { id }, title), close);
     this.dialog = el('dialog', { class: 'panel', 'aria-labelledby': id }, head, this.message, this.body);
     document.body.append(this.dialog);

@@ -5,6 +5,7 @@
  */
 
 import { byId, el } from './dom.js';
+import { t } from './texts.js';
 
 /** @type {Promise<unknown> | null} */
 let sheet = null;
@@ -40,14 +41,14 @@ export class Panels {
         this.loaded[id].panel.show();
       } catch {
         sheet = null;
-        this.status.tell('This could not be loaded. Load the page again when the connection is back.');
+        this.status.tell(t('not_loaded'));
       }
     });
   }
 }
 
 function style() {
-  const link = el('link', { rel: 'stylesheet', href: '/static/panels.css' });
+  const link = el('link', { rel: 'stylesheet', href: new URL('panels.css', import.meta.url).href });
   const loaded = new Promise((done, failed) => {
     link.addEventListener('load', done);
     link.addEventListener('error', failed);

@@ -7,6 +7,7 @@
 
 import { byId } from './dom.js';
 import { newClientId } from './outbox.js';
+import { t } from './texts.js';
 
 /** @typedef {import('./connection.js').Frame} Frame */
 
@@ -80,6 +81,6 @@ export class Past {
   #show() {
     this.button.hidden = !this.before;
     this.button.setAttribute('aria-disabled', String(Boolean(this.asked)));
-    this.button.textContent = this.asked ? 'Loading…' : 'Show earlier messages';
+    this.button.textContent = this.asked ? t('link.loading') : t('past.show');
   }
 }

@@ -13,17 +13,28 @@ import { read, write } from './settings.js';
  */
 export function isAnotherPerson({ person = '' }, outbox) {
   if ((read('person') ?? '') === person) return false;
-  outbox.clear();
-  write('chat', null);
-  write('draft', null, sessionStorage);
+  forgetPerson(outbox);
   write('person', person || null);
   location.reload();
   return true;
 }
 
-/** @param {import('./signin.js').SignIn} signIn @param {import('./connection.js').Connection} connection */
-export function signOut(signIn, connection) {
+/** Removes what this browser stores of the person: words that were not sent, and which conversation is shown. @param {import('./outbox.js').Outbox} outbox */
+export function forgetPerson(outbox) {
+  outbox.clear();
+  write('chat', null);
+  write('draft', null, sessionStorage);
+  write('person', null);
+}
+
+/**
+ * @param {import('./signin.js').SignIn} signIn
+ * @param {import('./connection.js').Connection} connection
+ * @param {import('./outbox.js').Outbox} outbox
+ */
+export function signOut(signIn, connection, outbox) {
   signIn.forget();
+  forgetPerson(outbox);
   // The frame that signs this device out must leave first.
   setTimeout(() => {
     connection.drop();

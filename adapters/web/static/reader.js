@@ -8,6 +8,7 @@
 
 import { el } from './dom.js';
 import { newClientId } from './outbox.js';
+import { t } from './texts.js';
 
 /** @typedef {import('./items.js').Item} Item */
 
@@ -114,7 +115,7 @@ export class Reader {
     this.asking = { clientId: '', item, along, play: true, part: 0, parts: along ? Infinity : 1, size: 0, mime: '', playlist: null };
     if (!this.#ask()) {
       this.asking = null;
-      this.options.onTrouble('Not connected just now. Try again when the connection is back.');
+      this.options.onTrouble(t('not_connected'));
       return;
     }
     this.#update(item, { reading: true });
@@ -186,7 +187,7 @@ export class Reader {
       if (item.entryId > 0 && !item.streaming) this.listen(item);
       return true;
     }
-    this.options.onTrouble(`This answer cannot be read aloud: ${message}`);
+    this.options.onTrouble(t('listen.failed', { why: message }));
     this.#asked();
     return true;
   }
@@ -208,7 +209,7 @@ export class Reader {
    * @param {{ item: Item, play: boolean }} asking
    */
   #playlist(url, { item, play }) {
-    const audio = el('audio', { controls: true, preload: 'auto', 'aria-label': 'The answer, read aloud' });
+    const audio = el('audio', { controls: true, preload: 'auto', 'aria-label': t('listen.player') });
     const playlist = new Playlist(audio, url, () => this.#ended(audio));
     this.playlists.set(audio, playlist);
     this.#follow(audio, playlist);
@@ -254,7 +255,7 @@ export class Reader {
     audio.addEventListener('ended', () => playlist.next());
     audio.addEventListener('error', () => {
       this.#ended(audio);
-      if (audio.isConnected) this.options.onTrouble('This browser cannot play the sound of the answer.');
+      if (audio.isConnected) this.options.onTrouble(t('listen.cannot_play'));
     });
   }
 

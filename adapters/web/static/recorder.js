@@ -5,6 +5,8 @@
  * @module recorder
  */
 
+import { t } from './texts.js';
+
 /**
  * @typedef {{ blob: Blob, mime: string, seconds: number }} Recording
  * @typedef {'unsupported' | 'insecure' | 'denied' | 'missing' | 'busy' | 'failed'} Trouble
@@ -12,21 +14,11 @@
 
 const PREFERRED = ['audio/webm;codecs=opus', 'audio/mp4', 'audio/ogg;codecs=opus', 'audio/webm'];
 
-/** @type {Record<Trouble, string>} */
-const TROUBLE_WORDS = {
-  unsupported: 'This browser cannot record sound. Please type instead.',
-  insecure: 'Browsers allow the microphone only over https or on this very computer (localhost).',
-  denied: 'The microphone is blocked. Allow it for this page in the browser’s site settings, then try again.',
-  missing: 'No microphone was found. Plug one in, or type instead.',
-  busy: 'Another program is using the microphone. Close it there and try again.',
-  failed: 'The recording could not be started. Try again, or type instead.',
-};
-
 /** Why there is no recording; `message` is fit to show. */
 export class RecorderError extends Error {
   /** @param {Trouble} trouble */
   constructor(trouble) {
-    super(TROUBLE_WORDS[trouble]);
+    super(t(`microphone.${trouble}`));
     this.trouble = trouble;
   }
 }

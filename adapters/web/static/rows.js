@@ -15,6 +15,7 @@ import { showFinished } from './finished.js';
 import { renderInline } from './inline.js';
 import { renderMarkdown } from './markdown.js';
 import { CONFIRM, EXPIRED } from './questions.js';
+import { t } from './texts.js';
 import { clock, timeOf, untilWords } from './times.js';
 import { showWork } from './work.js';
 
@@ -34,7 +35,7 @@ import { showWork } from './work.js';
  */
 
 /** @type {Record<string, string>} */
-const STATE_WORDS = { sending: 'Sending…', queued: 'Waiting its turn', answering: '', answered: '', failed: 'Not sent', '': '' };
+const STATE_WORDS = { sending: t('row.sending'), queued: t('row.queued'), failed: t('row.failed') };
 
 /** Errors that a user requested and that are no failures. */
 const QUIET_CODES = new Set(['stopped', 'cancelled', 'canceled']);
@@ -100,7 +101,7 @@ function updateAnswer(row, item, actions) {
     const kept = item.entryId > 0 && !item.unkept;
     const listen = kept && !item.player && listenButton(item, actions);
     const rated = kept ? thumbs(item, actions.rate) : [];
-    foot.replaceChildren(...[timeOf(item.at), copyButton('Copy answer', () => item.text), listen, ...rated, ...branchControls(item, actions)].filter((one) => one !== false));
+    foot.replaceChildren(...[timeOf(item.at), copyButton(t('row.copy'), () => item.text), listen, ...rated, ...branchControls(item, actions)].filter((one) => one !== false));
     showPlayer(foot, item.player);
   }
 }
@@ -115,8 +116,8 @@ function showPlayer(foot, player) {
 
 /** @param {Item} item @param {RowActions} actions */
 function listenButton(item, actions) {
-  const words = item.reading ? 'Getting the sound…' : 'Listen';
-  const label = item.reading ? words : 'Listen to the answer';
+  const words = item.reading ? t('listen.loading') : t('listen.button');
+  const label = item.reading ? words : t('listen.label');
   const button = el('button', { type: 'button', class: 'quiet listen', 'aria-label': label, 'aria-disabled': item.reading }, icon('sound'), el('span', {}, words));
   button.addEventListener('click', () => actions.listen(item));
   return button;
@@ -128,9 +129,9 @@ function userContent(item, actions, row) {
   // Speech in progress changes with every word; a screen reader waits until it is a message.
   if (item.provisional || item.growing) row.setAttribute('aria-live', 'off');
   else row.removeAttribute('aria-live');
-  const bubble = el('div', { class: 'bubble' }, el('span', { class: 'visually-hidden' }, 'You: '));
+  const bubble = el('div', { class: 'bubble' }, el('span', { class: 'visually-hidden' }, `${t('row.you')}: `));
   if (item.spoken) {
-    const length = item.seconds ? `Voice note, ${clock(item.seconds)}` : 'Spoken';
+    const length = item.seconds ? t('row.voice_note', { time: clock(item.seconds) }) : t('row.spoken');
     bubble.append(el('div', { class: 'spoken' }, icon('mic'), el('span', {}, length), item.audio && playButton(item.audio)));
   }
   if (item.files.length > 0) bubble.append(fileBlock(item.files));
@@ -141,16 +142,16 @@ function userContent(item, actions, row) {
     const more = item.growing && el('span', { class: 'unstable' }, ' …');
     bubble.append(el('p', { class: 'text', dir: 'auto', 'data-testid': item.spoken ? 'transcript' : undefined }, words, unstable, more));
   } else if (listening) {
-    bubble.append(el('p', { class: 'listening' }, item.wait || 'Listening to your note…'));
+    bubble.append(el('p', { class: 'listening' }, item.wait || t('row.listening')));
   }
   const foot = el('div', { class: 'meta' }, timeOf(item.at));
   const words = item.problem || (listening && item.state === 'queued' ? '' : STATE_WORDS[item.state]);
   if (words) foot.append(el('span', { class: 'state' }, words));
   row.toggleAttribute('data-together', item.turn !== '');
-  if (item.turn) foot.append(el('span', { class: 'state' }, 'Answered together'));
+  if (item.turn) foot.append(el('span', { class: 'state' }, t('row.together')));
   if (item.entryId > 0 || item.state === 'answered') foot.append(...branchControls(item, actions));
   if (item.state === 'failed') {
-    foot.append(textButton('Try again', () => actions.retry(item)), textButton('Discard', () => actions.discard(item)));
+    foot.append(textButton(t('try_again'), () => actions.retry(item)), textButton(t('row.discard'), () => actions.discard(item)));
   }
   return [bubble, foot];
 }
@@ -171,37 +172,38 @@ function errorContent(item, actions, row) {
   row.dataset.code = item.code;
   const quiet = QUIET_CODES.has(item.code);
   row.classList.toggle('quietly', quiet);
-  const words = el('p', { dir: 'auto' }, item.text || 'Something went wrong, and the gateway did not say what.');
+  const words = el('p', { dir: 'auto' }, item.text || t('row.error'));
   const foot = el('div', { class: 'meta' }, timeOf(item.at));
-  if (item.recoverable && !quiet) foot.append(textButton('Ask again', () => actions.retry(item)));
+  if (item.recoverable && !quiet) foot.append(textButton(t('row.ask_again'), () => actions.retry(item)));
   return [icon(quiet ? 'stop' : 'alert'), el('div', { class: 'body' }, words, foot)];
 }
 
 /** @param {Item} item */
 function sessionContent(item) {
-  return [el('span', { dir: 'auto' }, ...renderInline(item.text || 'New conversation'))];
+  return [el('span', { dir: 'auto' }, ...renderInline(item.text || t('chats.new')))];
 }
 
 /** @param {Item} item @param {RowActions} actions */
 function approvalContent(item, actions) {
   const { tool, options, choice, open, sent, paused, until, command } = /** @type {NonNullable<Item['approval']>} */ (item.approval);
-  const asks = `May I use ${tool}?`;
-  const waits = command ? 'Choose' : open ? 'I wait for your answer' : 'I waited for your answer';
-  const title = el('p', { class: 'title' }, tool === CONFIRM ? 'Did I hear that right?' : paused ? waits : asks);
+  const asks = t('ask.may', { tool });
+  const waits = command ? t('ask.choose') : open ? t('ask.waits') : t('ask.waited');
+  const title = el('p', { class: 'title' }, tool === CONFIRM ? t('ask.heard') : paused ? waits : asks);
   // The answer above it already has this text.
   const said = tool === CONFIRM && paused;
-  // The title already has the first line of a tool's question.
-  const words = !paused && item.text.startsWith(asks) ? item.text.slice(asks.length).trim() : item.text;
+  // The title already has the first line of a tool's question, which the gateway writes in English.
+  const first = `May I use ${tool}?`;
+  const words = !paused && item.text.startsWith(first) ? item.text.slice(first.length).trim() : item.text;
   const reason = words && !said && (paused ? el('p', { class: 'reason', dir: 'auto' }, words) : payloadBlock(words));
-  const label = paused ? `Answer to: ${item.text || tool}` : `Answer for ${tool}`;
+  const label = paused ? t('ask.answer_to', { question: item.text || tool }) : t('ask.answer_for', { tool });
   const buttons = options.map((option) => {
     const weight = paused ? 'choice' : option === options[0] ? 'choice allow' : 'choice deny';
     const button = el('button', { type: 'button', class: weight, 'data-choice': option, disabled: sent }, option);
     button.addEventListener('click', () => actions.choose(item, option));
     return button;
   });
-  const answered = choice === EXPIRED ? 'No one answered in time' : `Answered: ${choice}`;
-  const ended = el('p', { class: 'meta' }, choice ? answered : 'No longer open');
+  const answered = choice === EXPIRED ? t('ask.expired') : t('ask.answered', { choice });
+  const ended = el('p', { class: 'meta' }, choice ? answered : t('ask.closed'));
   const foot = open ? el('div', { class: 'choices', role: 'group', 'aria-label': label }, ...buttons) : ended;
   const limit = open && until > 0 && el('p', { class: 'meta' }, untilWords(until));
   return [icon('shield'), el('div', { class: 'body' }, title, reason, foot, limit)];
@@ -217,7 +219,7 @@ function payloadBlock(words) {
   const short = shortened(words);
   const text = el('p', { class: 'reason payload', dir: 'ltr' }, short);
   if (short === words) return text;
-  const more = textButton('Show all', () => {
+  const more = textButton(t('show_all'), () => {
     text.textContent = words;
     more.remove();
     text.tabIndex = -1;
@@ -227,7 +229,7 @@ function payloadBlock(words) {
 }
 
 function dots() {
-  return el('span', { class: 'dots' }, el('span'), el('span'), el('span'), el('span', { class: 'visually-hidden' }, 'Writing an answer'));
+  return el('span', { class: 'dots' }, el('span'), el('span'), el('span'), el('span', { class: 'visually-hidden' }, t('row.writing')));
 }
 
 /** @param {string} words @param {() => void} act */
@@ -239,14 +241,14 @@ function textButton(words, act) {
 
 /** @param {Blob} audio */
 function playButton(audio) {
-  const button = el('button', { type: 'button', class: 'quiet play', 'aria-label': 'Play your voice note' }, icon('play'));
+  const button = el('button', { type: 'button', class: 'quiet play', 'aria-label': t('row.play') }, icon('play'));
   /** @type {HTMLAudioElement | null} */
   let sound = null;
   const ended = () => {
     if (sound) URL.revokeObjectURL(sound.src);
     sound = null;
     button.replaceChildren(icon('play'));
-    button.setAttribute('aria-label', 'Play your voice note');
+    button.setAttribute('aria-label', t('row.play'));
   };
   button.addEventListener('click', () => {
     if (sound) {
@@ -258,7 +260,7 @@ function playButton(audio) {
     sound.addEventListener('ended', ended);
     sound.play().catch(ended);
     button.replaceChildren(icon('stop'));
-    button.setAttribute('aria-label', 'Stop playing');
+    button.setAttribute('aria-label', t('row.stop_playing'));
   });
   return button;
 }

@@ -5,6 +5,8 @@
  * @module settings
  */
 
+import { t } from './texts.js';
+
 const PREFIX = 'parlour.';
 
 /** Replaces a storage that the browser refuses (private mode, blocked, full). */
@@ -93,7 +95,7 @@ export function chooseTheme(theme) {
 export function wireTheme(button) {
   const show = () => {
     const theme = currentTheme();
-    const label = theme === 'dark' ? 'Switch to light theme' : 'Switch to dark theme';
+    const label = theme === 'dark' ? t('theme.to_light') : t('theme.to_dark');
     button.setAttribute('aria-label', label);
     button.title = label;
     button.dataset.shown = theme;

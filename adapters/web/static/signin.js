@@ -9,19 +9,11 @@
 
 import { byId } from './dom.js';
 import { read, readJson, write } from './settings.js';
+import { t } from './texts.js';
 
 const WRONG = 4401;
-const SIGNED_OUT = 4403;
+export const SIGNED_OUT = 4403;
 const TOO_MANY = 4429;
-const USED_WORDS = 'This invitation was used already, or has expired. Get another one.';
-const OUT_WORDS = 'This browser was signed out. To come back, open a new invitation.';
-const WRONG_WORDS = 'This token is not right. Check it against the line that the gateway printed when it started.';
-const STALE_WORDS = 'The access token has changed. Enter the one that the gateway printed when it started.';
-const LINK_WORDS = 'The token of that link is not right.';
-const TOKEN_LEAD = 'This room is private. The access token was printed when the gateway started.';
-const INVITED_LEAD = 'This link signs this browser in, once. Other people who use this page do not see your conversations.';
-const REPLACE_LEAD = 'This browser is signed in already. The invitation signs it in as the invited person instead.';
-const MANY_WORDS = 'Too many wrong tokens. Wait a minute, then try again.';
 
 /** @param {'token' | 'invitation'} name @returns {string} the secret of the page's link, removed from the address */
 function takeLinked(name) {
@@ -47,7 +39,8 @@ function deviceName() {
     Object.entries(names).find(([sign]) => navigator.userAgent.includes(sign))?.[1];
   const browser = of({ Firefox: 'Firefox', 'Edg/': 'Edge', 'OPR/': 'Opera', Chrome: 'Chrome', Safari: 'Safari' });
   const system = of({ Android: 'Android', iPhone: 'iPhone', iPad: 'iPad', Windows: 'Windows', CrOS: 'ChromeOS', Mac: 'Mac', Linux: 'Linux' });
-  return `${browser ?? 'Browser'}${system ? ` on ${system}` : ''}`;
+  const name = browser ?? t('signin.browser');
+  return system ? t('signin.device', { browser: name, system }) : name;
 }
 
 export class SignIn {
@@ -95,7 +88,7 @@ export class SignIn {
       }
       const entered = this.input.value.trim();
       if (!entered) {
-        this.say('Please enter the access token.');
+        this.say(t('signin.empty'));
         this.input.focus();
         return;
       }
@@ -144,8 +137,8 @@ export class SignIn {
     this.card.hidden = false;
     this.app.hidden = true;
     byId('signin-form').dataset.invited = this.offered ? 'yes' : '';
-    byId('signin-title').textContent = this.offered ? 'You are invited' : 'Come in';
-    byId('signin-lead').textContent = !this.offered ? TOKEN_LEAD : this.token ? REPLACE_LEAD : INVITED_LEAD;
+    byId('signin-title').textContent = this.offered ? t('signin.invited') : t('signin.title');
+    byId('signin-lead').textContent = !this.offered ? t('signin.lead') : this.token ? t('signin.replace_lead') : t('signin.invited_lead');
     byId('signin-stay').hidden = !this.offered || !this.token;
     this.#busy(false);
     this.say(words);
@@ -176,26 +169,26 @@ export class SignIn {
   closed(code, why) {
     if (code === SIGNED_OUT) {
       this.forget();
-      this.show(OUT_WORDS);
+      this.show(t('signin.signed_out'));
       return 'stop';
     }
     if (code === WRONG && this.invitation) {
       this.invitation = '';
       write('joining', null);
-      if (this.#restore(USED_WORDS)) return 0;
+      if (this.#restore(t('signin.used'))) return 0;
       this.forget();
-      this.show(USED_WORDS);
+      this.show(t('signin.used'));
       return 'stop';
     }
     if (code === WRONG || code === TOO_MANY) {
-      if (this.#restore(LINK_WORDS)) return 0;
+      if (this.#restore(t('signin.link'))) return 0;
       const stale = this.proven;
       this.forget();
-      this.show(code === TOO_MANY ? MANY_WORDS : stale ? STALE_WORDS : WRONG_WORDS);
+      this.show(code === TOO_MANY ? t('signin.many') : stale ? t('signin.stale') : t('signin.wrong'));
       return 'stop';
     }
     if (this.proven) return 'retry';
-    this.show(why || 'The gateway cannot be reached. Is it running? Try again in a moment.');
+    this.show(why || t('signin.unreachable'));
     return 'stop';
   }
 
@@ -207,7 +200,7 @@ export class SignIn {
     this.proven = true;
     this.card.hidden = true;
     this.app.hidden = false;
-    this.tell(`${why} You are still signed in as before.`);
+    this.tell(t('signin.still', { why }));
     return true;
   }
 
@@ -239,6 +232,6 @@ export class SignIn {
   /** @param {boolean} busy */
   #busy(busy) {
     this.button.disabled = busy;
-    this.button.textContent = busy ? 'Connecting…' : this.offered ? 'Join' : 'Sign in';
+    this.button.textContent = busy ? t('link.connecting') : this.offered ? t('signin.join') : t('signin.button');
   }
 }

@@ -8,6 +8,7 @@
 import { byId } from './dom.js';
 import { CONFIRM } from './questions.js';
 import { read, write } from './settings.js';
+import { t } from './texts.js';
 
 /** @typedef {import('./connection.js').Frame} Frame */
 /** @typedef {import('./items.js').Item} Item */
@@ -73,7 +74,7 @@ export class Spoken {
     this.aloud.hidden = speech !== true;
     // The Listen buttons are in rows that may be drawn already.
     byId('log').classList.toggle('can-read-aloud', speech === true);
-    if (live !== true && this.talking) this.talk?.end('The gateway does not listen any more. Send a voice note or type.');
+    if (live !== true && this.talking) this.talk?.end(t('talk.not_listening'));
   }
 
   /** The connection's state changed. @param {import('./connection.js').LinkState} state */
@@ -173,7 +174,7 @@ export class Spoken {
     try {
       return await loading;
     } catch {
-      this.options.onTrouble('This could not be loaded. Load the page again when the connection is back.');
+      this.options.onTrouble(t('not_loaded'));
       return null;
     }
   }

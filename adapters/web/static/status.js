@@ -7,17 +7,9 @@
 
 import { byId } from './dom.js';
 import { read } from './settings.js';
+import { t } from './texts.js';
 
 /** @typedef {import('./connection.js').LinkState} LinkState */
-
-/** @type {Record<LinkState, string>} */
-const LINK_WORDS = {
-  offline: 'Offline',
-  connecting: 'Connecting…',
-  loading: 'Loading…',
-  ready: 'Connected',
-  waiting: 'Reconnecting…',
-};
 
 export class StatusLine {
   constructor() {
@@ -31,6 +23,7 @@ export class StatusLine {
     this.unread = 0;
     /** Whether a connection was lost and is not back yet. */
     this.lost = false;
+    for (const change of ['online', 'offline']) window.addEventListener(change, () => this.#sayWhy());
     byId('note-close').addEventListener('click', () => this.tell(''));
     document.addEventListener('visibilitychange', () => {
       if (!document.hidden) this.unread = 0;
@@ -53,8 +46,14 @@ export class StatusLine {
     if (state === 'ready') this.lost = false;
     const trying = this.lost && (state === 'connecting' || state === 'loading');
     this.indicator.dataset.state = state;
-    this.words.textContent = trying ? LINK_WORDS.waiting : LINK_WORDS[state];
+    this.words.textContent = t(`link.${trying ? 'waiting' : state}`);
     this.banner.hidden = !(known && this.lost);
+    this.#sayWhy();
+  }
+
+  /** Why there is no connection: the browser has no network, or the gateway does not answer. */
+  #sayWhy() {
+    byId('banner-words').textContent = navigator.onLine ? t('banner.reconnecting') : t('banner.offline');
   }
 
   /** The conversation's title, and whether it is stored. @param {import('./label.js').Label} label */
@@ -90,11 +89,11 @@ export class StatusLine {
     this.#title();
     const wanted = document.hidden && read('notify') === 'yes' && 'Notification' in window;
     // Without the words: others may see the screen.
-    if (wanted && Notification.permission === 'granted') new Notification(this.bot, { body: 'A new answer is here.', tag: 'answer' });
+    if (wanted && Notification.permission === 'granted') new Notification(this.bot, { body: t('status.notification'), tag: 'answer' });
   }
 
   #title() {
-    const sign = this.unread && document.hidden ? '● New answer – ' : this.answering ? '… ' : '';
-    document.title = `${sign}${this.bot}`;
+    const { bot } = this;
+    document.title = this.unread && document.hidden ? t('status.new_answer', { bot }) : `${this.answering ? '… ' : ''}${bot}`;
   }
 }

@@ -5,6 +5,7 @@
  * @module steps
  */
 
+import { t } from './texts.js';
 import { toolWords } from './tools.js';
 
 /**
@@ -25,12 +26,12 @@ const CHANGES = {
   shield_verdict: (steps, { tool_name: name, decision }) => changed(steps, 'tool', name, { state: decision === 'ESCALATE' ? 'asking' : 'running' }),
   action_progress: (steps, { tool_name: name, summary, line }) => changed(steps, 'tool', name, { words: `${summary}: ${line}` }),
   action_completed: (steps, { tool_name: name, success, summary }) => ended(steps, 'tool', name, summary, success),
-  otr_blocked: (steps, { reason }) => [...steps, { kind: 'words', name: '', label: '', words: `Off the record: ${reason}`, state: 'failed' }],
+  otr_blocked: (steps, { reason }) => [...steps, { kind: 'words', name: '', label: '', words: t('activity.off_record', { why: reason }), state: 'failed' }],
   sub_agent_spawned: (steps, { name, task }) => [...steps, { kind: 'agent', name, label: name, words: task, state: 'running' }],
   sub_agent_progress: (steps, { name, status }) => changed(steps, 'agent', name, { words: status }),
   sub_agent_completed: (steps, { name, result }) => ended(steps, 'agent', name, result, true),
   sub_agent_failed: (steps, { name, reason }) => ended(steps, 'agent', name, reason, false),
-  sub_agent_cancelled: (steps, { name }) => ended(steps, 'agent', name, 'stopped', false),
+  sub_agent_cancelled: (steps, { name }) => ended(steps, 'agent', name, t('steps.stopped'), false),
 };
 
 /**

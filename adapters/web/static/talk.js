@@ -10,6 +10,7 @@ import { LiveMicrophone } from './microphone.js';
 import { newClientId } from './outbox.js';
 import { RecorderError } from './recorder.js';
 import { audioConstraints, read, write } from './settings.js';
+import { t } from './texts.js';
 
 /**
  * @typedef {object} TalkOptions
@@ -26,17 +27,6 @@ import { audioConstraints, read, write } from './settings.js';
 /** Frames from before the press that are sent with it: people speak before they press. */
 const PRE_ROLL = 4;
 const METER_MS = 80;
-
-/** @type {Record<State, string>} */
-const WORDS = {
-  opening: 'Opening the microphone…',
-  reconnecting: 'Reconnecting…',
-  listening: 'Listening',
-  hearing: 'Hearing you…',
-  thinking: 'Thinking…',
-  speaking: 'Speaking',
-  waiting: 'Hold the microphone to talk',
-};
 
 export class Talk {
   /** @param {TalkOptions} options */
@@ -82,7 +72,7 @@ export class Talk {
     try {
       const microphone = await LiveMicrophone.open(audioConstraints(), {
         onSound: (frame) => this.#take(frame),
-        onEnd: () => this.end('The microphone went away. Plug it in and press Talk again.'),
+        onEnd: () => this.end(t('talk.microphone_gone')),
       });
       if (!this.on || this.microphone) microphone.close();
       else this.microphone = microphone;
@@ -138,15 +128,16 @@ export class Talk {
     document.body.classList.toggle('is-hands-free', this.on && this.handsFree);
     this.bar.hidden = !this.on;
     this.bar.dataset.state = state;
-    if (this.words.textContent !== WORDS[state]) this.words.textContent = WORDS[state];
+    const words = t(state === 'reconnecting' ? 'link.waiting' : `talk.${state}`);
+    if (this.words.textContent !== words) this.words.textContent = words;
     this.button.setAttribute('aria-pressed', String(this.on));
-    const label = this.on ? 'End the conversation by voice' : 'Talk: a conversation by voice';
+    const label = this.on ? t('talk.end') : t('talk.start');
     this.button.setAttribute('aria-label', label);
     this.button.title = label;
     this.manner.setAttribute('aria-pressed', String(this.handsFree));
     if (this.on && !this.handsFree) {
-      this.mic.setAttribute('aria-label', 'Hold to talk');
-      this.mic.title = 'Hold to talk (or hold Space)';
+      this.mic.setAttribute('aria-label', t('talk.hold'));
+      this.mic.title = t('talk.hold_title');
       this.mic.setAttribute('aria-pressed', String(this.held));
     }
     this.#meter();

@@ -8,6 +8,7 @@
 import { byId, el, icon } from './dom.js';
 import { NO_FILES, takeFiles } from './drops.js';
 import { sizeOf } from './files.js';
+import { t } from './texts.js';
 
 /**
  * @typedef {object} Pending a file of the next message
@@ -75,8 +76,8 @@ export class Uploads {
   add(files) {
     const { file_bytes: most, files: count } = this.limits();
     for (const file of files) {
-      if (this.pending.length >= count) return this.onTrouble(`A message can have ${count} files. The others were left out.`);
-      if (file.size > most) this.onTrouble(`${file.name} is larger than ${sizeOf(most)}.`);
+      if (this.pending.length >= count) return this.onTrouble(t('files.too_many', { count }));
+      if (file.size > most) this.onTrouble(t('files.too_large', { file: file.name, size: sizeOf(most) }));
       else void this.#begin(file);
     }
   }
@@ -104,10 +105,10 @@ export class Uploads {
       if (response.ok) one.handle = (await response.json()).handle;
       else words = (await response.text()).trim();
     } catch {
-      words = one.upload.signal.aborted ? '' : 'The gateway could not be reached. Attach it again.';
+      words = one.upload.signal.aborted ? '' : t('files.unreachable');
     }
     if (!one.handle) {
-      if (words) this.onTrouble(`${file.name || 'The file'} was not uploaded: ${words}`);
+      if (words) this.onTrouble(t('files.failed', { file: file.name || t('files.file'), why: words }));
       this.pending = this.pending.filter((other) => other !== one);
     }
     this.#show();
@@ -129,11 +130,11 @@ export class Uploads {
 
   /** @param {Pending} one */
   #chip(one) {
-    const name = one.file.name || 'Picture';
-    const remove = el('button', { type: 'button', class: 'remove', 'aria-label': `Remove ${name}` }, icon('close'));
+    const name = one.file.name || t('files.picture');
+    const remove = el('button', { type: 'button', class: 'remove', 'aria-label': t('files.remove', { file: name }) }, icon('close'));
     remove.addEventListener('click', () => this.#remove(one));
     const look = one.thumb ? el('img', { src: one.thumb, alt: '' }) : icon('file');
-    const words = one.handle ? sizeOf(one.file.size) : 'Uploading…';
+    const words = one.handle ? sizeOf(one.file.size) : t('files.uploading');
     const text = el('span', { class: 'file-words' }, el('span', { class: 'file-name', dir: 'auto' }, name), el('span', { class: 'file-about' }, words));
     return el('div', { class: 'chip-file', role: 'listitem', 'data-testid': 'pending-file', 'data-ready': String(Boolean(one.handle)) }, look, text, remove);
   }

@@ -7,6 +7,7 @@
 
 import { byId, el } from './dom.js';
 import { audioConstraints } from './settings.js';
+import { measure, t } from './texts.js';
 import { clock } from './times.js';
 
 /**
@@ -22,7 +23,6 @@ const HOLD_MS = 450;
 const SLIDE_AWAY_PX = 90;
 const SHORTEST_S = 0.5;
 const BARS = 64;
-const NOT_LOADED = 'This could not be loaded. Load the page again when the connection is back.';
 
 export class VoiceButton {
   /** @param {VoiceOptions} options */
@@ -61,10 +61,10 @@ export class VoiceButton {
     try {
       const recorder = await module?.Recorder.start(audioConstraints(), () => void this.finish());
       if (!recorder) {
-        this.options.onTrouble(NOT_LOADED);
+        this.options.onTrouble(t('not_loaded'));
       } else if (this.abandoned) {
         recorder.cancel();
-        this.options.onTrouble('The microphone is ready now. Press the button again to record.');
+        this.options.onTrouble(t('voice.ready'));
       } else {
         this.#begin(recorder);
       }
@@ -86,9 +86,9 @@ export class VoiceButton {
     const recording = await recorder.stop();
     const { voice_bytes: most } = this.options.limits();
     if (recording.seconds < SHORTEST_S || recording.blob.size === 0) {
-      this.options.onTrouble('That was too short to hear. Tap to record, or hold the button while you speak.');
+      this.options.onTrouble(t('voice.short'));
     } else if (recording.blob.size > most) {
-      this.options.onTrouble(`The voice note is too large (${megabytes(recording.blob.size)}; at most ${megabytes(most)}). Record a shorter one.`);
+      this.options.onTrouble(t('voice.too_large', { size: megabytes(recording.blob.size), most: megabytes(most) }));
     } else {
       this.options.onRecording(recording);
     }
@@ -105,7 +105,7 @@ export class VoiceButton {
     this.recorder.cancel();
     this.recorder = null;
     this.#show(false);
-    this.options.onStatus('Recording cancelled.');
+    this.options.onStatus(t('voice.cancelled'));
   }
 
   #wire() {
@@ -145,7 +145,7 @@ export class VoiceButton {
     this.recorder = recorder;
     this.levels.fill(0);
     this.#show(true);
-    this.options.onStatus('Recording. Press the microphone button again to send, Escape to cancel.');
+    this.options.onStatus(t('voice.recording'));
     let lastBar = 0;
     const draw = () => {
       if (this.recorder !== recorder) return;
@@ -157,7 +157,7 @@ export class VoiceButton {
       }
       this.timer.textContent = `${clock(recorder.seconds)} / ${clock(longest)}`;
       if (recorder.seconds >= longest || recorder.bytes >= most) {
-        this.options.onTrouble(`The recording reached the longest length (${clock(longest)}) and was sent.`);
+        this.options.onTrouble(t('voice.longest', { time: clock(longest) }));
         void this.finish();
       }
     };
@@ -183,13 +183,13 @@ export class VoiceButton {
     document.body.classList.toggle('is-recording', on);
     this.button.dataset.state = on ? 'recording' : 'idle';
     this.button.setAttribute('aria-pressed', String(on));
-    const label = on ? 'Send the voice note' : 'Record a voice note';
+    const label = on ? t('voice.send') : t('voice.record');
     this.button.setAttribute('aria-label', label);
-    this.button.title = on ? label : 'Record a voice note (tap, or hold while you speak)';
+    this.button.title = on ? label : t('voice.record_title');
   }
 }
 
 /** @param {number} bytes */
 function megabytes(bytes) {
-  return `${(bytes / 1_048_576).toFixed(1)} MB`;
+  return measure('megabyte', bytes / 1_048_576, 1);
 }

@@ -6,6 +6,7 @@
  */
 
 import { el } from './dom.js';
+import { t } from './texts.js';
 
 /**
  * @typedef {import('./items.js').Item} Item
@@ -13,7 +14,7 @@ import { el } from './dom.js';
  */
 
 /** @type {Record<Step['state'], [string, string]>} the mark, and its text */
-const MARKS = { running: ['…', 'at work'], asking: ['?', 'waits for an answer'], done: ['✓', 'done'], failed: ['✗', 'not done'] };
+const MARKS = { running: ['…', t('steps.running')], asking: ['?', t('steps.asking')], done: ['✓', t('steps.done')], failed: ['✗', t('steps.failed')] };
 
 /** @type {WeakMap<Element, Step>} which step a line shows: steps are replaced, never changed */
 const DRAWN = new WeakMap();
@@ -32,7 +33,7 @@ export function showWork(body, item) {
   }
   const part = known ?? build(body, item);
   const line = /** @type {HTMLElement} */ (part.querySelector('summary > .now'));
-  const words = (item.streaming && item.activity) || `How I got there (${stepCount(item.steps.length)})`;
+  const words = (item.streaming && item.activity) || t('steps.how', { count: item.steps.length });
   line.classList.toggle('activity', item.streaming && item.activity !== '');
   if (line.textContent !== words) line.textContent = words;
   const list = /** @type {HTMLElement} */ (part.lastElementChild);
@@ -70,9 +71,4 @@ function stepLine({ kind, label, words, state }) {
     el('span', { class: 'visually-hidden' }, `${said}: `),
     el('span', { class: 'what', dir: 'auto' }, label && el('code', { dir: 'auto' }, label), label && words ? ' ' : '', words),
   );
-}
-
-/** @param {number} count */
-function stepCount(count) {
-  return count === 1 ? '1 step' : `${count} steps`;
 }

@@ -133,7 +133,9 @@ class Browser:
         """A socket that has not said hello."""
         return Page(await self.client.ws_connect("/ws", origin=self.harness.origin, max_msg_size=0))
 
-    async def open(self, chat: str | None = CHAT, after: int = 0, **wishes: bool) -> tuple[Page, list[Frame]]:
+    async def open(
+        self, chat: str | None = CHAT, after: int = 0, **wishes: bool | str | None
+    ) -> tuple[Page, list[Frame]]:
         """An authenticated socket, and the frames up to `ready`."""
         page = await self.connect()
         await page.say(type="hello", protocol=1, token=TOKEN, chat=chat, after=after, **wishes)

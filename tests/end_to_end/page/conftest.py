@@ -14,6 +14,7 @@ from playwright.async_api import Browser, Page
 
 from tests.end_to_end.page.acts import sign_in
 from tests.end_to_end.page.fake_gateway import FakeGateway, running_gateway
+from tests.end_to_end.page.stoppable_gateway import StoppableGateway
 from tests.support.browser_fixture import Watch, open_chromium
 
 _RATE = 48_000
@@ -59,3 +60,11 @@ async def room(page: Page, gateway: FakeGateway, watch: Watch) -> AsyncIterator[
     complaints = [words for words in watch.complaints if "WebSocket connection" not in words]
     assert complaints == []
     assert [url for url in watch.requests if not url.startswith((gateway.origin, "blob:"))] == []
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def stoppable() -> AsyncIterator[StoppableGateway]:
+    gateway = StoppableGateway()
+    await gateway.start()
+    yield gateway
+    await gateway.stop()

@@ -6,6 +6,7 @@ It keeps conversations in memory and answers nothing by itself; the real server 
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -17,6 +18,8 @@ from aiohttp import WSMsgType, web
 
 from adapters.formatting.html import render_html
 from adapters.web.outgoing import command_list
+from adapters.web.pages import PageFiles
+from adapters.web.text_tables import packaged_tables
 from pipeline.domain.clock import SystemClock
 
 STATIC = Path(__file__).parents[3] / "adapters" / "web" / "static"
@@ -349,13 +352,21 @@ async def _refuse(socket: web.WebSocketResponse, code: str, close: int) -> web.W
     return socket
 
 
+@functools.cache
+def _pages() -> PageFiles:
+    return PageFiles(STATIC, packaged_tables())
+
+
 @asynccontextmanager
 async def running_gateway() -> AsyncIterator[FakeGateway]:
     """A fake gateway on a free loopback port, with the page at its root."""
     gateway = FakeGateway()
 
-    async def index(_request: web.Request) -> web.StreamResponse:
-        return web.FileResponse(STATIC / "index.html")
+    async def index(request: web.Request) -> web.StreamResponse:
+        return _pages().page(request)
+
+    async def asset(request: web.Request) -> web.StreamResponse:
+        return _pages().response(request.match_info["name"], request)
 
     async def protect(request: web.Request, response: web.StreamResponse) -> None:
         response.headers["Content-Security-Policy"] = POLICY
@@ -367,7 +378,7 @@ async def running_gateway() -> AsyncIterator[FakeGateway]:
     app.on_response_prepare.append(protect)
     app.router.add_get("/", index)
     app.router.add_get("/ws", gateway.handle)
-    app.router.add_static("/static", STATIC)
+    app.router.add_get("/static/{name:.+}", asset)
     runner = web.AppRunner(app, shutdown_timeout=0.2)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)

@@ -51,7 +51,7 @@ async def _shown(files: Locator) -> None:
     await expect(player).to_have_attribute("controls", "")
     await player.evaluate("player => player.duration || new Promise((ok) => player.onloadedmetadata = ok)")
     rows = files.locator("a.download")
-    await expect(rows).to_have_text(["photo.svg82 B", "report.csv8 B"])
+    await expect(rows).to_have_text(["photo.svg82 bytes", "report.csv8 bytes"])
 
 
 async def test_files_are_shown_with_the_answer_and_after_a_reload(

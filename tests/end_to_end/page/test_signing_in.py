@@ -20,6 +20,7 @@ async def test_the_right_token_opens_the_conversation(page: Page, gateway: FakeG
     await expect(page.get_by_test_id("composer")).to_be_focused()
     await expect(page.get_by_test_id("token-input")).to_be_hidden()
     hello = {"type": "hello", "protocol": 1, "batch": True, "token": TOKEN, "chat": "latest", "after": 0}
+    hello["language"] = "en"
     assert gateway.hellos == [hello]
 
 
@@ -94,7 +95,7 @@ async def test_the_address_bar_has_no_say(page: Page, gateway: FakeGateway, wher
 async def test_the_first_view_needs_no_module(
     page: Page, gateway: FakeGateway, token: str, shown: str
 ) -> None:
-    await page.route("**/static/app.js", lambda route: route.abort())
+    await page.route("**/app.js", lambda route: route.abort())
     await page.add_init_script(f"localStorage.setItem('parlour.token', '{token}')")
     await page.goto(gateway.origin)
     await expect(page.locator(f"#{shown}")).to_be_visible()

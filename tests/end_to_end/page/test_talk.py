@@ -296,7 +296,7 @@ async def test_what_cannot_be_loaded_is_reported_and_is_there_after_a_reload(
     await page.goto(gateway.origin)
     await sign_in(page)
     for module in ("talk", "recorder"):
-        await page.route(f"**/static/{module}.js", lambda route: route.abort())
+        await page.route(f"**/{module}.js", lambda route: route.abort())
     for button in ("talk", "mic"):
         await page.get_by_test_id(button).press("Enter")
         await expect(page.get_by_role("alert")).to_contain_text("This could not be loaded.")

@@ -53,6 +53,18 @@ async def test_an_endpoint_that_hears_is_asked_and_judged(tmp_path: Path) -> Non
     assert 'was heard as "Hello from the service."' in found["voice"].words
 
 
+async def test_the_added_languages_of_the_page_are_checked(tmp_path: Path) -> None:
+    folder = tmp_path / "languages"
+    folder.mkdir()
+    (folder / "pt.json").write_text(json.dumps({"language": "Português", "save": "Guardar", "sava": "x"}))
+    found = (await examined(tmp_path, f"channels.web.texts={json.dumps(str(folder))}"))["page languages"]
+    assert not found.good
+    assert found.words.startswith(
+        "Português (pt); pt.json: sava: the page has no text with this key; remove it; "
+        "pt.json: shown in English, because they are missing: not_connected, "
+    )
+
+
 async def test_the_file_reader_is_started_and_tried(tmp_path: Path) -> None:
     found = await examined(tmp_path)
     assert found["file reader"].good
