@@ -109,6 +109,7 @@ async def test_every_route_is_closed_to_what_is_another_persons(tmp_path: Path) 
         cases: dict[tuple[str, str], Callable[[], Awaitable[object]]] = {
             ("GET", "/"): lambda: _shows_nothing(page, "/"),
             ("GET", "/static/{name:.+}"): lambda: _shows_nothing(page, "/static/app.js"),
+            ("GET", "/sw.js"): lambda: _shows_nothing(page, "/sw.js"),
             ("GET", "/f/{token}/{name}"): lambda: _only_the_signed_link(page, victim.link),
             ("GET", "/ws"): lambda: _no_wrong_token(page, victim.things.chat),
             ("POST", "/files/{chat}"): lambda: _only_own_uploads(page, victim, eve),
