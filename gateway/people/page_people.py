@@ -239,10 +239,12 @@ class PageAccounts:
     ) -> None:
         # The open pages first: a device that signs in after this step is in the store already.
         shown, before = devices(), self._known
+        # The people before their devices: the looks end with the last person, whose pages must be closed by
+        # then, also if that person is removed between the two reads.
+        invited = frozenset(one.id for one in await self._book.people())
         signed_in = frozenset(one.id for one in await self._book.devices())
         if shown - signed_in:
             sign_out(shown - signed_in)
-        invited = frozenset(one.id for one in await self._book.people())
         # People who joined during the read may be missing in it.
         self._note(invited | (self._known - before))
         removed = before - invited

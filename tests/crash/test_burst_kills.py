@@ -13,25 +13,35 @@ import pytest
 from gateway.runtime.failpoints import Label
 from tests.support.gateway_process import SCRIPTED, GatewayProcess
 from tests.support.store_file import integrity
-from tests.support.web_client import WebChat
+from tests.support.web_client import Frame, WebChat
 
 pytestmark = pytest.mark.crash
 
 _LABELS: tuple[Label, ...] = ("join-before", "join-after", "turn-commit-before", "turn-commit-after")
 
 
+def _agent_begins(frame: Frame) -> bool:
+    """Whether the frame shows that the node of the agent begins."""
+    event = frame.get("event", {})
+    return (event.get("type"), event.get("node")) == ("node_started", "agent")
+
+
 @pytest.mark.parametrize("label", _LABELS)
 async def test_a_burst_has_one_answer_wherever_the_process_dies(tmp_path: Path, label: Label) -> None:
     script = tmp_path / "script.json"
-    # The first message's answer never begins, so the second one always joins its turn.
-    script.write_text(json.dumps([{"text": "Never shown.", "delay_s": 100}, "Both."]), encoding="utf-8")
+    # The first answer begins so late that the second message always joins the turn: before the model is
+    # called, and that call answers both, or during the call, and the next one does. The words are the same.
+    script.write_text(json.dumps([{"text": "Both.", "delay_s": 50}, "Both."]), encoding="utf-8")
     model = f'llm.model="scripted:file={script}"'
     overrides = (model, SCRIPTED[1], "turn.bursts=merge", "turn.burst_s=60")
     async with GatewayProcess(tmp_path, overrides=overrides) as gateway, WebChat() as chat:
         await gateway.start(crash_at=f"{label}:1")
+        # With the steps of the graph, which show that the agent is about to call the model.
+        chat.more = {"nodes": True}
         await chat.connect(gateway.url, gateway.token)
         await chat.send_text("c1", "one")
         await chat.accepted("c1")
+        await chat.wait_for(_agent_begins)
         await chat.send_text("c2", "two")
         await chat.read_to_the_end()
         assert await gateway.wait_exit() == 137
