@@ -56,7 +56,8 @@ class GraphBook:
         if found is None:
             known = ", ".join(self.names)
             raise ConfigurationError(
-                f"there is no graph {name_or_file!r}; there are: {known}, and files that end in .json"
+                # Without the name: a configuration may have a secret in its place.
+                f"there is no graph of this name; there are: {known}, and files that end in .json"
             )
         return found
 

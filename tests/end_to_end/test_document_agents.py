@@ -161,7 +161,9 @@ def test_every_mistake_of_a_document_is_a_line_that_names_the_setting(tmp_path: 
     assert all(f"(in {config}, line 3)" in line for line in lines[:-1])
     assert any("entri: there is no such field; did you mean entry?" in line for line in lines)
     assert any("there is no node function called 'robot' here" in line for line in lines)
-    assert lines[-1].startswith("agent.graph: there is no graph 'none'; there are: conversation, sub_agent")
+    assert lines[-1].startswith(
+        "agent.graph: there is no graph of this name; there are: conversation, sub_agent"
+    )
 
 
 def test_a_graph_is_a_name_or_a_json_file() -> None:

@@ -24,7 +24,7 @@ def test_it_has_the_shipped_graphs_and_those_that_were_added() -> None:
     assert book.names == ("conversation", "sub_agent", "mine")
     assert book.open("conversation").name == "conversation"
     assert book.find("nothing") is None
-    with pytest.raises(ConfigurationError, match="there is no graph 'nothing'; there are: conversation"):
+    with pytest.raises(ConfigurationError, match="there is no graph of this name; there are: conversation"):
         book.open("nothing")
 
 

@@ -222,7 +222,7 @@ def test_an_agent_has_the_default_ones_gate_unless_its_table_names_one_or_none(t
 @pytest.mark.parametrize(
     ("line", "mistake"),
     [
-        ('gate = "nowhere"', "agent.gate: there is no graph 'nowhere'"),
+        ('gate = "nowhere"', "agent.gate: there is no graph of this name"),
         ('gate = "missing.json"', "agent.gate: missing.json: there is no such file"),
         ('gate = "two words"', "agent.gate: is neither a name nor a file that ends in .json"),
     ],
