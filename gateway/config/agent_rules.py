@@ -35,7 +35,7 @@ def agent_problems(settings: Settings, bad: Collection[str], source_of: SourceOf
     for account in settings.channels.accounts():
         name = account.settings.agent
         if name is not None and name not in (*known, *faulty):
-            what = f"there is no agent {name!r}{_where(account.path, source_of, 'agent')}"
+            what = f"there is no agent of this name{_where(account.path, source_of, 'agent')}"
             found.append(Problem(path=f"{account.path}.agent", what=what, fix=_nearest(name, known)))
     return found
 

@@ -93,7 +93,7 @@ _MISTAKES = {
     ),
     f"{_KEY}berth = 9": "channels.harbour.berth: is taken (in FILE, line 3); choose another",
     f'{_KEY}agent = "nemo"': (
-        "channels.harbour.agent: there is no agent 'nemo' (in FILE, line 3); there are: default"
+        "channels.harbour.agent: there is no agent of this name (in FILE, line 3); there are: default"
     ),
     f'{_NORTH}key = "env:KEY"': (
         "channels.harbour.2.key: is the token of channels.harbour.key too (referred to in FILE, line 5); "
