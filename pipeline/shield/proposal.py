@@ -78,7 +78,7 @@ class Proposal:
         if self.type not in _FILES:
             return named[0]
         # Not the normalised path: own/LIST.txt and own/list.txt are two files, and so is what the files tools
-        # make of own\\list.txt.
+        # make of own\list.txt.
         path = _own(str(self.payload.get("path", "")))
         return path if path.casefold() == named[0] and "\\" not in path else ""
 

@@ -25,6 +25,7 @@ _LETTER = "Dear Sir, the account is DE89370400440532013000 and the code is zx81-
         "DE89370400440532013000",
         "what is ZX81-4711-QQ?",
         "zx81%2D4711%2Dqq",
+        "%5A%58%38%31%2D%34%37%31%31%2D%71%71",
         "Dear sir the account",
         "dear-sir--the-account is overdrawn",
     ],
