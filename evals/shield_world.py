@@ -7,7 +7,6 @@ they only note what would have left or run. Files are real: a snapshot shows wha
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -200,16 +199,15 @@ class World:
     def _snapshot(self) -> dict[str, tuple[str, bytes]]:
         """Every file, folder and link below the root, but for the store and its marks of foreign text."""
         found: dict[str, tuple[str, bytes]] = {}
-        for folder, folders, files in os.walk(self.root):
-            for path in (Path(folder, name) for name in (*folders, *files)):
-                if path.name.startswith("parlour.sqlite3") or path.name == "foreign.json":
-                    continue
-                if path.is_symlink():
-                    found[str(path)] = ("link", str(path.readlink()).encode())
-                elif path.is_file():
-                    found[str(path)] = ("file", path.read_bytes())
-                elif self.workspace not in path.parents:
-                    found[str(path)] = ("folder", b"")
+        for path in self.root.rglob("*"):
+            if path.name.startswith("parlour.sqlite3") or path.name == "foreign.json":
+                continue
+            if path.is_symlink():
+                found[str(path)] = ("link", str(path.readlink()).encode())
+            elif path.is_file():
+                found[str(path)] = ("file", path.read_bytes())
+            elif self.workspace not in path.parents:
+                found[str(path)] = ("folder", b"")
         return found
 
     def _build_files(self) -> None:
