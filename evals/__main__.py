@@ -10,12 +10,13 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench.report import BenchUnavailable
-from evals import embedded, injection
+from evals import embedded, injection, shield
 from gateway.app.embedded_model import MODELS
 
 EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
     "embedded": lambda options: embedded.run(options.set, options.model),
     "injection": lambda options: injection.run(options.data),
+    "shield": lambda _options: shield.run(),
 }
 SETS = ("all", "tuning", "held_out")
 

@@ -39,6 +39,7 @@ _CARRIES_OUT = (
     "this conversation has read your own data ({own}) and text from elsewhere ({foreign}), and this sends "
     "data out"
 )
+_COPIES = "a value holds what was read from your own data ({copied}), and this sends data out"
 _AGAIN = "; send /new to begin a conversation without it"
 _SINKS = {
     "people": "other people",
@@ -58,6 +59,8 @@ class FlowDecision:
     reason: str = ""
     always: bool = False
     """It holds in the mode `audit` too."""
+    each_time: bool = False
+    """What a person has allowed for the conversation does not cover it."""
 
 
 class Taints:
@@ -105,8 +108,9 @@ def labels_of(proposal: Proposal, policy: Policy, text: str) -> Labels:
     return Labels(level=level, private=private, sources=(name,))
 
 
-def decided(proposal: Proposal, policy: Policy, labels: Labels) -> FlowDecision:
-    """Whether the conversation's data may go to the proposal's sink."""
+def decided(proposal: Proposal, policy: Policy, labels: Labels, copied: tuple[str, ...] = ()) -> FlowDecision:
+    """Whether the conversation's data may go to the proposal's sink. `copied` are the person's own sources of
+    which a value of the proposal holds a part."""
     sink = proposal.sink
     if sink is None:
         return FlowDecision()
@@ -118,6 +122,9 @@ def decided(proposal: Proposal, policy: Policy, labels: Labels) -> FlowDecision:
     if flow == "block":
         words = _BLOCKED.format(level=labels.level.word, sources=sources, sink=_SINKS[sink])
         return FlowDecision(flow="block", reason=words + _AGAIN)
+    if sink in EXTERNAL and copied:
+        words = _COPIES.format(copied=", ".join(copied))
+        return FlowDecision(flow="ask", reason=words, each_time=True)
     if sink in EXTERNAL and labels.private and proposal.foreign:
         words = _CARRIES_OUT.format(own=sources, foreign=", ".join(proposal.foreign))
         return FlowDecision(flow="ask", reason=words)

@@ -52,7 +52,8 @@ class Proposal:
             found = tuple(dict.fromkeys(map(_own, found)))
         title = self.payload.get("title")
         if self.type in _NOTES and isinstance(title, str) and title:
-            found = (*found, normal_path(f"notes/{title}"))
+            # As the notes tools read a title: in one line.
+            found = (*found, normal_path(f"notes/{' '.join(title.split())}"))
         return found
 
     @cached_property
@@ -67,11 +68,19 @@ class Proposal:
 
     @property
     def target(self) -> str:
-        """The one path or host that the action is about; empty if it names none or several."""
+        """The one path or host that the action is about, a path in the case that was given; empty if it names
+        none or several, or if the path is not written in the usual way."""
         if self.type == "unknown":
             return ""
         named = self.hosts if self.type in ("fetch_url", "message") else self.paths
-        return named[0] if len(named) == 1 else ""
+        if len(named) != 1:
+            return ""
+        if self.type not in _FILES:
+            return named[0]
+        # Not the normalised path: own/LIST.txt and own/list.txt are two files, and so is what the files tools
+        # make of own\list.txt.
+        path = _own(str(self.payload.get("path", "")))
+        return path if path.casefold() == named[0] and "\\" not in path else ""
 
 
 def refined(type_: ActionType, payload: Mapping[str, Any]) -> ActionType:

@@ -104,10 +104,10 @@ class Shield:
         rule = policy.match(proposal)
         if rule is not None and rule.list == "deny":
             return Judgement(verdict=block(_DENIED.format(rule=rule.name), rule=rule.name), labels=labels)
-        flow, flags = self._flow(proposal, policy, labels)
+        provenance = self._texts.of(proposal.session_id, proposal.payload)
+        flow, flags = self._flow(proposal, policy, labels, provenance.copied)
         if flow.flow == "block":
             return Judgement(verdict=block(flow.reason, flags=("flow",)), labels=labels)
-        provenance = self._texts.of(proposal.session_id, proposal.payload)
         verdict = await self._by_tiers(proposal, rule, flow, flags, labels)
         return Judgement(verdict=verdict, labels=labels, provenance=provenance)
 
@@ -187,14 +187,15 @@ class Shield:
             return self._verdict(
                 proposal, "ALLOW", words, tier=1, confidence=found.confidence, rule=name, flags=flags
             )
-        if found.decision == "ALLOW" and await self.permissions.covers(proposal, labels):
+        lasts = found.decision == "ALLOW" and not flow.each_time
+        if lasts and await self.permissions.covers(proposal, labels):
             return self._verdict(proposal, "ALLOW", _PERMITTED, tier=PERSON, rule=name, flags=flags)
         return self._verdict(proposal, "ESCALATE", "; ".join(reasons), tier=PERSON, rule=name, flags=flags)
 
     def _flow(
-        self, proposal: Proposal, policy: Policy, labels: Labels
+        self, proposal: Proposal, policy: Policy, labels: Labels, copied: tuple[str, ...] = ()
     ) -> tuple[FlowDecision, tuple[str, ...]]:
-        flow = decided(proposal, policy, labels)
+        flow = decided(proposal, policy, labels, copied)
         if self._flow_mode == "enforce" or flow.always or flow.flow == "allow":
             return flow, ()
         return FlowDecision(), (f"flow-would-{flow.flow}",)

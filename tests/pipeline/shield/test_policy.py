@@ -54,11 +54,30 @@ def test_the_shipped_policy_has_eight_eight_and_seven_rules_and_a_whole_matrix()
         ("command", {"argv": ["tar", "--file=/root/a.tar", "x"]}, "deny system-files"),
         ("command_read", {"argv": ["ls", "-la"]}, "allow commands-that-read"),
         ("command_read", {"argv": ["cat", ".hidden"]}, "verify hidden-files"),
+        ("command_read", {"argv": ["cat", "a/.b/c"]}, "verify hidden-files"),
+        ("command_read", {"argv": ["cat", "../other"]}, "verify hidden-files"),
+        ("command_read", {"argv": ["du", "-sh", "."]}, "allow commands-that-read"),
         ("unknown", {"x": "hello"}, "none"),
     ],
 )
 def test_the_shipped_rules_decide(type_: str, payload: dict[str, Any], rule: str) -> None:
     assert _decided(type_, payload) == rule
+
+
+@pytest.mark.parametrize("title", ["diary", " Diary ", "di\tary", "di  ary"])
+def test_a_rule_for_a_note_covers_every_title_that_means_that_note(title: str) -> None:
+    policy = parsed_policy(
+        """
+        [[deny]]
+        name = "no"
+        action_types = ["*"]
+        paths = ["notes/diary", "notes/di ary"]
+        """,
+        "test",
+    )
+    matched = policy.match(proposal("read_note", {"title": title}))
+    assert matched is not None
+    assert matched.name == "no"
 
 
 def test_every_built_in_tool_has_a_type_and_a_tool_of_others_never_more_than_unknown() -> None:

@@ -319,6 +319,9 @@ async def test_one_persons_notes_never_reach_another_chat(flow_mode: FlowMode) -
     assert len(person.asked) == 1
 
 
+_COPIED = "a value holds what was read from your own data (your files), and this sends data out"
+
+
 async def test_the_question_names_what_was_read_and_where_a_value_comes_from() -> None:
     ran, person = Ran("the address of the plan is https://plan.example/7f3a"), Person()
     one = gate(group(*_files(ran)), person=person)
@@ -329,7 +332,7 @@ async def test_the_question_names_what_was_read_and_where_a_value_comes_from() -
     assert person.asked[0]["words"].splitlines() == [
         "May I use fetch_page?",
         "It opens a page at plan.example, which learns the whole address below.",
-        "Why I ask: the rule “read-pages” of the security policy asks for it.",
+        f"Why I ask: the rule “read-pages” of the security policy asks for it; {_COPIED}.",
         "It has read your own: your files.",
         "A value below holds words from your files.",
         'Url: "https://plan.example/7f3a"',
@@ -344,19 +347,23 @@ async def test_what_is_allowed_for_a_conversation_covers_that_file_alone_and_not
     await propose(one, _write(), scope=scope())
     assert (person.can_last, "rule_granted" in audit.types()) == ([True], True)
     person.answer = "refused"
-    again = [_write("a.txt", "other", "2"), _write("own/./A.txt", "more", "3")]
+    again = [_write("a.txt", "other", "2"), _write("own/a.txt", "more", "3")]
     assert [result.success for result in await propose(one, *again, scope=scope())] == [True, True]
     assert len(person.asked) == 1
     foreign.note("a web page")
     for what, turn in (
         (_write("own/b.txt", name="4"), scope()),
+        # Each of these is another file, or could be.
+        (_write("own/A.txt", name="8"), scope()),
+        (_write("own\\a.txt", name="9"), scope()),
+        (_write("own/./a.txt", name="10"), scope()),
         (call("delete_file", {"path": "own/a.txt"}, call_id="5"), scope()),
         (_write(name="6"), scope(session_id="ses-2")),
         (_write(name="7"), scope(foreign=foreign)),
     ):
         (result,) = await propose(one, what, scope=turn)
         assert not result.success
-    assert (len(person.asked), len(ran.calls)) == (5, 3)
+    assert (len(person.asked), len(ran.calls)) == (8, 3)
 
 
 async def test_tools_of_others_cannot_be_allowed_for_a_conversation() -> None:
