@@ -19,8 +19,16 @@ import numpy.typing as npt
 
 from pipeline.domain.errors import ParlourError
 from pipeline.domain.frozen import dataclass
-from pipeline.shield.injection.features import BUCKETS, ORDERS, VERSION, Features, features_of, windows_of
-from pipeline.shield.injection.lexicon import Lexicon, lexicon_hash, shipped_lexicon
+from pipeline.shield.injection.features import (
+    BUCKETS,
+    ORDERS,
+    VERSION,
+    Features,
+    features_of,
+    features_of_reading,
+    windows_of,
+)
+from pipeline.shield.injection.lexicon import Lexicon, Reading, lexicon_hash, shipped_lexicon
 
 FILE = Path(__file__).with_name("weights.bin")
 MAGIC = b"parlour injection weights 1\n"
@@ -51,6 +59,10 @@ class LinearModel:
     def score(self, text: str) -> float:
         """The probability, from 0 to 1, that one window of `text` holds an injected instruction."""
         return _probability(float(self.logits(features_of(text[:MOST_CHARS], self.lexicon)).max()))
+
+    def score_of(self, reading: Reading) -> float:
+        """The same of a text that was read with the model's lexicon."""
+        return _probability(float(self.logits(features_of_reading(reading)).max()))
 
     async def scores(self, texts: Sequence[str]) -> tuple[float, ...]:
         """See `Classifier.scores`."""
