@@ -38,7 +38,7 @@ class Labels:
     sources: tuple[str, ...] = ()
     """Where the labelled data came from, as text for people: `your notes`, `the file own/salary.txt`."""
     suspects: tuple[str, ...] = ()
-    """Where text came from that looks like instructions to the assistant, as text for people: `a web page`."""
+    """Where text came from that looks like instructions to the assistant: `a web page`."""
 
     def joined(self, other: Labels) -> Labels:
         """The labels of both together: the higher level, and all sources."""

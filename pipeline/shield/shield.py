@@ -134,9 +134,9 @@ class Shield:
         return verdict.problem(action_hash, self._clock.monotonic())
 
     async def note_result(self, proposal: Proposal, text: str, foreign: str) -> None:
-        """Label the conversation with what an action has returned: how confidential it is, and whether foreign
-        text in it looks like instructions to the assistant. Call it before the result is used. Raises
-        StorageError."""
+        """Label the conversation with what an action has returned: how confidential it is, and whether
+        foreign text in it looks like instructions to the assistant. Call it before the result is used.
+        Raises StorageError."""
         try:
             labels = labels_of(proposal, await self._policies.current(), text)
         except ConfigurationError:
