@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import channels, conversation, crash, graph, page, startup, store, turn, voice
+from bench import channels, conversation, crash, graph, page, shield, startup, store, turn, voice
 from bench.report import BenchUnavailable, Report
 
 
@@ -78,6 +78,7 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
         ),
         "page": Bench(summary="the page's first paint and its weight, in Chromium", run=page.run),
         "store": Bench(summary="the SQLite store alone", run=store.run),
+        "shield": Bench(summary="judging a proposed action, and checking the audit", run=shield.run),
         "voice": Bench(
             summary="transcription, beside faster-whisper with its defaults",
             run=lambda: voice.run(picture=_picture(options, voice.PLOT)),

@@ -22,6 +22,7 @@ EventType = Literal[
     "action_executed",
     "action_failed",
     "action_unknown",
+    "result_suspected",
     "rule_granted",
     "rule_revoked",
     "chain_damaged",
@@ -68,4 +69,5 @@ def evaluated(proposal: Proposal, verdict: Verdict, labels: Labels) -> AuditEven
         level=labels.level.word,
         private=labels.private,
         foreign=bool(proposal.foreign),
+        suspects=bool(labels.suspects),
     )

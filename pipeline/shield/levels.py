@@ -37,17 +37,25 @@ class Labels:
     """It holds something of one person, read in a chat with that person alone."""
     sources: tuple[str, ...] = ()
     """Where the labelled data came from, as text for people: `your notes`, `the file own/salary.txt`."""
+    suspects: tuple[str, ...] = ()
+    """Where text came from that looks like instructions to the assistant: `a web page`."""
 
     def joined(self, other: Labels) -> Labels:
         """The labels of both together: the higher level, and all sources."""
-        sources = tuple(dict.fromkeys((*self.sources, *other.sources)))[:_MOST_SOURCES]
         return Labels(
-            level=max(self.level, other.level), private=self.private or other.private, sources=sources
+            level=max(self.level, other.level),
+            private=self.private or other.private,
+            sources=_together(self.sources, other.sources),
+            suspects=_together(self.suspects, other.suspects),
         )
 
     def covers(self, other: Labels) -> bool:
         """Whether `other` adds nothing to these labels."""
         return self.joined(other) == self
+
+
+def _together(some: tuple[str, ...], more: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys((*some, *more)))[:_MOST_SOURCES]
 
 
 UNLABELLED = Labels()

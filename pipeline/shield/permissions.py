@@ -26,14 +26,17 @@ class Permissions:
         self._clock = clock
 
     @staticmethod
-    def can_last(proposal: Proposal) -> bool:
-        """Whether a person may allow such actions for the conversation: it has one exact target."""
+    def can_last(proposal: Proposal, labels: Labels) -> bool:
+        """Whether a person may allow such actions for the conversation: it has one exact target, and has not
+        read text that looks like instructions to the assistant."""
+        if labels.suspects:
+            return False
         target = proposal.target
         return proposal.type in _LASTING and bool(target) and proposal.mode != "otr"
 
     async def covers(self, proposal: Proposal, labels: Labels) -> bool:
         """Whether the author has allowed the action for this conversation. Raises StorageError."""
-        if not self.can_last(proposal):
+        if not self.can_last(proposal, labels):
             return False
         given = await self._book.of(proposal.session_id, proposal.person)
         return any(_covers(one, proposal, labels) for one in given)

@@ -17,9 +17,9 @@ from pipeline.domain.events import Decision
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.rates import SlidingWindow
 from pipeline.shield.action_types import LEAST_TIER
-from pipeline.shield.audit_events import AuditEvent
+from pipeline.shield.audit_events import AuditEvent, event_of
 from pipeline.shield.flow import FlowDecision, FlowMode, Taints, decided, labels_of
-from pipeline.shield.injection.findings import Assessment
+from pipeline.shield.injection.findings import Assessment, Part
 from pipeline.shield.levels import Labels
 from pipeline.shield.permissions import Permissions
 from pipeline.shield.ports import AuditTrail, Permission, PolicySource, Scanner
@@ -43,6 +43,7 @@ _TOO_MANY = "too many actions: more than {most} within a minute; try again in a 
 _UNREADABLE = "the security policy cannot be read, so nothing runs; the operator has to correct its file"
 _DENIED = "the rule “{rule}” of the security policy forbids it"
 _FOREIGN = "the conversation holds text from elsewhere, so a person has to allow what changes anything"
+_SUSPECTED = "text that was read before looks like instructions to the assistant"
 _UNKNOWN = "it is a tool of others, and what it does is not known here"
 _RULE = "the rule “{rule}” of the security policy asks for it"
 _NO_RULE = "no rule of the security policy allows it"
@@ -50,6 +51,7 @@ _SUSPICIOUS = "it looks like an attack: {names}"
 _ALLOWED = "the rule “{rule}” of the security policy allows it"
 _PERMITTED = "you have allowed it for this conversation"
 _APPROVED = "a person has allowed it"
+_LONGEST_HOST = 80
 _NO_FINDING: Final = Assessment(decision="ALLOW", confidence=1.0)
 
 
@@ -132,18 +134,26 @@ class Shield:
         return verdict.problem(action_hash, self._clock.monotonic())
 
     async def note_result(self, proposal: Proposal, text: str, foreign: str) -> None:
-        """Label the conversation with what an action has returned. Call it before the result is used. Raises
-        StorageError."""
+        """Label the conversation with what an action has returned: how confidential it is, and whether
+        foreign text in it looks like instructions to the assistant. Call it before the result is used.
+        Raises StorageError."""
         try:
             labels = labels_of(proposal, await self._policies.current(), text)
         except ConfigurationError:
             # The action was judged by a policy that is gone: the highest level of it is not known.
             labels = labels_of(proposal, Policy(), text)
+        found = _NO_FINDING
         if foreign:
             self._texts.note(proposal.session_id, foreign, text, private=False)
+            found = await self._assessed((Part(kind="text", text=text, where="result"),))
         elif labels.private:
             self._texts.note(proposal.session_id, labels.sources[0], text, private=True)
-        await self._taints.add(proposal, labels)
+        if found.decision == "ALLOW":
+            await self._taints.add(proposal, labels)
+            return
+        await self._taints.add(proposal, labels.joined(Labels(suspects=(_source(proposal, foreign),))))
+        suspected = event_of("result_suspected", proposal, decision=found.decision, flags=list(_names(found)))
+        await self.record(proposal, [suspected])
 
     def record(self, proposal: Proposal, events: Sequence[AuditEvent]) -> Awaitable[None]:
         """Begin to write events to the audit; durable once awaited. Off the record nothing is written. Raises
@@ -169,14 +179,14 @@ class Shield:
         flags: tuple[str, ...],
         labels: Labels,
     ) -> Verdict:
-        tier, reasons = _least_tier(proposal, rule, flow)
+        tier, reasons = _least_tier(proposal, rule, flow, labels)
         name = "" if rule is None else rule.name
         if tier == 0:
             return self._verdict(proposal, "ALLOW", _ALLOWED.format(rule=name), rule=name, flags=flags)
-        found = _NO_FINDING if self._scanner is None else await self._scanner.assess(parts_of(proposal))
-        flags = (*flags, *dict.fromkeys(one.name for one in found.findings))
+        found = await self._assessed(parts_of(proposal))
+        flags = (*flags, *_names(found))
         if found.decision != "ALLOW":
-            words = _SUSPICIOUS.format(names=", ".join(dict.fromkeys(one.name for one in found.findings)))
+            words = _SUSPICIOUS.format(names=", ".join(_names(found)))
             if found.decision == "BLOCK":
                 return self._verdict(
                     proposal, "BLOCK", words, tier=1, confidence=found.confidence, rule=name, flags=flags
@@ -191,6 +201,9 @@ class Shield:
         if lasts and await self.permissions.covers(proposal, labels):
             return self._verdict(proposal, "ALLOW", _PERMITTED, tier=PERSON, rule=name, flags=flags)
         return self._verdict(proposal, "ESCALATE", "; ".join(reasons), tier=PERSON, rule=name, flags=flags)
+
+    async def _assessed(self, parts: Sequence[Part]) -> Assessment:
+        return _NO_FINDING if self._scanner is None else await self._scanner.assess(parts)
 
     def _flow(
         self, proposal: Proposal, policy: Policy, labels: Labels, copied: tuple[str, ...] = ()
@@ -233,7 +246,20 @@ class Shield:
         return True
 
 
-def _least_tier(proposal: Proposal, rule: Rule | None, flow: FlowDecision) -> tuple[int, tuple[str, ...]]:
+def _names(found: Assessment) -> tuple[str, ...]:
+    """The names of the rules, each once."""
+    return tuple(dict.fromkeys(one.name for one in found.findings))
+
+
+def _source(proposal: Proposal, foreign: str) -> str:
+    """The source of a foreign text, with the host that the action named."""
+    host = proposal.hosts[0] if len(proposal.hosts) == 1 else ""
+    return f"{foreign} ({host})" if host.isascii() and 0 < len(host) <= _LONGEST_HOST else foreign
+
+
+def _least_tier(
+    proposal: Proposal, rule: Rule | None, flow: FlowDecision, labels: Labels
+) -> tuple[int, tuple[str, ...]]:
     """The least tier that has to decide, and the reasons for asking a person."""
     tier, reasons = LEAST_TIER.get(proposal.type, 0), []
     if rule is None:
@@ -244,9 +270,9 @@ def _least_tier(proposal: Proposal, rule: Rule | None, flow: FlowDecision) -> tu
         reasons.append(_RULE.format(rule=rule.name))
     elif proposal.type == "unknown":
         reasons.append(_UNKNOWN)
-    if proposal.foreign and not proposal.reads_only and proposal.type != "delegate":
+    if (proposal.foreign or labels.suspects) and not proposal.reads_only and proposal.type != "delegate":
         tier = PERSON
-        reasons.append(_FOREIGN)
+        reasons.append(_SUSPECTED if labels.suspects else _FOREIGN)
     if flow.flow == "ask":
         tier = PERSON
         reasons.append(flow.reason)

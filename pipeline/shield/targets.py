@@ -18,7 +18,9 @@ PATH_KEYS = frozenset(
 )
 _HOST_KEYS = frozenset({"host", "hostname", "domain", "server", "url", "uri", "href", "link", "address"})
 _LONGEST_PATH = 1_024
-_URL = re.compile(r"[a-z][a-z0-9+.-]{1,20}:/{0,2}[^\s\"'<>]+", re.IGNORECASE)
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,20}\Z", re.IGNORECASE)
+_LONGEST_SCHEME = 21
+_REST = re.compile(r":/{0,2}[^\s\"'<>]+")
 _HOST = re.compile(r"[^\s/:@]+\.[^\s/:@]+", re.IGNORECASE)
 _MOST_TARGETS = 64
 """Of one payload; a call with more is judged by the first ones and by its type."""
@@ -55,11 +57,23 @@ def hosts_in(payload: Mapping[str, Any]) -> tuple[str, ...]:
     """The hosts of all addresses in the payload, and of arguments that are named like one."""
     found: list[str] = []
     for key, text in strings(payload):
-        for address in _URL.findall(text[:100_000]):
+        for address in _addresses(text[:100_000]):
             found.extend(_host_of(address))
         if key in _HOST_KEYS and "://" not in text and _HOST.fullmatch(text.strip()):
             found.append(normal_host(text))
     return tuple(dict.fromkeys(found))[:_MOST_TARGETS]
+
+
+def _addresses(text: str) -> Iterator[str]:
+    """The addresses in a text, from its colons: a search for schemes would try every letter."""
+    begun, colon = 0, text.find(":")
+    while colon >= 0:
+        scheme = _SCHEME.search(text, max(begun, colon - _LONGEST_SCHEME), colon)
+        rest = _REST.match(text, colon) if scheme else None
+        begun = rest.end() if rest else begun
+        if scheme and rest:
+            yield text[scheme.start() : rest.end()]
+        colon = text.find(":", rest.end() if rest else colon + 1)
 
 
 def _candidates(text: str, *, words: bool) -> Iterator[str]:

@@ -248,7 +248,7 @@ class Gate:
                 tool_name=action.tool.name,
                 summary=action.summary,
                 reasoning=asked_words(action, proposal, judgement),
-                can_last=self._shield.permissions.can_last(proposal),
+                can_last=self._shield.permissions.can_last(proposal, judgement.labels),
             )
             if answer == "for_conversation":
                 await self._shield.permissions.give(proposal, judgement.labels)

@@ -16,6 +16,10 @@ from pipeline.tools.action import Action
 from pipeline.tools.shown import quoted, shown
 
 _READ_FOREIGN = "This conversation holds text from elsewhere: {sources}."
+_SUSPECTED = (
+    "Careful: text read before, from {sources}, looks like instructions to the assistant. Allow this only if "
+    "you want it yourself."
+)
 _READ_OWN = "It has read your own: {sources}."
 _TAKEN = "A value below is taken from {sources}."
 _CARRIED = "A value below holds words from {sources}."
@@ -44,6 +48,7 @@ def asked_words(action: Action, proposal: Proposal, judgement: Judgement) -> str
         f"May I use {action.tool.name}?",
         what,
         _WHY.format(reasons=judgement.verdict.reasoning) if judgement.verdict.reasoning else "",
+        _listed(_SUSPECTED, labels.suspects),
         _listed(_READ_FOREIGN, proposal.foreign),
         _listed(_READ_OWN, labels.sources),
         _listed(_TAKEN, provenance.taken),

@@ -121,7 +121,9 @@ async def test_damage_in_the_middle_is_named_once_it_is_put_into_quarantine(
 
 
 async def test_the_labels_of_a_conversation_are_kept(store: Store, reopen: Reopen) -> None:
-    labels = Labels(level=Level.RESTRICTED, private=True, sources=("your files, salaries", "x"))
+    labels = Labels(
+        level=Level.RESTRICTED, private=True, sources=("your files, salaries", "x"), suspects=("a web page",)
+    )
     assert await store.shield.taints.read("ses-1") == UNLABELLED
     await store.shield.taints.write("ses-1", Labels())
     await store.shield.taints.write("ses-1", labels)

@@ -33,7 +33,11 @@ class MemoryTaints:
 
     async def write(self, session_id: str, labels: Labels) -> None:
         self._require_open()
-        self._labels[session_id] = replace(labels, sources=tuple(map(storable_text, labels.sources)))
+        self._labels[session_id] = replace(
+            labels,
+            sources=tuple(map(storable_text, labels.sources)),
+            suspects=tuple(map(storable_text, labels.suspects)),
+        )
 
 
 class MemoryPermissions:

@@ -12,9 +12,9 @@ from gateway.storage.sqlite.worker_thread import DatabaseThread
 from pipeline.shield.levels import UNLABELLED, Labels, Level
 from pipeline.shield.ports import Permission
 
-_READ = "SELECT level, private, sources FROM taints WHERE session_id = ?"
-_WRITE = """INSERT INTO taints (session_id, level, private, sources) VALUES (?1, ?2, ?3, ?4)
-    ON CONFLICT (session_id) DO UPDATE SET level = ?2, private = ?3, sources = ?4"""
+_READ = "SELECT level, private, sources, suspects FROM taints WHERE session_id = ?"
+_WRITE = """INSERT INTO taints (session_id, level, private, sources, suspects) VALUES (?1, ?2, ?3, ?4, ?5)
+    ON CONFLICT (session_id) DO UPDATE SET level = ?2, private = ?3, sources = ?4, suspects = ?5"""
 _COLUMNS = "id, session_id, thread, person, type, target, foreign_text, level, private, at"
 _ADD = f"""INSERT INTO permissions ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (session_id, person, type, target) DO UPDATE SET thread = excluded.thread,
@@ -47,11 +47,16 @@ class SqliteTaints:
         row = await self._reader().submit(lambda db: db.execute(_READ, (session_id,)).fetchone())
         if row is None:
             return UNLABELLED
-        return Labels(level=Level(row[0]), private=bool(row[1]), sources=tuple(json.loads(row[2])))
+        return Labels(
+            level=Level(row[0]),
+            private=bool(row[1]),
+            sources=tuple(json.loads(row[2])),
+            suspects=tuple(json.loads(row[3])),
+        )
 
     async def write(self, session_id: str, labels: Labels) -> None:
-        sources = json.dumps([storable_text(source) for source in labels.sources], ensure_ascii=False)
-        values = (session_id, int(labels.level), labels.private, sources)
+        lists = (_stored(labels.sources), _stored(labels.suspects))
+        values = (session_id, int(labels.level), labels.private, *lists)
         await self._writer().submit(lambda db: db.execute(_WRITE, values).rowcount)
 
 
@@ -69,7 +74,7 @@ class SqlitePermissions:
             storable_text(permission.person),
             permission.type,
             storable_text(permission.target),
-            json.dumps([storable_text(source) for source in permission.foreign], ensure_ascii=False),
+            _stored(permission.foreign),
             permission.level,
             permission.private,
             permission.at,
@@ -90,6 +95,10 @@ class SqlitePermissions:
             return db.execute(_REVOKE_ONE, (*values, permission_id)).rowcount
 
         return await self._writer().submit(work)
+
+
+def _stored(sources: tuple[str, ...]) -> str:
+    return json.dumps([storable_text(source) for source in sources], ensure_ascii=False)
 
 
 def _permission(row: tuple[int, str, str, str, str, str, str, int, int, float]) -> Permission:

@@ -1,4 +1,4 @@
-"""The tables of the shield: a step of `schema.MIGRATIONS`, and as every released step never edited."""
+"""The tables of the shield: steps of `schema.MIGRATIONS`, and as every released step never edited."""
 
 from __future__ import annotations
 
@@ -38,3 +38,6 @@ SHIELD_TABLES = (
         UNIQUE (session_id, person, type, target)
     ) STRICT""",
 )
+
+SUSPECT_SOURCES = ("ALTER TABLE taints ADD COLUMN suspects TEXT NOT NULL DEFAULT '[]'",)
+"""Where a conversation read text that looks like instructions."""

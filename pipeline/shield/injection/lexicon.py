@@ -80,19 +80,18 @@ class Lexicon:
 
     def read(self, text: str) -> Reading:
         """The words and concepts of `text`, which is in plain form."""
-        places: list[int] = []
-        hashes: list[int] = []
         concepts: list[tuple[int, int, int]] = []
         spans = [(found.start(), found.group()) for found in _WORD.finditer(text)]
         known = self._known
-        for number, (place, word) in enumerate(spans):
-            digest, meanings, phrases = known.get(word) or self._learned(word)
-            places.append(place)
-            hashes.append(digest)
+        words = [known.get(word) or self._learned(word) for _, word in spans]
+        places = [place for place, _ in spans]
+        hashes = [word[0] for word in words]
+        for number, (_, meanings, phrases) in enumerate(words):
             if meanings:
-                concepts += [(place, number, concept) for concept in meanings]
-            if phrases:
-                concepts += [(place, number, one.concept) for one in phrases if _follows(one, spans, number)]
+                concepts += [(places[number], number, concept) for concept in meanings]
+            for one in phrases:
+                if _follows(one, spans, number):
+                    concepts.append((places[number], number, one.concept))
         if self._anywhere and not text.isascii() and _UNSPACED.search(text):
             concepts += self._unspaced(text)
             concepts.sort()
@@ -136,10 +135,11 @@ class Lexicon:
 
 
 def _follows(phrase: Phrase, spans: list[tuple[int, str]], number: int) -> bool:
-    for offset, (word, is_stem) in enumerate(phrase.rest, start=1):
-        if number + offset >= len(spans):
+    for word, is_stem in phrase.rest:
+        number += 1
+        if number >= len(spans):
             return False
-        there = spans[number + offset][1]
+        there = spans[number][1]
         if not (there.startswith(word) if is_stem else there == word):
             return False
     return True

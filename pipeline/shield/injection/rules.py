@@ -22,7 +22,10 @@ FILE = Path(__file__).with_name("rules.toml")
 _MOST_NEAR = 32
 """Concepts that are looked at after each concept."""
 _KEYS = frozenset(
-    ("name", "severity", "decision", "kinds", "concepts", "within", "pattern", "raw", "disguised")
+    (
+        *("name", "severity", "decision", "kinds", "concepts", "within", "pattern", "raw", "disguised"),
+        *("needs", "unicode"),
+    )
 )
 
 
@@ -48,6 +51,18 @@ class Rule:
     raw: bool = False
     """Whether the pattern reads the text as it is and not its plain form."""
     disguised: bool = False
+    needs: tuple[str, ...] = ()
+    """Texts in lower case of which each match holds one; they are searched first, which is faster."""
+    unicode: bool = False
+    """Whether each match holds a character beyond ASCII."""
+
+    def matches(self, text: str) -> bool:
+        """Whether the pattern matches `text`."""
+        if self.pattern is None or (self.unicode and text.isascii()):
+            return False
+        if self.needs and not any(one in text for one in self.needs):
+            return False
+        return self.pattern.search(text) is not None
 
     def finding(self, where: str, disguise: str) -> Finding:
         """The finding of this rule in the part `where`."""
@@ -74,17 +89,13 @@ class RuleBook:
     def in_raw(self, text: str, kind: Kind) -> Iterator[Rule]:
         """The rules on characters that match `text` as it is."""
         for rule in self._raw[kind]:
-            if rule.pattern is not None and rule.pattern.search(text):
+            if rule.matches(text):
                 yield rule
 
     def in_plain(self, reading: Reading, kind: Kind, *, hidden: bool) -> Iterator[Rule]:
         """The rules that match a text in plain form; `hidden` if a person does not see it."""
         for rule in self._patterns[kind]:
-            if (
-                rule.pattern is not None
-                and (hidden or not rule.disguised)
-                and rule.pattern.search(reading.text)
-            ):
+            if (hidden or not rule.disguised) and rule.matches(reading.text):
                 yield rule
         concepts = reading.concepts
         present = functools.reduce(lambda bits, one: bits | 1 << one[2], concepts, 0)
@@ -151,6 +162,9 @@ def _rule(row: Mapping[str, Any], number: int, lexicon: Lexicon) -> Rule:
         pattern = re.compile(row["pattern"], re.IGNORECASE) if "pattern" in row else None
     except re.error as failure:
         raise BadRules(f"rule {name}: its pattern is no regular expression: {failure}") from None
+    needs = tuple(row.get("needs", ()))
+    if any(not isinstance(one, str) or not one or one != one.lower() for one in needs):
+        raise BadRules(f"rule {name}: needs is a list of texts in lower case")
     groups = tuple(_bits(group, name, lexicon) for group in row.get("concepts", ()))
     return Rule(
         name=name,
@@ -162,6 +176,8 @@ def _rule(row: Mapping[str, Any], number: int, lexicon: Lexicon) -> Rule:
         pattern=pattern,
         raw=bool(row.get("raw", False)),
         disguised=bool(row.get("disguised", False)),
+        needs=needs,
+        unicode=bool(row.get("unicode", False)),
     )
 
 

@@ -11,14 +11,15 @@ Takes time in proportion to the text, of which a bounded part is examined.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+import asyncio
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 from pipeline.domain.errors import ParlourError
 from pipeline.shield.injection.disguises import Revealed, revealed
 from pipeline.shield.injection.findings import CONFIDENCE, Assessment, Finding, Part, Severity, assessment_of
-from pipeline.shield.injection.lexicon import shipped_lexicon
-from pipeline.shield.injection.linear_model import MOST_CHARS, shipped_model
+from pipeline.shield.injection.lexicon import Reading, shipped_lexicon
+from pipeline.shield.injection.linear_model import MOST_CHARS, LinearModel, shipped_model
 from pipeline.shield.injection.plain_text import plain
 from pipeline.shield.injection.rules import shipped_rules
 
@@ -30,6 +31,8 @@ _READ = ("text", "argument")
 """The kinds that the classifier reads: language."""
 _SHORTEST = 12
 """Characters that a text needs to be an instruction."""
+INLINE_CHARS = 4_000
+"""Texts that have more characters together are examined in a thread, so that other turns do not wait."""
 
 
 class ClassifierUnavailable(ParlourError):
@@ -54,6 +57,15 @@ class Classifier(Protocol):
         ...
 
 
+class _Question(NamedTuple):
+    """A text that the classifier has to read."""
+
+    where: str
+    disguise: str
+    text: str
+    reading: Reading
+
+
 class InjectionScanner:
     """Examines parts. One instance serves every turn."""
 
@@ -67,46 +79,66 @@ class InjectionScanner:
     async def assess(self, parts: Iterable[Part]) -> Assessment:
         """The findings in `parts` and their decision. A classifier that cannot answer is a finding that
         escalates."""
+        parts = tuple(parts)
         findings: dict[tuple[str, str], Finding] = {}
-        questions: list[tuple[str, str, str]] = []
-        for part in parts:
-            for one in self._examined(part, questions):
-                findings.setdefault((one.name, one.where), one)
-        for one in await self._classified(questions):
+        if sum(len(part.text) for part in parts) > INLINE_CHARS:
+            questions, scores = await asyncio.to_thread(self._by_rules, parts, findings)
+        else:
+            questions, scores = self._by_rules(parts, findings)
+        for one in await self._classified(questions, scores):
             findings.setdefault((one.name, one.where), one)
         return assessment_of(findings.values())
 
-    def _examined(self, part: Part, questions: list[tuple[str, str, str]]) -> Iterable[Finding]:
+    def _by_rules(
+        self, parts: Sequence[Part], findings: dict[tuple[str, str], Finding]
+    ) -> tuple[Sequence[_Question], tuple[float, ...] | None]:
+        """Add what the rules find; the questions for the classifier, and its scores if it is the shipped
+        model, which answers at once."""
+        questions: list[_Question] = []
+        for part in parts:
+            for one in self._examined(part, questions):
+                findings.setdefault((one.name, one.where), one)
+        model = self._classifier
+        if isinstance(model, LinearModel):
+            return questions, tuple(model.score_of(one.reading) for one in questions)
+        return questions, None
+
+    def _examined(self, part: Part, questions: list[_Question]) -> Iterator[Finding]:
         """The findings of rules. What the classifier has to read is added to `questions`."""
         text = part.text[:MOST_CHARS]
         if len(part.text) > MOST_CHARS:
             yield _finding("too-long-to-examine", "low", part.where)
         for rule in self._rules.in_raw(text, part.kind):
             yield rule.finding(part.where, "")
-        for one in (Revealed(text=text, disguise="", hidden=False), *revealed(text)):
+        # An action's type is one of few words.
+        disguised = () if part.kind == "type" else revealed(text)
+        for one in (Revealed(text=text, disguise="", hidden=False), *disguised):
             reading = self._lexicon.read(plain(one.text))
             for rule in self._rules.in_plain(reading, part.kind, hidden=one.hidden):
                 yield rule.finding(part.where, one.disguise)
             if part.kind in _READ and len(reading.text) >= _SHORTEST:
-                questions.append((part.where, one.disguise, one.text))
+                questions.append(_Question(part.where, one.disguise, one.text, reading))
 
-    async def _classified(self, questions: Sequence[tuple[str, str, str]]) -> Sequence[Finding]:
+    async def _classified(
+        self, questions: Sequence[_Question], scores: tuple[float, ...] | None
+    ) -> Sequence[Finding]:
         if not questions:
             return ()
-        try:
-            scores = await self._classifier.scores([text for _, _, text in questions])
-        except ClassifierUnavailable:
-            return [_finding("classifier-unavailable", "medium", questions[0][0])]
+        if scores is None:
+            try:
+                scores = await self._classifier.scores([one.text for one in questions])
+            except ClassifierUnavailable:
+                return [_finding("classifier-unavailable", "medium", questions[0].where)]
         return [
             Finding(
                 name=CLASSIFIER,
                 severity="high" if score >= CERTAIN else "medium",
                 decision="ESCALATE",
                 score=score,
-                where=where,
-                disguise=disguise,
+                where=one.where,
+                disguise=one.disguise,
             )
-            for (where, disguise, _), score in zip(questions, scores, strict=True)
+            for one, score in zip(questions, scores, strict=True)
             if score >= self._classifier.threshold
         ]
 

@@ -229,3 +229,18 @@ async def test_a_changed_file_takes_effect_and_an_unreadable_one_leaves_no_polic
 def test_a_command_is_classified_by_all_its_arguments(argv: Any, type_: str) -> None:
     key = "command" if isinstance(argv, str) else "argv"
     assert refined("command", {key: argv}) == type_
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        ("see https://a.example/x, then HTTP://b.example", ("a.example", "b.example")),
+        ("a:b:http://c.example/?u=https://d.example", ("c.example",)),
+        ("at 17:30 ::: ftp:e.example", ()),
+        ("ftp://f.example:2121/x and mailto:x", ("f.example",)),
+        ("1http://g.example", ("g.example",)),
+        (":" * 1_000 + "https://h.example", ("h.example",)),
+    ],
+)
+def test_the_hosts_of_all_addresses_in_a_text_are_found(text: str, hosts: tuple[str, ...]) -> None:
+    assert proposal("write_note", {"text": text}).hosts == hosts
