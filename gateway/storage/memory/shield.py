@@ -35,6 +35,10 @@ class MemoryTaints:
         self._require_open()
         self._labels[session_id] = replace(labels, sources=tuple(map(storable_text, labels.sources)))
 
+    def drop_of(self, session_id: str) -> None:
+        """Forget what a conversation has read."""
+        self._labels.pop(session_id, None)
+
 
 class MemoryPermissions:
     """A part of `MemoryStore`. `require_open` raises StorageError if the store is closed."""
@@ -71,6 +75,10 @@ class MemoryPermissions:
         for key in gone:
             del self._given[key]
         return len(gone)
+
+    def drop_of(self, thread: str) -> None:
+        """Forget all permissions of a thread."""
+        self._given = {key: one for key, one in self._given.items() if one.thread != thread}
 
 
 def _is(one: Permission, session_id: str, person: str) -> bool:
