@@ -67,7 +67,7 @@ async def test_links_end_with_the_deletion_and_not_only_with_the_file(tmp_path: 
 
 async def _fill(page: OpenPage, client: Client, token: str, words: str) -> str:
     """A conversation with the words in a message, a file, a title, an upload that waits, feedback, a
-    reminder and a file of a command; the link of the file."""
+    reminder, a transcript and a file of a command; the link of the file."""
     assert client.chat
     handle = await page.upload(token, client.chat, f"{words} in a file".encode())
     file = {"handle": handle, "name": f"{words}.txt", "mime": "text/plain", "size": 20}
@@ -89,6 +89,7 @@ async def _fill(page: OpenPage, client: Client, token: str, words: str) -> str:
         body={"text": words},
     )
     await page.store.jobs.add(reminder)
+    await page.store.voices.keep_transcript(words, {"text": words}, at=page.clock.now(), limit=9)
     folders = CommandFolders(page.folder / COMMANDS_DIR, keep_days=9, clock=page.clock)
     (folders.open(ThreadKey.decode(thread), "ses_1") / "result.txt").write_text(words)
     history = await client.connect(page.url, token, after=0)
