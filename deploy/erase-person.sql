@@ -36,6 +36,7 @@ DELETE FROM taints WHERE session_id IN (SELECT session_id FROM log WHERE thread 
 DELETE FROM permissions WHERE thread IN (SELECT key FROM gone);
 DELETE FROM shown WHERE key IN (SELECT key FROM outbox WHERE thread IN (SELECT id FROM gone));
 DELETE FROM interactions WHERE thread IN (SELECT id FROM gone);
+UPDATE page_chats SET name = '' WHERE thread IN (SELECT key FROM gone);
 DELETE FROM feedback WHERE thread IN (SELECT key FROM gone) OR EXISTS (SELECT 1 FROM person
     WHERE person.channel = feedback.channel AND person.account = feedback.account AND person.user = feedback.user);
 DELETE FROM outbox WHERE thread IN (SELECT id FROM gone);

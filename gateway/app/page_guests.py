@@ -87,7 +87,7 @@ def build_page_guests(
         when_idle=when_idle,
         added=jobs.note_added,
         close_links=base.links.close,
-        discard_files=partial(_discard_files, base),
+        discard_files=partial(_discard_files, base, tools),
         clock=base.clock,
         failpoints=base.failpoints,
     )
@@ -112,8 +112,9 @@ def build_page_guests(
     )
 
 
-async def _discard_files(base: Foundation, thread: ThreadKey) -> None:
+async def _discard_files(base: Foundation, tools: SharedTools, thread: ThreadKey) -> None:
     await base.files.discard_thread(thread)
+    await tools.discard_commands(thread)
     await _discard_uploads(base.page.adapter, thread.chat)
 
 

@@ -30,6 +30,7 @@ from gateway.scheduling.reminders import ReminderScheduler
 from gateway.storage.ports import Store
 from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
+from pipeline.domain.errors import StorageError
 from pipeline.domain.files import FileStore
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
@@ -140,6 +141,14 @@ class SharedTools:
         for folder in self.folders.values():
             await folder.workspace.discard(owner)
 
+    async def discard_commands(self, thread: ThreadKey) -> None:
+        """Remove what commands have left in the folder of a thread's conversation. Raises StorageError."""
+        try:
+            await asyncio.to_thread(self.command_folders.remove, thread)
+        except OSError as error:
+            why = error.strerror or "I/O error"
+            raise StorageError(f"the folder of the commands cannot be removed: {why}") from error
+
     async def carry_over(self, source: str, target: str, settings_of: str) -> bool:
         """In every workspace, as `WorkspaceFolder.carry_over`, with the marks of foreign text."""
         copied = True
@@ -236,9 +245,7 @@ def build_shared_tools(
             store.file_changes,
             Contents(settings.data.dir / CHRONICLE_DIR),
             clock,
-            on_foreign=lambda place, content: shared.folder(place.anchor, clock).origins.note_restored(
-                place, content
-            ),
+            on_foreign=note_restored,
         ),
         shield=build_shield(settings.shield, store=store, clock=clock, failpoints=failpoints),
         web=web,

@@ -49,7 +49,7 @@ def show_audit(data_dir: Path, *, limit: int = _SHOWN) -> int:
     if not rows:
         write_out("the audit has no records\n")
     for row in rows:
-        write_out(f"{_line(row)}\n")
+        write_out(f"{shown_record(row)}\n")
     return _OK
 
 
@@ -114,7 +114,7 @@ def _in_book(data_dir: Path, ask: Callable[[AuditBook], Awaitable[T]]) -> T:
     return asyncio.run(asked())
 
 
-def _line(row: AuditRow) -> str:
+def shown_record(row: AuditRow) -> str:
     """A record in one line: number, time, type, and what it is about."""
     try:
         plain: dict[str, Any] = json.loads(row.line)
@@ -138,7 +138,7 @@ def _line(row: AuditRow) -> str:
         about = [details[key] for key in ("thread", "person", "action") if key in details]
         more = [f"record={details['record']} {details.get('problem', '')}"] if "record" in details else []
         parts = [str(plain["type"]), *words, *map(str, about), *more]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, OSError, RecursionError):
         return f"{row.n}  damaged; `parlour audit verify` names what is wrong"
     return visible(f"{row.n}  {when}  {'  '.join(parts)}")
 

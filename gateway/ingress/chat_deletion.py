@@ -105,6 +105,8 @@ class ChatDeletion:
 
     async def _erase(self, lease: Lease, _session: object) -> None:
         await self._discard_files(ThreadKey.decode(lease.thread))
+        # Of all chats: a transcript that is missing is made again when its recording comes once more.
+        await self._store.voices.forget_transcripts()
         self._failpoints.reach("erase-before")
         chats = self._store.page.chats
         await chats.erase(lease.thread, owner=lease.owner, fence=lease.fence, but_jobs=ERASURE)

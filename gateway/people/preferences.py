@@ -62,6 +62,9 @@ class SharedPreferences:
     async def keep_transcript(self, key: str, body: Mapping[str, Any], *, at: float, limit: int) -> None:
         await self._store.keep_transcript(key, body, at=at, limit=limit)
 
+    async def forget_transcripts(self) -> None:
+        await self._store.forget_transcripts()
+
     def _shared(self, speaker: SpeakerKey) -> SpeakerKey:
         person = self._people.linked_as(speaker.channel, speaker.account, speaker.user)
         return _speaker(person, {}) if person else speaker

@@ -191,8 +191,8 @@ class ChainCheck:
             self._note(row.n, "was changed")
         elif plain["prev"] != before and row.n - 1 not in self.found:
             self._note(row.n, "does not follow the record before it")
-        elif plain["type"] == DAMAGED:
-            self._marked.setdefault(int(plain["details"].get("record", 0)), row.n)
+        elif plain["type"] == DAMAGED and isinstance(named := plain["details"].get("record"), int):
+            self._marked.setdefault(named, row.n)
 
     def _note(self, n: int, problem: str) -> None:
         self.found.setdefault(n, problem)
@@ -202,6 +202,8 @@ def _plain(line: bytes) -> dict[str, Any] | None:
     """The record of a line; None if it is not one."""
     try:
         plain = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
-    return plain if isinstance(plain, dict) and set(plain) == _FIELDS else None
+    if not isinstance(plain, dict) or set(plain) != _FIELDS or not isinstance(plain["details"], dict):
+        return None
+    return plain

@@ -78,3 +78,7 @@ class SpeakerPreferenceStore(Protocol):
     async def keep_transcript(self, key: str, body: Mapping[str, Any], *, at: float, limit: int) -> None:
         """Store a transcript; the oldest above `limit` are deleted."""
         ...
+
+    async def forget_transcripts(self) -> None:
+        """Delete every transcript: none says to which chat it belongs."""
+        ...

@@ -142,12 +142,15 @@ class Gate:
         except (ToolFailed, ValueError) as failure:
             return await self._not_begun(call.name, str(failure), scope, NOT_DONE.format(why=failure))
         proposal = proposal_of(action, scope)
-        if objection := await self._objection(tool, arguments):
+        begun = _was_begun(call, proposal, scope)
+        if not begun and (objection := await self._objection(tool, arguments)):
             await self._shield.record(proposal, [event_of("action_blocked", proposal, reason="protected")])
             return await self._not_begun(tool.name, objection, scope, NOT_DONE.format(why=objection))
         summary = self._execution.line(sentence(tool, arguments, self._redactor))
         await scope.send(ActionStarted(**_ids(scope), tool_name=tool.name, summary=summary))
-        result = await self._judged(action, proposal, call, scope)
+        # What an earlier process has done or begun is not judged again: a refusal now would be untrue.
+        work = self._done(action, proposal, None, call, scope) if begun else None
+        result = await (work or self._judged(action, proposal, call, scope))
         await self._completed(tool.name, result, scope)
         return result
 
@@ -177,8 +180,9 @@ class Gate:
         return await self._done(action, proposal, verdict, call, scope)
 
     async def _done(
-        self, action: Action, proposal: Proposal, verdict: Verdict, call: ToolCall, scope: TurnScope
+        self, action: Action, proposal: Proposal, verdict: Verdict | None, call: ToolCall, scope: TurnScope
     ) -> ToolResult:
+        """The result of an action; without a verdict that of an earlier process, and nothing is executed."""
         tool, events = action.tool, _Events(self._shield, proposal)
 
         async def run() -> dict[str, Any]:
@@ -211,10 +215,10 @@ class Gate:
         await self._shield.note_result(proposal, kept["text"], kept.get("foreign", ""))
         return self._execution.result(action, kept, scope)
 
-    async def _require_valid(self, action: Action, proposal: Proposal, verdict: Verdict) -> None:
+    async def _require_valid(self, action: Action, proposal: Proposal, verdict: Verdict | None) -> None:
         """Raise Stopped if an allowed action may not be executed any more. Called right before the tool."""
         name = action.tool.name
-        if not action.unchanged:
+        if verdict is None or not action.unchanged:
             raise Stopped("integrity", _CHANGED.format(name=name))
         if why := await self._shield.flow_problem(proposal):
             raise Stopped("flow", f"{name} was not done: {why}.")
@@ -337,6 +341,12 @@ async def _once(
         return await call()
     kept: Mapping[str, Any] = await current_step().effect(key, call, repeatable=repeatable)
     return kept
+
+
+def _was_begun(call: ToolCall, proposal: Proposal, scope: TurnScope) -> bool:
+    """Whether an earlier process of this run has done the action, or begun it."""
+    recorded = not proposal.reads_only and scope.depth == 0
+    return recorded and current_step().was_begun(EXECUTION + call.id)
 
 
 def _place(scope: TurnScope) -> str:

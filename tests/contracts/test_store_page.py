@@ -12,6 +12,8 @@ from gateway.storage.page_people import Invitation, PagePerson, Redemption
 from gateway.storage.ports import NewRecord, Store
 from gateway.storage.states import StateWrite
 from pipeline.domain.errors import FenceLost
+from pipeline.shield.levels import UNLABELLED, Labels, Level
+from pipeline.shield.ports import Permission
 from tests.contracts.conftest import Reopen
 from tests.contracts.store_values import NOW, entry, interaction, turn
 
@@ -187,3 +189,32 @@ async def test_what_was_kept_for_the_sessions_of_a_deleted_conversation_goes_too
     await store.page.chats.erase(HERS, owner="me", fence=lease.fence, but_jobs="erasure")
     assert await store.states.read("session:s", "g") is None
     assert await store.states.read("other", "g") is not None
+
+
+async def test_what_a_deleted_conversation_has_read_and_was_allowed_goes_too(store: Store) -> None:
+    accepted = await store.accept(entry("1", thread=HERS))
+    lease = await store.acquire_lease(HERS, "me", ttl_s=60, now=NOW)
+    assert lease is not None
+    said = NewRecord(kind="user", session_id="s", message_id="m_1", body={"text": "secret"}, at=NOW)
+    await store.commit_turn(lease, turn(accepted.seq, said))
+    labels = Labels(level=Level.CONFIDENTIAL, private=True, sources=("your files",))
+    given = Permission(
+        id=0,
+        session_id="s",
+        thread=HERS,
+        person=ANN.id,
+        type="write_file",
+        target="own/secret.txt",
+        foreign=(),
+        level=0,
+        private=False,
+        at=NOW,
+    )
+    for session, thread in (("s", HERS), ("other", FOREIGN)):
+        await store.shield.taints.write(session, labels)
+        await store.shield.permissions.add(replace(given, session_id=session, thread=thread))
+    await store.page.chats.erase(HERS, owner="me", fence=lease.fence, but_jobs="erasure")
+    assert await store.shield.taints.read("s") == UNLABELLED
+    assert await store.shield.permissions.of("s", ANN.id) == ()
+    assert await store.shield.taints.read("other") == labels
+    assert len(await store.shield.permissions.of("other", ANN.id)) == 1

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.storage.audit import AuditHead, AuditRow, ChainCheck, Damage, NewAuditRecord
+from gateway.cli.audit import shown_record
+from gateway.storage.audit import GENESIS, AuditHead, AuditRow, ChainCheck, Damage, NewAuditRecord, hash_of
 from gateway.storage.audit_check import check_audit
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
@@ -80,6 +81,25 @@ async def test_every_single_bit_change_is_found_at_its_record(chain: tuple[Audit
             hash_ = row.hash[:byte] + ("0" if row.hash[byte] != "0" else "1") + row.hash[byte + 1 :]
             rows = [*chain[:at], replace(row, hash=hash_), *chain[at + 1 :]]
             assert row.n in {one.n for one in _damage(rows, chain)}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[" * 100_000,
+        b"[]",
+        b'{"at":1,"details":[],"n":1,"prev":"GENESIS","type":"chain_damaged"}',
+        b'{"at":1,"details":{"record":"x"},"n":1,"prev":"GENESIS","type":"chain_damaged"}',
+        b'{"at":1e999,"details":{"record":2},"n":1,"prev":"GENESIS","type":"chain_damaged"}',
+    ],
+)
+async def test_a_forged_record_with_its_own_hash_is_found_and_shown(
+    chain: tuple[AuditRow, ...], line: bytes
+) -> None:
+    line = line.replace(b"GENESIS", GENESIS.encode())
+    forged = AuditRow(n=1, line=line, hash=hash_of(line))
+    assert _damage([forged, *chain[1:]], chain)
+    assert shown_record(forged).startswith("1  ")
 
 
 async def test_every_removed_doubled_and_exchanged_record_is_found(chain: tuple[AuditRow, ...]) -> None:

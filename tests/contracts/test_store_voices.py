@@ -116,6 +116,12 @@ async def test_a_transcript_is_found_while_it_is_young(store: Store, newer_than:
     assert await store.voices.transcript("sha", newer_than=newer_than) == expected
 
 
+async def test_all_transcripts_are_forgotten(store: Store) -> None:
+    await store.voices.keep_transcript("sha", {"text": "hello"}, at=NOW, limit=5)
+    await store.voices.forget_transcripts()
+    assert await store.voices.transcript("sha", newer_than=0) is None
+
+
 async def test_of_many_transcripts_the_newest_stay(store: Store) -> None:
     for number in range(10):
         await store.voices.keep_transcript(str(number), {"n": number}, at=NOW + number, limit=3)

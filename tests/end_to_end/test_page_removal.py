@@ -10,8 +10,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from gateway.runtime.data_dir import COMMANDS_DIR
+from gateway.sandbox.folders import CommandFolders
 from gateway.storage.jobs import NewJob
-from pipeline.domain.ids import identity_key
+from pipeline.domain.ids import ThreadKey, identity_key
 from pipeline.tools.confine import person_folder
 from tests.end_to_end.test_off_the_record import found_in
 from tests.support.file_reader import FakeFileReader
@@ -64,8 +66,8 @@ async def test_links_end_with_the_deletion_and_not_only_with_the_file(tmp_path: 
 
 
 async def _fill(page: OpenPage, client: Client, token: str, words: str) -> str:
-    """A conversation with the words in a message, a file, a title, an upload that waits, feedback and a
-    reminder; the link of the file."""
+    """A conversation with the words in a message, a file, a title, an upload that waits, feedback, a
+    reminder, a transcript and a file of a command; the link of the file."""
     assert client.chat
     handle = await page.upload(token, client.chat, f"{words} in a file".encode())
     file = {"handle": handle, "name": f"{words}.txt", "mime": "text/plain", "size": 20}
@@ -87,6 +89,9 @@ async def _fill(page: OpenPage, client: Client, token: str, words: str) -> str:
         body={"text": words},
     )
     await page.store.jobs.add(reminder)
+    await page.store.voices.keep_transcript(words, {"text": words}, at=page.clock.now(), limit=9)
+    folders = CommandFolders(page.folder / COMMANDS_DIR, keep_days=9, clock=page.clock)
+    (folders.open(ThreadKey.decode(thread), "ses_1") / "result.txt").write_text(words)
     history = await client.connect(page.url, token, after=0)
     return str(next(one["files"][0]["url"] for one in history if one.get("files")))
 

@@ -13,6 +13,7 @@ from gateway.storage.memory.feedback import MemoryFeedback
 from gateway.storage.memory.jobs import MemoryJobs
 from gateway.storage.memory.page_people import MemoryPagePeople
 from gateway.storage.memory.rows import EntryRow, InteractionRow, ReplyRow, ThreadRow
+from gateway.storage.memory.shield import MemoryShield
 from gateway.storage.memory.states import MemoryStates
 from gateway.storage.ports import Lease
 
@@ -31,6 +32,7 @@ class MemoryPage:
         jobs: MemoryJobs,
         states: MemoryStates,
         feedback: MemoryFeedback,
+        shield: MemoryShield,
     ) -> None:
         self._require_open = require_open
         self._threads = threads
@@ -40,6 +42,7 @@ class MemoryPage:
         self._jobs = jobs
         self._states = states
         self._feedback = feedback
+        self._shield = shield
         self._names: dict[str, str] = {}
         self._deleted: set[str] = set()
         self.people = MemoryPagePeople(require_open, self._cancel_all, jobs)
@@ -79,6 +82,7 @@ class MemoryPage:
             raise fence_lost(Lease(thread=thread, owner=owner, fence=fence, expires_at=0.0))
         for session in {one.record.session_id for one in row.log}:
             await self._states.forget(f"session:{session}")
+            self._shield.taints.drop_of(session)
         row.log.clear()
         row.user_records.clear()
         row.unfinished.clear()
@@ -93,6 +97,7 @@ class MemoryPage:
             del self._interactions[key]
         self._jobs.drop_of(thread, but=but_jobs)
         self._feedback.drop_of(thread)
+        self._shield.permissions.drop_of(thread)
         await self._states.forget(thread)
 
     def _cancel_all(self, prefix: str) -> None:

@@ -39,6 +39,10 @@ class MemoryTaints:
             suspects=tuple(map(storable_text, labels.suspects)),
         )
 
+    def drop_of(self, session_id: str) -> None:
+        """Forget what a conversation has read."""
+        self._labels.pop(session_id, None)
+
 
 class MemoryPermissions:
     """A part of `MemoryStore`. `require_open` raises StorageError if the store is closed."""
@@ -75,6 +79,10 @@ class MemoryPermissions:
         for key in gone:
             del self._given[key]
         return len(gone)
+
+    def drop_of(self, thread: str) -> None:
+        """Forget all permissions of a thread."""
+        self._given = {key: one for key, one in self._given.items() if one.thread != thread}
 
 
 def _is(one: Permission, session_id: str, person: str) -> bool:

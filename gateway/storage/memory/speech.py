@@ -56,3 +56,7 @@ class MemoryVoices:
         self._transcripts[key] = (at, encode_body(body))
         newest = sorted(self._transcripts.items(), key=lambda kept: (-kept[1][0], kept[0]))
         self._transcripts = dict(newest[:limit])
+
+    async def forget_transcripts(self) -> None:
+        self._require_open()
+        self._transcripts.clear()

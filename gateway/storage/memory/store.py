@@ -80,9 +80,9 @@ class MemoryStore:
         self.deaths = MemoryDeaths(self._require_open, self._entries)
         self.finished = MemoryFinished(self._require_open, self._entries)
         self.bursts = MemoryBursts(self._fenced)
-        shared = (self._threads, self._entries, self._outbox, self._interactions)
-        self.page = MemoryPage(self._require_open, *shared, self.jobs, self.states, self.feedback)
-        self.search = MemorySearch(self._require_open, *shared[:2], self.page.is_deleted)
+        rows = (self._threads, self._entries, self._outbox, self._interactions)
+        self.page = MemoryPage(self._require_open, *rows, self.jobs, self.states, self.feedback, self.shield)
+        self.search = MemorySearch(self._require_open, *rows[:2], self.page.is_deleted)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:

@@ -42,6 +42,9 @@ _DROP_STATES = "DELETE FROM states WHERE owner = ?"
 # Those of its sessions, which the log names.
 _DROP_SESSION_STATES = """
     DELETE FROM states WHERE owner IN (SELECT 'session:' || session_id FROM log WHERE thread = ?)"""
+_DROP_TAINTS = """
+    DELETE FROM taints WHERE session_id IN (SELECT session_id FROM log WHERE thread = ?)"""
+_DROP_PERMISSIONS = "DELETE FROM permissions WHERE thread = ?"
 _DROP_FEEDBACK = "DELETE FROM feedback WHERE thread = ?"
 # Deleted words stay in the index's segments until they are merged.
 _MERGE_INDEX = "INSERT INTO said (said) VALUES ('optimize')"
@@ -118,9 +121,11 @@ def _erase(db: sqlite3.Connection, thread: int, key: str, but_jobs: str) -> None
             left = encode_body({"native_id": native[row]}) if table == "inbox" else FORGOTTEN
             overwrite = f"UPDATE {table} SET body = ? WHERE {column} = ?"  # noqa: S608 - constants of this module
             db.execute(overwrite, (filled(left, size), row))
-    for statement in (_FINISH, _FAIL, _DROP_SESSION_STATES, _DROP_RECORDS, _KEEP_LAST, _DROP_QUESTIONS):
+    of_sessions = (_DROP_SESSION_STATES, _DROP_TAINTS)
+    for statement in (_FINISH, _FAIL, *of_sessions, _DROP_RECORDS, _KEEP_LAST, _DROP_QUESTIONS):
         db.execute(statement, (thread,))
     db.execute(_DROP_JOBS, (key, but_jobs))
     db.execute(_DROP_STATES, (key,))
     db.execute(_DROP_FEEDBACK, (key,))
+    db.execute(_DROP_PERMISSIONS, (key,))
     db.execute(_MERGE_INDEX)

@@ -83,6 +83,9 @@ class SqliteVoices:
 
         await self._writer().submit(work)
 
+    async def forget_transcripts(self) -> None:
+        await self._write("DELETE FROM transcripts", ())
+
     async def _write(self, statement: str, values: tuple[Any, ...]) -> None:
         def work(db: sqlite3.Connection) -> None:
             db.execute(statement, values)

@@ -100,6 +100,10 @@ class Step:
         await self._note(key, "done", result)
         return result
 
+    def was_begun(self, key: str) -> bool:
+        """Whether this effect was done, or was cut off: without `repeatable`, `effect` does not call it."""
+        return self.frame.effects.get(key, ("", None))[0] in ("began", "done")
+
     def _refuse_when_over(self) -> None:
         if self.over:
             raise GraphError(f"node {self.node}: attempt {self.attempt} of visit {self.execution} is over")

@@ -25,6 +25,7 @@ async def test_a_person_is_erased_and_the_next_one_is_not_disturbed(tmp_path: Pa
             who = replace(UP, channel="memory", account="main", user=user, name=name)
             given = replace(who, thread=thread, message_id=name)
             await harness.store.feedback.give(given)
+        await harness.store.page.chats.rename("memory:main:c1", "Yolanda's title")
         await posts.receive(
             "I hide my spare key under the Zinnia pot", native_id="1", chat="c1", author="ann"
         )
