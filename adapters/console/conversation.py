@@ -268,6 +268,7 @@ def _is_shortened(question: ApprovalRequired) -> bool:
 
 
 def _how_to_answer(question: ApprovalRequired) -> str:
-    choices = " or ".join(question.options)
+    *others, last = question.options
+    choices = f"{', '.join(others)} or {last}" if others else last
     limit = f" within {question.timeout_s:.0f} seconds" if question.timeout_s else ""
     return f"Type {choices}{limit}."

@@ -126,7 +126,7 @@ async def test_a_tools_question_is_asked_with_its_choices_and_answered(tmp_path:
     async with open_gateway(tmp_path, *PAGE, llm=llm) as harness:
         shown = await _talk(harness, tmp_path, "write it down", "allow")
     assert "write_file needs your approval: " in shown
-    assert "Type Allow or Deny within " in shown
+    assert "Type Allow, Deny or Allow for this conversation within " in shown
     assert shown.index("approval: Allow") < shown.index("Done.")
     assert _written(tmp_path) == ["hello"]
 

@@ -5,6 +5,7 @@ It uses the command line and the health check, not the channels: `web_client` se
 
 from __future__ import annotations
 
+import atexit
 import os
 import random
 import re
@@ -37,8 +38,6 @@ KILLED = -signal.SIGKILL
 _PAGE = re.compile(r"^ +page +(http://\S+)$", re.MULTILINE)
 _PORTS = (20_000, 32_768)
 """Below the ports that Linux assigns, which a connection of another test could take in between."""
-_MARKS: list[socket.socket] = []
-"""One for each port that `free_port` gave."""
 _POLL_S = 0.005
 _START_S = 60.0
 _EXIT_S = 60.0
@@ -76,7 +75,7 @@ def _taken(port: int) -> bool:
     except OSError:
         mark.close()
         return False
-    _MARKS.append(mark)
+    atexit.register(mark.close)
     return True
 
 
