@@ -254,7 +254,11 @@ def _names(found: Assessment) -> tuple[str, ...]:
 def _source(proposal: Proposal, foreign: str) -> str:
     """The source of a foreign text, with the host that the action named."""
     host = proposal.hosts[0] if len(proposal.hosts) == 1 else ""
-    return f"{foreign} ({host})" if host.isascii() and 0 < len(host) <= _LONGEST_HOST else foreign
+    return (
+        f"{foreign} ({host})"
+        if host.isascii() and host.isprintable() and 0 < len(host) <= _LONGEST_HOST
+        else foreign
+    )
 
 
 def _least_tier(
