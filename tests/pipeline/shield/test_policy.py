@@ -210,3 +210,11 @@ async def test_a_changed_file_takes_effect_and_an_unreadable_one_leaves_no_polic
 def test_a_command_is_classified_by_all_its_arguments(argv: Any, type_: str) -> None:
     key = "command" if isinstance(argv, str) else "argv"
     assert refined("command", {key: argv}) == type_
+
+
+def test_a_file_of_a_command_is_judged_by_its_path_before_it_is_sent() -> None:
+    sending = proposal("send_file", {"name": ".ssh/id_rsa"}, tool="send_command_file")
+    assert sending.paths == ("own/.ssh/id_rsa",)
+    rule = read_policy(None).match(sending)
+    assert rule is not None
+    assert (rule.list, rule.name) == ("deny", "keys")
