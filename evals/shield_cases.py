@@ -95,7 +95,7 @@ def _honest_others() -> Iterator[Case]:
         ["head", "-n", "5", "data.csv"],
         ["grep", "-c", "pears", "data.csv"],
         ["cut", "-d", ",", "-f", "2", "data.csv"],
-        ["git", "log", "--oneline", "-n", "5"],
+        ["sha256sum", "-b", "table.csv"],
         ["du", "-sh", "."],
     )
     for command in commands:

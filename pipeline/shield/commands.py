@@ -22,7 +22,7 @@ parsed further."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reads:
-    """A program, or a sub-command of one, that only reads."""
+    """A program that only reads."""
 
     flags: frozenset[str] = frozenset()
     """Options without a value, `-l` and `--long`. Short ones may be joined: `-la`."""
@@ -66,32 +66,13 @@ _PROGRAMS: Final[Mapping[str, _Reads]] = {
     "wc": _reads("-l -w -c -m -L --lines --words --bytes --chars"),
     "whoami": _reads("", "", 0),
 }
-"""`find`, `sort`, `uniq`, `env`, `awk` and `sed` are left out: each can write files or start programs."""
-
-_SUBCOMMANDS: Final[Mapping[tuple[str, ...], _Reads]] = {
-    ("git", "status"): _reads("-s -b --short --branch --porcelain --ignored"),
-    ("git", "log"): _reads(
-        "--oneline --stat --graph --decorate --all --no-color --reverse -p --patch --name-only --name-status",
-        "-n --max-count --since --until --author --format --pretty",
-    ),
-    ("git", "diff"): _reads("--stat --cached --staged --name-only --name-status --no-color --no-ext-diff"),
-    ("git", "show"): _reads("--stat --name-only --name-status --no-color --oneline", "--format --pretty"),
-    ("git", "branch"): _reads("-a -r -v -vv --list --all --remotes --show-current", "", 0),
-    ("git", "remote"): _reads("-v --verbose", "", 0),
-    ("git", "blame"): _reads("-w -s", "-L"),
-    ("git", "ls-files"): _reads("-c -d -m -o -s --cached --modified --others"),
-    ("pip", "list"): _reads("--outdated", "--format", 0),
-    ("pip", "show"): _reads("-f --files"),
-    ("docker", "ps"): _reads("-a -q --all --quiet --no-trunc", "", 0),
-    ("docker", "images"): _reads("-a -q --all --quiet", "", 0),
-    ("kubectl", "get"): _reads("-A --all-namespaces", "-n --namespace -o --output"),
-}
-_SECRET_KINDS: Final = frozenset({"secret", "secrets"})
-"""What `kubectl get` must not read unasked."""
+"""`find`, `sort`, `uniq`, `env`, `awk` and `sed` are left out: each can write files or start programs. So are
+`git`, `pip`, `docker` and `kubectl`: a file in the folder can name a program that they start.
+"""
 
 
 def command_class(argv: Sequence[str]) -> CommandClass:
-    """`reads` for a command whose program, sub-command and every option are known to change nothing and to
+    """`reads` for a command whose program and every option are known to change nothing and to
     send nothing; `other` for all else, also for an empty list.
 
     `argv` is the parsed argument list, which is executed as it is, without a shell. The program is a bare
@@ -100,14 +81,8 @@ def command_class(argv: Sequence[str]) -> CommandClass:
     words = list(argv)
     if not words or any("\0" in word for word in words):
         return "other"
-    known, rest = _PROGRAMS.get(words[0]), words[1:]
-    if known is None and len(words) > 1:
-        known, rest = _SUBCOMMANDS.get((words[0], words[1])), words[2:]
-    if known is None or not _fits(known, rest):
-        return "other"
-    if words[:2] == ["kubectl", "get"] and any(_names_secrets(word) for word in rest):
-        return "other"
-    return "reads"
+    known = _PROGRAMS.get(words[0])
+    return "other" if known is None or not _fits(known, words[1:]) else "reads"
 
 
 def command_words(line: str) -> tuple[str, ...]:
@@ -158,8 +133,3 @@ def _has_value(word: str, known: _Reads) -> bool:
 def _are_joined(word: str, known: _Reads) -> bool:
     """`-la`: short options without values."""
     return not word.startswith("--") and all(f"-{letter}" in known.flags for letter in word[1:])
-
-
-def _names_secrets(word: str) -> bool:
-    kinds = word.partition("/")[0].casefold().split(",")
-    return any(kind.partition(".")[0] in _SECRET_KINDS for kind in kinds)

@@ -48,6 +48,9 @@ class Proposal:
         """The paths that the payload names, normalised."""
         is_command = self.type in ("command", "command_read")
         found = paths_in(self.payload, built_in=self.built_in, command=is_command)
+        name = self.payload.get("name")
+        if self.built_in and self.type == "send_file" and isinstance(name, str) and name:
+            found = (*found, normal_path(name))
         if self.type in _FILES:
             found = tuple(dict.fromkeys(map(_own, found)))
         title = self.payload.get("title")

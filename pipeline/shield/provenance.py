@@ -34,6 +34,9 @@ _RUN_CHARS = 16
 _COPIED_CHARS = 10_000
 """Of one value. Longer ones go only to tools of others, which are asked about every time."""
 
+_LOOKED_CHARS = 50_000
+"""Of one value, for long words: the time grows with it, and with the words that were read."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Read:
@@ -95,10 +98,12 @@ class ReadTexts:
             if any(one.codes or one.runs for one in texts)
             else []
         )
+        # One text for each value, as it is and decoded: a long word occurs in either.
+        looked = [f"{value}\n{_decoded(value)}" for value in (value[:_LOOKED_CHARS] for value in values)]
         runs = frozenset(run for value in sent for run in _runs(value))
         return Provenance(
             taken=_sources(one for one in texts if any(value in one.text for value in values)),
-            carried=_sources(one for one in texts if any(_holds(value, one.words) for value in values)),
+            carried=_sources(one for one in texts if any(_holds(value, one.words) for value in looked)),
             copied=_sources(
                 one
                 for one in texts
@@ -112,10 +117,7 @@ def _plain(text: str) -> str:
 
 
 def _holds(value: str, words: frozenset[str]) -> bool:
-    if not words:
-        return False
-    decoded = _decoded(value)
-    return any(word in value or word in decoded for word in words)
+    return any(word in value for word in words)
 
 
 def _decoded(value: str) -> str:

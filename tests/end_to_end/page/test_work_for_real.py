@@ -59,7 +59,7 @@ async def test_a_tool_is_allowed_on_the_page_and_how_it_came_about_survives_a_re
         await expect(card.locator(".reason")).to_have_text(words, use_inner_text=True)
         part = entries(page, "assistant").get_by_test_id("work")
         await expect(part).to_have_count(1)
-        await card.get_by_role("button", name="Allow").click()
+        await card.get_by_role("button", name="Allow", exact=True).click()
         await expect(entries(page, "assistant")).to_contain_text("It is written down.")
         await expect(card).to_contain_text("Answered: Allow")
         rows = page.get_by_test_id("entry")
@@ -73,7 +73,7 @@ async def test_a_tool_is_allowed_on_the_page_and_how_it_came_about_survives_a_re
         await expect(card.locator(".title")).to_have_text("May I use write_file?")
         await expect(card.locator(".reason")).to_have_text(words, use_inner_text=True)
         await expect(card).to_contain_text("Answered: Allow")
-        await expect(card.get_by_role("button", name="Allow")).to_have_count(0)
+        await expect(card.get_by_role("button", name="Allow", exact=True)).to_have_count(0)
         again = [await rows.nth(at).get_attribute("data-role") for at in range(await rows.count())]
         assert again == roles
     assert _written(tmp_path) == ["green"]
@@ -122,7 +122,7 @@ async def test_an_answered_question_of_a_turn_at_work_is_there_after_a_reload(
         await _sign_in(page, harness, tmp_path)
         await send(page, "note it")
         card = entries(page, "approval")
-        await card.get_by_role("button", name="Allow").click()
+        await card.get_by_role("button", name="Allow", exact=True).click()
         await expect(card).to_contain_text("Answered: Allow")
         await page.reload()
         await ready(page)

@@ -197,14 +197,11 @@ async def test_a_changed_file_takes_effect_and_an_unreadable_one_leaves_no_polic
 @pytest.mark.parametrize(
     ("argv", "type_"),
     [
-        (["git", "log", "--oneline", "-5"], "command_read"),
+        (["git", "log", "--oneline", "-5"], "command"),
         (["git", "push", "--force"], "command"),
-        (["git", "-c", "core.pager=sh", "log"], "command"),
-        (["git", "diff", "--output=/tmp/x"], "command"),
-        (["git", "branch", "-D", "main"], "command"),
         (["python", "-c", "print(1)"], "command"),
         (["docker", "run", "-v", "/:/h", "x"], "command"),
-        (["docker", "ps", "-a"], "command_read"),
+        (["docker", "ps", "-a"], "command"),
         (["env"], "command"),
         (["find", ".", "-delete"], "command"),
         (["sort", "-o", "x", "y"], "command"),
@@ -215,8 +212,6 @@ async def test_a_changed_file_takes_effect_and_an_unreadable_one_leaves_no_polic
         (["date", "010100002030"], "command"),
         (["head", "-n5", "a"], "command_read"),
         (["head", "-n"], "command"),
-        (["kubectl", "get", "pods,secrets"], "command"),
-        (["kubectl", "get", "pods", "-n", "x"], "command_read"),
         ("cat a.txt", "command_read"),
         ("cat a.txt; rm b", "command"),
         ("cat $(x)", "command"),
@@ -244,3 +239,11 @@ def test_a_command_is_classified_by_all_its_arguments(argv: Any, type_: str) -> 
 )
 def test_the_hosts_of_all_addresses_in_a_text_are_found(text: str, hosts: tuple[str, ...]) -> None:
     assert proposal("write_note", {"text": text}).hosts == hosts
+
+
+def test_a_file_of_a_command_is_judged_by_its_path_before_it_is_sent() -> None:
+    sending = proposal("send_file", {"name": ".ssh/id_rsa"}, tool="send_command_file")
+    assert sending.paths == ("own/.ssh/id_rsa",)
+    rule = read_policy(None).match(sending)
+    assert rule is not None
+    assert (rule.list, rule.name) == ("deny", "keys")
