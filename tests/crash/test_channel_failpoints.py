@@ -24,9 +24,10 @@ _ELSEWHERE = {
     *("join-before", "join-after"),
     *("voice-before", "voice-after"),
     *("effect-begun-before", "effect-begun-after", "effect-done-before", "effect-done-after"),
+    *("audit-decided-before", "audit-decided-after", "audit-done-before", "audit-done-after"),
+    *("redeem-before", "redeem-after", "deletion-begun", "erase-before", "erase-after"),
 }
-"""An answer in words passes none of these. See test_burst_kills.py, test_voice_failpoints.py
-and test_tool_failpoints.py."""
+"""An answer in words passes none of these. See the tests named after them, as test_tool_failpoints.py."""
 _CASES = [
     (make, label)
     for make in _PLATFORMS

@@ -209,11 +209,14 @@ async def test_long_output_keeps_its_beginning_and_its_end_and_bytes_that_are_no
 
 
 async def test_while_one_chat_runs_bombs_another_gets_its_answer(tmp_path: Path) -> None:
-    bomb = "while :; do (while :; do :; done) & done; # 22360679"
+    # Below the limit of processes, at which `sh` would end the script.
+    bomb = "for at in $(seq 40); do (while :; do :; done) & done; wait # 22360679"
     llm = ScriptedLlm(
         [LOAD, _calling("run_script", script=bomb), ScriptedAnswer.of("Quick."), ScriptedAnswer.of("Over.")]
     )
-    async with open_gateway(tmp_path, *ON, "tools.shell.seconds=60", llm=llm) as harness:
+    # No limit may end it before the other answer is there, however busy the machine is.
+    limits = ("tools.shell.seconds=3600", "tools.shell.processor_seconds=36000")
+    async with open_gateway(tmp_path, *ON, *limits, llm=llm) as harness:
         bombed = await harness.channel.say("bomb")
         await _allow(harness)
         await _until(lambda: len(processes_with("22360679")) > 30)

@@ -55,7 +55,11 @@ async def test_a_tool_is_allowed_on_the_page_and_how_it_came_about_survives_a_re
         card = entries(page, "approval")
         await expect(card.locator(".title")).to_have_text("May I use write_file?")
         fingerprint = action_hash("write_file", {"path": "tea.txt", "text": "green"})
-        words = f'Path: "tea.txt"\nText: "green"\nSHA-256: {fingerprint}'
+        words = (
+            "It changes the file own/tea.txt.\n"
+            "Why I ask: the rule “write-files” of the security policy asks for it.\n"
+            f'Path: "tea.txt"\nText: "green"\nSHA-256: {fingerprint}'
+        )
         await expect(card.locator(".reason")).to_have_text(words, use_inner_text=True)
         part = entries(page, "assistant").get_by_test_id("work")
         await expect(part).to_have_count(1)
