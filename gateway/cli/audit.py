@@ -18,7 +18,8 @@ from gateway.config import environment, load
 from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.audit import AuditBook, AuditReport, AuditRow
 from gateway.storage.audit_check import check_audit
-from gateway.storage.sqlite.offline import audit_beside
+from gateway.storage.sqlite.audit import SqliteAudit
+from gateway.storage.sqlite.offline import beside
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import ConfigurationError
 
@@ -108,7 +109,7 @@ async def _each(book: AuditBook, write: Callable[[str], object]) -> int:
 
 def _in_book(data_dir: Path, ask: Callable[[AuditBook], Awaitable[T]]) -> T:
     async def asked() -> T:
-        async with audit_beside(data_dir / STORE_FILE) as book:
+        async with beside(data_dir / STORE_FILE, SqliteAudit) as book:
             return await ask(book)
 
     return asyncio.run(asked())

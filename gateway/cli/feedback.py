@@ -13,7 +13,8 @@ from adapters.formatting.visible import visible
 from gateway.cli.graph import write_out
 from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.feedback import Feedback
-from gateway.storage.sqlite.offline import feedback_beside
+from gateway.storage.sqlite.feedback import SqliteFeedback
+from gateway.storage.sqlite.offline import beside
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import ConfigurationError
 
@@ -58,7 +59,7 @@ def since_time(text: str, now: float) -> float:
 
 
 async def _read(path: Path, since: float) -> tuple[Feedback, ...]:
-    async with feedback_beside(path) as book:
+    async with beside(path, SqliteFeedback) as book:
         return await book.listed(since=since, limit=_SHOWN)
 
 

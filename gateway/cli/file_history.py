@@ -14,7 +14,8 @@ from gateway.chronicle.contents import Contents
 from gateway.cli.graph import write_out
 from gateway.runtime.data_dir import CHRONICLE_DIR, STORE_FILE
 from gateway.storage.file_changes import NO_FILE, FileChange, FileState
-from gateway.storage.sqlite.offline import file_changes_beside
+from gateway.storage.sqlite.file_changes import SqliteFileChanges
+from gateway.storage.sqlite.offline import beside
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import StorageError
 from pipeline.tools.origins import Origins
@@ -74,18 +75,18 @@ def undo_change(data_dir: Path, change_id: int) -> int:
 
 
 async def _changes(data_dir: Path, name: str) -> tuple[FileChange, ...]:
-    async with file_changes_beside(data_dir / STORE_FILE) as book:
+    async with beside(data_dir / STORE_FILE, SqliteFileChanges) as book:
         return await book.named(name, limit=_SHOWN)
 
 
 async def _contents(data_dir: Path) -> frozenset[str]:
-    async with file_changes_beside(data_dir / STORE_FILE) as book:
+    async with beside(data_dir / STORE_FILE, SqliteFileChanges) as book:
         return await book.contents()
 
 
 async def _undo(data_dir: Path, change_id: int) -> Undone:
     clock = SystemClock()
-    async with file_changes_beside(data_dir / STORE_FILE) as book:
+    async with beside(data_dir / STORE_FILE, SqliteFileChanges) as book:
         chronicle = Chronicle(
             book,
             Contents(data_dir / CHRONICLE_DIR),

@@ -14,7 +14,8 @@ from gateway.cli.channel_checks import Finding
 from gateway.cli.graph import write_out
 from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.jobs import Job, JobBook
-from gateway.storage.sqlite.offline import jobs_beside
+from gateway.storage.sqlite.jobs import SqliteJobs
+from gateway.storage.sqlite.offline import beside
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import StorageError
 
@@ -62,7 +63,7 @@ def drop_job(data_dir: Path, job_id: int) -> int:
 async def jobs_finding(store_path: Path) -> Finding:
     """Whether jobs were given up."""
     try:
-        async with jobs_beside(store_path) as book:
+        async with beside(store_path, SqliteJobs) as book:
             jobs = await book.listed(limit=_SHOWN)
     except StorageError as error:
         return Finding(name="jobs", good=False, words=str(error))
@@ -76,7 +77,7 @@ async def jobs_finding(store_path: Path) -> Finding:
 
 def _in_book(data_dir: Path, ask: Callable[[JobBook], Awaitable[T]]) -> T:
     async def asked() -> T:
-        async with jobs_beside(data_dir / STORE_FILE) as book:
+        async with beside(data_dir / STORE_FILE, SqliteJobs) as book:
             return await ask(book)
 
     return asyncio.run(asked())

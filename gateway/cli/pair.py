@@ -16,7 +16,8 @@ from gateway.cli.graph import write_out
 from gateway.people.codes import hash_of
 from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.pairings import PairedChat, PairingBook, PairingRequest
-from gateway.storage.sqlite.offline import pairings_beside
+from gateway.storage.sqlite.offline import beside
+from gateway.storage.sqlite.pairings import SqlitePairings
 from pipeline.domain.clock import Clock, SystemClock
 
 T = TypeVar("T")
@@ -81,7 +82,7 @@ def _let_in(data_dir: Path, request: PairingRequest, clock: Clock) -> int:
 
 def _in_book(data_dir: Path, ask: Callable[[PairingBook], Awaitable[T]]) -> T:
     async def asked() -> T:
-        async with pairings_beside(data_dir / STORE_FILE) as book:
+        async with beside(data_dir / STORE_FILE, SqlitePairings) as book:
             return await ask(book)
 
     return asyncio.run(asked())

@@ -28,7 +28,8 @@ from gateway.people.page_people import (
 )
 from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.page_people import PagePeopleBook, PagePerson
-from gateway.storage.sqlite.offline import page_people_beside
+from gateway.storage.sqlite.offline import beside
+from gateway.storage.sqlite.page_people import SqlitePagePeople
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import ConfigurationError
 
@@ -126,7 +127,7 @@ async def _find(book: PagePeopleBook, name: str) -> PagePerson | None:
 
 def _in_book(settings: Settings, ask: Callable[[PagePeopleBook], Awaitable[T]]) -> T:
     async def asked() -> T:
-        async with page_people_beside(settings.data.dir / STORE_FILE) as book:
+        async with beside(settings.data.dir / STORE_FILE, SqlitePagePeople) as book:
             return await ask(book)
 
     return asyncio.run(asked())

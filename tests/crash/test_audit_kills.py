@@ -12,7 +12,8 @@ import pytest
 from gateway.runtime.failpoints import LABELS
 from gateway.storage.audit import AuditReport
 from gateway.storage.audit_check import check_audit
-from gateway.storage.sqlite.offline import audit_beside
+from gateway.storage.sqlite.audit import SqliteAudit
+from gateway.storage.sqlite.offline import beside
 from tests.support.gateway_process import GatewayProcess
 from tests.support.openai_server import FakeOpenAiServer
 from tests.support.store_file import integrity
@@ -92,5 +93,5 @@ def _types(store: Path) -> list[str]:
 
 
 async def _report(store: Path) -> AuditReport:
-    async with audit_beside(store) as book:
+    async with beside(store, SqliteAudit) as book:
         return await check_audit(book)

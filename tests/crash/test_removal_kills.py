@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from gateway.cli.main import main
-from gateway.storage.sqlite.offline import jobs_beside
+from gateway.storage.sqlite.jobs import SqliteJobs
+from gateway.storage.sqlite.offline import beside
 from tests.end_to_end.test_off_the_record import found_in
 from tests.support.gateway_process import GatewayProcess, slow_echo
 from tests.support.page_people import Client, Disconnected, new_token
@@ -54,6 +55,6 @@ async def test_a_removal_is_completed_after_a_kill(
 async def _erased(path: Path) -> None:
     """Wait until the gateway's book has no job."""
 
-    async with jobs_beside(path) as book:
+    async with beside(path, SqliteJobs) as book:
         while await book.listed(limit=9):
             pass

@@ -7,69 +7,27 @@ sees the changes with its next read.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import TypeVar
 
-from gateway.storage.sqlite.audit import SqliteAudit
 from gateway.storage.sqlite.connection import as_storage_error, open_beside
-from gateway.storage.sqlite.feedback import SqliteFeedback
-from gateway.storage.sqlite.file_changes import SqliteFileChanges
-from gateway.storage.sqlite.jobs import SqliteJobs
-from gateway.storage.sqlite.page_people import SqlitePagePeople
-from gateway.storage.sqlite.pairings import SqlitePairings
 from gateway.storage.sqlite.worker_thread import Call, DatabaseThread
 from pipeline.domain.errors import StorageError
 
-
-@asynccontextmanager
-async def pairings_beside(path: Path) -> AsyncIterator[SqlitePairings]:
-    """The pairing book in the store's file `path`. Raises StorageError if there is no such store."""
-    async with _beside(path) as thread:
-        yield SqlitePairings(lambda: thread, lambda: thread)
+Book = TypeVar("Book")
+_Thread = Callable[[], DatabaseThread]
 
 
 @asynccontextmanager
-async def jobs_beside(path: Path) -> AsyncIterator[SqliteJobs]:
-    """The job book in the store's file `path`. Raises StorageError if there is no such store."""
-    async with _beside(path) as thread:
-        yield SqliteJobs(lambda: thread, lambda: thread)
-
-
-@asynccontextmanager
-async def feedback_beside(path: Path) -> AsyncIterator[SqliteFeedback]:
-    """The feedback in the store's file `path`. Raises StorageError if there is no such store."""
-    async with _beside(path) as thread:
-        yield SqliteFeedback(lambda: thread, lambda: thread)
-
-
-@asynccontextmanager
-async def file_changes_beside(path: Path) -> AsyncIterator[SqliteFileChanges]:
-    """The changes of files in the store's file `path`. Raises StorageError if there is no such store."""
-    async with _beside(path) as thread:
-        yield SqliteFileChanges(lambda: thread, lambda: thread)
-
-
-@asynccontextmanager
-async def audit_beside(path: Path) -> AsyncIterator[SqliteAudit]:
-    """The audit in the store's file `path`. Raises StorageError if there is no such store."""
-    async with _beside(path) as thread:
-        yield SqliteAudit(lambda: thread, lambda: thread)
-
-
-@asynccontextmanager
-async def page_people_beside(path: Path) -> AsyncIterator[SqlitePagePeople]:
-    """The page's invited people in the store's file `path`. Raises StorageError if there is no such store."""
-    async with _beside(path) as thread:
-        yield SqlitePagePeople(lambda: thread, lambda: thread)
-
-
-@asynccontextmanager
-async def _beside(path: Path) -> AsyncIterator[DatabaseThread]:
+async def beside(path: Path, book: Callable[[_Thread, _Thread], Book]) -> AsyncIterator[Book]:
+    """A part of the store in the file `path`, such as `SqliteJobs`. Raises StorageError if there is no such
+    store."""
     thread = DatabaseThread("store-beside", _Beside(path))
     await thread.start()
     try:
-        yield thread
+        yield book(lambda: thread, lambda: thread)
     finally:
         await thread.stop()
 
