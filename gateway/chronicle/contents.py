@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pipeline.domain.errors import StorageError
-from pipeline.tools.folders import Place
+from pipeline.tools.folders import Place, flush_folder
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _LOCK = "lock"
@@ -39,7 +39,7 @@ class Contents:
         self._prepare()
         place.replace_with(data)
         for folder in (place.path.parent, self._directory):
-            _flush(folder)
+            flush_folder(folder)
         return digest
 
     def get(self, digest: str) -> bytes:
@@ -106,11 +106,3 @@ def _lock_place(name: str) -> int:
     """The byte of the lock file that is locked for `name`."""
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
     return int.from_bytes(digest[:8]) % _LOCK_PLACES
-
-
-def _flush(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -22,6 +22,7 @@ from pipeline.domain.errors import StorageError
 from pipeline.domain.files import FileGone, StoredFile, stored_file
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import MediaKind
+from pipeline.tools.folders import flush_folder
 
 _ID = re.compile(r"[0-9a-f]{64}")
 _PARTIAL_SUFFIX = ".part"
@@ -128,7 +129,7 @@ class FolderFileStore:
             unfinished.replace(path)
         os.utime(path, (now, now))
         for one in (folder, self._directory):
-            _flush(one)
+            flush_folder(one)
 
     def _make_room(self, folder: Path, size: int) -> None:
         """Remove the oldest files of `folder` until `size` more bytes fit."""
@@ -198,11 +199,3 @@ def _remove(paths: Iterable[Path]) -> None:
 def _remove_folder(folder: Path) -> None:
     if folder.is_dir():
         shutil.rmtree(folder)
-
-
-def _flush(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -144,6 +144,15 @@ class Place:
             os.close(opened)
 
 
+def flush_folder(folder: Path) -> None:
+    """Make the entries of a folder durable. Raises OSError."""
+    descriptor = os.open(folder, _FOLDER)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def stamp_of(path: str | Path, folder: int | None = None) -> Stamp:
     """The stamp of the file at `path`: with links followed, or of the entry itself in the open `folder`."""
     try:
