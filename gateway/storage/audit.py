@@ -129,6 +129,30 @@ def tail_problem(head: AuditHead, last: AuditRow | None) -> str:
     return "" if hash_of(last.line) == last.hash else "was changed"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Continuation:
+    """How new records are appended."""
+
+    rows: tuple[AuditRow, ...]
+    damaged: tuple[int, str] | None = None
+    """The number of the last record, and its problem, if a copy of it has to be kept first."""
+
+
+def continued(
+    head: AuditHead | None, last: AuditRow | None, records: Sequence[NewAuditRecord]
+) -> Continuation:
+    """How `records`, at least one, follow the row `last`; `head` is None if the row about the end is gone. If
+    the end is damaged, a record that names it comes first."""
+    problem = "the row about the end of the chain is missing" if head is None else tail_problem(head, last)
+    if head is None:
+        head = AuditHead() if last is None else AuditHead(n=last.n, hash=last.hash)
+    if not problem:
+        return Continuation(rows=chained(head, records))
+    n = head.n if last is None else max(head.n, last.n)
+    named = [naming(n, problem, records[0].at), *records]
+    return Continuation(rows=chained(AuditHead(n=n, hash=head.hash), named), damaged=(n, problem))
+
+
 def naming(n: int, problem: str, at: float) -> NewAuditRecord:
     """The record that names a damaged one."""
     return NewAuditRecord(type=DAMAGED, details={"record": n, "problem": problem}, at=at)

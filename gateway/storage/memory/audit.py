@@ -10,9 +10,8 @@ from gateway.storage.audit import (
     AuditRow,
     Damage,
     NewAuditRecord,
-    chained,
+    continued,
     naming,
-    tail_problem,
 )
 from pipeline.domain.errors import StorageError
 
@@ -57,16 +56,13 @@ class MemoryAudit:
         self._append([naming(one.n, one.problem, at) for one in damage])
 
     def _append(self, records: Sequence[NewAuditRecord]) -> None:
-        last = self.rows[-1] if self.rows else None
-        if records and (problem := tail_problem(self._head, last)):
-            n = self._head.n if last is None else max(self._head.n, last.n)
-            self._keep(n, problem)
-            self._head = AuditHead(n=n, hash=self._head.hash)
-            records = [naming(n, problem, records[0].at), *records]
-        rows = chained(self._head, records)
-        self.rows.extend(rows)
-        if rows:
-            self._head = AuditHead(n=rows[-1].n, hash=rows[-1].hash)
+        if not records:
+            return
+        continuation = continued(self._head, self.rows[-1] if self.rows else None, records)
+        if continuation.damaged is not None:
+            self._keep(*continuation.damaged)
+        self.rows.extend(continuation.rows)
+        self._head = AuditHead(n=self.rows[-1].n, hash=self.rows[-1].hash)
 
     def _keep(self, n: int, problem: str) -> None:
         line = next((row.line for row in self.rows if row.n == n), b"")

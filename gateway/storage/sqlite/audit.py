@@ -11,9 +11,8 @@ from gateway.storage.audit import (
     AuditRow,
     Damage,
     NewAuditRecord,
-    chained,
+    continued,
     naming,
-    tail_problem,
 )
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 from pipeline.domain.errors import StorageError
@@ -70,17 +69,10 @@ def _append(db: sqlite3.Connection, records: Sequence[NewAuditRecord]) -> None:
     if not records:
         return
     found = db.execute(_LAST, (1,)).fetchone()
-    last = None if found is None else _row(found)
-    head = _head(db)
-    problem = "the row about the end of the chain is missing" if head is None else tail_problem(head, last)
-    if head is None:
-        head = AuditHead() if last is None else AuditHead(n=last.n, hash=last.hash)
-    if problem:
-        n = head.n if last is None else max(head.n, last.n)
-        db.execute(_KEEP, (n, problem, records[0].at))
-        head = AuditHead(n=n, hash=head.hash)
-        records = [naming(n, problem, records[0].at), *records]
-    rows = chained(head, records)
+    continuation = continued(_head(db), None if found is None else _row(found), records)
+    if continuation.damaged is not None:
+        db.execute(_KEEP, (*continuation.damaged, records[0].at))
+    rows = continuation.rows
     db.executemany(_ADD, [(row.n, row.line, row.hash) for row in rows])
     db.execute(_SET_HEAD, (rows[-1].n, rows[-1].hash) * 2)
 
