@@ -4,14 +4,13 @@ back, also beside a running gateway."""
 from __future__ import annotations
 
 import asyncio
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
 from adapters.formatting.visible import visible
 from gateway.chronicle.chronicle import Chronicle, Undone
 from gateway.chronicle.contents import Contents
-from gateway.cli.graph import write_out
+from gateway.cli.graph import complain, write_out
 from gateway.runtime.data_dir import CHRONICLE_DIR, STORE_FILE
 from gateway.storage.file_changes import NO_FILE, FileChange, FileState
 from gateway.storage.sqlite.file_changes import SqliteFileChanges
@@ -60,9 +59,9 @@ def undo_change(data_dir: Path, change_id: int) -> int:
     StorageError, and ToolFailed if a file cannot be written."""
     undone = asyncio.run(_undo(data_dir, change_id))
     if undone.outcome == "unknown":
-        return _complain(f"there is no change {change_id}; `parlour history` lists those that there are")
+        return complain(f"there is no change {change_id}; `parlour history` lists those that there are")
     if undone.outcome == "already":
-        return _complain(f"change {change_id} was taken back before")
+        return complain(f"change {change_id} was taken back before")
     covered = {one.path for one in undone.later}
     for one in undone.changes:
         if one.path not in covered:
@@ -111,8 +110,3 @@ def _what(before: FileState, after: FileState | None) -> str:
     if after == NO_FILE:
         return "deleted"
     return "changed" if before.content != after.content else "permissions changed"
-
-
-def _complain(words: str) -> int:
-    sys.stderr.write(f"parlour: {words}\n")
-    return _NOTHING_DONE

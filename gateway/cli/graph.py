@@ -57,6 +57,12 @@ def _library() -> NodeLibrary[Any, Any]:
     return library_for_pictures(installed_graphs().kinds)
 
 
+def complain(words: str) -> int:
+    """Write to the error output why nothing was done; the exit code for that."""
+    sys.stderr.write(f"parlour: {words}\n")
+    return 1
+
+
 def write_out(text: str) -> None:
     """Write `text` to the terminal in its encoding: labels may hold any character."""
     encoding = sys.stdout.encoding or "utf-8"

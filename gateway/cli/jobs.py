@@ -4,14 +4,13 @@ gateway, which reads the job book every minute."""
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
 from adapters.formatting.visible import visible
 from gateway.cli.channel_checks import Finding
-from gateway.cli.graph import write_out
+from gateway.cli.graph import complain, write_out
 from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.jobs import Job, JobBook
 from gateway.storage.sqlite.jobs import SqliteJobs
@@ -21,7 +20,7 @@ from pipeline.domain.errors import StorageError
 
 T = TypeVar("T")
 
-_OK, _NOTHING_DONE = 0, 1
+_OK = 0
 _SHOWN = 200
 _STEPS = ((86_400, "days"), (3_600, "h"), (60, "min"), (1, "s"))
 
@@ -47,7 +46,7 @@ def list_jobs(data_dir: Path, clock: Clock | None = None) -> int:
 def retry_job(data_dir: Path, job_id: int) -> int:
     """Make a job that was given up due now. Exit code 0, or 1 without such a job. Raises StorageError."""
     if not _in_book(data_dir, lambda book: book.reopen(job_id)):
-        return _complain(f"no job with the id {job_id} was given up; `parlour jobs` lists those that were")
+        return complain(f"no job with the id {job_id} was given up; `parlour jobs` lists those that were")
     write_out(f"job {job_id} is due again; a running gateway starts it within a minute\n")
     return _OK
 
@@ -55,7 +54,7 @@ def retry_job(data_dir: Path, job_id: int) -> int:
 def drop_job(data_dir: Path, job_id: int) -> int:
     """Delete a job. Exit code 0, or 1 if there is no such one. Raises StorageError."""
     if not _in_book(data_dir, lambda book: book.drop(job_id)):
-        return _complain(f"there is no job with the id {job_id}; `parlour jobs` lists those that there are")
+        return complain(f"there is no job with the id {job_id}; `parlour jobs` lists those that there are")
     write_out(f"job {job_id} is deleted\n")
     return _OK
 
@@ -104,8 +103,3 @@ def _from_now(seconds: float) -> str:
         if seconds >= size:
             return f"in {seconds / size:.0f} {unit}"
     return "now"
-
-
-def _complain(words: str) -> int:
-    sys.stderr.write(f"parlour: {words}\n")
-    return _NOTHING_DONE

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from adapters.formatting.visible import visible
-from gateway.cli.graph import write_out
+from gateway.cli.graph import complain, write_out
 from gateway.people.codes import hash_of
 from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.pairings import PairedChat, PairingBook, PairingRequest
@@ -23,7 +23,7 @@ from pipeline.domain.clock import Clock, SystemClock
 T = TypeVar("T")
 Confirm = Callable[[str], bool]
 
-_OK, _NOTHING_DONE = 0, 1
+_OK = 0
 
 
 def list_pairings(data_dir: Path, clock: Clock | None = None) -> int:
@@ -53,13 +53,13 @@ def pair(
     asking = _in_book(data_dir, lambda book: book.requests(now=now))
     request = next((one for one in asking if one.code_hash == wanted), None)
     if request is None:
-        return _complain(
+        return complain(
             "no one waits with this code: it is mistyped, used, or older than 15 minutes. "
             "The person who was shown it gets another one an hour after the first"
         )
     who = _who(request.place, request.name)
     if not confirmed and not (confirm or _ask_on_terminal)(f"Let {who} talk to the bot in private?"):
-        return _complain("no one was let in; `parlour pair CODE --yes` does not ask")
+        return complain("no one was let in; `parlour pair CODE --yes` does not ask")
     return _let_in(data_dir, request, clock or SystemClock())
 
 
@@ -67,7 +67,7 @@ def remove_pairing(data_dir: Path, channel: str, user: str) -> int:
     """End every pairing of `user` on `channel`. Exit code 0, or 1 without any. Raises StorageError."""
     ended = _in_book(data_dir, lambda book: book.remove(channel, user))
     if not ended:
-        return _complain(f"{visible(user)} is not paired on {visible(channel)}; `parlour pair` lists who is")
+        return complain(f"{visible(user)} is not paired on {visible(channel)}; `parlour pair` lists who is")
     write_out(f"{visible(user)} is no longer paired on {visible(channel)}\n")
     return _OK
 
@@ -75,7 +75,7 @@ def remove_pairing(data_dir: Path, channel: str, user: str) -> int:
 def _let_in(data_dir: Path, request: PairingRequest, clock: Clock) -> int:
     pairing = _in_book(data_dir, lambda book: book.pair(request.code_hash, now=clock.now()))
     if pairing is None:
-        return _complain("the code has expired meanwhile; no one was let in")
+        return complain("the code has expired meanwhile; no one was let in")
     write_out(f"paired: {_who(pairing.place, pairing.name)}\n")
     return _OK
 
@@ -101,8 +101,3 @@ def _ask_on_terminal(question: str) -> bool:
     sys.stderr.write(f"{question} [y/N] ")
     sys.stderr.flush()
     return sys.stdin.readline().strip().casefold() in ("y", "yes")
-
-
-def _complain(words: str) -> int:
-    sys.stderr.write(f"parlour: {words}\n")
-    return _NOTHING_DONE

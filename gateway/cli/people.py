@@ -7,14 +7,13 @@ works at once.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import TypeVar
 
 from adapters.formatting.visible import visible
 from adapters.web.inbound import threads_of
-from gateway.cli.graph import write_out
+from gateway.cli.graph import complain, write_out
 from gateway.cli.sign_in_link import page_links
 from gateway.config import Settings
 from gateway.people.page_people import (
@@ -35,7 +34,7 @@ from pipeline.domain.errors import ConfigurationError
 
 T = TypeVar("T")
 
-_OK, _NOTHING_DONE = 0, 1
+_OK = 0
 _MOST_DAYS = 365
 
 
@@ -72,11 +71,11 @@ def invite(settings: Settings, *, name: str, known: str, days: int, clock: Clock
             write_out(f"Anyone who opens the link first is {shown} for the bot.\n")
             return _OK
         case "taken":
-            return _complain(f"{shown} is invited already; `parlour people invite --for` adds a device")
+            return complain(f"{shown} is invited already; `parlour people invite --for` adds a device")
         case "unknown":
-            return _complain(f"no one is called {shown}; `parlour people list` shows who is invited")
+            return complain(f"no one is called {shown}; `parlour people list` shows who is invited")
         case "full":
-            return _complain(f"{shown} has {MAX_OPEN} links that no one has used; they end by themselves")
+            return complain(f"{shown} has {MAX_OPEN} links that no one has used; they end by themselves")
 
 
 def list_people(settings: Settings, clock: Clock | None = None) -> int:
@@ -112,7 +111,7 @@ def remove(settings: Settings, name: str, clock: Clock | None = None) -> int:
 
     removed = _in_book(settings, end)
     if removed is None:
-        return _complain(f"no one is called {visible(name)}; `parlour people list` shows who is invited")
+        return complain(f"no one is called {visible(name)}; `parlour people list` shows who is invited")
     write_out(
         f"{visible(removed.name)} was removed: signed out everywhere, and no link of theirs counts. "
         "The gateway erases their conversations, files and notes, now or at its next start.\n"
@@ -139,8 +138,3 @@ def _joined(person: PagePerson) -> str:
 
 def _day(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _complain(words: str) -> int:
-    sys.stderr.write(f"parlour: {words}\n")
-    return _NOTHING_DONE
