@@ -82,12 +82,12 @@ def test_cases() -> Iterator[Case]:
             for kind, templates in kinds.items():
                 for _ in range(count):
                     text = _carried(grammar.expanded(rng.choice(templates), rng), rng)
-                    yield _case(grammar.language, kind, text, attack)
+                    yield _case(grammar.language, kind, text, attack=attack)
         if english:
             yield from _disguised(grammar, rng)
 
 
-def _case(language: str, kind: str, text: str, attack: bool) -> Case:
+def _case(language: str, kind: str, text: str, *, attack: bool) -> Case:
     if language != "en":
         kind = f"language {language}"
     return Case(
@@ -106,4 +106,4 @@ def _disguised(grammar: Grammar, rng: random.Random) -> Iterator[Case]:
                 continue
             for _ in range(_DISGUISED):
                 text = grammar.expanded(rng.choice(kinds[rng.choice(list(kinds))]), rng)
-                yield _case("en", f"disguise: {name}", disguise(text), attack)
+                yield _case("en", f"disguise: {name}", disguise(text), attack=attack)
