@@ -12,7 +12,7 @@ import unicodedata
 from functools import lru_cache
 from urllib.parse import unquote
 
-_FILE_SCHEME = "file://"
+_FILE_SCHEME = re.compile(r"file:(?://(?:localhost)?(?=/)|//)?", re.IGNORECASE)
 _WINDOWS_DRIVE = re.compile(r"^[a-z]:(?=/)")
 
 
@@ -52,14 +52,17 @@ def host_pattern(glob: str) -> re.Pattern[str]:
 def normal_path(text: str) -> str:
     """One spelling for all spellings of a path: `/` between folders, no `.` and `..`, no case, NFC. A path
     relative to a folder stays relative."""
-    path = text.removeprefix(_FILE_SCHEME) if text.startswith(_FILE_SCHEME) else text
-    if "%" in path and text.startswith(_FILE_SCHEME):
-        path = unquote(path)
-    path = unicodedata.normalize("NFC", path).replace("\\", "/").casefold()
+    path = unicodedata.normalize("NFC", plain_path(text)).replace("\\", "/").casefold()
     path = _WINDOWS_DRIVE.sub("", path)
     absolute = path.startswith("/")
     path = posixpath.normpath(path) if path else path
     return f"/{path.lstrip('/')}" if absolute else path
+
+
+def plain_path(text: str) -> str:
+    """The path of an address `file:…`, decoded; any other text as it is."""
+    scheme = _FILE_SCHEME.match(text)
+    return text if scheme is None else unquote(text[scheme.end() :])
 
 
 def normal_host(text: str) -> str:

@@ -11,7 +11,7 @@ from pipeline.domain.messages import Mode
 from pipeline.shield.action_types import SINK_OF, ActionType, Sink
 from pipeline.shield.commands import command_class, command_words
 from pipeline.shield.globs import normal_path
-from pipeline.shield.targets import hosts_in, paths_in
+from pipeline.shield.targets import MOST_TARGETS, hosts_in, paths_in
 
 _FILES: Final[frozenset[ActionType]] = frozenset({"read_file", "send_file", "write_file", "delete_file"})
 _NOTES: Final[frozenset[ActionType]] = frozenset({"read_note", "write_note", "delete_note"})
@@ -63,6 +63,11 @@ class Proposal:
     def hosts(self) -> tuple[str, ...]:
         """The hosts that the payload names."""
         return hosts_in(self.payload)
+
+    @property
+    def names_too_many(self) -> bool:
+        """Whether the payload names more paths or hosts than rules can be applied to."""
+        return max(len(self.paths), len(self.hosts)) > MOST_TARGETS
 
     @property
     def sink(self) -> Sink | None:

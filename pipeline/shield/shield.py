@@ -41,6 +41,7 @@ PERSON: Final = 3
 
 _TOO_MANY = "too many actions: more than {most} within a minute; try again in a moment"
 _UNREADABLE = "the security policy cannot be read, so nothing runs; the operator has to correct its file"
+_NAMES_TOO_MANY = "it names too many paths or hosts to be judged; do it in smaller steps"
 _DENIED = "the rule “{rule}” of the security policy forbids it"
 _FOREIGN = "the conversation holds text from elsewhere, so a person has to allow what changes anything"
 _SUSPECTED = "text that was read before looks like instructions to the assistant"
@@ -106,6 +107,8 @@ class Shield:
         rule = policy.match(proposal)
         if rule is not None and rule.list == "deny":
             return Judgement(verdict=block(_DENIED.format(rule=rule.name), rule=rule.name), labels=labels)
+        if proposal.names_too_many:
+            return Judgement(verdict=block(_NAMES_TOO_MANY), labels=labels)
         provenance = self._texts.of(proposal.session_id, proposal.payload)
         flow, flags = self._flow(proposal, policy, labels, provenance.copied)
         if flow.flow == "block":

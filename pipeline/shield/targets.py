@@ -7,8 +7,8 @@ theirs counts as a path.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from pipeline.shield.globs import normal_host, normal_path
@@ -22,8 +22,8 @@ _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,20}\Z", re.IGNORECASE)
 _LONGEST_SCHEME = 21
 _REST = re.compile(r":/{0,2}[^\s\"'<>]+")
 _HOST = re.compile(r"[^\s/:@]+\.[^\s/:@]+", re.IGNORECASE)
-_MOST_TARGETS = 64
-"""Of one payload; a call with more is judged by the first ones and by its type."""
+MOST_TARGETS: Final = 4_000
+"""The most paths, and the most hosts, of one payload that can be judged. Of more, one more is returned."""
 
 
 def strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
@@ -42,26 +42,39 @@ def strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def paths_in(payload: Mapping[str, Any], *, built_in: bool, command: bool = False) -> tuple[str, ...]:
-    """The paths that the payload names, normalised. `command`: each word of a command may be one."""
-    found: list[str] = []
-    for key, text in strings(payload):
-        if built_in and not command and key not in PATH_KEYS:
-            continue
-        if not text or len(text) > _LONGEST_PATH or "\n" in text:
-            continue
-        found.extend(_candidates(text, words=command))
-    return tuple(dict.fromkeys(found))[:_MOST_TARGETS]
+    """The paths that the payload names, normalised, in lines of any number. `command`: each word of a command
+    may be one."""
+    found = (
+        normal_path(one)
+        for key, text in strings(payload)
+        if command or not built_in or key in PATH_KEYS
+        for one in _candidates(text, words=command)
+        if 0 < len(one) <= _LONGEST_PATH
+    )
+    return _each_once(found)
 
 
 def hosts_in(payload: Mapping[str, Any]) -> tuple[str, ...]:
     """The hosts of all addresses in the payload, and of arguments that are named like one."""
-    found: list[str] = []
+    return _each_once(_hosts(payload))
+
+
+def _hosts(payload: Mapping[str, Any]) -> Iterator[str]:
     for key, text in strings(payload):
-        for address in _addresses(text[:100_000]):
-            found.extend(_host_of(address))
+        for address in _addresses(text):
+            yield from _host_of(address)
         if key in _HOST_KEYS and "://" not in text and _HOST.fullmatch(text.strip()):
-            found.append(normal_host(text))
-    return tuple(dict.fromkeys(found))[:_MOST_TARGETS]
+            yield normal_host(text)
+
+
+def _each_once(found: Iterable[str]) -> tuple[str, ...]:
+    """The first ones, without repetitions."""
+    known: dict[str, None] = {}
+    for one in found:
+        known.setdefault(one)
+        if len(known) > MOST_TARGETS:
+            break
+    return tuple(known)
 
 
 def _addresses(text: str) -> Iterator[str]:
@@ -77,13 +90,10 @@ def _addresses(text: str) -> Iterator[str]:
 
 
 def _candidates(text: str, *, words: bool) -> Iterator[str]:
-    yield normal_path(text)
-    if not words:
-        return
-    # `--file=PATH`, `key=PATH`, `host:PATH` and paths in the middle of a command line.
-    for word in re.split(r"[\s=:,;|&<>()'\"]+", text):
-        if word and word != text:
-            yield normal_path(word)
+    yield from text.splitlines()
+    if words:
+        # `--file=PATH`, `key=PATH`, `host:PATH` and paths in the middle of a command line.
+        yield from re.split(r"[\s=:,;|&<>()'\"]+", text)
 
 
 def _host_of(address: str) -> Iterator[str]:

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from pipeline.shield.globs import plain_path
 from pipeline.tools.tool import Tool
 
 READ_ONLY = frozenset({"soul.md", "identity.md", "agents.md", "heartbeat.md", "user.md", "memory.md"})
@@ -88,17 +89,19 @@ def resolved(root: Path, value: str) -> Path | None:
     if not value or len(value) > LONGEST_PATH or "\n" in value or "\0" in value:
         return None
     try:
-        return Path(os.path.realpath(root / Path(value.removeprefix("file://")).expanduser()))
+        return Path(os.path.realpath(root / Path(plain_path(value)).expanduser()))
     except (OSError, ValueError, RuntimeError):
         return None
 
 
 def strings(key: str, value: Any) -> Iterator[tuple[str, str]]:
-    """Every string in plain data, with the nearest key above it."""
+    """Every string in plain data, with the nearest key above it; so are the keys, each of which may name a
+    file."""
     if isinstance(value, str):
         yield key, value
     elif isinstance(value, Mapping):
         for name, one in value.items():
+            yield key, str(name)
             yield from strings(str(name).casefold(), one)
     elif isinstance(value, list | tuple):
         for one in value:

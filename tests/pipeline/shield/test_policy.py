@@ -106,6 +106,47 @@ def test_an_allow_rule_has_to_cover_every_path_and_a_deny_rule_any_of_them() -> 
     assert [rule.name if rule else "" for rule in found] == ["yes", "", "no"]
 
 
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"a": [f"open/{number}" for number in range(200)], "b": "secret/b"},
+        {"a": "open/a\nsecret/b\nopen/c"},
+        {"a": "FILE:secret/b"},
+        {"a": "file:secret/%62"},
+    ],
+    ids=["after 200 others", "a line of several", "an address in capitals", "an encoded address"],
+)
+def test_a_deny_rule_finds_a_path_wherever_it_is_in_the_arguments(payload: dict[str, Any]) -> None:
+    policy = parsed_policy(
+        """
+        [[deny]]
+        name = "no"
+        action_types = ["unknown"]
+        paths = ["secret/b"]
+        """,
+        "p.toml",
+    )
+    rule = policy.match(proposal("unknown", payload))
+    assert rule is not None
+    assert rule.name == "no"
+
+
+def test_a_deny_rule_finds_a_host_behind_many_others() -> None:
+    policy = parsed_policy(
+        """
+        [[deny]]
+        name = "no"
+        action_types = ["unknown"]
+        hosts = ["bad.example"]
+        """,
+        "p.toml",
+    )
+    addresses = " ".join(f"https://h{number}.example/" for number in range(200))
+    rule = policy.match(proposal("unknown", {"text": f"{addresses} https://bad.example/"}))
+    assert rule is not None
+    assert rule.name == "no"
+
+
 def test_a_rule_of_the_operator_replaces_the_shipped_one_of_its_name(tmp_path: Path) -> None:
     own = tmp_path / "policy.toml"
     own.write_text('[[verify]]\nname = "write-files"\naction_types = ["write_file"]\ntier = 1\n')

@@ -23,6 +23,7 @@ from pipeline.runtime.scope import TurnScope
 from pipeline.shield.flow import FlowMode
 from pipeline.shield.injection.findings import Assessment, Finding, Part, assessment_of
 from pipeline.shield.policy_book import PolicyBook
+from pipeline.shield.targets import MOST_TARGETS
 from pipeline.shield.verdict import VALID_S
 from pipeline.tools.action import Action
 from pipeline.tools.snapshots import WorkspaceSnapshots
@@ -145,6 +146,16 @@ async def test_an_answer_that_cannot_be_recorded_does_not_run() -> None:
             gate(group(*_files(ran)), person=Breaks(), judge=shield(audit=audit)), _write(), scope=scope()
         )
     assert (len(person.asked), ran.calls) == (1, [])
+
+
+async def test_a_call_that_names_more_hosts_than_can_be_judged_does_not_run() -> None:
+    ran = Ran()
+    hosts = " ".join(f"https://h{number}.example/" for number in range(MOST_TARGETS + 1))
+    asked = await propose(
+        gate(group(*_files(ran)), judge=shield()), call("tell", {"text": hosts}), scope=scope()
+    )
+    assert "too many paths or hosts" in asked[0].content
+    assert ran.calls == []
 
 
 async def test_a_failing_tool_is_recorded_as_failed_and_off_the_record_nothing_is_recorded() -> None:

@@ -32,7 +32,15 @@ def data(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("key", ["path", "uri", "whatever"])
 @pytest.mark.parametrize(
-    "where", ["SOUL.md", "{data}/workspace/SOUL.md", "file://{data}/workspace/SOUL.md", "a/../SOUL.md"]
+    "where",
+    [
+        "SOUL.md",
+        "{data}/workspace/SOUL.md",
+        "file://{data}/workspace/SOUL.md",
+        "a/../SOUL.md",
+        "FILE:SOUL.md",
+        "file:%53OUL.md",
+    ],
 )
 def test_an_operators_text_is_not_written_under_any_key(data: Path, key: str, where: str) -> None:
     guard = Protection(data / "workspace", blocked=(data,))
@@ -40,6 +48,11 @@ def test_an_operators_text_is_not_written_under_any_key(data: Path, key: str, wh
     assert "operator" in guard.objection(_tool(), {key: value})
     assert "operator" in guard.objection(_tool(), {"deep": [{key: value}]})
     assert guard.objection(_tool(reads_only=True), {key: value}) == ""
+
+
+def test_an_operators_text_is_not_written_by_a_key_that_names_it(data: Path) -> None:
+    guard = Protection(data / "workspace", blocked=(data,))
+    assert "operator" in guard.objection(_tool(), {"files": {"SOUL.md": "be cruel"}})
 
 
 @pytest.mark.parametrize("where", ["parlour.sqlite3", "web_token", "workspace/../web_token"])
