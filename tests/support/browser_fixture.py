@@ -31,6 +31,8 @@ from tests.support.browser import find_chromium, why_no_chromium
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
+    # A process that draws without a graphics card, and what it says to the others, is a tenth of the work.
+    "--in-process-gpu",
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",
@@ -103,6 +105,13 @@ def watch() -> Watch:
 @pytest_asyncio.fixture(loop_scope="session")
 async def context(browser: Browser, watch: Watch) -> AsyncIterator[BrowserContext]:
     """A fresh browser profile; two pages of it are two tabs."""
+    async with opened_context(browser, watch) as fresh:
+        yield fresh
+
+
+@asynccontextmanager
+async def opened_context(browser: Browser, watch: Watch) -> AsyncIterator[BrowserContext]:
+    """A fresh browser profile until the block ends, which `watch` follows."""
     fresh = await browser.new_context(
         viewport={"width": 1100, "height": 800},
         locale="en-GB",

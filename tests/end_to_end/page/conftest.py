@@ -15,7 +15,7 @@ from playwright.async_api import Browser, Page
 from tests.end_to_end.page.acts import sign_in
 from tests.end_to_end.page.fake_gateway import FakeGateway, running_gateway
 from tests.end_to_end.page.stoppable_gateway import StoppableGateway
-from tests.support.browser_fixture import Watch, open_chromium
+from tests.support.browser_fixture import Watch, open_chromium, opened_context
 
 _RATE = 48_000
 
@@ -56,10 +56,27 @@ async def room(page: Page, gateway: FakeGateway, watch: Watch) -> AsyncIterator[
     await page.goto(gateway.origin)
     await sign_in(page)
     yield page
+    _nothing_to_complain_of(watch, gateway)
+
+
+def _nothing_to_complain_of(watch: Watch, gateway: FakeGateway) -> None:
     # A connection that the test itself broke is the one thing that a browser always reports.
     complaints = [words for words in watch.complaints if "WebSocket connection" not in words]
     assert complaints == []
     assert [url for url in watch.requests if not url.startswith((gateway.origin, "blob:"))] == []
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def kept(browser: Browser) -> AsyncIterator[tuple[Page, FakeGateway]]:
+    """One signed-in page and its gateway for all tests of a module that only add to the conversation: to open
+    a page takes longer than most of what such a test does."""
+    watch = Watch()
+    async with running_gateway() as gateway, opened_context(browser, watch) as context:
+        page = await context.new_page()
+        await page.goto(gateway.origin)
+        await sign_in(page)
+        yield page, gateway
+        _nothing_to_complain_of(watch, gateway)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

@@ -45,18 +45,20 @@ _ACTING = (
 )
 
 
-async def answered(room: Page, gateway: FakeGateway, content: str, html: str | None = None) -> Any:
+async def answered(on: tuple[Page, FakeGateway], content: str, html: str | None = None) -> Any:
     """Has the bot answer with `content`, rendered as `html`; gives the prose that is shown then."""
+    room, gateway = on
+    before = await entries(room, "assistant").count()
     message = await ask(room, gateway, "say it")
     await gateway.begin(message)
     await gateway.complete(message, content, html=html)
-    row = entries(room, "assistant").last
+    row = entries(room, "assistant").nth(before)
     await expect(row.get_by_role("button", name="Copy answer")).to_be_visible()
     return row.locator(".prose")
 
 
 async def test_a_finished_answer_is_drawn_from_the_gateways_html(room: Page, gateway: FakeGateway) -> None:
-    prose = await answered(room, gateway, "*markdown*", "<h2>From <em>there</em></h2><p>and there</p>")
+    prose = await answered((room, gateway), "*markdown*", "<h2>From <em>there</em></h2><p>and there</p>")
     await expect(prose.locator("h4 em")).to_have_text("there")
     await expect(prose).to_have_text("From thereand there")
     await room.reload()
@@ -64,8 +66,8 @@ async def test_a_finished_answer_is_drawn_from_the_gateways_html(room: Page, gat
     await expect(entries(room, "assistant").last.locator(".prose h4")).to_have_text("From there")
 
 
-async def test_markdown_reads_well_from_the_renderer_to_the_screen(room: Page, gateway: FakeGateway) -> None:
-    prose = await answered(room, gateway, FEATURES)
+async def test_markdown_reads_well_from_the_renderer_to_the_screen(kept: tuple[Page, FakeGateway]) -> None:
+    prose = await answered(kept, FEATURES)
     await expect(prose.locator("h3")).to_have_text("Title")
     for tag, text in (("em", "soft"), ("strong", "strong"), ("s", "gone"), ("code", "code")):
         await expect(prose.locator(f"> p {tag}").first).to_have_text(text)
@@ -93,15 +95,15 @@ async def test_markdown_reads_well_from_the_renderer_to_the_screen(room: Page, g
     ],
 )
 async def test_a_finished_link_names_its_host_or_is_none(
-    room: Page, gateway: FakeGateway, text: str, shown: str, links: int
+    kept: tuple[Page, FakeGateway], text: str, shown: str, links: int
 ) -> None:
-    prose = await answered(room, gateway, text)
+    prose = await answered(kept, text)
     await expect(prose).to_have_text(shown)
     await expect(prose.locator("a")).to_have_count(links)
 
 
-async def test_an_answer_without_html_is_drawn_by_the_page(room: Page, gateway: FakeGateway) -> None:
-    prose = await answered(room, gateway, "so *soft*", "")
+async def test_an_answer_without_html_is_drawn_by_the_page(kept: tuple[Page, FakeGateway]) -> None:
+    prose = await answered(kept, "so *soft*", "")
     await expect(prose.locator("em")).to_have_text("soft")
 
 
@@ -123,7 +125,7 @@ async def test_code_of_a_finished_answer_is_copied_as_it_was_written(
 ) -> None:
     await context.grant_permissions(["clipboard-read", "clipboard-write"])
     code = 'if a < b && c:\n    print("<b>")\n\n\tlast  '
-    prose = await answered(room, gateway, f"See:\n\n```python\n{code}\n```\n")
+    prose = await answered((room, gateway), f"See:\n\n```python\n{code}\n```\n")
     await expect(prose.locator(".language")).to_have_text("python")
     assert await copied(room, prose.get_by_role("button", name="Copy code")) == code
     answer = entries(room, "assistant").last.get_by_role("button", name="Copy answer")
@@ -147,8 +149,8 @@ async def test_html_that_a_faulty_renderer_would_let_through_cannot_act(
     watch.complaints[:] = [words for words in watch.complaints if "Content Security Policy" not in words]
 
 
-async def test_a_deep_answer_ends_in_text(room: Page, gateway: FakeGateway) -> None:
-    prose = await answered(room, gateway, "words", "<blockquote>" * 600 + "the end")
+async def test_a_deep_answer_ends_in_text(kept: tuple[Page, FakeGateway]) -> None:
+    prose = await answered(kept, "words", "<blockquote>" * 600 + "the end")
     await expect(prose).to_have_text("the end")
     assert await prose.locator("blockquote").count() < 100
 
@@ -169,10 +171,10 @@ async def test_hostile_markdown_is_inert_from_the_renderer_to_the_screen(
     assert all("<script" not in render_html(text).lower() for text in HOSTILE)
 
 
-async def test_a_finished_table_is_as_the_answer_says(room: Page, gateway: FakeGateway) -> None:
+async def test_a_finished_table_is_as_the_answer_says(kept: tuple[Page, FakeGateway]) -> None:
     table = "| what | how many | where |\n|---|--:|:-:|\n| tea | 12 | shop |"
-    await gateway.answer(await ask(room, gateway, "a table"), table)
-    cells = entries(room, "assistant").locator("td")
+    prose = await answered(kept, table)
+    cells = prose.locator("td")
     await expect(cells).to_have_count(3)
     alignments = await cells.evaluate_all("nodes => nodes.map((node) => getComputedStyle(node).textAlign)")
     assert alignments == ["start", "end", "center"]

@@ -50,16 +50,18 @@ print("<b>")
 """
 
 
-async def show(room: Page, gateway: FakeGateway, text: str) -> Any:
+async def show(kept: tuple[Page, FakeGateway], text: str) -> Any:
     """Has the bot answer with `text`, without its own HTML; gives the answer's prose."""
+    room, gateway = kept
+    before = await entries(room, "assistant").count()
     await gateway.answer(await ask(room, gateway, "show it"), text, html="")
-    row = entries(room, "assistant").last
+    row = entries(room, "assistant").nth(before)
     await expect(row.get_by_role("button", name="Copy answer")).to_be_visible()
     return row.locator(".prose")
 
 
-async def test_markdown_is_drawn_as_elements(room: Page, gateway: FakeGateway) -> None:
-    prose = await show(room, gateway, FEATURES)
+async def test_markdown_is_drawn_as_elements(kept: tuple[Page, FakeGateway]) -> None:
+    prose = await show(kept, FEATURES)
     await expect(prose.locator("h3")).to_have_text("Title")
     for tag, text in (("em", "soft"), ("strong", "strong"), ("s", "gone")):
         await expect(prose.locator(f"> p {tag}").first).to_have_text(text)
@@ -77,8 +79,8 @@ async def test_markdown_is_drawn_as_elements(room: Page, gateway: FakeGateway) -
     await expect(prose.locator("> p").last).to_have_attribute("dir", "auto")
 
 
-async def test_links_say_where_they_go_and_images_are_links(room: Page, gateway: FakeGateway) -> None:
-    prose = await show(room, gateway, FEATURES)
+async def test_links_say_where_they_go_and_images_are_links(kept: tuple[Page, FakeGateway]) -> None:
+    prose = await show(kept, FEATURES)
     links = prose.locator("a")
     await expect(links).to_have_text(
         [
@@ -102,9 +104,9 @@ async def test_links_say_where_they_go_and_images_are_links(room: Page, gateway:
     ],
 )
 async def test_a_link_that_pretends_names_its_host(
-    room: Page, gateway: FakeGateway, text: str, shown: str
+    kept: tuple[Page, FakeGateway], text: str, shown: str
 ) -> None:
-    prose = await show(room, gateway, text)
+    prose = await show(kept, text)
     await expect(prose.locator("a")).to_have_text(shown)
 
 
@@ -122,15 +124,15 @@ async def test_a_growing_answer_keeps_the_blocks_that_are_done(room: Page, gatew
     await gateway.complete(message, "First paragraph.\n\nSecond paragraph.")
 
 
-@pytest.mark.parametrize("role", ["assistant", "user", "notice", "error", "session"])
-async def test_hostile_text_is_inert_in_every_role(
-    room: Page, gateway: FakeGateway, watch: Watch, role: str
-) -> None:
-    for text in HOSTILE:
-        gateway.write(role, text, chat=gateway.chat)
+async def test_hostile_text_is_inert_in_every_role(room: Page, gateway: FakeGateway, watch: Watch) -> None:
+    roles = ("assistant", "user", "notice", "error", "session")
+    for role in roles:
+        for text in HOSTILE:
+            gateway.write(role, text, chat=gateway.chat)
     await room.reload()
     await ready(room)
-    await expect(entries(room, role)).to_have_count(len(HOSTILE))
+    for role in roles:
+        await expect(entries(room, role)).to_have_count(len(HOSTILE))
     assert await room.evaluate(DANGERS) == []
     assert [url for url in watch.requests if "evil" in url or url.startswith(("data:", "javascript:"))] == []
 
@@ -187,9 +189,9 @@ async def test_hostile_words_from_tools_and_the_gateway_are_inert(room: Page, ga
     ids=["heading", "code", "closers", "nesting", "brackets"],
 )
 async def test_a_long_row_of_marks_is_drawn_and_the_page_continues(
-    room: Page, gateway: FakeGateway, text: str
+    kept: tuple[Page, FakeGateway], text: str
 ) -> None:
-    prose = await show(room, gateway, text)
+    prose = await show(kept, text)
     assert len(await prose.inner_text()) > 30_000
-    await show(room, gateway, "next")
-    await expect(entries(room, "assistant").last.locator(".prose")).to_have_text("next")
+    await show(kept, "next")
+    await expect(entries(kept[0], "assistant").last.locator(".prose")).to_have_text("next")
