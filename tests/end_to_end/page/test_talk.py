@@ -78,11 +78,12 @@ async def test_the_microphone_arrives_at_16_khz_and_as_loud_as_it_was(
     assert len(gateway.sound) == silent
 
 
-@pytest.mark.parametrize("rate", [16_000, 44_100, 48_000, 96_000])
-async def test_any_rate_becomes_16_khz_and_nothing_folds_back(room: Page, rate: int) -> None:
-    assert await room.evaluate(RESAMPLED, [rate, 1_000]) == pytest.approx(math.sqrt(0.5), rel=0.02)
-    if rate > RATE:
-        assert await room.evaluate(RESAMPLED, [rate, 10_000]) < 0.01
+async def test_any_rate_becomes_16_khz_and_nothing_folds_back(room: Page) -> None:
+    for rate in (16_000, 44_100, 48_000, 96_000):
+        loudness = await room.evaluate(RESAMPLED, [rate, 1_000])
+        assert loudness == pytest.approx(math.sqrt(0.5), rel=0.02), rate
+        if rate > RATE:
+            assert await room.evaluate(RESAMPLED, [rate, 10_000]) < 0.01, rate
 
 
 async def test_what_is_said_grows_and_becomes_the_message_in_the_same_row(
@@ -201,18 +202,16 @@ async def test_push_to_talk_works_with_the_keyboard_and_not_while_typing(
     await expect(words(room)).to_have_text("Hold the microphone to talk")
 
 
-@pytest.mark.parametrize(
-    ("name", "reported"),
-    [("NotAllowedError", "The microphone is blocked."), ("NotFoundError", "No microphone was found.")],
-)
-async def test_a_microphone_that_cannot_be_had_is_reported(
-    room: Page, gateway: FakeGateway, name: str, reported: str
-) -> None:
-    await room.evaluate(NO_MICROPHONE, name)
-    await room.get_by_test_id("talk").click()
-    await expect(room.get_by_role("alert")).to_contain_text(reported)
-    await expect(room.get_by_test_id("talk")).to_have_attribute("aria-pressed", "false")
-    await expect(room.get_by_test_id("talk-bar")).to_be_hidden()
+async def test_a_microphone_that_cannot_be_had_is_reported(room: Page, gateway: FakeGateway) -> None:
+    for name, reported in (
+        ("NotAllowedError", "The microphone is blocked."),
+        ("NotFoundError", "No microphone was found."),
+    ):
+        await room.evaluate(NO_MICROPHONE, name)
+        await room.get_by_test_id("talk").click()
+        await expect(room.get_by_role("alert")).to_contain_text(reported)
+        await expect(room.get_by_test_id("talk")).to_have_attribute("aria-pressed", "false")
+        await expect(room.get_by_test_id("talk-bar")).to_be_hidden()
     assert gateway.of("live_start") == []
 
 

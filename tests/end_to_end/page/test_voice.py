@@ -124,20 +124,17 @@ async def test_a_recording_of_a_moment_is_too_short(room: Page, gateway: FakeGat
     assert gateway.of("voice") == []
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
+async def test_a_microphone_that_cannot_be_had_is_reported(room: Page) -> None:
+    for name, words in (
         ("NotAllowedError", "The microphone is blocked."),
         ("NotFoundError", "No microphone was found."),
         ("NotReadableError", "Another program is using the microphone."),
         ("TypeError", "could not be started"),
-    ],
-)
-async def test_a_microphone_that_cannot_be_had_is_reported(room: Page, name: str, words: str) -> None:
-    await room.evaluate(NO_MICROPHONE, name)
-    await room.get_by_test_id("mic").click()
-    await expect(room.get_by_role("alert")).to_contain_text(words)
-    await expect(room.get_by_test_id("mic")).to_have_attribute("data-state", "idle")
+    ):
+        await room.evaluate(NO_MICROPHONE, name)
+        await room.get_by_test_id("mic").click()
+        await expect(room.get_by_role("alert")).to_contain_text(words)
+        await expect(room.get_by_test_id("mic")).to_have_attribute("data-state", "idle")
 
 
 async def test_an_unaccepted_voice_note_is_sent_again(room: Page, gateway: FakeGateway) -> None:
