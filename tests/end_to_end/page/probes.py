@@ -50,14 +50,20 @@ POOR_CONTRAST = r"""() => {
   for (const node of document.querySelectorAll('body *')) {
     const text = [...node.childNodes].some((child) => child.nodeType === 3 && child.data.trim());
     if (!text || !node.checkVisibility() || node.closest('.visually-hidden, :disabled, .skip')) continue;
-    const front = light(parse(getComputedStyle(node).color).slice(0, 3));
-    const back = light(behind(node).slice(0, 3));
+    let pair = [parse(getComputedStyle(node).color).slice(0, 3), behind(node).slice(0, 3)];
+    for (let pale = node; pale; pale = pale.parentElement) {
+      const share = Number(getComputedStyle(pale).opacity);
+      const beneath = behind(pale.parentElement);
+      const seen = (rgb) => rgb.map((part, at) => part * share + beneath[at] * (1 - share));
+      if (share < 1) pair = pair.map(seen);
+    }
+    const [front, back] = pair.map(light);
     const ratio = (Math.max(front, back) + 0.05) / (Math.min(front, back) + 0.05);
     if (ratio < 4.5) poor.push(`${node.localName}.${node.className} ${ratio.toFixed(2)}`);
   }
   return poor;
 }"""
-"""Elements whose text has a contrast below 4.5 to 1."""
+"""Elements whose text has a contrast below 4.5 to 1, with the opacity of all that they are in."""
 
 NAMELESS = r"""() => [...document.querySelectorAll('button, a[href], input, textarea')].filter((node) => {
   const name = node.getAttribute('aria-label') || node.labels?.[0]?.textContent || node.textContent;

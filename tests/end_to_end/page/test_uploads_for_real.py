@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
-from playwright.async_api import FilePayload, Page, expect
+from playwright.async_api import FilePayload, Page, Route, expect
 
 from pipeline.domain.readings import Picture
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
@@ -58,6 +59,11 @@ async def opened(page: Page, data: Path, *answers: str) -> AsyncIterator[Gateway
         yield harness
 
 
+async def _once(uploaded: asyncio.Event, route: Route) -> None:
+    await uploaded.wait()
+    await route.continue_()
+
+
 async def test_a_pasted_picture_is_sent_shown_enlarged_and_there_again_after_a_reload(
     page: Page, watch: Watch, tmp_path: Path
 ) -> None:
@@ -94,11 +100,16 @@ async def test_a_dropped_and_a_chosen_file_are_previewed_and_one_is_removed_befo
     page: Page, watch: Watch, tmp_path: Path
 ) -> None:
     async with opened(page, tmp_path, "Read.") as harness:
+        uploaded = asyncio.Event()
+        await page.route("**/files/**", lambda route: _once(uploaded, route))
         await page.evaluate(_HAND_OVER, ["drop", "#log", base64.b64encode(PNG).decode()])
         notes: FilePayload = {"name": "notes.txt", "mimeType": "text/plain", "buffer": b"buy milk"}
         await page.get_by_test_id("attach-input").set_input_files(files=[notes])
         pending = page.get_by_test_id("pending-file")
-        await expect(pending).to_have_count(2)
+        await expect(pending).to_contain_text(["Uploading", "Uploading"])
+        assert await serious_violations(page) == []
+        uploaded.set()
+        await expect(page.locator("[data-testid=pending-file][data-ready=true]")).to_have_count(2)
         assert await serious_violations(page) == []
         await expect(page.get_by_test_id("send")).to_be_enabled()
         await page.get_by_role("button", name="Remove shot.png").click()

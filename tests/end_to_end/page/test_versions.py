@@ -11,6 +11,7 @@ from playwright.async_api import Locator, Page, expect
 from tests.end_to_end.page.accessibility import serious_violations
 from tests.end_to_end.page.acts import ask, entries, ready, send
 from tests.end_to_end.page.fake_gateway import FakeGateway
+from tests.end_to_end.page.probes import POOR_CONTRAST
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -92,6 +93,7 @@ async def test_an_turn_that_was_taken_out_is_marked_and_no_longer_offered(
         await expect(entries(room, role).first).not_to_contain_text("Taken out")
     await expect(entries(room, "assistant").first.get_by_role("button", name="Regenerate")).to_be_visible()
     await expect(room.get_by_role("button", name="Regenerate")).to_have_count(1)
+    assert await room.evaluate(POOR_CONTRAST) == []
 
 
 async def test_an_exported_conversation_is_saved_by_a_press(room: Page, gateway: FakeGateway) -> None:

@@ -11,7 +11,7 @@ from playwright.async_api import Page, expect
 
 from tests.end_to_end.page.acts import entries, ready, send
 from tests.end_to_end.page.fake_gateway import FakeGateway, Frame
-from tests.end_to_end.page.probes import LOUDEST, NO_MICROPHONE, WATCH_WISHES
+from tests.end_to_end.page.probes import LOUDEST, NO_MICROPHONE, POOR_CONTRAST, WATCH_WISHES
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -144,6 +144,7 @@ async def test_an_unaccepted_voice_note_is_sent_again(room: Page, gateway: FakeG
     await room.get_by_test_id("mic").click()
     first = await gateway.received("voice")
     await gateway.wait(lambda: "bytes" in first, "the voice note's bytes")
+    assert await room.evaluate(POOR_CONTRAST) == []
     gateway.accepting = True
     gateway.cut()
     again = await gateway.received("voice", 2)
