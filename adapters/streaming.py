@@ -164,7 +164,8 @@ class LiveAnswers:
             self._partials.pop(key, None)
         elif isinstance(event, TurnStarted):
             self._partial(key)
-        elif isinstance(event, ApprovalRequired):
+        # One with `paused` outlives its turn, a menu even begins after it: no answer is in progress.
+        elif isinstance(event, ApprovalRequired) and not event.paused:
             self._partial(key).approvals[event.interaction_id] = (event, self._clock.monotonic())
         elif isinstance(event, ApprovalResolved) and key in self._partials:
             self._partials[key].resolved[event.interaction_id] = event

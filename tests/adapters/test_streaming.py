@@ -161,6 +161,12 @@ def test_a_question_is_kept_with_what_came_of_it_until_its_turn_ends() -> None:
     assert answers.answers(THREAD)[0].approvals[1] == resolved
 
 
+def test_a_question_that_outlives_its_turn_is_no_answer_in_progress() -> None:
+    answers = LiveAnswers(ManualClock())
+    answers.observe(THREAD, replace(QUESTION, paused=True))
+    assert answers.answers(THREAD) == ()
+
+
 async def test_a_question_that_is_shown_again_says_what_is_left_of_its_time() -> None:
     clock = ManualClock()
     answers = LiveAnswers(clock)

@@ -275,7 +275,7 @@ function choose(item, choice) {
   const interaction = item.approval?.interaction ?? '';
   const clientId = newClientId();
   if (connection.send({ type: 'approval', client_id: clientId, interaction, choice })) {
-    store.questions.answering(item, clientId);
+    store.questions.answering(item, clientId, choice);
     spoken.chosen(item, choice);
     return;
   }

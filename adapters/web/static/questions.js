@@ -22,7 +22,7 @@ export class Questions {
     this.store = store;
     /** @type {Set<string>} those that the gateway has sent since the connection opened */
     this.named = new Set();
-    /** @type {Map<string, Item>} those whose answers this connection has sent, by the frame's key */
+    /** @type {Map<string, {item: Item, choice: string}>} those whose answers this connection has sent, by the frame's key */
     this.sent = new Map();
     /** @type {Map<string, number>} the timers of those that expire */
     this.timers = new Map();
@@ -42,11 +42,11 @@ export class Questions {
   }
 
   /** @param {Record<string, any>} event `approval_required` */
-  ask({ message_id: messageId, interaction_id: interaction, tool_name: tool, reasoning, options, timeout_s: seconds, command = '' }) {
+  ask({ message_id: messageId, interaction_id: interaction, tool_name: tool, reasoning, options, timeout_s: seconds, command = '', paused: asksLater = false }) {
     this.named.add(interaction);
     const known = this.#find(interaction);
     if (known?.approval?.choice) return;
-    const paused = !this.store.active.has(messageId);
+    const paused = asksLater || command !== '' || !this.store.active.has(messageId);
     // The remaining time is a duration: the two clocks need not agree.
     const until = seconds > 0 ? Date.now() / 1000 + seconds : 0;
     const approval = { interaction, tool, options, choice: '', open: true, sent: false, paused, until, command };
@@ -88,18 +88,18 @@ export class Questions {
     }
   }
 
-  /** An answer has been sent. @param {Item} item @param {string} clientId the frame's key */
-  answering(item, clientId) {
-    this.sent.set(clientId, item);
+  /** An answer has been sent. @param {Item} item @param {string} clientId the frame's key @param {string} choice */
+  answering(item, clientId, choice) {
+    this.sent.set(clientId, { item, choice });
     this.#change(item, { sent: true });
   }
 
   /** An answer was accepted. @param {string} clientId */
   accepted(clientId) {
-    const item = this.sent.get(clientId);
+    const sent = this.sent.get(clientId);
     this.sent.delete(clientId);
     // Nothing waits for a command's value, so no turn will close its question.
-    if (item?.approval?.command) this.#close(item);
+    if (sent?.item.approval?.command) this.#change(sent.item, { open: false, choice: sent.choice });
   }
 
   /**
@@ -109,7 +109,7 @@ export class Questions {
    * @returns {boolean} whether it was an answer to a question
    */
   refused(clientId, code) {
-    const item = this.sent.get(clientId);
+    const item = this.sent.get(clientId)?.item;
     if (!item) return false;
     this.sent.delete(clientId);
     // A refusal is final: it was answered elsewhere, or has expired.
