@@ -192,6 +192,7 @@ def _shared_tools(
         attached=build_conversation_files(base),
         files=base.files,
         failpoints=base.failpoints,
+        evaluator=base.models.evaluator(),
         groups=base.extras.tools,
     )
 

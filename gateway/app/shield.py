@@ -5,17 +5,33 @@ from __future__ import annotations
 from gateway.config.shield import ShieldSettings
 from gateway.runtime.failpoints import Failpoints
 from gateway.shield.audit_trail import StoreAudit
+from gateway.shield.evaluator_client import EvaluatorClient
 from gateway.storage.ports import Store
 from pipeline.domain.clock import Clock
+from pipeline.llm.client import LlmClient
+from pipeline.redaction.redactor import Redactor
+from pipeline.runtime.ports import Budgets
+from pipeline.shield.evaluator import Evaluator
 from pipeline.shield.flow import Taints
 from pipeline.shield.injection.scanner import InjectionScanner
 from pipeline.shield.permissions import Permissions
 from pipeline.shield.policy_book import PolicyBook
+from pipeline.shield.ports import EvaluatorBudget
 from pipeline.shield.shield import Shield
 
 
-def build_shield(settings: ShieldSettings, *, store: Store, clock: Clock, failpoints: Failpoints) -> Shield:
-    """Build it. Raises ConfigurationError, which names every mistake of the policy."""
+def build_shield(
+    settings: ShieldSettings,
+    *,
+    store: Store,
+    clock: Clock,
+    failpoints: Failpoints,
+    evaluator: LlmClient | None,
+    budgets: Budgets,
+    redactor: Redactor,
+) -> Shield:
+    """Build it; `evaluator` judges at tier 2. Raises ConfigurationError, which names every mistake of the
+    policy."""
     return Shield(
         policies=PolicyBook(settings.policy),
         audit=StoreAudit(store.shield.audit, clock, failpoints),
@@ -24,4 +40,35 @@ def build_shield(settings: ShieldSettings, *, store: Store, clock: Clock, failpo
         clock=clock,
         flow_mode=settings.flow,
         scanner=InjectionScanner(),
+        evaluator=None
+        if evaluator is None
+        else build_evaluator(
+            settings,
+            evaluator,
+            calls=store.shield.evaluator_calls,
+            clock=clock,
+            budgets=budgets,
+            redactor=redactor,
+        ),
+    )
+
+
+def build_evaluator(
+    settings: ShieldSettings,
+    llm: LlmClient,
+    *,
+    calls: EvaluatorBudget,
+    clock: Clock,
+    budgets: Budgets,
+    redactor: Redactor,
+) -> Evaluator:
+    """Build the evaluator around the model `llm`."""
+    timeout_s = settings.evaluator_timeout_s
+    return Evaluator(
+        model=EvaluatorClient(llm, budgets, timeout_s=timeout_s),
+        budget=calls,
+        clock=clock,
+        timeout_s=timeout_s,
+        per_day=settings.evaluator_per_day,
+        redact=redactor.text,
     )

@@ -211,9 +211,11 @@ def build_shared_tools(
     attached: ConversationFiles | None,
     files: FileStore,
     failpoints: Failpoints,
+    evaluator: LlmClient | None,
     groups: Sequence[ToolGroup] = (),
 ) -> SharedTools:
-    """Build what all agents share. `groups` are added by the host, `wake` is called when a thread has
+    """Build what all agents share. `groups` are added by the host, `evaluator` judges at the shield's tier 2,
+    `wake` is called when a thread has
     work, `send` sends an answer to the turn that waits for it, `access` decides who may be reminded,
     `person_of` who is one person, `attached` reads the files of conversations, and `spawn` starts a task that
     ends with the gateway. Raises ConfigurationError for a bad file of MCP servers or a bad policy.
@@ -247,7 +249,15 @@ def build_shared_tools(
             clock,
             on_foreign=note_restored,
         ),
-        shield=build_shield(settings.shield, store=store, clock=clock, failpoints=failpoints),
+        shield=build_shield(
+            settings.shield,
+            store=store,
+            clock=clock,
+            failpoints=failpoints,
+            evaluator=evaluator,
+            budgets=budgets,
+            redactor=redactor,
+        ),
         web=web,
         search=build_search(settings, web=web, clock=clock, redactor=redactor),
         files=ReturnedFiles(

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from pipeline.domain.clock import Clock
-from pipeline.domain.errors import ModelError, StorageError
+from pipeline.domain.errors import ModelError, ModelTimeout, StorageError
 from pipeline.domain.events import Decision
 from pipeline.domain.frozen import dataclass
 from pipeline.shield.evaluator_prompt import Answer, instructions, question, read_answer
@@ -52,6 +52,10 @@ class Evaluation:
     """In words for people."""
     flag: str
     """`evaluator-allow`, `-block`, `-ask`, or why its answer does not count."""
+    counts: bool = True
+    """Whether the evaluator has answered, in time, with its canary and in the right form."""
+    detail: str = ""
+    """What the model's client says about a call that failed."""
 
 
 class Evaluator:
@@ -94,6 +98,8 @@ class Evaluator:
             return _undecided("timeout" if deadline.expired() else "error")
         except StorageError:
             raise
+        except ModelTimeout:
+            return _undecided("timeout")
         except ModelError as error:
             return _undecided("error", str(error))
         except Exception:  # noqa: BLE001 - a client may raise anything, and then a person decides
@@ -121,4 +127,5 @@ def _decided(answer: Answer) -> Evaluation:
 
 def _undecided(why: str, detail: str = "") -> Evaluation:
     _log.warning("the evaluator gave no verdict", extra={"reason": detail or _WORDS[why]})
-    return Evaluation(decision="ESCALATE", reasoning=_WORDS[why], flag=FLAG.format(word=why))
+    flag = FLAG.format(word=why)
+    return Evaluation(decision="ESCALATE", reasoning=_WORDS[why], flag=flag, counts=False, detail=detail)

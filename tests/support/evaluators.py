@@ -32,9 +32,10 @@ def judging(verdict: str = "ALLOW", reason: str = "It is a small file.") -> Call
     return lambda instructions: judged(canary_of(instructions), verdict, reason)
 
 
-def evaluator_behaviour(body: Mapping[str, Any], verdict: str = "ALLOW", reason: str = "Small.") -> Behaviour:
-    """What a fake endpoint answers as the evaluator."""
-    return Behaviour(chunks=(judged(canary_of(body["messages"][0]["content"]), verdict, reason),))
+def evaluating(verdict: str = "ALLOW", reason: str = "Small.") -> Callable[[Mapping[str, Any]], Behaviour]:
+    """The brain of a fake endpoint that is the evaluator and answers always the same verdict."""
+    says = judging(verdict, reason)
+    return lambda body: Behaviour(chunks=(says(body["messages"][0]["content"]),))
 
 
 class ScriptedEvaluator:
