@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gateway.app.components import Foundation
 from gateway.config.shield import ShieldSettings
 from gateway.runtime.failpoints import Failpoints
 from gateway.shield.audit_trail import StoreAudit
@@ -20,18 +21,31 @@ from pipeline.shield.ports import EvaluatorBudget
 from pipeline.shield.shield import Shield
 
 
+def gateways_shield(base: Foundation, budgets: Budgets) -> Shield:
+    """The shield of a gateway with its evaluator, whose use counts in `budgets`. Raises ConfigurationError as
+    `build_shield`."""
+    settings, llm = base.settings.shield, base.models.evaluator()
+    evaluator = None
+    if llm is not None:
+        calls = base.store.shield.evaluator_calls
+        evaluator = build_evaluator(
+            settings, llm, calls=calls, clock=base.clock, budgets=budgets, redactor=base.redactor
+        )
+    return build_shield(
+        settings, store=base.store, clock=base.clock, failpoints=base.failpoints, evaluator=evaluator
+    )
+
+
 def build_shield(
     settings: ShieldSettings,
     *,
     store: Store,
     clock: Clock,
     failpoints: Failpoints,
-    evaluator: LlmClient | None,
-    budgets: Budgets,
-    redactor: Redactor,
+    evaluator: Evaluator | None = None,
 ) -> Shield:
-    """Build it; `evaluator` judges at tier 2. Raises ConfigurationError, which names every mistake of the
-    policy."""
+    """Build it; without an `evaluator` a person decides at tier 2. Raises ConfigurationError, which names
+    every mistake of the policy."""
     return Shield(
         policies=PolicyBook(settings.policy),
         audit=StoreAudit(store.shield.audit, clock, failpoints),
@@ -40,16 +54,7 @@ def build_shield(
         clock=clock,
         flow_mode=settings.flow,
         scanner=InjectionScanner(),
-        evaluator=None
-        if evaluator is None
-        else build_evaluator(
-            settings,
-            evaluator,
-            calls=store.shield.evaluator_calls,
-            clock=clock,
-            budgets=budgets,
-            redactor=redactor,
-        ),
+        evaluator=evaluator,
     )
 
 
