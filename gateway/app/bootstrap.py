@@ -19,6 +19,7 @@ from gateway.app.commands import build_commands
 from gateway.app.components import Extras, Foundation, build_components, reply_files
 from gateway.app.lifecycle import Gateway, Parts
 from gateway.app.page_guests import build_page_guests
+from gateway.app.shield import gateways_shield
 from gateway.app.signals import ReadyReplies, subscribe
 from gateway.app.tools import SharedTools, build_shared_tools
 from gateway.app.voice import Voice, build_transcriber, live_settings, voice_settings, with_memory
@@ -168,20 +169,21 @@ def _shared_tools(
     base: Foundation, owner_of: Callable[[str], str], access: AccessPolicy, jobs: JobRunner
 ) -> SharedTools:
     settings = base.settings
+    budgets = DailyBudgets(
+        usage=base.store.usage,
+        clock=base.clock,
+        settings=settings.budget,
+        agents={name: profile.tokens for name, profile in settings.agents.items() if profile.tokens},
+        person_of=base.people.person_of,
+        on_spent=base.telemetry.model_called,
+        spawn=partial(base.tasks.background.spawn, name="use"),
+    )
     return build_shared_tools(
         settings,
         store=base.store,
         jobs=jobs,
         clock=base.clock,
-        budgets=DailyBudgets(
-            usage=base.store.usage,
-            clock=base.clock,
-            settings=settings.budget,
-            agents={name: profile.tokens for name, profile in settings.agents.items() if profile.tokens},
-            person_of=base.people.person_of,
-            on_spent=base.telemetry.model_called,
-            spawn=partial(base.tasks.background.spawn, name="use"),
-        ),
+        budgets=budgets,
         person_of=base.people.person_of,
         redactor=base.redactor,
         wake=base.bus.wake,
@@ -191,7 +193,7 @@ def _shared_tools(
         secrets=base.secrets,
         attached=build_conversation_files(base),
         files=base.files,
-        failpoints=base.failpoints,
+        shield=gateways_shield(base, budgets),
         groups=base.extras.tools,
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from gateway.app.embedded_model import embedded_model
-from gateway.config import SecretRef, Settings, machine_zone, model_limits
+from gateway.config import SecretRef, Settings, evaluator_settings, machine_zone, model_limits
 from pipeline.domain.chat import ChatMessage, ToolDefinition
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError
@@ -47,6 +47,12 @@ class ModelClients:
         """
         model = self._settings.budget.cheaper_model
         return None if model is None else self._client(self._settings, model)
+
+    def evaluator(self) -> LlmClient | None:
+        """The client of the shield's evaluator; None if none is configured."""
+        if self._settings.shield.evaluator is None:
+            return None
+        return self.main(evaluator_settings(self._settings))
 
     def _client(self, settings: Settings, model: str) -> LlmClient:
         key = _key(settings, model)

@@ -2,20 +2,50 @@
 
 from __future__ import annotations
 
+from gateway.app.components import Foundation
 from gateway.config.shield import ShieldSettings
 from gateway.runtime.failpoints import Failpoints
 from gateway.shield.audit_trail import StoreAudit
+from gateway.shield.evaluator_client import EvaluatorClient
 from gateway.storage.ports import Store
 from pipeline.domain.clock import Clock
+from pipeline.llm.client import LlmClient
+from pipeline.redaction.redactor import Redactor
+from pipeline.runtime.ports import Budgets
+from pipeline.shield.evaluator import Evaluator
 from pipeline.shield.flow import Taints
 from pipeline.shield.injection.scanner import InjectionScanner
 from pipeline.shield.permissions import Permissions
 from pipeline.shield.policy_book import PolicyBook
+from pipeline.shield.ports import EvaluatorBudget
 from pipeline.shield.shield import Shield
 
 
-def build_shield(settings: ShieldSettings, *, store: Store, clock: Clock, failpoints: Failpoints) -> Shield:
-    """Build it. Raises ConfigurationError, which names every mistake of the policy."""
+def gateways_shield(base: Foundation, budgets: Budgets) -> Shield:
+    """The shield of a gateway with its evaluator, whose use counts in `budgets`. Raises ConfigurationError as
+    `build_shield`."""
+    settings, llm = base.settings.shield, base.models.evaluator()
+    evaluator = None
+    if llm is not None:
+        calls = base.store.shield.evaluator_calls
+        evaluator = build_evaluator(
+            settings, llm, calls=calls, clock=base.clock, budgets=budgets, redactor=base.redactor
+        )
+    return build_shield(
+        settings, store=base.store, clock=base.clock, failpoints=base.failpoints, evaluator=evaluator
+    )
+
+
+def build_shield(
+    settings: ShieldSettings,
+    *,
+    store: Store,
+    clock: Clock,
+    failpoints: Failpoints,
+    evaluator: Evaluator | None = None,
+) -> Shield:
+    """Build it; without an `evaluator` a person decides at tier 2. Raises ConfigurationError, which names
+    every mistake of the policy."""
     return Shield(
         policies=PolicyBook(settings.policy),
         audit=StoreAudit(store.shield.audit, clock, failpoints),
@@ -24,4 +54,26 @@ def build_shield(settings: ShieldSettings, *, store: Store, clock: Clock, failpo
         clock=clock,
         flow_mode=settings.flow,
         scanner=InjectionScanner(),
+        evaluator=evaluator,
+    )
+
+
+def build_evaluator(
+    settings: ShieldSettings,
+    llm: LlmClient,
+    *,
+    calls: EvaluatorBudget,
+    clock: Clock,
+    budgets: Budgets,
+    redactor: Redactor,
+) -> Evaluator:
+    """Build the evaluator around the model `llm`."""
+    timeout_s = settings.evaluator_timeout_s
+    return Evaluator(
+        model=EvaluatorClient(llm, budgets, timeout_s=timeout_s),
+        budget=calls,
+        clock=clock,
+        timeout_s=timeout_s,
+        per_day=settings.evaluator_per_day,
+        redact=redactor.text,
     )

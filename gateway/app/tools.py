@@ -14,7 +14,6 @@ from gateway.access.policy import AccessPolicy
 from gateway.access.token_budgets import DailyBudgets
 from gateway.app.search import build_search
 from gateway.app.shell import build_command_folders, build_sandbox
-from gateway.app.shield import build_shield
 from gateway.chronicle.chronicle import Chronicle
 from gateway.chronicle.contents import Contents
 from gateway.cluster.signals import Answered
@@ -22,7 +21,6 @@ from gateway.config import SecretRef, Secrets, Settings, environment
 from gateway.config.secrets import SecretContext
 from gateway.interactions.approvals import ApprovalService
 from gateway.runtime.data_dir import CHRONICLE_DIR
-from gateway.runtime.failpoints import Failpoints
 from gateway.sandbox.commands import SandboxedCommands
 from gateway.sandbox.folders import CommandFolders
 from gateway.scheduling.jobs import JobRunner
@@ -210,13 +208,13 @@ def build_shared_tools(
     secrets: Secrets,
     attached: ConversationFiles | None,
     files: FileStore,
-    failpoints: Failpoints,
+    shield: Shield,
     groups: Sequence[ToolGroup] = (),
 ) -> SharedTools:
     """Build what all agents share. `groups` are added by the host, `wake` is called when a thread has
     work, `send` sends an answer to the turn that waits for it, `access` decides who may be reminded,
     `person_of` who is one person, `attached` reads the files of conversations, and `spawn` starts a task that
-    ends with the gateway. Raises ConfigurationError for a bad file of MCP servers or a bad policy.
+    ends with the gateway. Raises ConfigurationError for a bad file of MCP servers.
     """
     servers = _servers(settings, secrets, clock, spawn, redactor) if settings.tools.enabled else ()
     wanted = settings.tools.enabled and PLUGINS in settings.tools.groups
@@ -247,7 +245,7 @@ def build_shared_tools(
             clock,
             on_foreign=note_restored,
         ),
-        shield=build_shield(settings.shield, store=store, clock=clock, failpoints=failpoints),
+        shield=shield,
         web=web,
         search=build_search(settings, web=web, clock=clock, redactor=redactor),
         files=ReturnedFiles(

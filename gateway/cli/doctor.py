@@ -21,6 +21,7 @@ from gateway.app.voice import SCRIPTED, build_speaker, build_transcriber
 from gateway.app.web import languages_state, make_page
 from gateway.channels.timeline import StoreTimeline
 from gateway.cli.channel_checks import Finding, channel_findings
+from gateway.cli.evaluator_check import evaluator_finding
 from gateway.cli.jobs import jobs_finding
 from gateway.cli.model_check import model_finding
 from gateway.cli.models import models_present
@@ -291,7 +292,7 @@ def _missing_voices(settings: Settings) -> str:
 
 
 async def _models(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
-    """The model of each agent that differs from those before it."""
+    """The model of each agent that differs from those before it, and the shield's evaluator."""
     tried: list[LlmClient] = []
     clients = ModelClients(settings, clock)
     for name in (DEFAULT_AGENT, *settings.agents):
@@ -304,6 +305,8 @@ async def _models(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
             if client is not None and client not in tried:
                 tried.append(client)
                 yield await model_finding(f"{kind}{of}", model, client, own, clock)
+    if settings.shield.evaluator is not None:
+        yield await evaluator_finding(settings.shield.evaluator, settings, clock)
 
 
 def _print(finding: Finding) -> None:

@@ -1,4 +1,5 @@
-"""Get the settings of one agent: those of the default one, with what its table [agents.NAME] replaces."""
+"""Get the settings of one agent: those of the default one, with what its table [agents.NAME] replaces. Also
+those of a model that another setting names."""
 
 from __future__ import annotations
 
@@ -45,6 +46,15 @@ def agent_settings(settings: Settings, name: str) -> Settings:
 def model_settings(settings: Settings, model: str) -> Settings:
     """The settings with another language model, which a person chose."""
     return settings.model_copy(update={"llm": _llm(settings.llm, AgentProfile(model=model))})
+
+
+def evaluator_settings(settings: Settings) -> Settings:
+    """The settings with the shield's evaluator as the language model. Call it only if there is one."""
+    shield = settings.shield
+    profile = AgentProfile.model_construct(
+        model=shield.evaluator, api_base=shield.evaluator_api_base, api_key=shield.evaluator_api_key
+    )
+    return settings.model_copy(update={"llm": _llm(settings.llm, profile)})
 
 
 def _llm(llm: LlmSettings, profile: AgentProfile) -> LlmSettings:

@@ -19,6 +19,7 @@ from gateway.config.catalog import REPEATED, SETTINGS, SettingInfo, toml_value
 from gateway.config.channel_plugins import added_channel
 from gateway.config.channels import MORE, AddedChannel
 from gateway.config.environment import config_file
+from gateway.config.evaluator_rules import evaluator_problems
 from gateway.config.file_checks import cross_problems, mcp_problems, policy_problems, secret_problems
 from gateway.config.posting import PostingSettings
 from gateway.config.problems import ConfigurationProblems, Problem, Source
@@ -73,6 +74,7 @@ def load_with_sources(
         *problems_added,
         *cross_problems(settings, bad, layers.source_of),
         *agent_problems(settings, bad, layers.source_of),
+        *evaluator_problems(settings, bad, layers.source_of),
         *(secret_problems(settings, layers.source_of) if secrets else ()),
         *(mcp_problems(settings, layers.source_of) if secrets else ()),
         *(policy_problems(settings, layers.source_of) if secrets else ()),

@@ -391,6 +391,7 @@ class Settings(Section):
             "voice.api_key": self.voice.api_key,
             "server.metrics_token": self.server.metrics_token,
             "tools.search.api_key": self.tools.search.api_key,
+            "shield.evaluator_api_key": self.shield.evaluator_api_key,
         }
         agents = {f"agents.{name}.api_key": profile.api_key for name, profile in self.agents.items()}
         found = {**keys, **agents, **self.channels.secret_refs()}

@@ -1,15 +1,15 @@
-"""Ports for what the shield stores: audit, labels of conversations, permissions. A part of `Store`."""
+"""Ports for what the shield stores: audit, labels, permissions, the evaluator's calls. A part of `Store`."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
 from gateway.storage.audit import AuditBook
-from pipeline.shield.ports import PermissionBook, TaintBook
+from pipeline.shield.ports import EvaluatorBudget, PermissionBook, TaintBook
 
 
 class ShieldBooks(Protocol):
-    """The three books."""
+    """The books."""
 
     @property
     def audit(self) -> AuditBook:
@@ -22,3 +22,7 @@ class ShieldBooks(Protocol):
     @property
     def permissions(self) -> PermissionBook:
         """What people have allowed for conversations."""
+
+    @property
+    def evaluator_calls(self) -> EvaluatorBudget:
+        """How often the evaluator was asked."""

@@ -9,6 +9,7 @@ from pipeline.domain.frozen import dataclass
 from pipeline.shield.audit_events import AuditEvent
 from pipeline.shield.injection.findings import Assessment, Part
 from pipeline.shield.levels import Labels
+from pipeline.shield.proposal import Proposal
 from pipeline.shield.rules import Policy
 
 
@@ -25,6 +26,24 @@ class Scanner(Protocol):
 
     async def assess(self, parts: Iterable[Part]) -> Assessment:
         """The findings in `parts` and their decision. Raises nothing."""
+        ...
+
+
+class EvaluatorModel(Protocol):
+    """The model of tier 2, which is another one than the model that proposes."""
+
+    async def answer(self, instructions: str, question: str, proposal: Proposal) -> str:
+        """The whole text of one answer. Its use counts as the author's of `proposal`. Raises ModelError and
+        StorageError; cancelling it stops the call."""
+        ...
+
+
+class EvaluatorBudget(Protocol):
+    """How often the evaluator was asked, by day, durable."""
+
+    async def take(self, day: str, most: int) -> bool:
+        """Count one call of `day`, YYYY-MM-DD, unless `most` are counted; whether it was counted. Durable
+        when it returns. Raises StorageError."""
         ...
 
 

@@ -39,6 +39,8 @@ class Proposal:
     owner: str
     """The owner of the turn's notes and files; it limits how many actions are judged."""
     private: bool
+    agent: str = ""
+    """The agent that proposes it; empty for the default one."""
     mode: Mode = "normal"
     foreign: tuple[str, ...] = ()
     """The sources of foreign text in the conversation."""

@@ -1,7 +1,7 @@
 """The shield: decide on proposed actions, tier by tier, and label what they return.
 
-Tier 0 is the policy, tier 1 the scanner, tier 3 a person. Tier 2, another model, is not there yet, and a
-person is asked in its place. The gate (`pipeline.tools.gate`) asks and executes.
+Tier 0 is the policy, tier 1 the scanner, tier 2 the evaluator (another model), tier 3 a person. Without an
+evaluator a person is asked in its place. The gate (`pipeline.tools.gate`) asks and executes.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pipeline.domain.frozen import dataclass
 from pipeline.domain.rates import SlidingWindow
 from pipeline.shield.action_types import LEAST_TIER
 from pipeline.shield.audit_events import AuditEvent, event_of
+from pipeline.shield.evaluator import Evaluator
 from pipeline.shield.flow import FlowDecision, FlowMode, Taints, decided, labels_of
 from pipeline.shield.injection.findings import Assessment, Part
 from pipeline.shield.levels import Labels
@@ -36,6 +37,8 @@ PER_MINUTE: Final = 30
 _MINUTE_S = 60.0
 _MOST_OWNERS = 1_000
 """Above this number, owners without an action in the last minute are removed."""
+EVALUATOR: Final = 2
+"""The tier of the evaluator."""
 PERSON: Final = 3
 """The tier of a person."""
 
@@ -52,6 +55,7 @@ _SUSPICIOUS = "it looks like an attack: {names}"
 _ALLOWED = "the rule “{rule}” of the security policy allows it"
 _PERMITTED = "you have allowed it for this conversation"
 _APPROVED = "a person has allowed it"
+_SINCE = "the conversation has read more since it was judged: {why}; propose it again, and a person is asked"
 _LONGEST_HOST = 80
 _NO_FINDING: Final = Assessment(decision="ALLOW", confidence=1.0)
 
@@ -66,7 +70,8 @@ class Judgement:
 
 
 class Shield:
-    """Judges the actions of all turns. Without a `scanner` tier 1 finds nothing.
+    """Judges the actions of all turns. Without a `scanner` tier 1 finds nothing, and without an `evaluator` a
+    person decides at tier 2.
 
     `flow_mode` "audit" records what the flow rules would stop, and stops by them only what one person's data
     would take to other chats.
@@ -82,6 +87,7 @@ class Shield:
         clock: Clock,
         flow_mode: FlowMode = "enforce",
         scanner: Scanner | None = None,
+        evaluator: Evaluator | None = None,
     ) -> None:
         self.permissions = permissions
         self._policies = policies
@@ -90,6 +96,7 @@ class Shield:
         self._clock = clock
         self._flow_mode = flow_mode
         self._scanner = scanner
+        self._evaluator = evaluator
         self._texts = ReadTexts()
         self._recent: dict[str, SlidingWindow] = {}
 
@@ -116,15 +123,20 @@ class Shield:
         verdict = await self._by_tiers(proposal, rule, flow, flags, labels)
         return Judgement(verdict=verdict, labels=labels, provenance=provenance)
 
-    async def flow_problem(self, proposal: Proposal) -> str:
+    async def flow_problem(self, proposal: Proposal, verdict: Verdict) -> str:
         """Why the action may not run any more, because the conversation has read more since it was judged;
-        empty if it may. Raises StorageError."""
+        empty if it may. `proposal` names the foreign text that there is now. Raises StorageError."""
         try:
             policy = await self._policies.current()
         except ConfigurationError:
             return _UNREADABLE
-        flow, _flags = self._flow(proposal, policy, await self._taints.of(proposal))
-        return flow.reason if flow.flow == "block" else ""
+        labels = await self._taints.of(proposal)
+        flow, _flags = self._flow(proposal, policy, labels)
+        if flow.flow == "block":
+            return flow.reason
+        # What a person has to decide now was not asked about: the evaluator may take half a minute.
+        reasons = () if verdict.tier >= PERSON else _for_a_person(proposal, flow, labels)
+        return _SINCE.format(why="; ".join(reasons)) if reasons else ""
 
     def approved(self, proposal: Proposal, verdict: Verdict) -> Verdict:
         """The verdict after a person has allowed the action now."""
@@ -194,7 +206,7 @@ class Shield:
                 return self._verdict(
                     proposal, "BLOCK", words, tier=1, confidence=found.confidence, rule=name, flags=flags
                 )
-            tier, reasons = max(tier, 2), (*reasons, words)
+            tier, reasons = max(tier, EVALUATOR), (*reasons, words)
         if tier == 1:
             words = _ALLOWED.format(rule=name)
             return self._verdict(
@@ -203,6 +215,13 @@ class Shield:
         lasts = found.decision == "ALLOW" and not flow.each_time
         if lasts and await self.permissions.covers(proposal, labels):
             return self._verdict(proposal, "ALLOW", _PERMITTED, tier=PERSON, rule=name, flags=flags)
+        if tier == EVALUATOR and self._evaluator is not None:
+            said = await self._evaluator.evaluate(proposal, labels, _names(found))
+            flags, words = (*flags, said.flag), said.reasoning
+            # It can stop what the scanner has found something in, and cannot allow it.
+            if said.decision == "BLOCK" or (said.decision == "ALLOW" and found.decision == "ALLOW"):
+                return self._verdict(proposal, said.decision, words, tier=EVALUATOR, rule=name, flags=flags)
+            reasons = reasons if said.decision == "ALLOW" else (*reasons, words)
         return self._verdict(proposal, "ESCALATE", "; ".join(reasons), tier=PERSON, rule=name, flags=flags)
 
     async def _assessed(self, parts: Sequence[Part]) -> Assessment:
@@ -277,13 +296,18 @@ def _least_tier(
         reasons.append(_RULE.format(rule=rule.name))
     elif proposal.type == "unknown":
         reasons.append(_UNKNOWN)
+    required = _for_a_person(proposal, flow, labels)
+    return PERSON if required else tier, (*reasons, *required)
+
+
+def _for_a_person(proposal: Proposal, flow: FlowDecision, labels: Labels) -> tuple[str, ...]:
+    """Why only a person may decide, whatever the rules say, because of what the conversation has read."""
+    reasons = []
     if (proposal.foreign or labels.suspects) and not proposal.reads_only and proposal.type != "delegate":
-        tier = PERSON
         reasons.append(_SUSPECTED if labels.suspects else _FOREIGN)
     if flow.flow == "ask":
-        tier = PERSON
         reasons.append(flow.reason)
-    return tier, tuple(reasons)
+    return tuple(reasons)
 
 
 class _Nothing:

@@ -97,6 +97,7 @@ def proposal_of(action: Action, scope: TurnScope) -> Proposal:
         person=scope.author.id,
         owner=scope.owner,
         private=scope.private,
+        agent=scope.agent,
         mode=scope.mode,
         foreign=scope.foreign.sources,
     )

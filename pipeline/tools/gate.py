@@ -195,7 +195,11 @@ class Gate:
             return kept
 
         async def check() -> None:
-            await self._require_valid(action, proposal, verdict)
+            # With the foreign text that the conversation holds by now.
+            current = proposal
+            if scope.foreign.sources != proposal.foreign:
+                current = replace(proposal, foreign=scope.foreign.sources)
+            await self._require_valid(action, current, verdict)
 
         try:
             if proposal.reads_only:
@@ -220,7 +224,7 @@ class Gate:
         name = action.tool.name
         if verdict is None or not action.unchanged:
             raise Stopped("integrity", _CHANGED.format(name=name))
-        if why := await self._shield.flow_problem(proposal):
+        if why := await self._shield.flow_problem(proposal, verdict):
             raise Stopped("flow", f"{name} was not done: {why}.")
         # Last, so that nothing above can take longer than a verdict holds, or change the arguments.
         if why := self._shield.problem(verdict, action.hash_now()):

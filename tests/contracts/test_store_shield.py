@@ -1,7 +1,8 @@
-"""What the shield stores: the audit's chain and every damage to it, labels of conversations, permissions."""
+"""What the shield stores: the audit's chain and all damage to it, labels, permissions, evaluator's calls."""
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -194,3 +195,20 @@ def damage_one(store: Store, folder: Path, n: int) -> None:
         return
     with closing(sqlite3.connect(folder / "store.db")) as db, db:
         db.execute("UPDATE audit SET line = CAST(replace(line, 'ALLOW', 'BLOCK') AS BLOB) WHERE n = ?", (n,))
+
+
+async def test_the_evaluators_calls_are_counted_by_day_up_to_the_most_also_over_a_restart(
+    store: Store, reopen: Reopen
+) -> None:
+    calls = store.shield.evaluator_calls
+    assert await calls.take("2026-11-27", 0) is False
+    assert sorted(await asyncio.gather(*(calls.take("2026-11-27", 3) for _ in range(5)))) == [
+        *(False, False),
+        *(True, True, True),
+    ]
+    calls = (await reopen()).shield.evaluator_calls
+    assert await calls.take("2026-11-27", 3) is False
+    assert await calls.take("2026-11-27", 4) is True
+    assert await calls.take("2026-11-28", 1) is True
+    # A clock that is set back finds the earlier day as it was.
+    assert await calls.take("2026-11-27", 4) is False

@@ -9,6 +9,7 @@ from gateway.storage.memory.shield import MemoryPermissions, MemoryTaints
 from pipeline.domain.clock import Clock, ManualClock
 from pipeline.domain.errors import StorageError
 from pipeline.shield.audit_events import AuditEvent
+from pipeline.shield.evaluator import Evaluator
 from pipeline.shield.flow import FlowMode, Taints
 from pipeline.shield.permissions import Permissions
 from pipeline.shield.policy_book import PolicyBook
@@ -46,6 +47,7 @@ def shield(
     scanner: Scanner | None = None,
     flow_mode: FlowMode = "enforce",
     taints: MemoryTaints | None = None,
+    evaluator: Evaluator | None = None,
 ) -> Shield:
     """A shield with the shipped policy, unless `policies` are given."""
     clock = clock or ManualClock()
@@ -57,6 +59,7 @@ def shield(
         clock=clock,
         flow_mode=flow_mode,
         scanner=scanner,
+        evaluator=evaluator,
     )
 
 

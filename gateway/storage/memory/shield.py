@@ -1,4 +1,4 @@
-"""What conversations have read, and what people have allowed for them, in dictionaries."""
+"""What conversations have read, what people have allowed, and the evaluator's calls, in dictionaries."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class MemoryShield:
         self.audit = MemoryAudit(require_open)
         self.taints = MemoryTaints(require_open)
         self.permissions = MemoryPermissions(require_open)
+        self.evaluator_calls = MemoryEvaluatorCalls(require_open)
 
 
 class MemoryTaints:
@@ -83,6 +84,22 @@ class MemoryPermissions:
     def drop_of(self, thread: str) -> None:
         """Forget all permissions of a thread."""
         self._given = {key: one for key, one in self._given.items() if one.thread != thread}
+
+
+class MemoryEvaluatorCalls:
+    """A part of `MemoryStore`. `require_open` raises StorageError if the store is closed."""
+
+    def __init__(self, require_open: Callable[[], None]) -> None:
+        self._require_open = require_open
+        self._calls: dict[str, int] = {}
+
+    async def take(self, day: str, most: int) -> bool:
+        self._require_open()
+        calls = self._calls.get(day, 0)
+        if calls >= most:
+            return False
+        self._calls[day] = calls + 1
+        return True
 
 
 def _is(one: Permission, session_id: str, person: str) -> bool:

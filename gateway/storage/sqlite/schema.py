@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gateway.storage.sqlite.page_schema import PAGE_TABLES
-from gateway.storage.sqlite.shield_tables import SHIELD_TABLES, SUSPECT_SOURCES
+from gateway.storage.sqlite.shield_tables import EVALUATOR_CALLS, SHIELD_TABLES, SUSPECT_SOURCES
 from pipeline.domain.errors import StorageError
 
 APPLICATION_ID = 0x5061726C
@@ -342,6 +342,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     SHIELD_TABLES,
     PAGE_TABLES,
     SUSPECT_SOURCES,
+    EVALUATOR_CALLS,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 

@@ -1,4 +1,4 @@
-"""SQL on what conversations have read, and on what people have allowed for them."""
+"""SQL on what conversations have read, what people have allowed for them, and the evaluator's calls."""
 
 from __future__ import annotations
 
@@ -24,6 +24,10 @@ _ADD = f"""INSERT INTO permissions ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, 
 _OF = f"SELECT {_COLUMNS} FROM permissions WHERE session_id = ? AND person = ? ORDER BY id"  # noqa: S608 - a constant
 _REVOKE = "DELETE FROM permissions WHERE session_id = ? AND person = ?"
 _REVOKE_ONE = f"{_REVOKE} AND id = ?"
+_TAKE = """INSERT INTO evaluator_calls (day, calls) SELECT ?1, 1 WHERE ?2 > 0
+    ON CONFLICT (day) DO UPDATE SET calls = calls + 1 WHERE calls < ?2"""
+_FORGET = "DELETE FROM evaluator_calls WHERE day < date(?, '-31 days')"
+"""Not the days right before: a clock that was set back must not begin one again."""
 
 
 class SqliteShield:
@@ -33,6 +37,7 @@ class SqliteShield:
         self.audit = SqliteAudit(writer, reader)
         self.taints = SqliteTaints(writer, reader)
         self.permissions = SqlitePermissions(writer, reader)
+        self.evaluator_calls = SqliteEvaluatorCalls(writer)
 
 
 class SqliteTaints:
@@ -93,6 +98,20 @@ class SqlitePermissions:
             if permission_id is None:
                 return db.execute(_REVOKE, values).rowcount
             return db.execute(_REVOKE_ONE, (*values, permission_id)).rowcount
+
+        return await self._writer().submit(work)
+
+
+class SqliteEvaluatorCalls:
+    """How often the evaluator was asked, in one SQLite file: a part of `SqliteStore`."""
+
+    def __init__(self, writer: Callable[[], DatabaseThread]) -> None:
+        self._writer = writer
+
+    async def take(self, day: str, most: int) -> bool:
+        def work(db: sqlite3.Connection) -> bool:
+            db.execute(_FORGET, (day,))
+            return db.execute(_TAKE, (day, most)).rowcount == 1
 
         return await self._writer().submit(work)
 

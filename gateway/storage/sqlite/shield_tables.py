@@ -41,3 +41,8 @@ SHIELD_TABLES = (
 
 SUSPECT_SOURCES = ("ALTER TABLE taints ADD COLUMN suspects TEXT NOT NULL DEFAULT '[]'",)
 """Where a conversation read text that looks like instructions."""
+
+EVALUATOR_CALLS = (
+    "CREATE TABLE evaluator_calls (day TEXT PRIMARY KEY, calls INTEGER NOT NULL) STRICT, WITHOUT ROWID",
+)
+"""How often the evaluator was asked, by day."""

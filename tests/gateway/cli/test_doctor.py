@@ -17,6 +17,8 @@ from gateway.cli.doctor import doctor, findings
 from gateway.config import load
 from pipeline.domain.clock import SystemClock
 from tests.pipeline.tools.web_server import Handler, says, serving
+from tests.support.evaluators import evaluating
+from tests.support.openai_server import Behaviour, FakeOpenAiServer
 from tests.support.transcription_server import FakeTranscriptionServer
 from tests.voice.voices import voices_dir
 
@@ -242,3 +244,37 @@ def test_the_doctor_says_whether_commands_can_be_run_where_the_settings_want_it(
     wanted = load(None, {}, ['tools.groups=["shell"]'])
     assert shell_state(wanted) == (good, problem or "run in a sandbox of namespaces, without network")
     assert shell_state(load(None, {}, [])) == (True, 'not used ("shell" is not in tools.groups)')
+
+
+async def test_the_evaluator_is_asked_once_and_is_green_only_with_its_canary(tmp_path: Path) -> None:
+    assert "evaluator" not in await examined(tmp_path)
+    async with FakeOpenAiServer(brain=evaluating("ESCALATE")) as judge:
+        settings = (
+            'shield.evaluator="openai_compatible/judge"',
+            f'shield.evaluator_api_base="{judge.api_base}"',
+            "llm.retries=0",
+        )
+        shutil.rmtree(tmp_path / "models")
+        found = (await examined(tmp_path, *settings))["evaluator"]
+        assert found.good
+        assert found.words.startswith(
+            "openai_compatible/judge: asked whether a note may be kept, it said ESCALATE with its canary "
+        )
+        assert len(judge.requests) == 1
+        judge.brain = None
+        for behaviour, words in (
+            (
+                Behaviour(chunks=("ALLOW",)),
+                "the evaluator's answer cannot be read, so it does not count; until",
+            ),
+            (
+                Behaviour(status=401),
+                "the evaluator could not be asked (The provider of model 'openai_compatib",
+            ),
+        ):
+            judge.default = behaviour
+            shutil.rmtree(tmp_path / "models")
+            found = (await examined(tmp_path, *settings))["evaluator"]
+            assert not found.good
+            assert found.words.startswith(f"openai_compatible/judge: {words}")
+            assert found.words.endswith("; until then a person is asked at tier 2")

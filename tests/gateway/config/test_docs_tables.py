@@ -80,7 +80,7 @@ def test_the_shown_values_are_accepted_where_they_make_sense_together(tmp_path: 
     with contextlib.chdir(tmp_path):
         loaded = load_with_sources(
             path,
-            {"OPENAI_API_KEY": "lion", "BRAVE_API_KEY": "bear"},
+            {"OPENAI_API_KEY": "lion", "BRAVE_API_KEY": "bear", "ANTHROPIC_API_KEY": "wolf"},
             [
                 "llm.model=openai/gpt-5-mini",
                 "voice.transcriber=openai/whisper-1",

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import os
 import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from gateway.config.shield import ShieldSettings
 from pipeline.domain.errors import ConfigurationError
 from pipeline.shield.action_types import ACTION_TYPES, BUILT_IN, SINKS, type_of
 from pipeline.shield.levels import Level
@@ -155,13 +157,15 @@ def test_a_rule_of_the_operator_replaces_the_shipped_one_of_its_name(tmp_path: P
     assert (rule.name, rule.tier) == ("write-files", 1)
 
 
-def test_the_example_of_the_guide_is_a_policy() -> None:
+def test_the_examples_of_the_guide_are_policies_and_settings() -> None:
     guide = (ROOT / "docs" / "guides" / "security.md").read_text(encoding="utf-8")
-    (example,) = re.findall(r"^```toml\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
+    example, settings, tier_2 = re.findall(r"^```toml\n(.*?)^```", guide, re.MULTILINE | re.DOTALL)
     policy = parsed_policy(example, "security.md")
     assert [len(rules) for rules in (policy.deny, policy.verify, policy.sources)] == [2, 1, 1]
     for one in ACTION_TYPES:
         assert f"`{one}`" in guide
+    assert tomllib.loads(settings)["shield"].keys() <= ShieldSettings.model_fields.keys()
+    assert [rule.tier for rule in parsed_policy(tier_2, "security.md").verify] == [2]
 
 
 def test_every_mistake_is_named_with_file_rule_and_field(tmp_path: Path) -> None:
