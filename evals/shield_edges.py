@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pipeline.domain.files import StoredFile, stored_file
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import MediaKind
+from pipeline.domain.readings import DocumentText
 from pipeline.runtime.approvals import ApprovalOutcome
 from pipeline.runtime.ports import ReminderNote
 from pipeline.runtime.scope import TurnScope
@@ -115,6 +116,18 @@ class NotedCommands:
         if name != "plot.txt":
             raise Refused("it is not in this conversation's folder")
         return b"a plot"
+
+
+class Attached:
+    """Implements ConversationFiles: the conversation has one document."""
+
+    async def newest(self, scope: TurnScope) -> Sequence[StoredFile]:
+        del scope
+        return [stored_file(b"a menu", kind="file", mime="text/plain", name="menu.txt")]
+
+    async def document(self, scope: TurnScope, file: StoredFile) -> DocumentText:
+        del scope, file
+        return DocumentText(kind="text", pages=("Soup, bread and tea.",))
 
 
 class SentFiles:

@@ -15,7 +15,15 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from evals.shield_edges import Answers, Ledger, NotedCommands, NotedReminders, SearchEngine, SentFiles
+from evals.shield_edges import (
+    Answers,
+    Attached,
+    Ledger,
+    NotedCommands,
+    NotedReminders,
+    SearchEngine,
+    SentFiles,
+)
 from gateway.app.shield import build_shield
 from gateway.config.shield import ShieldSettings
 from gateway.runtime.failpoints import Failpoints
@@ -33,6 +41,7 @@ from pipeline.runtime.approvals import ApprovalOutcome
 from pipeline.runtime.null_services import NullSkills
 from pipeline.runtime.ports import ToolResult
 from pipeline.runtime.scope import TurnScope, ignore_event
+from pipeline.tools.attachments import attachments_group
 from pipeline.tools.confine import person_folder, slug
 from pipeline.tools.files import files_group
 from pipeline.tools.gate import Gate
@@ -53,7 +62,7 @@ from pipeline.tools.workspace import WorkspaceFolder
 from pipeline.tools.zones import TimeZones
 
 OWNER, OTHER = "person:ada", "person:bob"
-GROUPS = ("files", "notes", "schedule", "web", "system", "shell", "chats", "mcp:office")
+GROUPS = ("files", "notes", "schedule", "web", "system", "shell", "attachments", "chats", "mcp:office")
 _TEXT = {"type": "string"}
 _MCP_TOOLS = ("upload", "read_file", "send_mail", "query", "fetch_page", "run")
 _OWN_FILES: Mapping[str, str] = {
@@ -249,6 +258,7 @@ class World:
             notes_group(self.workspace, redactor),
             ScheduleGroup(NotedReminders(self.ledger), clock, zones),
             system_group(clock, zones, version="1"),
+            attachments_group(Attached()),
             shell_group(NotedCommands(self.ledger), clock, redactor, most_sent=MEGABYTE),
             self._chats(),
             self._mcp(),

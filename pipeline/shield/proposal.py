@@ -14,6 +14,7 @@ from pipeline.shield.globs import normal_path
 from pipeline.shield.targets import MOST_TARGETS, hosts_in, paths_in
 
 _FILES: Final[frozenset[ActionType]] = frozenset({"read_file", "send_file", "write_file", "delete_file"})
+_READS: Final[frozenset[ActionType]] = frozenset({"read_file", "send_file"})
 _NOTES: Final[frozenset[ActionType]] = frozenset({"read_note", "write_note", "delete_note"})
 _FOLDERS = ("own/", "shared/", "/", "../", "~")
 
@@ -50,11 +51,13 @@ class Proposal:
         """The paths that the payload names, normalised."""
         is_command = self.type in ("command", "command_read")
         found = paths_in(self.payload, built_in=self.built_in, command=is_command)
+        if self.type in _FILES:
+            # A tool that reads looks for a path without a folder in both.
+            reads = self.type in _READS
+            found = tuple(dict.fromkeys(one for path in found for one in _placed(path, reads=reads)))
         name = self.payload.get("name")
         if self.built_in and self.type == "send_file" and isinstance(name, str) and name:
-            found = (*found, normal_path(name))
-        if self.type in _FILES:
-            found = tuple(dict.fromkeys(map(_own, found)))
+            found = (*found, *_placed(normal_path(name), reads=False))
         title = self.payload.get("title")
         if self.type in _NOTES and isinstance(title, str) and title:
             # As the notes tools read a title: in one line.
@@ -87,9 +90,8 @@ class Proposal:
             return ""
         if self.type not in _FILES:
             return named[0]
-        # Not the normalised path: own/LIST.txt and own/list.txt are two files, and so is what the files tools
-        # make of own\list.txt.
-        path = _own(str(self.payload.get("path", "")))
+        # Not the normalised path: own/LIST.txt and own/list.txt are two files.
+        (path, *_) = _placed(str(self.payload.get("path", "")), reads=False)
         return path if path.casefold() == named[0] and "\\" not in path else ""
 
 
@@ -107,6 +109,9 @@ def refined(type_: ActionType, payload: Mapping[str, Any]) -> ActionType:
     return "command_read" if is_list and command_class(words) == "reads" else "command"
 
 
-def _own(path: str) -> str:
-    """A path of the files tools: without a folder, it is below `own`."""
-    return path if path.startswith(_FOLDERS) or path in ("own", "shared", "..") else f"own/{path}"
+def _placed(path: str, *, reads: bool) -> tuple[str, ...]:
+    """The files that a path of the files tools may mean: without a folder, one below `own`, or else one below
+    `shared` that is read."""
+    if path.startswith(_FOLDERS) or path in ("own", "shared", ".."):
+        return (path,)
+    return (f"own/{path}", f"shared/{path}") if reads else (f"own/{path}",)

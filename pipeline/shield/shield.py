@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Generator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -100,11 +101,12 @@ class Shield:
         self._texts = ReadTexts()
         self._recent: dict[str, SlidingWindow] = {}
 
-    async def judge(self, proposal: Proposal) -> Judgement:
-        """The verdict on a new action, which counts in its owner's limit. Raises StorageError."""
+    async def judge(self, proposal: Proposal, *, again: bool = False) -> Judgement:
+        """The verdict on a new action, which counts in its owner's limit, or `again` on one whose verdict is
+        too old. Raises StorageError."""
         labels = await self._taints.of(proposal)
         block = partial(self._verdict, proposal, "BLOCK")
-        if not self._has_room(proposal.owner):
+        if not again and not self._has_room(proposal.owner):
             return Judgement(verdict=block(_TOO_MANY.format(most=PER_MINUTE)), labels=labels)
         try:
             policy = await self._policies.current()
@@ -123,26 +125,35 @@ class Shield:
         verdict = await self._by_tiers(proposal, rule, flow, flags, labels)
         return Judgement(verdict=verdict, labels=labels, provenance=provenance)
 
-    async def flow_problem(self, proposal: Proposal, verdict: Verdict) -> str:
-        """Why the action may not run any more, because the conversation has read more since it was judged;
-        empty if it may. `proposal` names the foreign text that there is now. Raises StorageError."""
+    async def objection(self, proposal: Proposal, verdict: Verdict) -> tuple[str, str]:
+        """Why a judged action may not run any more, as a word for the audit and in words for people; both are
+        empty if it may. The policy may have changed since, or the conversation have read more. `proposal`
+        names the foreign text that there is now. Raises StorageError."""
         try:
             policy = await self._policies.current()
         except ConfigurationError:
-            return _UNREADABLE
+            return "policy", _UNREADABLE
+        rule = policy.match(proposal)
+        if rule is not None and rule.list == "deny":
+            return "rule", _DENIED.format(rule=rule.name)
         labels = await self._taints.of(proposal)
         flow, _flags = self._flow(proposal, policy, labels)
         if flow.flow == "block":
-            return flow.reason
+            return "flow", flow.reason
         # What a person has to decide now was not asked about: the evaluator may take half a minute.
         reasons = () if verdict.tier >= PERSON else _for_a_person(proposal, flow, labels)
-        return _SINCE.format(why="; ".join(reasons)) if reasons else ""
+        return ("flow", _SINCE.format(why="; ".join(reasons))) if reasons else ("", "")
 
     def approved(self, proposal: Proposal, verdict: Verdict) -> Verdict:
         """The verdict after a person has allowed the action now."""
-        return self._verdict(
+        allowed = self._verdict(
             proposal, "ALLOW", _APPROVED, tier=PERSON, rule=verdict.rule, flags=verdict.flags
         )
+        return replace(allowed, asked=verdict.reasoning)
+
+    def is_too_old(self, verdict: Verdict) -> bool:
+        """Whether the verdict has to be reached again."""
+        return verdict.is_too_old(self._clock.monotonic())
 
     def problem(self, verdict: Verdict, action_hash: str) -> str:
         """Why the verdict does not hold for an action with that hash now; empty if it does."""

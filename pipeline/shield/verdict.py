@@ -29,10 +29,17 @@ class Verdict:
     flags: tuple[str, ...] = ()
     """What was found, by name: findings of the scanner, and flows that only an audit records."""
 
+    asked: str = ""
+    """The reasons of the question that a person has answered; empty if no person was asked."""
+
+    def is_too_old(self, now: float) -> bool:
+        """Whether the time for which it holds is over."""
+        return not 0 <= now - self.evaluated_at <= VALID_S
+
     def problem(self, action_hash: str, now: float) -> str:
         """Why the verdict does not hold for an action with that hash; empty if it does."""
         if action_hash != self.action_hash:
             return "it was judged with other arguments"
-        if not 0 <= now - self.evaluated_at <= VALID_S:
+        if self.is_too_old(now):
             return f"it was judged more than {VALID_S:g} seconds ago"
         return ""

@@ -19,6 +19,8 @@ from pipeline.tools.tool import Refused, ToolFailed
 _SLUG_CHARS = 40
 _LONGEST_PATH = 300
 _BINARY_LOOKED_AT = 8_192
+_ADDRESS = re.compile(r"(?:[a-z]|file):", re.IGNORECASE)
+"""A drive, or an address of a file, which rules read as the path in it."""
 _UNPRINTED = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -49,8 +51,8 @@ def inside(folder: Place, given: str) -> Place:
     if len(given) > _LONGEST_PATH:
         raise Refused(f"path: it is longer than {_LONGEST_PATH} characters")
     parts = PurePosixPath(given.replace("\\", "/")).parts
-    if not parts or given.startswith(("/", "\\", "~")) or re.match(r"[A-Za-z]:", given):
-        raise Refused("path: give one such as notes.txt or plans/june.md, not an absolute one")
+    if not parts or parts[0].startswith(("/", "~")) or _ADDRESS.match(given):
+        raise Refused("path: give one such as notes.txt or plans/june.md, not an absolute one or an address")
     if ".." in parts:
         raise Refused("path: it must not contain ..")
     for part in parts:

@@ -14,6 +14,7 @@ from pipeline.domain.chat import ToolDefinition
 from pipeline.redaction.private_keys import without_key_lines
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.scope import TurnScope
+from pipeline.shield.file_places import divided
 from pipeline.tools.confine import inside, person_place, read_text, text_files, write_private
 from pipeline.tools.folders import Place, reason
 from pipeline.tools.registry import FixedGroup
@@ -179,12 +180,12 @@ class _Files:
 
     def path(self, given: str, owner: str, *, writes: bool = False) -> Place:
         """The file of a path. A path without own/ or shared/ means an own file, or else a shared one."""
-        parts = PurePosixPath(given.replace("\\", "/")).parts
+        which, rest = divided(given)
+        parts = PurePosixPath(rest).parts
         if writes and any(part.startswith(".") and part != ".." for part in parts):
             # Hidden files are neither listed nor counted, so their number would have no limit.
             raise Refused(f"{given}: names that begin with a dot cannot be used")
-        which, _, rest = given.removeprefix("./").partition("/")
-        if which not in (_OWN, _SHARED):
+        if not which:
             own = inside(self._folder(_OWN, owner), given)
             return own if writes or own.exists() else inside(self._folder(_SHARED, owner), given)
         if writes and which == _SHARED:

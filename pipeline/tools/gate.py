@@ -1,8 +1,8 @@
 """The gate in front of the tools: the order in which a proposed call is judged, executed and recorded.
 
 `propose` and `_judged` read as one page: parse, action and hash, labels of the conversation, protected paths,
-`action_started`, tiers, `shield_verdict`, audit, a person's answer, hash and age of the verdict again,
-snapshot, flow again, execution, audit, `action_completed`. It has no code for single tools: the shield
+`action_started`, tiers, `shield_verdict`, audit, a person's answer, snapshot, hash, deny rules, flow and age
+of the verdict again, execution, audit, `action_completed`. It has no code for single tools: the shield
 decides (`pipeline.shield`), `execution` runs. Its work survives a crash: an approval is asked for once, and
 an action that changes something is done once or reported as unknown.
 """
@@ -61,6 +61,9 @@ _ANSWERS: Final = {
 }
 _ALLOWED = ("allowed", "for_conversation")
 _CHANGED = "integrity: the arguments of {name} were changed after they were judged; it was not done."
+_AGAIN = (
+    "{name} was not done. Its decision was too old, and now: {why}. Propose it again if it is still wanted."
+)
 _STALE = "integrity: {name} was not done: {why}. Propose it again."
 
 
@@ -143,7 +146,7 @@ class Gate:
             return await self._not_begun(call.name, str(failure), scope, NOT_DONE.format(why=failure))
         proposal = proposal_of(action, scope)
         begun = _was_begun(call, proposal, scope)
-        if not begun and (objection := await self._objection(tool, arguments)):
+        if not begun and (objection := await self._path_objection(tool, arguments)):
             await self._shield.record(proposal, [event_of("action_blocked", proposal, reason="protected")])
             return await self._not_begun(tool.name, objection, scope, NOT_DONE.format(why=objection))
         summary = self._execution.line(sentence(tool, arguments, self._redactor))
@@ -188,10 +191,7 @@ class Gate:
         async def run() -> dict[str, Any]:
             # The snapshot is taken first, then the check is made, then the tool runs.
             kept = await self._execution.run(action, scope, check=check)
-            if kept.get("stopped"):
-                events.add("action_blocked", reason=kept["stopped"])
-            else:
-                events.add("action_executed" if kept["success"] else "action_failed")
+            events.add_end(kept)
             return kept
 
         async def check() -> None:
@@ -212,6 +212,9 @@ class Gate:
             await events.written()
             return self._execution.refusal(_UNKNOWN.format(name=tool.name))
         if not proposal.reads_only:
+            if not events.has_end:
+                # The result is an earlier process's, or an earlier attempt's whose write may have failed.
+                events.add_end(kept, again=True)
             await events.written()
         if kept.get("stopped"):
             return self._execution.refusal(kept["text"], NOT_DONE.format(why="it was stopped"))
@@ -224,11 +227,29 @@ class Gate:
         name = action.tool.name
         if verdict is None or not action.unchanged:
             raise Stopped("integrity", _CHANGED.format(name=name))
-        if why := await self._shield.flow_problem(proposal, verdict):
-            raise Stopped("flow", f"{name} was not done: {why}.")
+        if verdict.asked and (why := await self._path_objection(action.tool, action.payload)):
+            # While a person was waited for, a link may have been put in the place of a file.
+            raise Stopped("protected", f"{name} was not done: {why}.")
+        reason, why = await self._shield.objection(proposal, verdict)
+        if reason:
+            raise Stopped(reason, f"{name} was not done: {why}.")
+        if self._shield.is_too_old(verdict):
+            verdict = await self._verdict_again(proposal, verdict)
         # Last, so that nothing above can take longer than a verdict holds, or change the arguments.
         if why := self._shield.problem(verdict, action.hash_now()):
             raise Stopped("integrity", _STALE.format(name=name, why=why))
+
+    async def _verdict_again(self, proposal: Proposal, verdict: Verdict) -> Verdict:
+        """The verdict in place of one that is too old, recorded. A person's answer counts if they would be
+        asked again for the same reasons. Raises Stopped if the action is not allowed any more."""
+        judgement = await self._shield.judge(proposal, again=True)
+        again = judgement.verdict
+        await self._shield.record(proposal, [evaluated(proposal, again, judgement.labels)])
+        if again.decision == "ESCALATE" and again.reasoning == verdict.asked:
+            return self._shield.approved(proposal, again)
+        if again.decision != "ALLOW":
+            raise Stopped("judged_again", _AGAIN.format(name=proposal.tool, why=again.reasoning.rstrip(".")))
+        return again
 
     async def _send_verdict(self, verdict: Verdict, tool: Tool, scope: TurnScope) -> None:
         await scope.send(
@@ -288,7 +309,7 @@ class Gate:
             raise ToolFailed(f'Unknown tool: {name}. Load it first: load_tools {{"groups": ["{group}"]}}')
         raise ToolFailed(f"Unknown tool: {name}")
 
-    async def _objection(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
+    async def _path_objection(self, tool: Tool, arguments: Mapping[str, Any]) -> str:
         """Why the paths of the call are refused; empty if they are not."""
         if self._protection is None or not self._protection.concerns(tool, arguments):
             return ""
@@ -324,11 +345,20 @@ class _Events:
         self._shield = shield
         self._proposal = proposal
         self._writes: list[Awaitable[None]] = []
+        self.has_end = False
 
-    def add(self, type_: EventType, **details: str) -> None:
+    def add(self, type_: EventType, **details: str | bool) -> None:
         """Queue an event."""
         event = event_of(type_, self._proposal, **details)
         self._writes.append(self._shield.record(self._proposal, [event]))
+
+    def add_end(self, kept: Mapping[str, Any], **details: str | bool) -> None:
+        """Queue the event about what `Execution.run` has returned."""
+        self.has_end = True
+        if kept.get("stopped"):
+            self.add("action_blocked", reason=kept["stopped"], **details)
+        else:
+            self.add("action_executed" if kept["success"] else "action_failed", **details)
 
     async def written(self) -> None:
         """Return when all events are durable. Raises StorageError."""

@@ -133,5 +133,5 @@ def _keeps(tool: Tool) -> bool:
 def _item(arguments: Mapping[str, Any]) -> str:
     """The key of an item: the same for all spellings of a path or a title."""
     name = next((str(arguments[key]) for key in _NAMES if key in arguments), _ANY)
-    path = posixpath.normpath(name.replace("\\", "/")).removeprefix("own/")
-    return " ".join(path.casefold().split())
+    path = posixpath.normpath(name.replace("\\", "/")).casefold().removeprefix("own/")
+    return " ".join(path.split())

@@ -6,6 +6,7 @@ others use any names for path arguments, so every short string argument is check
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -55,7 +56,7 @@ class Protection:
             return "a path must not contain a NUL character"
         path = resolved(self._root, value)
         # Under a key that is not for paths, a text counts as a path only if a file exists there.
-        if path is None or not (named or path.exists()):
+        if path is None or not (named or _may_exist(path)):
             return ""
         if self._is_blocked(path):
             return f"{path.name} is protected: it cannot be read or written"
@@ -81,6 +82,15 @@ class Protection:
             return True
         # The operator's texts in the root, and each person's in their folder.
         return parts[-1] in READ_ONLY and (len(parts) == 1 or (len(parts) == 3 and parts[0] == "people"))
+
+
+def _may_exist(path: Path) -> bool:
+    """Whether something is at `path`, or that cannot be found out."""
+    try:
+        return path.exists()
+    except OSError as error:
+        # No file has such a name: a long line of text.
+        return error.errno != errno.ENAMETOOLONG
 
 
 def resolved(root: Path, value: str) -> Path | None:

@@ -10,70 +10,26 @@ import asyncio
 import json
 import sqlite3
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from gateway.cli.main import main
 from gateway.config import load
 from gateway.storage.audit_check import check_audit
-from gateway.storage.ports import Interaction
 from gateway.storage.sqlite import SqliteStore
-from pipeline.domain.chat import ToolCall
 from pipeline.domain.errors import ConfigurationError
-from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Author, button_handle
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.harness import THREAD, GatewayHarness, open_gateway
-
-
-def _calls(name: str, **arguments: Any) -> ScriptedAnswer:
-    return ScriptedAnswer.calling(ToolCall(id=name, name=name, arguments=json.dumps(arguments)))
-
-
-def _turn(group: str, name: str, **arguments: Any) -> list[ScriptedAnswer]:
-    """The answers of a turn that loads a group and calls one tool of it."""
-    return [_calls("load_tools", groups=[group]), _calls(name, **arguments), ScriptedAnswer.of("Done.")]
-
-
-def _writes(text: str, path: str = "list.txt") -> list[ScriptedAnswer]:
-    return _turn("files", "write_file", path=path, text=text)
-
-
-def _asked(harness: GatewayHarness) -> list[ApprovalRequired]:
-    return [one for one in harness.channel.events if isinstance(one, ApprovalRequired)]
-
-
-async def _question(harness: GatewayHarness, number: int = 1) -> Interaction:
-    await harness.channel.until(lambda: len(_asked(harness)) >= number)
-    (question,) = await harness.store.pending_interactions(THREAD, now=0.0)
-    return question
-
-
-def _press(question: Interaction, option: int, name: str = "p", **given: Any) -> ApprovalReply:
-    press = ApprovalReply(
-        message_id=f"m_{name}",
-        native_id=name,
-        thread=ThreadKey.decode(question.thread),
-        author=Author(id="owner"),
-        received_at=1_700_000_000.0,
-        interaction_id=button_handle(question.id),
-        choice="",
-        option=option,
-    )
-    return replace(press, **given)
-
-
-async def _say(harness: GatewayHarness, text: str) -> str:
-    said = await harness.channel.say(text)
-    return (await harness.channel.reply(said.message_id)).text
-
-
-def _files(data: Path) -> list[str]:
-    return sorted(path.read_text() for path in data.glob("workspace/people/*/files/*.txt"))
+from tests.support.harness import open_gateway
+from tests.support.shield_talk import asked as _asked
+from tests.support.shield_talk import own_files as _files
+from tests.support.shield_talk import press as _press
+from tests.support.shield_talk import question as _question
+from tests.support.shield_talk import say as _say
+from tests.support.shield_talk import turn as _turn
+from tests.support.shield_talk import writes as _writes
 
 
 async def test_what_is_allowed_for_a_conversation_is_listed_taken_back_and_ends_with_it(

@@ -8,14 +8,12 @@ pipeline/tools/execution.py.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.events import Decision, ShieldVerdict
 from pipeline.runtime.foreign_text import ForeignWords
@@ -24,33 +22,13 @@ from pipeline.shield.flow import FlowMode
 from pipeline.shield.injection.findings import Assessment, Finding, Part, assessment_of
 from pipeline.shield.policy_book import PolicyBook
 from pipeline.shield.targets import MOST_TARGETS
-from pipeline.shield.verdict import VALID_S
-from pipeline.tools.action import Action
-from pipeline.tools.snapshots import WorkspaceSnapshots
-from pipeline.tools.tool import Tool, ToolFailed, ToolOutput, tool_schema
 from tests.support.contexts import Watched, scope
 from tests.support.graph_log import MemoryRunLog
-from tests.support.shields import RecordedAudit, open_taints, shield
+from tests.support.shield_tools import FILE_AND_TEXT, Ran
+from tests.support.shield_tools import files_tools as _files
+from tests.support.shield_tools import write as _write
+from tests.support.shields import RecordedAudit, shield
 from tests.support.tool_gate import Person, call, gate, group, propose, tool
-
-_PATH = tool_schema({"path": {"type": "string"}})
-_WRITE = tool_schema({"path": {"type": "string"}, "text": {"type": "string"}})
-_URL = tool_schema({"url": {"type": "string"}})
-_TEXT = tool_schema({"text": {"type": "string"}})
-
-
-class Ran:
-    """The calls of tools; each returns `text`, or raises it."""
-
-    def __init__(self, text: str | Exception = "fine") -> None:
-        self.calls: list[dict[str, Any]] = []
-        self.text = text
-
-    async def __call__(self, arguments: Mapping[str, Any], _scope: TurnScope) -> ToolOutput:
-        self.calls.append(dict(arguments))
-        if isinstance(self.text, Exception):
-            raise self.text
-        return ToolOutput(text=self.text)
 
 
 class Finds:
@@ -68,42 +46,6 @@ class Finds:
             name="hidden-order", severity="high", decision=self.decision, score=0.9, where="text"
         )
         return assessment_of([finding])
-
-
-class Keeps(WorkspaceSnapshots):
-    """Snapshots; `fails` raises, `takes_s` passes on the clock."""
-
-    def __init__(
-        self, clock: ManualClock | None = None, *, fails: bool = False, takes_s: float = 0.0
-    ) -> None:
-        self.kept: list[str] = []
-        self._clock, self._fails, self._takes_s = clock, fails, takes_s
-
-    @asynccontextmanager
-    async def around(self, action: Action, scope: TurnScope) -> AsyncIterator[None]:
-        del scope
-        self.kept.append(str(action.payload["path"]))
-        if self._clock is not None:
-            await self._clock.advance(self._takes_s)
-        if self._fails:
-            raise ToolFailed("no copy of it can be kept")
-        yield
-
-
-def _files(ran: Ran) -> tuple[Tool, ...]:
-    return (
-        tool("read_file", ran, schema=_PATH, reads_only=True),
-        tool("write_file", ran, schema=_WRITE),
-        tool("delete_file", ran, schema=_PATH),
-        tool("fetch_page", ran, schema=_URL),
-        tool("search_web", ran, schema=_TEXT, reads_only=True),
-        tool("write_note", ran, schema=_TEXT, own_only=True),
-        tool("tell", ran, schema=_TEXT, action_type="message"),
-    )
-
-
-def _write(path: str = "own/a.txt", text: str = "x", name: str = "1") -> Any:
-    return call("write_file", {"path": path, "text": text}, call_id=name)
 
 
 async def test_an_action_is_recorded_before_it_runs_and_after_it_and_no_argument_is_in_the_record() -> None:
@@ -177,43 +119,6 @@ async def test_an_effect_that_a_crash_cut_off_is_recorded_as_unknown_and_not_rep
     )
     assert "unknown whether it was done" in result.content
     assert (len(ran.calls), audit.types()[-1]) == (1, "action_unknown")
-
-
-async def test_a_verdict_that_has_expired_stops_the_action() -> None:
-    clock, ran = ManualClock(), Ran()
-    contents = []
-    for takes_s in (VALID_S, VALID_S + 1):
-        keeps = Keeps(clock, takes_s=takes_s)
-        one = gate(
-            group(*_files(ran)), clock=clock, judge=shield(clock=clock), snapshots=keeps, timeout_s=600
-        )
-        contents.append((await propose(one, _write(), scope=scope()))[0].content)
-        assert len(ran.calls) == 1
-    assert "judged more than 60 seconds ago" in contents[1]
-
-
-async def test_a_persons_long_thought_does_not_make_the_verdict_stale() -> None:
-    clock, ran = ManualClock(), Ran()
-
-    class Slow(Person):
-        async def ask(self, scope: TurnScope, **asked: Any) -> Any:
-            await clock.advance(250)
-            return await super().ask(scope, **asked)
-
-    one = gate(group(*_files(ran)), person=Slow(), clock=clock, judge=shield(clock=clock))
-    (result,) = await propose(one, _write(), scope=scope())
-    assert (result.success, len(ran.calls)) == (True, 1)
-
-
-async def test_a_snapshot_is_taken_right_before_a_change_alone_and_one_that_fails_stops_it() -> None:
-    ran, keeps = Ran(), Keeps()
-    one = gate(group(*_files(ran)), snapshots=keeps)
-    await propose(one, call("read_file", {"path": "own/a"}), _write("own/b.txt"), scope=scope())
-    assert (keeps.kept, len(ran.calls)) == (["own/b.txt"], 2)
-    failing = gate(group(*_files(ran)), snapshots=Keeps(fails=True))
-    (result,) = await propose(failing, _write(), scope=scope())
-    assert "no copy of it can be kept" in result.content
-    assert len(ran.calls) == 2
 
 
 async def test_an_unreadable_policy_stops_everything_until_it_is_mended(tmp_path: Path) -> None:
@@ -302,22 +207,6 @@ async def test_in_audit_mode_the_flow_is_noted_and_nothing_is_stopped_by_it() ->
     assert flags == [[], ["flow-would-block"]]
 
 
-async def test_what_is_read_while_a_person_thinks_stops_what_they_allow() -> None:
-    ran, book = Ran("1234"), open_taints()
-    judge = shield(taints=book)
-    one = gate(group(*_files(ran)), judge=judge)
-
-    class Meanwhile(Person):
-        async def ask(self, scope: TurnScope, **asked: Any) -> Any:
-            await propose(one, call("read_file", {"path": "own/passwords.txt"}), scope=scope)
-            return await super().ask(scope, **asked)
-
-    slow = gate(group(*_files(ran)), person=Meanwhile(), judge=judge)
-    (result,) = await propose(slow, call("fetch_page", {"url": "https://example.org/"}), scope=scope())
-    assert "may not be sent to the web" in result.content
-    assert ran.calls == [{"path": "own/passwords.txt"}]
-
-
 @pytest.mark.parametrize("flow_mode", ["enforce", "audit"])
 async def test_one_persons_notes_never_reach_another_chat(flow_mode: FlowMode) -> None:
     ran, person = Ran("my diary"), Person()
@@ -379,7 +268,7 @@ async def test_what_is_allowed_for_a_conversation_covers_that_file_alone_and_not
 
 async def test_tools_of_others_cannot_be_allowed_for_a_conversation() -> None:
     person = Person()
-    one = gate(group(tool("write_file", Ran(), schema=_WRITE, built_in=False)), person=person)
+    one = gate(group(tool("write_file", Ran(), schema=FILE_AND_TEXT, built_in=False)), person=person)
     await propose(one, _write(), scope=scope())
     assert person.can_last == [False]
 

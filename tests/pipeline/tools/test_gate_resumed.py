@@ -50,4 +50,5 @@ async def test_a_done_action_is_not_judged_again_by_a_resumed_run(list_name: Lis
     for length, words in ((effects[0], "it is unknown whether it was done"), (effects[1], "fine")):
         (result,) = await propose(later, asked, scope=scope(), log=log.cut(length), resume=True)
         assert words in result.content
-    assert (ran.calls, audit.types()) == ([], ["action_unknown"])
+    assert (ran.calls, audit.types()) == ([], ["action_unknown", "action_executed"])
+    assert audit.events[-1].details["again"] is True

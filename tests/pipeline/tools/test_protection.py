@@ -70,7 +70,7 @@ def test_a_link_to_a_protected_file_is_that_file(data: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "value", ["hello", "SOUL.md is nice", "", "a\nb", "x" * 5_000, "https://example.org/SOUL.md"]
+    "value", ["hello", "SOUL.md is nice", "", "a\nb", "x" * 300, "x" * 5_000, "https://example.org/SOUL.md"]
 )
 def test_ordinary_words_are_no_paths(data: Path, value: str) -> None:
     assert Protection(data / "workspace", blocked=(data,)).objection(_tool(), {"text": value}) == ""
