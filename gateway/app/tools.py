@@ -246,6 +246,7 @@ def build_shared_tools(
             Contents(settings.data.dir / CHRONICLE_DIR),
             clock,
             on_foreign=note_restored,
+            failpoints=failpoints,
         ),
         shield=build_shield(settings.shield, store=store, clock=clock, failpoints=failpoints),
         web=web,

@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 
 from gateway.chronicle.contents import Contents
 from gateway.chronicle.file_history import expected_state, later_changes
+from gateway.runtime.failpoints import Failpoints
 from gateway.storage.file_changes import NO_FILE, FileChange, FileChangeBook, FileState, NewChange
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
@@ -65,10 +66,12 @@ class Chronicle:
         clock: Clock,
         *,
         on_foreign: Callable[[Place, bytes], None],
+        failpoints: Failpoints | None = None,
     ) -> None:
         """`on_foreign` is called in a thread before a file gets back a content that may be foreign text. If
         it raises ToolFailed, the file stays as it is."""
         self._on_foreign = on_foreign
+        self._failpoints = failpoints or Failpoints()
         self._book = book
         self._contents = contents
         self._clock = clock
@@ -101,6 +104,7 @@ class Chronicle:
             async with self._folders_locked(places):
                 missing = await asyncio.to_thread(_missing_folders, places)
                 ids = await self._book.begin(new, missing)
+            self._failpoints.reach("change-begun")
             try:
                 yield
             except ToolFailed:
@@ -140,6 +144,7 @@ class Chronicle:
             if not live:
                 return Undone(outcome="already" if changes else "unknown", changes=changes)
             await self._book.mark_undoing(tuple(live), by)
+            self._failpoints.reach("undo-begun")
             later: list[FileChange] = []
             for one in live.values():
                 history = await self._book.of_path(one.root, one.path)
@@ -157,6 +162,7 @@ class Chronicle:
             state = target
         if state == NO_FILE:
             await self._remove_folders(place, begun)
+        self._failpoints.reach("undo-written")
         await self._book.mark_undone(begun, self._clock.now())
         return state
 
