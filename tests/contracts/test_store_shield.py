@@ -186,6 +186,31 @@ async def test_permissions_belong_to_a_person_and_a_session_and_are_taken_back(
     assert len(await book.of("s", "eve")) == 1
 
 
+async def test_questions_of_the_last_hour_are_counted_for_each_person(store: Store, reopen: Reopen) -> None:
+    book = store.shield.asked
+    assert [await book.count("ada", f"q{n}", now=1_000.0 + n, most=2) for n in range(3)] == [
+        True,
+        True,
+        False,
+    ]
+    assert await book.count("ada", "q0", now=1_002.0, most=2), "the same question counts once"
+    assert await book.count("eve", "q2", now=1_002.0, most=2)
+    book = (await reopen()).shield.asked
+    assert not await book.count("ada", "q3", now=4_599.9, most=2)
+    assert await book.count("ada", "q3", now=4_600.0, most=2), "an hour after the first one"
+    assert not await book.count("ada", "q4", now=4_600.5, most=2)
+    await book.forget("ada")
+    assert await book.count("ada", "q4", now=4_600.5, most=1)
+
+
+async def test_a_clock_that_was_set_back_lets_the_hour_begin_now(store: Store) -> None:
+    book = store.shield.asked
+    assert await book.count("ada", "q1", now=90_000.0, most=1)
+    assert not await book.count("ada", "q2", now=1_000.0, most=1)
+    assert not await book.count("ada", "q2", now=4_599.0, most=1)
+    assert await book.count("ada", "q2", now=4_600.0, most=1)
+
+
 def damage_one(store: Store, folder: Path, n: int) -> None:
     """Change record `n` behind the store's back."""
     if isinstance(store, MemoryStore):

@@ -201,16 +201,28 @@ async def test_the_audit_is_shown_checked_and_exported_beside_a_running_gateway(
 
 
 async def test_a_person_is_asked_ten_times_an_hour_at_most(tmp_path: Path) -> None:
-    answers = [answer for number in range(3) for answer in _writes(str(number))]
-    llm = ScriptedLlm(answers)
-    async with open_gateway(tmp_path, "shield.approvals_per_hour=2", llm=llm) as harness:
-        for number in (1, 2):
-            said = await harness.channel.say(f"write {number}")
-            await harness.channel.bring(_press(await _question(harness, number), 1, f"p{number}"))
+    def model(times: int) -> ScriptedLlm:
+        return ScriptedLlm([answer for number in range(times) for answer in _writes(str(number))])
+
+    async def asked(harness: GatewayHarness, times: int, first: int) -> None:
+        for number in range(times):
+            said = await harness.channel.say(f"write {number}", native_id=f"n{first + number}")
+            await harness.channel.bring(_press(await _question(harness, number + 1), 1, f"p{first + number}"))
             await harness.channel.reply(said.message_id)
-        await _say(harness, "write 3")
-        assert len(_asked(harness)) == 2
-    assert "asked too often" in llm.requests[-1].messages[-1].content
+
+    # A restart forgets nothing: one is in the middle of the ten, and one behind them.
+    async with open_gateway(tmp_path, llm=model(4)) as harness:
+        await asked(harness, 4, 0)
+    async with open_gateway(tmp_path, llm=model(7)) as harness:
+        await asked(harness, 6, 4)
+        await harness.channel.reply((await harness.channel.say("write", native_id="n10")).message_id)
+        assert len(_asked(harness)) == 6
+        before = harness.llm.requests[-1].messages[-1].content
+    async with open_gateway(tmp_path, llm=model(1)) as harness:
+        await harness.channel.reply((await harness.channel.say("write", native_id="n11")).message_id)
+        assert _asked(harness) == []
+        assert harness.llm.requests[-1].messages[-1].content == before
+    assert "asked too often" in before
 
 
 async def test_of_five_hundred_hostile_approvals_none_is_accepted(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What conversations have read, and what people have allowed for them, in dictionaries."""
+"""What conversations have read, what people have allowed and were asked for them, in dictionaries."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gateway.storage.json_bodies import storable_text
 from gateway.storage.memory.audit import MemoryAudit
+from gateway.storage.shield import HOUR_S
 from pipeline.shield.levels import UNLABELLED, Labels
 from pipeline.shield.ports import Permission
 
@@ -18,6 +19,7 @@ class MemoryShield:
         self.audit = MemoryAudit(require_open)
         self.taints = MemoryTaints(require_open)
         self.permissions = MemoryPermissions(require_open)
+        self.asked = MemoryAsked(require_open)
 
 
 class MemoryTaints:
@@ -83,6 +85,31 @@ class MemoryPermissions:
     def drop_of(self, thread: str) -> None:
         """Forget all permissions of a thread."""
         self._given = {key: one for key, one in self._given.items() if one.thread != thread}
+
+
+class MemoryAsked:
+    """A part of `MemoryStore`. `require_open` raises StorageError if the store is closed."""
+
+    def __init__(self, require_open: Callable[[], None]) -> None:
+        self._require_open = require_open
+        self._asked: dict[str, tuple[str, float]] = {}
+        """Person and time, by question."""
+
+    async def count(self, person: str, question: str, *, now: float, most: int) -> bool:
+        self._require_open()
+        person = storable_text(person)
+        recent = {key: (whom, min(at, now)) for key, (whom, at) in self._asked.items() if at > now - HOUR_S}
+        self._asked = recent
+        if question in recent:
+            return True
+        if sum(whom == person for whom, _at in recent.values()) >= most:
+            return False
+        recent[question] = person, now
+        return True
+
+    async def forget(self, person: str) -> None:
+        self._require_open()
+        self._asked = {key: one for key, one in self._asked.items() if one[0] != storable_text(person)}
 
 
 def _is(one: Permission, session_id: str, person: str) -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gateway.storage.sqlite.file_tables import FILE_CHANGES, MADE_FOLDERS
 from gateway.storage.sqlite.page_schema import PAGE_TABLES
-from gateway.storage.sqlite.shield_tables import SHIELD_TABLES, SUSPECT_SOURCES
+from gateway.storage.sqlite.shield_tables import ASKED, SHIELD_TABLES, SUSPECT_SOURCES
 from pipeline.domain.errors import StorageError
 
 APPLICATION_ID = 0x5061726C
@@ -317,6 +317,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     PAGE_TABLES,
     SUSPECT_SOURCES,
     MADE_FOLDERS,
+    ASKED,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 

@@ -41,3 +41,13 @@ SHIELD_TABLES = (
 
 SUSPECT_SOURCES = ("ALTER TABLE taints ADD COLUMN suspects TEXT NOT NULL DEFAULT '[]'",)
 """Where a conversation read text that looks like instructions."""
+
+ASKED = (
+    # The questions to people whether a tool may be used. Those older than an hour go with the next one.
+    """CREATE TABLE asked (
+        question TEXT PRIMARY KEY,
+        person TEXT NOT NULL,
+        at REAL NOT NULL
+    ) STRICT, WITHOUT ROWID""",
+    "CREATE INDEX asked_person ON asked(person)",
+)
