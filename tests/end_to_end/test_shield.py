@@ -225,35 +225,38 @@ async def test_a_person_is_asked_ten_times_an_hour_at_most(tmp_path: Path) -> No
     assert "asked too often" in before
 
 
-async def test_of_five_hundred_hostile_approvals_none_is_accepted(tmp_path: Path) -> None:
-    """By other people, from other chats, for other questions and options, and again after the answer."""
+async def test_of_hostile_approvals_a_hundred_of_each_kind_at_once_none_is_accepted(tmp_path: Path) -> None:
+    """By other people, from other chats, for other questions and options, too late, after the answer, and for
+    changed arguments."""
     async with open_gateway(tmp_path, llm=ScriptedLlm([*_writes("1"), *_writes("2")])) as harness:
+
+        async def hundred(kind: str, question: Interaction, option: int = 0, **given: Any) -> None:
+            presses = [_press(question, option, f"{kind}-{number}", **given) for number in range(100)]
+            await refused(presses)
+
+        async def refused(presses: list[ApprovalReply]) -> None:
+            async with asyncio.TaskGroup() as together:
+                tried = [together.create_task(harness.channel.bring(one)) for one in presses]
+            assert [one.result().status for one in tried] == ["refused"] * 100
+            assert _files(tmp_path) == []
+
         said = await harness.channel.say("write")
         question = await _question(harness)
-        other = ThreadKey.decode("console:local:c2")
-        hostile: list[ApprovalReply] = []
-        for number in range(100):
-            name = f"h{number}"
-            hostile += [
-                _press(question, 0, f"{name}a", author=Author(id=f"eve{number}")),
-                _press(question, 0, f"{name}b", thread=other),
-                _press(question, 0, f"{name}c", interaction_id=button_handle(f"tool_act_{number}")),
-                _press(question, 3 + number, f"{name}d"),
-            ]
-        async with asyncio.TaskGroup() as together:
-            tried = [together.create_task(harness.channel.bring(one)) for one in hostile]
-        assert {one.result().status for one in tried} == {"refused"}
-        assert _files(tmp_path) == []
+        await refused([_press(question, 0, f"e{n}", author=Author(id=f"eve{n}")) for n in range(100)])
+        await hundred("chat", question, thread=ThreadKey.decode("console:local:c2"))
+        await refused(
+            [_press(question, 0, f"q{n}", interaction_id=button_handle(f"tool_act_{n}")) for n in range(100)]
+        )
+        await refused([_press(question, 3 + n, f"o{n}") for n in range(100)])
+        late = replace(question, id="tool_act_late", created_at=1.0, expires_at=2.0)
+        await harness.store.open_interaction(late)
+        await hundred("late", late)
+        await harness.store.expiries.close(late.id, at=2.0)
+
         assert (await harness.channel.bring(_press(question, 1, "deny"))).status == "accepted"
         await harness.channel.reply(said.message_id)
-        async with asyncio.TaskGroup() as together:
-            late = [
-                together.create_task(harness.channel.bring(_press(question, 0, f"r{number}")))
-                for number in range(100)
-            ]
-        assert {one.result().status for one in late} == {"refused"}
-        assert len(hostile) + len(late) == 500
-        # The same arguments in a later turn are another action: the old answer does not count for it.
-        await harness.channel.say("write again")
-        assert (await _question(harness, 2)).id != question.id
-        assert _files(tmp_path) == []
+        await hundred("again", question)
+        # With changed arguments it is another action: the press for the first one does not count for it.
+        await harness.channel.say("write")
+        assert (await _question(harness, 2)).action_hash != question.action_hash
+        await hundred("changed", question)
