@@ -18,6 +18,7 @@ import pytest
 
 from gateway.cli.main import main
 from gateway.config import load
+from gateway.storage.audit import NewAuditRecord
 from gateway.storage.audit_check import check_audit
 from gateway.storage.ports import Interaction
 from gateway.storage.sqlite import SqliteStore
@@ -198,6 +199,54 @@ async def test_the_audit_is_shown_checked_and_exported_beside_a_running_gateway(
         code, words = await asyncio.to_thread(parlour, "verify")
         assert (code, words.splitlines()[1]) == (1, "  record 2 was changed; named in record 4")
         assert "damaged" in (await asyncio.to_thread(parlour))[1]
+
+
+async def test_old_records_are_exported_and_pruned_and_the_rest_is_verified(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def parlour(*arguments: str) -> tuple[int, str]:
+        code = main(["audit", *arguments, "--set", f'data.dir="{tmp_path}"'])
+        return code, "".join(capsys.readouterr())
+
+    store = SqliteStore(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
+    old, target = 1_700_000_000.0, tmp_path / "audit.jsonl"
+    async with open_gateway(
+        tmp_path, store=store, llm=ScriptedLlm(_turn("system", "calculate", expression="1"))
+    ):
+        await store.shield.audit.append([NewAuditRecord(type="action_proposed", details={}, at=old)] * 3)
+        assert (await asyncio.to_thread(parlour, "export", str(target)))[0] == 0
+        for wrong, words in (("", "such as 2026"), ("2024-13-01", "such as 2026"), ("9000-01-01", "future")):
+            code, said = await asyncio.to_thread(parlour, "prune", "--before", wrong)
+            assert (code, words in said) == (2, True)
+        assert await asyncio.to_thread(parlour, "prune", "--before", "2023-11-14") == (
+            0,
+            "the audit has no records from before 2023-11-14\n",
+        )
+        code, said = await asyncio.to_thread(parlour, "prune", "--before", "2023-11-15")
+        kept = json.loads(target.read_text().splitlines()[-1])["hash"]
+        assert (code, said.splitlines()) == (
+            0,
+            [
+                "audit: 3 records from before 2023-11-15 removed",
+                f"the last one was 3, its hash {kept}",
+            ],
+        )
+        # The running gateway continues the chain.
+        await store.shield.audit.append([NewAuditRecord(type="action_proposed", details={}, at=old)])
+        code, said = await asyncio.to_thread(parlour, "verify")
+        assert (code, said.splitlines()[:2]) == (
+            0,
+            [
+                "audit: 2 records, every one as it was written",
+                "the records up to 3 were removed by `parlour audit prune`",
+            ],
+        )
+        shown = (await asyncio.to_thread(parlour, "show"))[1]
+        assert "audit_pruned  through=3  records=3  before=2023-11-15" in shown
+        with closing(sqlite3.connect(tmp_path / "parlour.sqlite3")) as db, db:
+            db.execute("UPDATE audit SET line = x'00' WHERE n = 4")
+        code, said = await asyncio.to_thread(parlour, "prune", "--before", "2026-01-01")
+        assert (code, "run `parlour audit verify` first" in said) == (1, True)
 
 
 async def test_a_person_is_asked_ten_times_an_hour_at_most(tmp_path: Path) -> None:
