@@ -30,6 +30,9 @@ DELETE FROM link_codes WHERE EXISTS (SELECT 1 FROM person
 DELETE FROM link_tries WHERE identity IN (SELECT channel || ':' || account || ':user:' || user FROM person);
 DELETE FROM file_changes WHERE EXISTS (SELECT 1 FROM file_changes AS own
     WHERE own.owner IN (SELECT key FROM owners) AND own.root = file_changes.root AND own.path = file_changes.path);
+DELETE FROM made_folders WHERE NOT EXISTS (SELECT 1 FROM file_changes
+    WHERE file_changes.root = made_folders.root AND instr(file_changes.path, made_folders.path || '/') = 1);
+DELETE FROM asked WHERE person IN (SELECT key FROM owners);
 DELETE FROM states WHERE owner IN (SELECT key FROM owners);
 DELETE FROM states WHERE owner IN (SELECT 'session:' || session_id FROM log WHERE thread IN (SELECT id FROM gone));
 DELETE FROM taints WHERE session_id IN (SELECT session_id FROM log WHERE thread IN (SELECT id FROM gone));

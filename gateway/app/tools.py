@@ -244,6 +244,7 @@ def build_shared_tools(
             Contents(settings.data.dir / CHRONICLE_DIR),
             clock,
             on_foreign=note_restored,
+            failpoints=failpoints,
         ),
         shield=shield,
         web=web,

@@ -11,7 +11,7 @@ import hashlib
 import logging
 import os
 import stat
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 
 from gateway.chronicle.contents import Contents
 from gateway.chronicle.file_history import expected_state, later_changes
+from gateway.runtime.failpoints import Failpoints
 from gateway.storage.file_changes import NO_FILE, FileChange, FileChangeBook, FileState, NewChange
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
@@ -65,10 +66,12 @@ class Chronicle:
         clock: Clock,
         *,
         on_foreign: Callable[[Place, bytes], None],
+        failpoints: Failpoints | None = None,
     ) -> None:
         """`on_foreign` is called in a thread before a file gets back a content that may be foreign text. If
         it raises ToolFailed, the file stays as it is."""
         self._on_foreign = on_foreign
+        self._failpoints = failpoints or Failpoints()
         self._book = book
         self._contents = contents
         self._clock = clock
@@ -82,24 +85,26 @@ class Chronicle:
         """See `Snapshots.keeping`."""
         async with self._locked(places):
             before = [await self._looked_at(place) for place in places]
-            ids = await self._book.begin(
-                [
-                    NewChange(
-                        action=action,
-                        tool=tool,
-                        root=_root(place),
-                        path=_path(place),
-                        thread=scope.thread.encode(),
-                        message_id=scope.message_id,
-                        author=scope.author.id,
-                        owner=scope.owner,
-                        foreign=foreign,
-                        before=state,
-                        at=self._clock.now(),
-                    )
-                    for place, state in zip(places, before, strict=True)
-                ]
-            )
+            new = [
+                NewChange(
+                    action=action,
+                    tool=tool,
+                    root=_root(place),
+                    path=_path(place),
+                    thread=scope.thread.encode(),
+                    message_id=scope.message_id,
+                    author=scope.author.id,
+                    owner=scope.owner,
+                    foreign=foreign,
+                    before=state,
+                    at=self._clock.now(),
+                )
+                for place, state in zip(places, before, strict=True)
+            ]
+            async with self._folders_locked(places):
+                missing = await asyncio.to_thread(_missing_folders, places)
+                ids = await self._book.begin(new, missing)
+            self._failpoints.reach("change-begun")
             try:
                 yield
             except ToolFailed:
@@ -114,6 +119,8 @@ class Chronicle:
         for place, old, change_id in zip(places, before, ids, strict=True):
             new = await self._kept(place)
             after[change_id] = None if new == old else new
+            if new == old == NO_FILE:
+                await self._remove_folders(place, [change_id])
         await self._book.settle(after)
 
     # -- taking back ----------------------------------------------------------------------------
@@ -137,6 +144,7 @@ class Chronicle:
             if not live:
                 return Undone(outcome="already" if changes else "unknown", changes=changes)
             await self._book.mark_undoing(tuple(live), by)
+            self._failpoints.reach("undo-begun")
             later: list[FileChange] = []
             for one in live.values():
                 history = await self._book.of_path(one.root, one.path)
@@ -152,8 +160,27 @@ class Chronicle:
             foreign = any(one.foreign for one in history)
             await asyncio.to_thread(self._write, place, target, foreign=foreign)
             state = target
+        if state == NO_FILE:
+            await self._remove_folders(place, begun)
+        self._failpoints.reach("undo-written")
         await self._book.mark_undone(begun, self._clock.now())
         return state
+
+    async def _remove_folders(self, place: Place, without: Collection[int]) -> None:
+        """Remove the empty folders of a file that is not there, the innermost first: those that changes have
+        made, and below which no other change than those of the ids `without` remains."""
+        gone: list[str] = []
+        async with self._folders_locked([place]):
+            for count in range(len(place.parts) - 1, 0, -1):
+                folder = Place(place.anchor, place.parts[:count])
+                if not await self._book.is_spare(_root(place), _path(folder), without):
+                    break
+                if not await asyncio.to_thread(folder.remove_if_empty):
+                    break
+                gone.append(_path(folder))
+            # At once, behind the last one: after a crash in between, all of them are looked at again.
+            if gone:
+                await self._book.forget_folders(_root(place), gone)
 
     async def undo_last(self, thread: str, *, by: str, author: str | None = None) -> Undone:
         """Take back the newest change by a tool in the thread that was not taken back, unless it is covered.
@@ -205,7 +232,10 @@ class Chronicle:
         if (last := history[-1]).after is None:
             # Nothing changed, or the change is what the file shows now.
             base = expected_state(history[:-1]) if history[:-1] else last.before
-            await self._book.settle({last.id: None if state in (last.before, base) else state})
+            nothing = state in (last.before, base)
+            if nothing and state == NO_FILE:
+                await self._remove_folders(place, [last.id])
+            await self._book.settle({last.id: None if nothing else state})
             return state
         if any(one.undone_by and not one.undone_at for one in history):
             state = await self._complete(place, history, state)
@@ -255,8 +285,20 @@ class Chronicle:
     @asynccontextmanager
     async def _locked(self, places: Sequence[Place]) -> AsyncIterator[None]:
         """Keep every other use of this class from these files, in this process and in others."""
+        async with self._keys_locked({(_root(place), _path(place)) for place in places}):
+            yield
+
+    @asynccontextmanager
+    async def _folders_locked(self, places: Sequence[Place]) -> AsyncIterator[None]:
+        """Keep every other use of this class from removing folders, and from recording changes, in the roots
+        of these files. Held for a moment, and taken after the locks of files."""
+        async with self._keys_locked({(_root(place), "") for place in places}):
+            yield
+
+    @asynccontextmanager
+    async def _keys_locked(self, wanted: Collection[tuple[str, str]]) -> AsyncIterator[None]:
         # Sorted, so that two actions with the same files cannot wait for each other.
-        keys = sorted({(_root(place), _path(place)) for place in places})
+        keys = sorted(wanted)
         async with AsyncExitStack() as stack:
             for key in keys:
                 lock = self._locks.setdefault(key, asyncio.Lock())
@@ -299,6 +341,12 @@ def _state(place: Place) -> tuple[FileState, bytes]:
         data = file.read(MOST_BYTES + 1)
     digest = hashlib.sha256(data).hexdigest()
     return FileState(content=digest, mode=stat.S_IMODE(status.st_mode)), data
+
+
+def _missing_folders(places: Sequence[Place]) -> list[tuple[str, str]]:
+    """The folders of these files that are not there, each as its root and its path. Raises ToolFailed."""
+    folders = (folder for place in places for folder in place.missing_folders())
+    return list(dict.fromkeys((_root(folder), _path(folder)) for folder in folders))
 
 
 def _root(place: Place) -> str:

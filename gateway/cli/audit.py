@@ -1,4 +1,5 @@
-"""`parlour audit`: show, check and export what was decided about actions, also beside a running gateway."""
+"""`parlour audit`: show, check, export and prune what was decided about actions, also beside a running
+gateway."""
 
 from __future__ import annotations
 
@@ -18,6 +19,7 @@ from gateway.config import environment, load
 from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.audit import AuditBook, AuditReport, AuditRow
 from gateway.storage.audit_check import check_audit
+from gateway.storage.audit_pruning import prune_audit
 from gateway.storage.sqlite.audit import SqliteAudit
 from gateway.storage.sqlite.offline import beside
 from pipeline.domain.clock import Clock, SystemClock
@@ -41,6 +43,8 @@ def run_audit(options: argparse.Namespace) -> int:
         return verify_audit(settings.data.dir)
     if options.action == "export":
         return export_audit(settings.data.dir, options.file)
+    if options.action == "prune":
+        return prune_records(settings.data.dir, options.before)
     return show_audit(settings.data.dir, limit=options.limit)
 
 
@@ -68,6 +72,8 @@ def verify_audit(data_dir: Path, clock: Clock | None = None) -> int:
     report = _in_book(data_dir, verified)
     if not report.damage:
         write_out(f"audit: {report.records} records, every one as it was written\n")
+        if report.pruned:
+            write_out(f"the records up to {report.pruned} were removed by `parlour audit prune`\n")
         write_out(f"the last one is {report.head.n}, its hash {report.head.hash}\n")
         return _OK
     write_out(f"audit: {report.records} records, damaged: {len(report.damage)}\n")
@@ -79,6 +85,32 @@ def verify_audit(data_dir: Path, clock: Clock | None = None) -> int:
         "export or a backup. The gateway continues the chain after it\n"
     )
     return _DAMAGED
+
+
+def prune_records(data_dir: Path, day: str | None, clock: Clock | None = None) -> int:
+    """Remove the records from before a day (UTC, as 2026-01-31), and say which they were. Exit code 0, or 1
+    if nothing is removed because the audit is damaged. Raises ConfigurationError and StorageError."""
+    at = (clock or SystemClock()).now()
+    try:
+        before = datetime.strptime(day or "", "%Y-%m-%d").replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        raise ConfigurationError(
+            "--before: name the first day whose records stay, such as 2026-01-31"
+        ) from None
+    if before > at:
+        raise ConfigurationError(f"--before: {day} is in the future")
+    done = _in_book(data_dir, lambda book: prune_audit(book, before=before, day=day or "", at=at))
+    if any(not one.marked_in for one in done.report.damage):
+        sys.stderr.write(
+            "parlour: nothing is removed, because the audit is damaged: run `parlour audit verify` first\n"
+        )
+        return _DAMAGED
+    if not done.records:
+        write_out(f"the audit has no records from before {day}\n")
+        return _OK
+    write_out(f"audit: {done.records} records from before {day} removed\n")
+    write_out(f"the last one was {done.through}, its hash {done.hash}\n")
+    return _OK
 
 
 def export_audit(data_dir: Path, target: Path | None) -> int:
@@ -133,6 +165,9 @@ def shown_record(row: AuditRow) -> str:
                 "answer",
                 "reason",
                 "level",
+                "through",
+                "records",
+                "before",
             )
             if details.get(key) not in (None, "", [])
         ]

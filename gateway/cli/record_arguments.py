@@ -32,8 +32,9 @@ def add_undo(undo: argparse.ArgumentParser, run: Run) -> None:
 
 def add_audit(audit: argparse.ArgumentParser, run: Run) -> None:
     """Add the arguments of `parlour audit`, which `run` carries out."""
-    actions = ("show", "verify", "export")
+    actions = ("show", "verify", "export", "prune")
     audit.add_argument("action", nargs="?", choices=actions, default="show", help="default: show")
     audit.add_argument("file", nargs="?", type=Path, metavar="FILE", help="of export: the file to write")
     audit.add_argument("--limit", type=int, default=50, metavar="N", help="of show: how many of the newest")
+    audit.add_argument("--before", metavar="DATE", help="of prune: remove older records; such as 2026-01-31")
     audit.set_defaults(run=run)

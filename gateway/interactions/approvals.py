@@ -14,11 +14,9 @@ from typing import Final
 from gateway.cluster.signals import Answered
 from gateway.storage.codec import TOOL, details_of
 from gateway.storage.ports import Interaction, Store
-from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import EXPIRED, ApprovalRequired, ApprovalResolved
-from pipeline.domain.ids import identity_key
-from pipeline.domain.rates import SlidingWindow
+from pipeline.domain.ids import own_person
 from pipeline.runtime.approvals import ApprovalOutcome
 from pipeline.runtime.scope import TurnScope
 
@@ -27,8 +25,6 @@ DENY: Final = "Deny"
 ALLOW_FOR_CONVERSATION: Final = "Allow for this conversation"
 
 _LEAST_S = 1.0
-_HOUR_S = 3_600.0
-_MOST_PEOPLE = 5_000
 _OUTCOMES: dict[str, ApprovalOutcome] = {
     ALLOW: "allowed",
     ALLOW_FOR_CONVERSATION: "for_conversation",
@@ -59,8 +55,6 @@ class ApprovalService:
         self._approval_s = approval_s
         self._waiting: dict[str, asyncio.Event] = {}
         self._per_hour = per_hour
-        self._asked = BoundedDict[str, SlidingWindow](_MOST_PEOPLE)
-        """By identity: when the person was asked."""
         self._threads: dict[str, str] = {}
         """By question id: the thread of each waiting turn."""
 
@@ -84,7 +78,7 @@ class ApprovalService:
         try:
             known = await self._store.interaction(question.id)
             if known is None:
-                if not self._has_room(scope):
+                if not await self._has_room(scope, question.id):
                     return "too_many"
                 await self._store.open_interaction(question)
             elif not _is_same(known[0], question):
@@ -129,17 +123,13 @@ class ApprovalService:
                 )
                 self._send(Answered(thread=thread, interaction_id=question.id))
 
-    def _has_room(self, scope: TurnScope) -> bool:
-        """Whether the author may be asked once more in this hour; it counts."""
+    async def _has_room(self, scope: TurnScope, question: str) -> bool:
+        """Whether the author may be asked once more in this hour; it counts, also for the next process."""
         if not self._per_hour:
             return True
-        now, place = self._clock.monotonic(), scope.thread
-        person = scope.person or identity_key(place.channel, place.account, scope.author.id)
-        times = self._asked.get_or_add(person, lambda: SlidingWindow(self._per_hour, _HOUR_S))
-        if times.wait_s(now) > 0:
-            return False
-        times.add(now)
-        return True
+        person = scope.person or own_person(scope.thread, scope.author.id)
+        asked = self._store.shield.asked
+        return await asked.count(person, question, now=self._clock.now(), most=self._per_hour)
 
     def _question(
         self, scope: TurnScope, action_id: str, action_hash: str, body: dict[str, str], *, can_last: bool

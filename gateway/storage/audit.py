@@ -2,7 +2,8 @@
 
 A record is one line of canonical JSON (sorted keys, no spaces). Its hash is the SHA-256 of the line, which
 holds the hash of the record before. A separate row has the number and the hash of the last record, so that a
-record that is missing at the end is noticed too. Nothing is changed or deleted: a damaged record stays.
+record that is missing at the end is noticed too. Nothing is changed: a damaged record stays. Old records are
+removed from the beginning alone, and a new record then has the number and the hash of the last one removed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ GENESIS: Final = "0" * 64
 """In place of a hash before the first record."""
 DAMAGED: Final = "chain_damaged"
 """The type of the record that names a damaged one."""
+PRUNED: Final = "audit_pruned"
+"""The type of the record that says which records were removed: `through`, `hash`, `records` and `before`."""
 _FIELDS = {"n", "at", "type", "prev", "details"}
 
 
@@ -67,6 +70,8 @@ class AuditReport:
     records: int
     head: AuditHead
     damage: tuple[Damage, ...] = ()
+    pruned: int = 0
+    """The number of the last record that was removed for its age; 0 if none was."""
 
 
 class AuditBook(Protocol):
@@ -91,6 +96,11 @@ class AuditBook(Protocol):
 
     async def head(self) -> AuditHead | None:
         """What the last record should be; None if that row is gone."""
+        ...
+
+    async def prune(self, through: int, record: NewAuditRecord) -> int:
+        """Append `record`, and remove all records up to the number `through`, in one transaction; how many
+        were removed. If there are none, nothing is changed."""
         ...
 
     async def quarantine(self, damage: Sequence[Damage], *, at: float) -> None:
@@ -167,6 +177,10 @@ class ChainCheck:
         """The problems by the number of the record."""
         self._n = 0
         self._hash = GENESIS
+        self._first: tuple[int, str] | None = None
+        """The number of the first record, and the hash that it names; empty if it cannot be read."""
+        self._pruned: dict[int, str] = {}
+        """The hashes of the last removed records, by number, as records name them."""
         self._marked: dict[int, int] = {}
 
     @classmethod
@@ -175,6 +189,7 @@ class ChainCheck:
         check = cls()
         if row is not None:
             check._n, check._hash = row.n, row.hash
+            check._first = row.n, ""
         return check
 
     def feed(self, rows: Iterable[AuditRow]) -> None:
@@ -184,6 +199,7 @@ class ChainCheck:
 
     def report(self, head: AuditHead | None) -> AuditReport:
         """The result, once all rows are fed; `head` is what the store says about the end."""
+        pruned = self._check_beginning()
         if head is None:
             self._note(self._n + 1, "the row about the end of the chain is missing")
         elif (head.n, head.hash) != (self._n, self._hash):
@@ -196,11 +212,30 @@ class ChainCheck:
             Damage(n=n, problem=problem, marked_in=self._marked.get(n, 0))
             for n, problem in sorted(self.found.items())
         )
-        return AuditReport(records=self.records, head=head or AuditHead(), damage=damage)
+        return AuditReport(records=self.records, head=head or AuditHead(), damage=damage, pruned=pruned)
+
+    def _check_beginning(self) -> int:
+        """Compare the first record with what was removed before it; the number of the last one removed."""
+        if self._first is None:
+            return 0
+        first, previous = self._first
+        removed = max((n for n in self._pruned if n < first), default=0)
+        for n in range(removed + 1, min(first, removed + 1_001)):
+            self._note(n, "is missing")
+        if removed == first - 1 and previous not in ("", self._pruned.get(removed, GENESIS)):
+            self._note(first, "does not follow the record before it")
+        return removed
 
     def _check(self, row: AuditRow) -> None:
         self.records += 1
-        if row.n != self._n + 1:
+        plain = _plain(row.line)
+        begins = self._first is None
+        if begins:
+            self._first = (
+                row.n,
+                str(plain["prev"]) if plain is not None and hash_of(row.line) == row.hash else "",
+            )
+        elif row.n != self._n + 1:
             for n in range(self._n + 1, min(row.n, self._n + 1_001)):
                 self._note(n, "is missing")
             if row.n <= self._n:
@@ -210,16 +245,30 @@ class ChainCheck:
         if hash_of(row.line) != row.hash:
             self._note(row.n, "was changed")
             return
-        plain = _plain(row.line)
         if plain is None or plain["n"] != row.n:
             self._note(row.n, "was changed")
-        elif plain["prev"] != before and row.n - 1 not in self.found:
+        elif not begins and plain["prev"] != before and row.n - 1 not in self.found:
             self._note(row.n, "does not follow the record before it")
+        elif plain["type"] == PRUNED and isinstance(through := plain["details"].get("through"), int):
+            self._pruned[through] = str(plain["details"].get("hash"))
         elif plain["type"] == DAMAGED and isinstance(named := plain["details"].get("record"), int):
             self._marked.setdefault(named, row.n)
 
     def _note(self, n: int, problem: str) -> None:
         self.found.setdefault(n, problem)
+
+
+def time_of(row: AuditRow) -> float | None:
+    """When the record was written, as Unix time; None if it cannot be read."""
+    plain = _plain(row.line)
+    at = None if plain is None or hash_of(row.line) != row.hash else plain["at"]
+    return float(at) if isinstance(at, int | float) else None
+
+
+def previous_of(row: AuditRow) -> str:
+    """The hash of the record before, as the record names it; empty if it cannot be read."""
+    plain = _plain(row.line)
+    return "" if plain is None else str(plain["prev"])
 
 
 def _plain(line: bytes) -> dict[str, Any] | None:

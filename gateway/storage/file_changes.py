@@ -5,7 +5,7 @@ The contents of the files are stored elsewhere, under the SHA-256 that is record
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Protocol
 
 from pipeline.domain.frozen import dataclass
@@ -64,8 +64,11 @@ class FileChange(NewChange):
 class FileChangeBook(Protocol):
     """The changes, in the order of their ids. Every method raises StorageError when the store fails."""
 
-    async def begin(self, changes: Sequence[NewChange]) -> tuple[int, ...]:
-        """Record the changes, all or none; their ids."""
+    async def begin(
+        self, changes: Sequence[NewChange], folders: Sequence[tuple[str, str]] = ()
+    ) -> tuple[int, ...]:
+        """Record the changes, all or none; their ids. `folders` are the folders of the files that are not
+        there yet, each as its root and its path."""
         ...
 
     async def settle(self, after: Mapping[int, FileState | None]) -> None:
@@ -86,6 +89,15 @@ class FileChangeBook(Protocol):
 
     async def of_path(self, root: str, path: str) -> tuple[FileChange, ...]:
         """All changes of one file, oldest first."""
+        ...
+
+    async def is_spare(self, root: str, folder: str, without: Collection[int]) -> bool:
+        """Whether a change has made the folder, and every recorded change of a file below it was taken back
+        or has one of the ids `without`."""
+        ...
+
+    async def forget_folders(self, root: str, folders: Sequence[str]) -> None:
+        """Record that folders that changes have made are gone."""
         ...
 
     async def of_action(self, action: str) -> tuple[FileChange, ...]:

@@ -26,6 +26,7 @@ EventType = Literal[
     "rule_granted",
     "rule_revoked",
     "chain_damaged",
+    "audit_pruned",
 ]
 EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
 _LONGEST = 100

@@ -80,6 +80,23 @@ class Place:
         with self.folder() as folder:
             os.unlink(self.parts[-1], dir_fd=folder)
 
+    def missing_folders(self) -> tuple[Place, ...]:
+        """The folders that contain this place and are not there, the outermost first."""
+        above = [Place(self.anchor, self.parts[:count]) for count in range(1, len(self.parts))]
+        there = next((at for at, folder in enumerate(above) if not folder.exists()), len(above))
+        return tuple(above[there:])
+
+    def remove_if_empty(self) -> bool:
+        """Remove this folder unless something is in it; whether it is gone. A link or a file stays."""
+        try:
+            with self.folder() as folder:
+                os.rmdir(self.parts[-1], dir_fd=folder)
+        except FileNotFoundError:
+            return True
+        except (OSError, Refused):
+            return False
+        return True
+
     def open_to_read(self) -> int:
         """A descriptor of an ordinary file; the caller closes it."""
         with self.folder() as folder:

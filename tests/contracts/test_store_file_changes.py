@@ -83,3 +83,34 @@ async def test_all_changes_of_a_persons_files_are_forgotten_and_no_others(store:
     assert await book.forget(NEW.owner) == 2
     assert [await book.find(one) is None for one in ids] == [True, True, False]
     assert await book.forget(NEW.owner) == 0
+
+
+async def test_a_made_folder_is_spare_once_all_below_it_is_taken_back(store: Store, reopen: Reopen) -> None:
+    book, root = store.file_changes, NEW.root
+    one, two = replace(NEW, path="a/b/c.txt"), replace(NEW, path="a/d.txt")
+    first, second, beside = await book.begin(
+        [one, two, replace(NEW, path="a-b/c.txt")], [(root, "a"), (root, "a/b"), (root, "a")]
+    )
+    assert await book.is_spare(root, "a/b", [first])
+    assert not await book.is_spare(root, "a", [first, beside])
+    assert await book.is_spare(root, "a", [first, second])
+    assert not await book.is_spare(root, "a-b", [beside]), "no change has made it"
+    assert not await book.is_spare("/other", "a", [first, second])
+    await book.mark_undone([first], 200.0)
+    book = (await reopen()).file_changes
+    assert await book.is_spare(root, "a/b", [])
+    assert await book.is_spare(root, "a", [second])
+    await book.forget_folders(root, ["a/b"])
+    assert [await book.is_spare(root, folder, [second]) for folder in ("a/b", "a")] == [False, True]
+
+
+async def test_a_made_folder_without_a_recorded_change_is_forgotten(store: Store) -> None:
+    book = store.file_changes
+    for removed in ("prune", "forget"):
+        (first,) = await book.begin([replace(NEW, path="a/c.txt", at=50.0)], [(NEW.root, "a")])
+        assert await book.is_spare(NEW.root, "a", [first])
+        if removed == "prune":
+            await book.prune(before=99.0, most=9)
+        else:
+            await book.forget(NEW.owner)
+        assert not await book.is_spare(NEW.root, "a", [first])

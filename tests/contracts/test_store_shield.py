@@ -11,8 +11,18 @@ from pathlib import Path
 import pytest
 
 from gateway.cli.audit import shown_record
-from gateway.storage.audit import GENESIS, AuditHead, AuditRow, ChainCheck, Damage, NewAuditRecord, hash_of
+from gateway.storage.audit import (
+    GENESIS,
+    AuditHead,
+    AuditRow,
+    ChainCheck,
+    Damage,
+    NewAuditRecord,
+    chained,
+    hash_of,
+)
 from gateway.storage.audit_check import check_audit
+from gateway.storage.audit_pruning import prune_audit
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
 from pipeline.shield.levels import UNLABELLED, Labels, Level
@@ -141,6 +151,58 @@ async def test_damage_in_the_middle_is_named_once_it_is_put_into_quarantine(
     assert [(one.n, one.marked_in) for one in (await check_audit(audit)).damage] == [(2, 6)]
 
 
+async def test_old_records_are_removed_and_the_rest_is_still_proved(store: Store, reopen: Reopen) -> None:
+    await _chain(store, 9)
+    audit, at = store.shield.audit, 1_700_000_000.0
+    assert (await prune_audit(audit, before=at, day="d", at=at + 50)).records == 0
+    done = await prune_audit(audit, before=at + 4, day="2023-11-14", at=at + 50)
+    removed = (await _whole_chain())[:4]
+    assert (done.records, done.through, done.hash) == (4, 4, removed[-1].hash)
+    audit = (await reopen()).shield.audit
+    report = await check_audit(audit)
+    assert (report.records, report.damage, report.pruned) == (6, (), 4)
+    (anchor,) = await audit.newest(limit=1)
+    assert (
+        f'"details":{{"before":"2023-11-14","hash":"{done.hash}","records":4,"through":4}}'.encode()
+        in anchor.line
+    )
+    # The record of the first removal goes with the second one, which removes all.
+    assert (await prune_audit(audit, before=at + 99, day="d", at=at + 99)).records == 6
+    report = await check_audit(audit)
+    assert (report.records, report.head.n, report.damage, report.pruned) == (1, 11, (), 10)
+    await audit.append([_record(12)])
+    assert (await check_audit(audit)).damage == ()
+
+
+async def test_what_is_missing_changed_or_put_before_a_pruned_chain_is_found() -> None:
+    store = MemoryStore()
+    await store.open()
+    whole = await _chain(store, 9)
+    done = await prune_audit(store.shield.audit, before=1_700_000_004.0, day="d", at=1_700_000_050.0)
+    rows = await store.shield.audit.listed(limit=99)
+    assert _damage(rows, rows) == ()
+    assert [(one.n, one.problem) for one in _damage(rows[1:], rows)] == [(5, "is missing")]
+    assert [one.n for one in _damage(rows[:-1], rows)] == [1, 2, 3, 4, 10]
+    assert _damage([whole[3], *rows], rows)
+    assert [one.n for one in _damage([replace(rows[0], line=b"x"), *rows[1:]], rows)] == [5]
+    other = chained(AuditHead(n=4, hash="1" * 64), [_record(4)])
+    assert [one.n for one in _damage([*other, *rows[1:]], rows)] == [5, 6]
+    assert done.hash == whole[3].hash
+
+
+async def test_nothing_is_removed_from_a_chain_with_damage_that_no_record_names(
+    store: Store, tmp_path: Path
+) -> None:
+    await _chain(store, 5)
+    damage_one(store, tmp_path, 2)
+    audit = store.shield.audit
+    done = await prune_audit(audit, before=2_000_000_000.0, day="d", at=2_000_000_000.0)
+    assert (done.records, [one.n for one in done.report.damage]) == (0, [2])
+    await audit.quarantine(done.report.damage, at=1_700_000_009.0)
+    done = await prune_audit(audit, before=1_700_000_002.0, day="d", at=2_000_000_000.0)
+    assert (done.records, (await check_audit(audit)).damage) == (2, ())
+
+
 async def test_the_labels_of_a_conversation_are_kept(store: Store, reopen: Reopen) -> None:
     labels = Labels(
         level=Level.RESTRICTED, private=True, sources=("your files, salaries", "x"), suspects=("a web page",)
@@ -185,6 +247,37 @@ async def test_permissions_belong_to_a_person_and_a_session_and_are_taken_back(
     assert await book.revoke("s", "ada", None) == 1
     assert await book.of("s", "ada") == ()
     assert len(await book.of("s", "eve")) == 1
+
+
+async def test_questions_of_the_last_hour_are_counted_for_each_person(store: Store, reopen: Reopen) -> None:
+    book = store.shield.asked
+    assert [await book.count("ada", f"q{n}", now=1_000.0 + n, most=2) for n in range(3)] == [
+        True,
+        True,
+        False,
+    ]
+    assert await book.count("ada", "q0", now=1_002.0, most=2), "the same question counts once"
+    assert await book.count("eve", "q2", now=1_002.0, most=2)
+    book = (await reopen()).shield.asked
+    assert not await book.count("ada", "q3", now=4_599.9, most=2)
+    assert await book.count("ada", "q3", now=4_600.0, most=2), "an hour after the first one"
+    assert not await book.count("ada", "q4", now=4_600.5, most=2)
+    await book.forget("ada")
+    assert await book.count("ada", "q4", now=4_600.5, most=1)
+
+
+async def test_a_clock_that_was_set_back_lets_the_hour_begin_now(store: Store) -> None:
+    book = store.shield.asked
+    assert await book.count("ada", "q1", now=90_000.0, most=1)
+    assert not await book.count("ada", "q2", now=1_000.0, most=1)
+    assert not await book.count("ada", "q2", now=4_599.0, most=1)
+    assert await book.count("ada", "q2", now=4_600.0, most=1)
+
+
+async def _whole_chain() -> tuple[AuditRow, ...]:
+    store = MemoryStore()
+    await store.open()
+    return await _chain(store, 9)
 
 
 def damage_one(store: Store, folder: Path, n: int) -> None:

@@ -21,6 +21,7 @@ _PLATFORMS = (FakeTelegram, FakeSlack, FakeDiscord)
 _PLACED = ("place-before", "place-after")
 """Only Telegram posts a placeholder before a reply that had no preview, and only on request."""
 _ELSEWHERE = {
+    *("change-begun", "undo-begun", "undo-written"),
     *("join-before", "join-after"),
     *("voice-before", "voice-after"),
     *("effect-begun-before", "effect-begun-after", "effect-done-before", "effect-done-after"),

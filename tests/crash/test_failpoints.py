@@ -55,6 +55,7 @@ _PLACES: dict[Label, Place] = {
 
 _ELSEWHERE = {
     *("audit-decided-before", "audit-decided-after", "audit-done-before", "audit-done-after"),
+    *("change-begun", "undo-begun", "undo-written"),
     *("join-before", "join-after"),
     *("place-before", "place-after", "voice-before", "voice-after"),
     *("effect-begun-before", "effect-begun-after", "effect-done-before", "effect-done-after"),

@@ -16,6 +16,7 @@ import pytest
 
 from gateway.cli.main import main
 from gateway.config import load
+from gateway.storage.audit import NewAuditRecord
 from gateway.storage.audit_check import check_audit
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.errors import ConfigurationError
@@ -156,48 +157,111 @@ async def test_the_audit_is_shown_checked_and_exported_beside_a_running_gateway(
         assert "damaged" in (await asyncio.to_thread(parlour))[1]
 
 
+async def test_old_records_are_exported_and_pruned_and_the_rest_is_verified(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def parlour(*arguments: str) -> tuple[int, str]:
+        code = main(["audit", *arguments, "--set", f'data.dir="{tmp_path}"'])
+        return code, "".join(capsys.readouterr())
+
+    store = SqliteStore(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
+    old, target = 1_700_000_000.0, tmp_path / "audit.jsonl"
+    async with open_gateway(
+        tmp_path, store=store, llm=ScriptedLlm(_turn("system", "calculate", expression="1"))
+    ):
+        await store.shield.audit.append([NewAuditRecord(type="action_proposed", details={}, at=old)] * 3)
+        assert (await asyncio.to_thread(parlour, "export", str(target)))[0] == 0
+        for wrong, words in (("", "such as 2026"), ("2024-13-01", "such as 2026"), ("9000-01-01", "future")):
+            code, said = await asyncio.to_thread(parlour, "prune", "--before", wrong)
+            assert (code, words in said) == (2, True)
+        assert await asyncio.to_thread(parlour, "prune", "--before", "2023-11-14") == (
+            0,
+            "the audit has no records from before 2023-11-14\n",
+        )
+        code, said = await asyncio.to_thread(parlour, "prune", "--before", "2023-11-15")
+        kept = json.loads(target.read_text().splitlines()[-1])["hash"]
+        assert (code, said.splitlines()) == (
+            0,
+            [
+                "audit: 3 records from before 2023-11-15 removed",
+                f"the last one was 3, its hash {kept}",
+            ],
+        )
+        # The running gateway continues the chain.
+        await store.shield.audit.append([NewAuditRecord(type="action_proposed", details={}, at=old)])
+        code, said = await asyncio.to_thread(parlour, "verify")
+        assert (code, said.splitlines()[:2]) == (
+            0,
+            [
+                "audit: 2 records, every one as it was written",
+                "the records up to 3 were removed by `parlour audit prune`",
+            ],
+        )
+        shown = (await asyncio.to_thread(parlour, "show"))[1]
+        assert "audit_pruned  through=3  records=3  before=2023-11-15" in shown
+        with closing(sqlite3.connect(tmp_path / "parlour.sqlite3")) as db, db:
+            db.execute("UPDATE audit SET line = x'00' WHERE n = 4")
+        code, said = await asyncio.to_thread(parlour, "prune", "--before", "2026-01-01")
+        assert (code, "run `parlour audit verify` first" in said) == (1, True)
+
+
 async def test_a_person_is_asked_ten_times_an_hour_at_most(tmp_path: Path) -> None:
-    answers = [answer for number in range(3) for answer in _writes(str(number))]
-    llm = ScriptedLlm(answers)
-    async with open_gateway(tmp_path, "shield.approvals_per_hour=2", llm=llm) as harness:
-        for number in (1, 2):
-            said = await harness.channel.say(f"write {number}")
-            await harness.channel.bring(_press(await _question(harness, number), 1, f"p{number}"))
+    def model(times: int) -> ScriptedLlm:
+        return ScriptedLlm([answer for number in range(times) for answer in _writes(str(number))])
+
+    async def asked(harness: GatewayHarness, times: int, first: int) -> None:
+        for number in range(times):
+            said = await harness.channel.say(f"write {number}", native_id=f"n{first + number}")
+            await harness.channel.bring(_press(await _question(harness, number + 1), 1, f"p{first + number}"))
             await harness.channel.reply(said.message_id)
-        await _say(harness, "write 3")
-        assert len(_asked(harness)) == 2
-    assert "asked too often" in llm.requests[-1].messages[-1].content
+
+    # A restart forgets nothing: one is in the middle of the ten, and one behind them.
+    async with open_gateway(tmp_path, llm=model(4)) as harness:
+        await asked(harness, 4, 0)
+    async with open_gateway(tmp_path, llm=model(7)) as harness:
+        await asked(harness, 6, 4)
+        await harness.channel.reply((await harness.channel.say("write", native_id="n10")).message_id)
+        assert len(_asked(harness)) == 6
+        before = harness.llm.requests[-1].messages[-1].content
+    async with open_gateway(tmp_path, llm=model(1)) as harness:
+        await harness.channel.reply((await harness.channel.say("write", native_id="n11")).message_id)
+        assert _asked(harness) == []
+        assert harness.llm.requests[-1].messages[-1].content == before
+    assert "asked too often" in before
 
 
-async def test_of_five_hundred_hostile_approvals_none_is_accepted(tmp_path: Path) -> None:
-    """By other people, from other chats, for other questions and options, and again after the answer."""
+async def test_of_hostile_approvals_a_hundred_of_each_kind_at_once_none_is_accepted(tmp_path: Path) -> None:
+    """By other people, from other chats, for other questions and options, too late, after the answer, and for
+    changed arguments."""
     async with open_gateway(tmp_path, llm=ScriptedLlm([*_writes("1"), *_writes("2")])) as harness:
+
+        async def hundred(kind: str, question: Interaction, option: int = 0, **given: Any) -> None:
+            presses = [_press(question, option, f"{kind}-{number}", **given) for number in range(100)]
+            await refused(presses)
+
+        async def refused(presses: list[ApprovalReply]) -> None:
+            async with asyncio.TaskGroup() as together:
+                tried = [together.create_task(harness.channel.bring(one)) for one in presses]
+            assert [one.result().status for one in tried] == ["refused"] * 100
+            assert _files(tmp_path) == []
+
         said = await harness.channel.say("write")
         question = await _question(harness)
-        other = ThreadKey.decode("console:local:c2")
-        hostile: list[ApprovalReply] = []
-        for number in range(100):
-            name = f"h{number}"
-            hostile += [
-                _press(question, 0, f"{name}a", author=Author(id=f"eve{number}")),
-                _press(question, 0, f"{name}b", thread=other),
-                _press(question, 0, f"{name}c", interaction_id=button_handle(f"tool_act_{number}")),
-                _press(question, 3 + number, f"{name}d"),
-            ]
-        async with asyncio.TaskGroup() as together:
-            tried = [together.create_task(harness.channel.bring(one)) for one in hostile]
-        assert {one.result().status for one in tried} == {"refused"}
-        assert _files(tmp_path) == []
+        await refused([_press(question, 0, f"e{n}", author=Author(id=f"eve{n}")) for n in range(100)])
+        await hundred("chat", question, thread=ThreadKey.decode("console:local:c2"))
+        await refused(
+            [_press(question, 0, f"q{n}", interaction_id=button_handle(f"tool_act_{n}")) for n in range(100)]
+        )
+        await refused([_press(question, 3 + n, f"o{n}") for n in range(100)])
+        late = replace(question, id="tool_act_late", created_at=1.0, expires_at=2.0)
+        await harness.store.open_interaction(late)
+        await hundred("late", late)
+        await harness.store.expiries.close(late.id, at=2.0)
+
         assert (await harness.channel.bring(_press(question, 1, "deny"))).status == "accepted"
         await harness.channel.reply(said.message_id)
-        async with asyncio.TaskGroup() as together:
-            late = [
-                together.create_task(harness.channel.bring(_press(question, 0, f"r{number}")))
-                for number in range(100)
-            ]
-        assert {one.result().status for one in late} == {"refused"}
-        assert len(hostile) + len(late) == 500
-        # The same arguments in a later turn are another action: the old answer does not count for it.
-        await harness.channel.say("write again")
-        assert (await _question(harness, 2)).id != question.id
-        assert _files(tmp_path) == []
+        await hundred("again", question)
+        # With changed arguments it is another action: the press for the first one does not count for it.
+        await harness.channel.say("write")
+        assert (await _question(harness, 2)).action_hash != question.action_hash
+        await hundred("changed", question)

@@ -49,6 +49,14 @@ class MemoryAudit:
         self._require_open()
         return self._head
 
+    async def prune(self, through: int, record: NewAuditRecord) -> int:
+        self._require_open()
+        removed = sum(row.n <= through for row in self.rows)
+        if removed:
+            self._append([record])
+            self.rows[:] = [row for row in self.rows if row.n > through]
+        return removed
+
     async def quarantine(self, damage: Sequence[Damage], *, at: float) -> None:
         self._require_open()
         for one in damage:

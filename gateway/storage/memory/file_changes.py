@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
 
 from gateway.storage.file_changes import FileChange, FileState, NewChange
@@ -15,9 +15,12 @@ class MemoryFileChanges:
     def __init__(self, require_open: Callable[[], None]) -> None:
         self._require_open = require_open
         self._changes: dict[int, FileChange] = {}
+        self._made: set[tuple[str, str]] = set()
         self._next = 1
 
-    async def begin(self, changes: Sequence[NewChange]) -> tuple[int, ...]:
+    async def begin(
+        self, changes: Sequence[NewChange], folders: Sequence[tuple[str, str]] = ()
+    ) -> tuple[int, ...]:
         self._require_open()
         ids = []
         for one in changes:
@@ -27,6 +30,7 @@ class MemoryFileChanges:
             self._changes[self._next] = FileChange(**values, id=self._next)
             ids.append(self._next)
             self._next += 1
+        self._made.update((storable_text(root), storable_text(path)) for root, path in folders)
         return tuple(ids)
 
     async def settle(self, after: Mapping[int, FileState | None]) -> None:
@@ -54,7 +58,17 @@ class MemoryFileChanges:
                 self._changes[one] = replace(self._changes[one], undone_at=at)
 
     async def of_path(self, root: str, path: str) -> tuple[FileChange, ...]:
-        return self._all(lambda one: (one.root, one.path) == (storable_text(root), storable_text(path)))
+        sought = storable_text(root), storable_text(path)
+        return self._all(lambda one: (one.root, one.path) == sought)
+
+    async def is_spare(self, root: str, folder: str, without: Collection[int]) -> bool:
+        key = storable_text(root), storable_text(folder)
+        below = self._all(lambda one: one.root == key[0] and one.path.startswith(f"{key[1]}/"))
+        return key in self._made and all(one.undone_at or one.id in without for one in below)
+
+    async def forget_folders(self, root: str, folders: Sequence[str]) -> None:
+        self._require_open()
+        self._made -= {(storable_text(root), storable_text(folder)) for folder in folders}
 
     async def of_action(self, action: str) -> tuple[FileChange, ...]:
         return self._all(lambda one: one.action == action)
@@ -81,6 +95,7 @@ class MemoryFileChanges:
             if one.at < before or place > most:
                 del self._changes[one.id]
                 removed += 1
+        self._forget_folders()
         return removed
 
     async def forget(self, owner: str) -> int:
@@ -88,11 +103,20 @@ class MemoryFileChanges:
         gone = self._all(lambda one: (one.root, one.path) in own)
         for one in gone:
             del self._changes[one.id]
+        self._forget_folders()
         return len(gone)
 
     async def contents(self) -> frozenset[str]:
         states = [state for one in self._all(lambda _one: True) for state in (one.before, one.after) if state]
         return frozenset(state.content for state in states if state.content)
+
+    def _forget_folders(self) -> None:
+        """Forget the folders below which no change is recorded."""
+        self._made = {
+            (root, folder)
+            for root, folder in self._made
+            if self._all(lambda one: one.root == root and one.path.startswith(f"{folder}/"))  # noqa: B023 - used at once
+        }
 
     def _all(self, wanted: Callable[[FileChange], bool]) -> tuple[FileChange, ...]:
         self._require_open()

@@ -1,4 +1,4 @@
-"""What conversations have read, what people have allowed, and the evaluator's calls, in dictionaries."""
+"""What conversations have read, what people have allowed and were asked, and the evaluator's calls."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gateway.storage.json_bodies import storable_text
 from gateway.storage.memory.audit import MemoryAudit
+from gateway.storage.shield import HOUR_S
 from pipeline.shield.levels import UNLABELLED, Labels
 from pipeline.shield.ports import Permission
 
@@ -19,6 +20,7 @@ class MemoryShield:
         self.taints = MemoryTaints(require_open)
         self.permissions = MemoryPermissions(require_open)
         self.evaluator_calls = MemoryEvaluatorCalls(require_open)
+        self.asked = MemoryAsked(require_open)
 
 
 class MemoryTaints:
@@ -100,6 +102,31 @@ class MemoryEvaluatorCalls:
             return False
         self._calls[day] = calls + 1
         return True
+
+
+class MemoryAsked:
+    """A part of `MemoryStore`. `require_open` raises StorageError if the store is closed."""
+
+    def __init__(self, require_open: Callable[[], None]) -> None:
+        self._require_open = require_open
+        self._asked: dict[str, tuple[str, float]] = {}
+        """Person and time, by question."""
+
+    async def count(self, person: str, question: str, *, now: float, most: int) -> bool:
+        self._require_open()
+        person = storable_text(person)
+        recent = {key: (whom, min(at, now)) for key, (whom, at) in self._asked.items() if at > now - HOUR_S}
+        self._asked = recent
+        if question in recent:
+            return True
+        if sum(whom == person for whom, _at in recent.values()) >= most:
+            return False
+        recent[question] = person, now
+        return True
+
+    async def forget(self, person: str) -> None:
+        self._require_open()
+        self._asked = {key: one for key, one in self._asked.items() if one[0] != storable_text(person)}
 
 
 def _is(one: Permission, session_id: str, person: str) -> bool:

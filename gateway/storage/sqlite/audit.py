@@ -24,6 +24,8 @@ _LISTED = f"SELECT {_COLUMNS} FROM audit WHERE n > ? ORDER BY n LIMIT ?"  # noqa
 _HEAD = "SELECT n, CAST(hash AS BLOB) FROM audit_head"
 _ADD = "INSERT INTO audit (n, line, hash) VALUES (?, ?, ?)"
 _SET_HEAD = "INSERT INTO audit_head (one, n, hash) VALUES (1, ?, ?) ON CONFLICT DO UPDATE SET n = ?, hash = ?"
+_HAS = "SELECT 1 FROM audit WHERE n <= ? LIMIT 1"
+_PRUNE = "DELETE FROM audit WHERE n <= ?"
 _KEEP = """INSERT INTO audit_quarantine (n, line, problem, at)
     SELECT ?1, coalesce((SELECT CAST(line AS BLOB) FROM audit WHERE n = ?1), x''), ?2, ?3"""
 
@@ -54,6 +56,16 @@ class SqliteAudit:
 
     async def head(self) -> AuditHead | None:
         return await self._reader().submit(_head)
+
+    async def prune(self, through: int, record: NewAuditRecord) -> int:
+        def work(db: sqlite3.Connection) -> int:
+            if db.execute(_HAS, (through,)).fetchone() is None:
+                return 0
+            # First: the end of the chain is checked while it is whole.
+            _append(db, [record])
+            return db.execute(_PRUNE, (through,)).rowcount
+
+        return await self._writer().submit(work)
 
     async def quarantine(self, damage: Sequence[Damage], *, at: float) -> None:
         def work(db: sqlite3.Connection) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from gateway.storage.file_changes import FileChange, FileState, NewChange
@@ -31,6 +32,18 @@ _PRUNE = """
             SELECT id, row_number() OVER (PARTITION BY root, path ORDER BY id DESC) AS place FROM file_changes
         ) WHERE place > :most
     )"""
+_MADE = "INSERT INTO made_folders (root, path) VALUES (?, ?) ON CONFLICT DO NOTHING"
+_BELOW = (
+    "c.root = made_folders.root AND c.path >= made_folders.path || '/' AND c.path < made_folders.path || '0'"
+)
+"""'0' is the character after '/'."""
+_SPARE = f"""SELECT NOT EXISTS (SELECT 1 FROM file_changes AS c WHERE {_BELOW} AND c.undone_at = 0
+        AND c.id NOT IN (SELECT value FROM json_each(?)))
+    FROM made_folders WHERE root = ? AND path = ?"""  # noqa: S608 - a constant
+_GONE = "DELETE FROM made_folders WHERE root = ? AND path = ?"
+_FORGET_FOLDERS = (
+    f"DELETE FROM made_folders WHERE NOT EXISTS (SELECT 1 FROM file_changes AS c WHERE {_BELOW})"  # noqa: S608 - a constant
+)
 _CONTENTS = "SELECT before FROM file_changes UNION SELECT after FROM file_changes WHERE after IS NOT NULL"
 
 _FORGET = """
@@ -47,8 +60,11 @@ class SqliteFileChanges:
         self._writer = writer
         self._reader = reader
 
-    async def begin(self, changes: Sequence[NewChange]) -> tuple[int, ...]:
+    async def begin(
+        self, changes: Sequence[NewChange], folders: Sequence[tuple[str, str]] = ()
+    ) -> tuple[int, ...]:
         def work(db: sqlite3.Connection) -> tuple[int, ...]:
+            db.executemany(_MADE, [(storable_text(root), storable_text(path)) for root, path in folders])
             return tuple(int(db.execute(_INSERT, _values(one)).lastrowid or 0) for one in changes)
 
         return await self._writer().submit(work)
@@ -81,6 +97,17 @@ class SqliteFileChanges:
     async def of_path(self, root: str, path: str) -> tuple[FileChange, ...]:
         return await self._all(_OF_PATH, (storable_text(root), storable_text(path)))
 
+    async def is_spare(self, root: str, folder: str, without: Collection[int]) -> bool:
+        values = (json.dumps(sorted(without)), storable_text(root), storable_text(folder))
+        row = await self._reader().submit(lambda db: db.execute(_SPARE, values).fetchone())
+        return row is not None and bool(row[0])
+
+    async def forget_folders(self, root: str, folders: Sequence[str]) -> None:
+        def work(db: sqlite3.Connection) -> None:
+            db.executemany(_GONE, [(storable_text(root), storable_text(folder)) for folder in folders])
+
+        await self._writer().submit(work)
+
     async def of_action(self, action: str) -> tuple[FileChange, ...]:
         return await self._all(_OF_ACTION, (action,))
 
@@ -95,10 +122,10 @@ class SqliteFileChanges:
 
     async def prune(self, *, before: float, most: int) -> int:
         values = {"before": before, "most": most}
-        return await self._writer().submit(lambda db: db.execute(_PRUNE, values).rowcount)
+        return await self._writer().submit(lambda db: _removed(db, _PRUNE, values))
 
     async def forget(self, owner: str) -> int:
-        return await self._writer().submit(lambda db: db.execute(_FORGET, (owner,)).rowcount)
+        return await self._writer().submit(lambda db: _removed(db, _FORGET, (owner,)))
 
     async def contents(self) -> frozenset[str]:
         rows = await self._reader().submit(lambda db: db.execute(_CONTENTS).fetchall())
@@ -109,6 +136,13 @@ class SqliteFileChanges:
     ) -> tuple[FileChange, ...]:
         rows = await self._reader().submit(lambda db: db.execute(sql, values).fetchall())
         return tuple(map(_change, rows))
+
+
+def _removed(db: sqlite3.Connection, sql: str, values: tuple[str] | dict[str, float]) -> int:
+    """How many changes `sql` removes; folders below which no change is recorded are forgotten with them."""
+    removed = db.execute(sql, values).rowcount
+    db.execute(_FORGET_FOLDERS)
+    return removed
 
 
 def _values(change: NewChange) -> tuple[str | int | float | None, ...]:

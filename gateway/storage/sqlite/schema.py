@@ -9,8 +9,9 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from gateway.storage.sqlite.file_tables import FILE_CHANGES, MADE_FOLDERS
 from gateway.storage.sqlite.page_schema import PAGE_TABLES
-from gateway.storage.sqlite.shield_tables import EVALUATOR_CALLS, SHIELD_TABLES, SUSPECT_SOURCES
+from gateway.storage.sqlite.shield_tables import ASKED, EVALUATOR_CALLS, SHIELD_TABLES, SUSPECT_SOURCES
 from pipeline.domain.errors import StorageError
 
 APPLICATION_ID = 0x5061726C
@@ -296,33 +297,6 @@ _STEP_14 = (
     "ALTER TABLE inbox ADD COLUMN steered INTEGER NOT NULL DEFAULT 0",
 )
 
-_STEP_15 = (
-    # The path is stored as it is used, not as an id: a file has few changes, and operators read the table.
-    """CREATE TABLE file_changes (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        action TEXT NOT NULL,
-        tool TEXT NOT NULL,
-        root TEXT NOT NULL,
-        path TEXT NOT NULL,
-        thread TEXT NOT NULL,
-        message_id TEXT NOT NULL,
-        author TEXT NOT NULL,
-        owner TEXT NOT NULL,
-        is_foreign INTEGER NOT NULL,
-        at REAL NOT NULL,
-        before TEXT NOT NULL,
-        before_mode INTEGER NOT NULL,
-        after TEXT,
-        after_mode INTEGER,
-        undone_by TEXT NOT NULL DEFAULT '',
-        undone_at REAL NOT NULL DEFAULT 0
-    ) STRICT""",
-    "CREATE INDEX file_changes_path ON file_changes(root, path)",
-    "CREATE INDEX file_changes_action ON file_changes(action)",
-    "CREATE INDEX file_changes_undone ON file_changes(undone_by) WHERE undone_by <> ''",
-    "CREATE INDEX file_changes_thread ON file_changes(thread) WHERE undone_at = 0",
-)
-
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_1,
     _STEP_2,
@@ -338,11 +312,13 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_12,
     _STEP_13,
     _STEP_14,
-    _STEP_15,
+    FILE_CHANGES,
     SHIELD_TABLES,
     PAGE_TABLES,
     SUSPECT_SOURCES,
     EVALUATOR_CALLS,
+    MADE_FOLDERS,
+    ASKED,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 

@@ -1,4 +1,4 @@
-"""SQL on what conversations have read, what people have allowed for them, and the evaluator's calls."""
+"""SQL on what conversations have read, what people have allowed and were asked, and the evaluator's calls."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Callable
 
 from gateway.storage.json_bodies import storable_text
+from gateway.storage.shield import HOUR_S
 from gateway.storage.sqlite.audit import SqliteAudit
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 from pipeline.shield.levels import UNLABELLED, Labels, Level
@@ -23,6 +24,12 @@ _ADD = f"""INSERT INTO permissions ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, 
     RETURNING id"""  # noqa: S608 - a constant
 _OF = f"SELECT {_COLUMNS} FROM permissions WHERE session_id = ? AND person = ? ORDER BY id"  # noqa: S608 - a constant
 _REVOKE = "DELETE FROM permissions WHERE session_id = ? AND person = ?"
+_ASKED_LONG_AGO = "DELETE FROM asked WHERE at <= ?"
+_ASKED_LATER = "UPDATE asked SET at = ?1 WHERE at > ?1"
+_ASKED = """INSERT INTO asked (question, person, at) SELECT :question, :person, :now
+    WHERE (SELECT count(*) FROM asked WHERE person = :person) < :most ON CONFLICT DO NOTHING"""
+_WAS_ASKED = "SELECT 1 FROM asked WHERE question = ?"
+_NOT_ASKED = "DELETE FROM asked WHERE person = ?"
 _REVOKE_ONE = f"{_REVOKE} AND id = ?"
 _TAKE = """INSERT INTO evaluator_calls (day, calls) SELECT ?1, 1 WHERE ?2 > 0
     ON CONFLICT (day) DO UPDATE SET calls = calls + 1 WHERE calls < ?2"""
@@ -38,6 +45,7 @@ class SqliteShield:
         self.taints = SqliteTaints(writer, reader)
         self.permissions = SqlitePermissions(writer, reader)
         self.evaluator_calls = SqliteEvaluatorCalls(writer)
+        self.asked = SqliteAsked(writer)
 
 
 class SqliteTaints:
@@ -114,6 +122,28 @@ class SqliteEvaluatorCalls:
             return db.execute(_TAKE, (day, most)).rowcount == 1
 
         return await self._writer().submit(work)
+
+
+class SqliteAsked:
+    """How often people were asked, in one SQLite file: a part of `SqliteStore`."""
+
+    def __init__(self, writer: Callable[[], DatabaseThread]) -> None:
+        self._writer = writer
+
+    async def count(self, person: str, question: str, *, now: float, most: int) -> bool:
+        values = {"person": storable_text(person), "question": question, "now": now, "most": most}
+
+        def work(db: sqlite3.Connection) -> bool:
+            db.execute(_ASKED_LONG_AGO, (now - HOUR_S,))
+            db.execute(_ASKED_LATER, (now,))
+            db.execute(_ASKED, values)
+            return db.execute(_WAS_ASKED, (question,)).fetchone() is not None
+
+        return await self._writer().submit(work)
+
+    async def forget(self, person: str) -> None:
+        values = (storable_text(person),)
+        await self._writer().submit(lambda db: db.execute(_NOT_ASKED, values).rowcount)
 
 
 def _stored(sources: tuple[str, ...]) -> str:

@@ -46,3 +46,13 @@ EVALUATOR_CALLS = (
     "CREATE TABLE evaluator_calls (day TEXT PRIMARY KEY, calls INTEGER NOT NULL) STRICT, WITHOUT ROWID",
 )
 """How often the evaluator was asked, by day."""
+
+ASKED = (
+    # The questions to people whether a tool may be used. Those older than an hour go with the next one.
+    """CREATE TABLE asked (
+        question TEXT PRIMARY KEY,
+        person TEXT NOT NULL,
+        at REAL NOT NULL
+    ) STRICT, WITHOUT ROWID""",
+    "CREATE INDEX asked_person ON asked(person)",
+)

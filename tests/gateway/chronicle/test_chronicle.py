@@ -37,7 +37,7 @@ class MortalBook(MemoryFileChanges):
 
     def __getattribute__(self, name: str) -> object:
         value = super().__getattribute__(name)
-        if name not in ("begin", "settle", "mark_undoing", "mark_undone"):
+        if name not in ("begin", "settle", "mark_undoing", "mark_undone", "forget_folders"):
             return value
 
         async def write(*arguments: object) -> object:
@@ -92,25 +92,42 @@ class World:
         return await self.change(lambda: self.place(name).replace_with(data, mode), name)
 
     async def delete(self, name: str) -> int:
-        return await self.change(lambda: self.place(name).unlink(), name)
+        def unlink() -> None:
+            # What was being taken back when the process died may have removed it by now.
+            with suppress(FileNotFoundError):
+                self.place(name).unlink()
+
+        return await self.change(unlink, name)
 
     async def move(self, name: str, other: str) -> int:
         def rename() -> None:
-            (self.root / other).parent.mkdir(exist_ok=True)
-            (self.root / name).rename(self.root / other)
+            (self.root / other).parent.mkdir(parents=True, exist_ok=True)
+            with suppress(FileNotFoundError):
+                (self.root / name).rename(self.root / other)
 
         return await self.change(rename, name, other)
 
-    def shown(self) -> dict[str, tuple[bytes, int]]:
-        """Every file's content and permission bits."""
-        files = (path for path in self.root.rglob("*") if path.is_file())
+    def shown(self) -> dict[str, tuple[bytes | None, int]]:
+        """Every file's content and permission bits, and of every folder its permission bits."""
         return {
-            str(path.relative_to(self.root)): (path.read_bytes(), path.stat().st_mode & 0o777)
-            for path in files
+            str(path.relative_to(self.root)): (
+                path.read_bytes() if path.is_file() else None,
+                path.stat().st_mode & 0o777,
+            )
+            for path in self.root.rglob("*")
         }
 
 
-NAMES = ("a.txt", "b.txt", "plans/june.md", "plans/july.md", "c.bin")
+NAMES = (
+    "a.txt",
+    "b.txt",
+    "plans/june.md",
+    "plans/july.md",
+    "c.bin",
+    "x/y/z/deep.txt",
+    "x/y/flat.txt",
+    "old/o.txt",
+)
 
 
 async def _random_act(world: World, dice: random.Random, names: tuple[str, ...] = NAMES) -> int:
@@ -129,6 +146,7 @@ async def test_500_random_changes_are_undone_in_random_order_to_the_byte_and_mod
     (world.root / "a.txt").write_bytes(b"from before")
     (world.root / "c.bin").write_bytes(b"\0\1")
     (world.root / "c.bin").chmod(0o644)
+    (world.root / "old").mkdir(mode=0o755)
     before = world.shown()
     ids = [await _random_act(world, dice) for _ in range(500)]
     ids = [one for one in ids if one]
@@ -162,6 +180,52 @@ async def test_changes_and_undos_with_deaths_of_the_process_leave_a_state_that_c
         await world.chronicle.undo(one.id, by="test")
     assert world.shown() == before
     assert deaths > 30
+
+
+async def test_the_folders_of_a_new_file_go_with_it_unless_something_else_is_in_them(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    change = await world.write("a/b/c.txt", b"c")
+    assert (await world.chronicle.undo(change, by="test")).outcome == "restored"
+    assert list(world.root.iterdir()) == []
+
+    first, second = await world.write("a/b/c.txt", b"c"), await world.write("a/b/d.txt", b"d")
+    await world.chronicle.undo(first, by="test")
+    assert list(world.shown()) == ["a", "a/b", "a/b/d.txt"]
+    (world.root / "a" / "operators.txt").write_bytes(b"")
+    await world.chronicle.undo(second, by="test")
+    assert sorted(world.shown()) == ["a", "a/operators.txt"]
+
+    (world.root / "a" / "operators.txt").unlink()
+    third = await world.write("a/e.txt", b"e")
+    (world.root / "empty").mkdir()
+    fourth = await world.write("empty/f.txt", b"f")
+    await world.chronicle.undo(fourth, by="test")
+    assert (world.root / "empty").is_dir(), "it was there before the change"
+    await world.chronicle.undo(third, by="test")
+    assert list(world.shown()) == ["empty"]
+
+
+async def test_the_folders_of_a_tool_that_failed_or_died_before_it_wrote_are_removed(tmp_path: Path) -> None:
+    world, book = World(tmp_path), MemoryFileChanges(lambda: None)
+    (tmp_path / "other").mkdir()
+    died = World(tmp_path / "other", book)
+
+    def fail() -> None:
+        (world.root / "a/b").mkdir(parents=True)
+        raise ToolFailed("the disk is full")
+
+    def die() -> None:
+        (died.root / "a/b").mkdir(parents=True)
+        raise Died
+
+    with pytest.raises(ToolFailed):
+        await world.change(fail, "a/b/c.txt")
+    assert world.shown() == {}
+    with pytest.raises(Died):
+        await died.change(die, "a/b/c.txt")
+    died.restart()
+    assert await died.chronicle.last_of(scope().thread.encode()) is None
+    assert died.shown() == {}
 
 
 async def test_a_covered_change_leaves_the_later_content_and_counts_once_that_is_undone(
