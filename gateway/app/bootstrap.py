@@ -193,6 +193,7 @@ def _shared_tools(
         secrets=base.secrets,
         attached=build_conversation_files(base),
         files=base.files,
+        failpoints=base.failpoints,
         shield=gateways_shield(base, budgets),
         groups=base.extras.tools,
     )

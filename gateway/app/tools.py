@@ -21,6 +21,7 @@ from gateway.config import SecretRef, Secrets, Settings, environment
 from gateway.config.secrets import SecretContext
 from gateway.interactions.approvals import ApprovalService
 from gateway.runtime.data_dir import CHRONICLE_DIR
+from gateway.runtime.failpoints import Failpoints
 from gateway.sandbox.commands import SandboxedCommands
 from gateway.sandbox.folders import CommandFolders
 from gateway.scheduling.jobs import JobRunner
@@ -208,6 +209,7 @@ def build_shared_tools(
     secrets: Secrets,
     attached: ConversationFiles | None,
     files: FileStore,
+    failpoints: Failpoints,
     shield: Shield,
     groups: Sequence[ToolGroup] = (),
 ) -> SharedTools:

@@ -1,4 +1,4 @@
-"""Ports for what the shield stores: audit, labels, permissions, counted questions and calls. A part of `Store`."""
+"""Ports for what the shield stores: audit, labels, permissions, questions, calls. A part of `Store`."""
 
 from __future__ import annotations
 

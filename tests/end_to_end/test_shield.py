@@ -10,7 +10,9 @@ import asyncio
 import json
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,12 +20,13 @@ from gateway.cli.main import main
 from gateway.config import load
 from gateway.storage.audit import NewAuditRecord
 from gateway.storage.audit_check import check_audit
+from gateway.storage.ports import Interaction
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Author, button_handle
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.harness import open_gateway
+from tests.support.harness import GatewayHarness, open_gateway
 from tests.support.shield_talk import asked as _asked
 from tests.support.shield_talk import own_files as _files
 from tests.support.shield_talk import press as _press
