@@ -9,21 +9,24 @@ import asyncio
 import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
 from gateway.storage.memory.shield import MemoryEvaluatorCalls
 from pipeline.domain.clock import ManualClock
-from pipeline.domain.errors import GraphError, ModelUnavailable, StorageError
+from pipeline.domain.errors import GraphError, ModelTimeout, ModelUnavailable, StorageError
 from pipeline.domain.events import Decision, ShieldVerdict
 from pipeline.runtime.foreign_text import ForeignWords
 from pipeline.shield.evaluator import Evaluator
 from pipeline.shield.evaluator_prompt import LONGEST, Answer, read_answer
 from pipeline.shield.injection.findings import Assessment, Finding, Part, assessment_of
+from pipeline.shield.levels import Labels, Level
 from pipeline.shield.policy_book import PolicyBook
 from pipeline.shield.shield import Shield
 from pipeline.tools.tool import ToolOutput, tool_schema
+from tests.pipeline.shield.proposals import proposal
 from tests.support.contexts import Watched, scope
 from tests.support.evaluators import ScriptedEvaluator, canary_of, evaluator, judged, judging
 from tests.support.shields import RecordedAudit, shield
@@ -165,15 +168,25 @@ def test_one_fence_around_the_whole_answer_is_ignored() -> None:
         assert read_answer(text, _CANARY) == "unreadable"
 
 
-@pytest.mark.parametrize("error", [ModelUnavailable("it is down"), ValueError("a bug"), TimeoutError()])
-async def test_an_evaluator_that_fails_has_a_person_asked(tmp_path: Path, error: Exception) -> None:
+@pytest.mark.parametrize(
+    ("error", "flag", "words"),
+    [
+        (ModelUnavailable("it is down"), "error", "the evaluator could not be asked"),
+        (ValueError("a bug"), "error", "the evaluator could not be asked"),
+        (TimeoutError(), "error", "the evaluator could not be asked"),
+        (ModelTimeout("it is slow"), "timeout", "the evaluator did not answer in time"),
+    ],
+)
+async def test_an_evaluator_that_fails_has_a_person_asked(
+    tmp_path: Path, error: Exception, flag: str, words: str
+) -> None:
     async def fails() -> None:
         raise error
 
     bench = Bench(tmp_path, evaluator(ScriptedEvaluator(before=fails)))
     await bench.write()
-    assert (bench.verdicts, bench.flags) == ([("ESCALATE", 3)], ["evaluator-error"])
-    assert "the evaluator could not be asked" in bench.person.asked[0]["words"]
+    assert (bench.verdicts, bench.flags) == ([("ESCALATE", 3)], [f"evaluator-{flag}"])
+    assert words in bench.person.asked[0]["words"]
 
 
 async def test_an_answer_counts_until_its_deadline_and_the_verdict_from_the_answer_on(tmp_path: Path) -> None:
@@ -248,6 +261,32 @@ async def test_the_proposal_cannot_end_its_marks_or_guess_the_canary(tmp_path: P
     assert (bench.verdicts, bench.ran) == ([("ESCALATE", 3)], [])
     await bench.write(attack)
     assert canary_of(model.calls[1][0]) != canary_of(instructions)
+
+
+async def test_the_evaluator_is_shown_the_whole_action_and_what_the_conversation_has_read() -> None:
+    model = ScriptedEvaluator(judging(reason="long " * 100))
+    payload = MappingProxyType({"to": ["Zoë", 7, None, {"a": "Bär"}], "more": MappingProxyType({"b": True})})
+    labels = Labels(level=Level.INTERNAL, private=True, sources=("your notes",))
+    asked = proposal("message", dict(payload), foreign=("a web page",))
+    said = await evaluator(model).evaluate(asked, labels, ("hidden-order",))
+    assert model.shown == {
+        "tool": "message",
+        "action_type": "message",
+        "data_goes_to": "people",
+        "arguments": {"to": ["Zoë", 7, None, {"a": "Bär"}], "more": {"b": True}},
+        "conversation": {
+            "level": "internal",
+            "has_read_private_data": True,
+            "holds_text_from_elsewhere": True,
+        },
+        "scanner_findings": ["hidden-order"],
+    }
+    assert "Zoë" in model.calls[0][1]
+    reason = said.reasoning.partition(": “")[2].removesuffix("”")
+    assert (said.counts, len(reason), reason.startswith("long long")) == (True, 200, True)
+    model.says = _forged
+    said = await evaluator(model).evaluate(proposal("read_file"), labels, ())
+    assert (said.counts, model.shown["data_goes_to"]) == (False, "this conversation alone")
 
 
 async def test_secrets_are_removed_from_what_the_evaluator_is_shown(tmp_path: Path) -> None:
