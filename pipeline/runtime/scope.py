@@ -12,6 +12,7 @@ from pipeline.domain.ids import ThreadKey, identity_key
 from pipeline.domain.messages import Author, Mode
 from pipeline.runtime.attachments import Unstored
 from pipeline.runtime.foreign_text import ForeignWords
+from pipeline.runtime.reading import Reading
 from pipeline.runtime.turn_files import TurnFiles
 
 
@@ -48,6 +49,8 @@ class TurnScope:
     """The foreign text that the turn has read so far; shared with sub-agents."""
     files: TurnFiles = field(default_factory=TurnFiles, compare=False)
     """The files that the turn will send with its answer; shared with sub-agents."""
+    reading: Reading = field(default_factory=Reading, compare=False, repr=False)
+    """What the running tool may read of what its arguments do not name."""
 
     @property
     def owner(self) -> str:

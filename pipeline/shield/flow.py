@@ -7,7 +7,7 @@ not lower them, except off the record, where nothing is kept.
 from __future__ import annotations
 
 import asyncio
-import re
+from collections.abc import Sequence
 from typing import Literal
 
 from pipeline.domain.bounded_dict import BoundedDict
@@ -17,11 +17,10 @@ from pipeline.shield.globs import normal_path
 from pipeline.shield.levels import UNLABELLED, Labels, Level
 from pipeline.shield.ports import TaintBook
 from pipeline.shield.proposal import Proposal
-from pipeline.shield.rules import Flow, Policy, SourceRule
+from pipeline.shield.rules import Flow, Policy
 
 FlowMode = Literal["enforce", "audit"]
 _MOST_SESSIONS = 2_000
-_HIT = re.compile(r"^(.{1,300}?):\d+: ", re.MULTILINE)
 _OWN = {
     "read_file": "your files",
     "send_file": "your files",
@@ -93,14 +92,17 @@ class Taints:
             self._known[proposal.session_id] = total
 
 
-def labels_of(proposal: Proposal, policy: Policy, text: str) -> Labels:
-    """The labels of a result: by the source rules for its path, tool and host, and for the paths at the
-    beginning of a search's lines."""
+def labels_of(proposal: Proposal, policy: Policy, read: Sequence[str] = ()) -> Labels:
+    """The labels of a result: by the source rules for its path, tool and host, and for the files and notes
+    `read` that an action without a path has returned."""
+    paths = proposal.paths or tuple(map(normal_path, read))
     level, rule = policy.level_of(proposal)
-    if level is Level.PUBLIC and not rule and proposal.type == "read_file" and not proposal.paths:
-        level, rule = _level_of_lines(policy.sources, text)
+    if not proposal.paths:
+        for path in paths:
+            of_path, name = policy.level_of_path(path)
+            level, rule = (of_path, name) if of_path > level else (level, rule)
     private = proposal.private and proposal.built_in and proposal.type in PRIVATE_READS
-    shared = bool(proposal.paths) and all(path.startswith("shared/") for path in proposal.paths)
+    shared = bool(paths) and all(path.startswith("shared/") for path in paths)
     private = private and not shared
     if level is Level.PUBLIC and not private:
         return UNLABELLED
@@ -131,15 +133,3 @@ def decided(proposal: Proposal, policy: Policy, labels: Labels, copied: tuple[st
     if flow == "ask":
         return FlowDecision(flow="ask", reason=_ASKED.format(level=labels.level.word, sources=sources))
     return FlowDecision()
-
-
-def _level_of_lines(sources: tuple[SourceRule, ...], text: str) -> tuple[Level, str]:
-    """The highest level of the paths that begin lines of the form `path:12: text`. A list of names holds
-    nothing of the files."""
-    best, name = Level.PUBLIC, ""
-    for hit in _HIT.finditer(text):
-        path = normal_path(hit[1])
-        rule = next((one for one in sources if one.names(path)), None)
-        if rule is not None and rule.level > best:
-            best, name = rule.level, rule.name
-    return best, name

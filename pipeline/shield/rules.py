@@ -6,7 +6,8 @@ Not here: reading the rules from a file (`policy_file`).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Literal
 
 from pipeline.domain.frozen import dataclass
@@ -94,6 +95,28 @@ class Policy:
             if rule.matches(proposal):
                 return rule.level, rule.name
         return Level.PUBLIC, ""
+
+    def level_of_path(self, path: str) -> tuple[Level, str]:
+        """The level of a file or note, as `level_of`; `path` is normalised."""
+        for rule in self.sources:
+            if rule.names(path):
+                return rule.level, rule.name
+        return Level.PUBLIC, ""
+
+    def reader(self, proposal: Proposal) -> Callable[[str], bool]:
+        """Which files and notes an action that names none may read, now that it may run: those that could be
+        read by name without a question, and those under the rule that decided about the action itself."""
+        decided = self.match(proposal)
+        key = "title" if proposal.type == "read_note" else "path"
+
+        def may_read(name: str) -> bool:
+            named = name.partition("/")[2] if key == "title" else name
+            rule = self.match(replace(proposal, payload={key: named}))
+            if rule is decided:
+                return True
+            return rule is not None and (rule.list == "allow" or (rule.list == "verify" and rule.tier <= 1))
+
+        return may_read
 
     def flow(self, labels: Labels, sink: Sink | None) -> Flow:
         """What the matrix says about data with these labels going there. A missing cell blocks."""

@@ -7,7 +7,7 @@ evaluator a person is asked in its place. The gate (`pipeline.tools.gate`) asks 
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -159,15 +159,26 @@ class Shield:
         """Why the verdict does not hold for an action with that hash now; empty if it does."""
         return verdict.problem(action_hash, self._clock.monotonic())
 
-    async def note_result(self, proposal: Proposal, text: str, foreign: str) -> None:
-        """Label the conversation with what an action has returned: how confidential it is, and whether
-        foreign text in it looks like instructions to the assistant. Call it before the result is used.
-        Raises StorageError."""
+    async def reader(self, proposal: Proposal) -> Callable[[str], bool] | None:
+        """Which files and notes an action may read that names none; None for other actions."""
+        if proposal.type not in ("read_file", "read_note") or proposal.paths:
+            return None
         try:
-            labels = labels_of(proposal, await self._policies.current(), text)
+            return (await self._policies.current()).reader(proposal)
+        except ConfigurationError:
+            return lambda _name: False
+
+    async def note_result(
+        self, proposal: Proposal, text: str, foreign: str, read: Sequence[str] = ()
+    ) -> None:
+        """Label the conversation with what an action has returned: how confidential it is, and whether
+        foreign text in it looks like instructions to the assistant. `read` names the files and notes in it,
+        if the action names none. Call it before the result is used. Raises StorageError."""
+        try:
+            labels = labels_of(proposal, await self._policies.current(), read)
         except ConfigurationError:
             # The action was judged by a policy that is gone: the highest level of it is not known.
-            labels = labels_of(proposal, Policy(), text)
+            labels = labels_of(proposal, Policy(), read)
         found = _NO_FINDING
         if foreign:
             self._texts.note(proposal.session_id, foreign, text, private=False)

@@ -34,6 +34,7 @@ SUMMARY_CHARS = 80
 NOT_DONE = "That was not done: {why}."
 _TIMED_OUT = "{name} did not finish within {seconds:g} seconds and was given up."
 _TIMED_OUT_UNKNOWN = " It is unknown whether it was done."
+_LEFT_OUT = "[Left out: {count} that the security policy does not let be read without being named]"
 _FAILED = "{name} failed for an internal reason. Continue without it."
 
 
@@ -105,7 +106,10 @@ class Execution:
             what = "no text" if output.files else "nothing"
             output = replace(output, text=f"{tool.name} returned {what}.")
         # Cut and redacted before it is recorded: a server may return megabytes, and keys.
-        kept = {"text": self._fit(output), "success": output.success, "content": not tool.own_words}
+        text = self._fit(output)
+        if closed := scope.reading.left_out:
+            text = f"{text}\n{_LEFT_OUT.format(count=closed)}"
+        kept = {"text": text, "success": output.success, "content": not tool.own_words}
         return kept | _foreign(tool, output.foreign) | await self._sent(output, scope)
 
     def result(self, action: Action, kept: Mapping[str, Any], scope: TurnScope) -> ToolResult:

@@ -84,7 +84,7 @@ def files_group(root: Path, redactor: Redactor | None = None, *, most_sent: int 
 _LINE = {"type": "integer", "minimum": 1, "description": "the line to begin with; 1 is the first"}
 _SOUGHT = {"type": "string", "minLength": 1, "maxLength": 200}
 
-Work = Callable[[Mapping[str, Any], str], str]
+Work = Callable[[Mapping[str, Any], TurnScope], str]
 Changed = Callable[[Mapping[str, Any], TurnScope], tuple[Place, ...]]
 
 
@@ -92,7 +92,7 @@ def _tool(
     name: str, description: str, parameters: dict[str, Any], work: Work, *, changes: Changed | None = None
 ) -> Tool:
     async def run(arguments: Mapping[str, Any], scope: TurnScope) -> ToolOutput:
-        return ToolOutput(text=await asyncio.to_thread(work, arguments, scope.owner))
+        return ToolOutput(text=await asyncio.to_thread(work, arguments, scope))
 
     definition = ToolDefinition(name=name, description=description, parameters=parameters)
     return Tool(
@@ -106,39 +106,40 @@ def _tool(
 
 
 class _Files:
-    """The tools' work, run in a thread; `owner` is the turn's owner."""
+    """The tools' work, run in a thread, on the files of the turn's owner."""
 
     def __init__(self, root: Path, redactor: Redactor) -> None:
         self._root = root
         self._redactor = redactor
 
-    def list(self, _arguments: Mapping[str, Any], owner: str) -> str:
-        lines = [name for name, _path in self._all(owner, most=_MOST_LISTED)]
+    def list(self, _arguments: Mapping[str, Any], scope: TurnScope) -> str:
+        lines = [name for name, _path in self._all(scope, most=_MOST_LISTED)]
         return "\n".join(lines) or "There are no files."
 
-    def read(self, arguments: Mapping[str, Any], owner: str) -> str:
+    def read(self, arguments: Mapping[str, Any], scope: TurnScope) -> str:
         given = arguments["path"]
-        text = _about(given, lambda: read_text(self.path(given, owner), most_bytes=_MOST_READ))
+        text = _about(given, lambda: read_text(self.path(given, scope.owner), most_bytes=_MOST_READ))
         first = int(arguments.get("line", 1))
         lines = without_key_lines(text) if first > 1 else text.splitlines()
         if first > 1 and first > len(lines):
             raise ToolFailed(f"{given}: it has only {len(lines)} lines")
         return "\n".join(lines[first - 1 :]) if first > 1 else text or f"{given} is empty."
 
-    def search(self, arguments: Mapping[str, Any], owner: str) -> str:
+    def search(self, arguments: Mapping[str, Any], scope: TurnScope) -> str:
         sought = arguments["text"].casefold()
         hits: list[str] = []
-        for name, path in self._all(owner, most=_MOST_FILES):
+        for name, path in self._all(scope, most=_MOST_FILES):
             for number, line in _lines(path):
                 if sought in line.casefold():
+                    scope.reading.note(name)
                     shown = self._redactor.excerpt(line.strip(), _HIT_CHARS).text
                     hits.append(f"{name}:{number}: {shown}")
                     if len(hits) == _MOST_HITS:
                         return "\n".join([*hits, "There may be more."])
         return "\n".join(hits) or f"No file has “{arguments['text']}” in it."
 
-    def write(self, arguments: Mapping[str, Any], owner: str) -> str:
-        given, text = arguments["path"], arguments["text"]
+    def write(self, arguments: Mapping[str, Any], scope: TurnScope) -> str:
+        given, text, owner = arguments["path"], arguments["text"], scope.owner
         folder = self._folder(_OWN, owner)
         path = self.path(given, owner, writes=True)
         if not path.exists() and sum(1 for _ in text_files(folder, most=_MOST_FILES)) >= _MOST_FILES:
@@ -146,20 +147,20 @@ class _Files:
         _about(given, lambda: write_private(path, text))
         return f"{given} is written: {len(text)} characters."
 
-    def append(self, arguments: Mapping[str, Any], owner: str) -> str:
+    def append(self, arguments: Mapping[str, Any], scope: TurnScope) -> str:
         given = arguments["path"]
-        path = self.path(given, owner, writes=True)
+        path = self.path(given, scope.owner, writes=True)
         held = _about(given, lambda: read_text(path, most_bytes=_MOST_READ)) if path.exists() else ""
         line = arguments["text"].rstrip("\n")
         text = f"{held}{'' if not held or held.endswith(chr(10)) else chr(10)}{line}\n"
         if len(text) > _MOST_WRITTEN:
             raise ToolFailed(f"{given}: it would be longer than {_MOST_WRITTEN} characters")
-        self.write({"path": given, "text": text}, owner)
+        self.write({"path": given, "text": text}, scope)
         return f"Added to {given}: {self._redactor.line(line, _HIT_CHARS)}"
 
-    def delete(self, arguments: Mapping[str, Any], owner: str) -> str:
+    def delete(self, arguments: Mapping[str, Any], scope: TurnScope) -> str:
         given = arguments["path"]
-        path = self.path(given, owner, writes=True)
+        path = self.path(given, scope.owner, writes=True)
         if not path.exists():
             raise ToolFailed(f"{given}: there is no such file")
         if not path.is_file():
@@ -192,10 +193,12 @@ class _Files:
             raise Refused(f"{given}: shared files are the operator's; write below own/")
         return inside(self._folder(which, owner), rest)
 
-    def _all(self, owner: str, *, most: int) -> Iterator[tuple[str, Place]]:
+    def _all(self, scope: TurnScope, *, most: int) -> Iterator[tuple[str, Place]]:
+        """The files that may be read, with their paths."""
         for which in (_OWN, _SHARED):
-            for name, path in text_files(self._folder(which, owner), most=most):
-                yield f"{which}/{name}", path
+            for name, path in text_files(self._folder(which, scope.owner), most=most):
+                if scope.reading.takes(f"{which}/{name}"):
+                    yield f"{which}/{name}", path
 
 
 def _about(given: str, work: Callable[[], Any]) -> Any:

@@ -22,14 +22,16 @@ from pipeline.graph.execution.step import EffectUnknown, current_step
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.approvals import Approvals
 from pipeline.runtime.ports import EXECUTION, SkillBook, ToolResult
+from pipeline.runtime.reading import Reading
 from pipeline.runtime.scope import TurnScope
-from pipeline.shield.audit_events import EventType, evaluated, event_of
+from pipeline.shield.audit_events import evaluated, event_of
 from pipeline.shield.proposal import Proposal
 from pipeline.shield.shield import Judgement, Shield
 from pipeline.shield.verdict import Verdict
 from pipeline.tools.action import Action, action_for, proposal_of
 from pipeline.tools.arguments import BadArguments, check_arguments, parsed_arguments
 from pipeline.tools.execution import NOT_DONE, RESULT_CHARS, Execution, Stopped
+from pipeline.tools.execution_events import ExecutionEvents
 from pipeline.tools.loading import LOAD_SKILLS, LOAD_TOOLS, Loading
 from pipeline.tools.off_record import OTR_ANSWER, OTR_WORDS, allowed_off_the_record
 from pipeline.tools.origins import Origins
@@ -186,7 +188,9 @@ class Gate:
         self, action: Action, proposal: Proposal, verdict: Verdict | None, call: ToolCall, scope: TurnScope
     ) -> ToolResult:
         """The result of an action; without a verdict that of an earlier process, and nothing is executed."""
-        tool, events = action.tool, _Events(self._shield, proposal)
+        tool, events = action.tool, ExecutionEvents(self._shield, proposal)
+        if (may_read := await self._shield.reader(proposal)) is not None:
+            scope = replace(scope, reading=Reading(may_read))
 
         async def run() -> dict[str, Any]:
             # The snapshot is taken first, then the check is made, then the tool runs.
@@ -219,7 +223,8 @@ class Gate:
         if kept.get("stopped"):
             return self._execution.refusal(kept["text"], NOT_DONE.format(why="it was stopped"))
         # Before the result is used: what the conversation has read is durable.
-        await self._shield.note_result(proposal, kept["text"], kept.get("foreign", ""))
+        read = scope.reading.names
+        await self._shield.note_result(proposal, kept["text"], kept.get("foreign", ""), read)
         return self._execution.result(action, kept, scope)
 
     async def _require_valid(self, action: Action, proposal: Proposal, verdict: Verdict | None) -> None:
@@ -335,35 +340,6 @@ class Gate:
         await scope.send(
             ActionCompleted(**_ids(scope), tool_name=name, success=result.success, summary=result.summary)
         )
-
-
-class _Events:
-    """The audit of one execution. An event is queued at once, before the record that the action is done; the
-    wait for the disk is separate, because an effect that was done must not fail by it."""
-
-    def __init__(self, shield: Shield, proposal: Proposal) -> None:
-        self._shield = shield
-        self._proposal = proposal
-        self._writes: list[Awaitable[None]] = []
-        self.has_end = False
-
-    def add(self, type_: EventType, **details: str | bool) -> None:
-        """Queue an event."""
-        event = event_of(type_, self._proposal, **details)
-        self._writes.append(self._shield.record(self._proposal, [event]))
-
-    def add_end(self, kept: Mapping[str, Any], **details: str | bool) -> None:
-        """Queue the event about what `Execution.run` has returned."""
-        self.has_end = True
-        if kept.get("stopped"):
-            self.add("action_blocked", reason=kept["stopped"], **details)
-        else:
-            self.add("action_executed" if kept["success"] else "action_failed", **details)
-
-    async def written(self) -> None:
-        """Return when all events are durable. Raises StorageError."""
-        for write in self._writes:
-            await write
 
 
 async def _once(

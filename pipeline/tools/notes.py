@@ -15,6 +15,7 @@ from pipeline.tools.folders import Place, reason
 from pipeline.tools.registry import FixedGroup
 from pipeline.tools.tool import Tool, ToolFailed, ToolOutput, tool_schema
 
+_NOTES = "notes"
 _MOST_NOTES = 200
 _MOST_BYTES = 50_000
 _LISTED_CHARS = 80
@@ -27,7 +28,7 @@ def notes_group(root: Path, redactor: Redactor | None = None) -> FixedGroup:
     """The group for a workspace: notes are files in `root/people/<owner>/notes`."""
     notes = _Notes(root, redactor or Redactor())
     return FixedGroup(
-        name="notes",
+        name=_NOTES,
         description="keep, read, search and delete the user's notes",
         fixed=(
             _tool(
@@ -56,7 +57,7 @@ def notes_group(root: Path, redactor: Redactor | None = None) -> FixedGroup:
     )
 
 
-Work = Callable[[Mapping[str, Any], str], str]
+Work = Callable[[Mapping[str, Any], TurnScope], str]
 Changed = Callable[[Mapping[str, Any], TurnScope], tuple[Place, ...]]
 
 
@@ -70,12 +71,12 @@ def _tool(
     own: bool = False,
 ) -> Tool:
     async def run(arguments: Mapping[str, Any], scope: TurnScope) -> ToolOutput:
-        return ToolOutput(text=await asyncio.to_thread(work, arguments, scope.owner))
+        return ToolOutput(text=await asyncio.to_thread(work, arguments, scope))
 
     definition = ToolDefinition(name=name, description=description, parameters=parameters)
     return Tool(
         definition=definition,
-        group="notes",
+        group=_NOTES,
         run=run,
         reads_only=changes is None,
         own_only=own,
@@ -85,15 +86,15 @@ def _tool(
 
 
 class _Notes:
-    """The tools' work, run in a thread; `owner` is the turn's owner. A note is a file: its title in the first
-    line, then its text."""
+    """The tools' work, run in a thread, on the notes of the turn's owner. A note is a file: its title in the
+    first line, then its text."""
 
     def __init__(self, root: Path, redactor: Redactor) -> None:
         self._root = root
         self._redactor = redactor
 
-    def write(self, arguments: Mapping[str, Any], owner: str) -> str:
-        title = _one_line(arguments["title"])
+    def write(self, arguments: Mapping[str, Any], scope: TurnScope) -> str:
+        title, owner = _one_line(arguments["title"]), scope.owner
         path = self._path(title, owner)
         if not path.exists() and sum(1 for _ in self._all(owner)) >= _MOST_NOTES:
             raise ToolFailed(f"there are {_MOST_NOTES} notes already; delete some first")
@@ -102,23 +103,25 @@ class _Notes:
         more = "" if text == title else f": {self._redactor.line(text, _LISTED_CHARS)}"
         return f"The note “{title}” is kept{more or '.'}"
 
-    def read(self, arguments: Mapping[str, Any], owner: str) -> str:
+    def read(self, arguments: Mapping[str, Any], scope: TurnScope) -> str:
         if "title" in arguments:
-            return self._one(arguments["title"], owner)
-        lines = [f"{title}: {self._redactor.line(text, _LISTED_CHARS)}" for title, text in self._all(owner)]
+            return self._one(arguments["title"], scope.owner)
+        lines = []
+        for title, text in self._open(scope):
+            scope.reading.note(f"{_NOTES}/{title}")
+            lines.append(f"{title}: {self._redactor.line(text, _LISTED_CHARS)}")
         return "\n".join(lines) or "There are no notes."
 
-    def search(self, arguments: Mapping[str, Any], owner: str) -> str:
-        sought = arguments["text"].casefold()
-        found = [
-            f"{title}: {text}"
-            for title, text in self._all(owner)
-            if sought in title.casefold() or sought in text.casefold()
-        ]
+    def search(self, arguments: Mapping[str, Any], scope: TurnScope) -> str:
+        sought, found = arguments["text"].casefold(), []
+        for title, text in self._open(scope):
+            if sought in title.casefold() or sought in text.casefold():
+                scope.reading.note(f"{_NOTES}/{title}")
+                found.append(f"{title}: {text}")
         return "\n\n".join(found) or f"No note has “{arguments['text']}” in it."
 
-    def delete(self, arguments: Mapping[str, Any], owner: str) -> str:
-        title = _one_line(arguments["title"])
+    def delete(self, arguments: Mapping[str, Any], scope: TurnScope) -> str:
+        title, owner = _one_line(arguments["title"]), scope.owner
         try:
             self._path(title, owner).unlink()
         except FileNotFoundError:
@@ -142,10 +145,16 @@ class _Notes:
         return f"there is no note “{title}”; there are: {titles or 'none'}"
 
     def _folder(self, owner: str) -> Place:
-        return person_place(self._root, owner) / "notes"
+        return person_place(self._root, owner) / _NOTES
 
     def _path(self, title: str, owner: str) -> Place:
         return self._folder(owner) / f"{slug(title.casefold())}.txt"
+
+    def _open(self, scope: TurnScope) -> Iterator[tuple[str, str]]:
+        """Title and text of every note that may be read."""
+        for title, text in self._all(scope.owner):
+            if scope.reading.takes(f"{_NOTES}/{title}"):
+                yield title, text
 
     def _all(self, owner: str) -> Iterator[tuple[str, str]]:
         """Every note's title and text."""

@@ -41,14 +41,17 @@ _CASES = {
 
 @pytest.mark.parametrize("path", _CASES)
 def test_a_file_is_labelled_by_its_path(path: str) -> None:
-    assert labels_of(proposal("read_file", {"path": path}), SHIPPED, "").level is _CASES[path]
+    assert labels_of(proposal("read_file", {"path": path}), SHIPPED).level is _CASES[path]
 
 
-def test_a_note_is_labelled_by_its_title_and_a_search_by_the_files_that_it_quotes() -> None:
-    assert labels_of(proposal("read_note", {"title": "my passwords"}), SHIPPED, "").level is Level.CRITICAL
+def test_a_note_is_labelled_by_its_title_and_a_search_by_what_it_has_read() -> None:
+    assert labels_of(proposal("read_note", {"title": "my passwords"}), SHIPPED).level is Level.CRITICAL
     search = proposal("read_file", {"text": "x"}, tool="search_files")
-    assert labels_of(search, SHIPPED, "own/passwords.txt:3: x\n").level is Level.CRITICAL
-    assert labels_of(search, SHIPPED, "own/passwords.txt\nown/a.txt").level is Level.PUBLIC
+    assert labels_of(search, SHIPPED, ["own/a.txt", "own/Passwords.txt"]).level is Level.CRITICAL
+    assert labels_of(search, SHIPPED, ["own/a.txt"]) == Labels(private=True, sources=("your files",))
+    assert labels_of(search, SHIPPED, ["shared/a.txt"]) == UNLABELLED
+    notes = proposal("read_note", {"text": "x"}, tool="search_notes")
+    assert labels_of(notes, SHIPPED, ["notes/tea", "notes/my passwords"]).level is Level.CRITICAL
 
 
 def test_a_tool_of_others_is_labelled_by_an_operators_rule() -> None:
@@ -56,7 +59,7 @@ def test_a_tool_of_others_is_labelled_by_an_operators_rule() -> None:
         '[[source]]\nname = "crm"\nlevel = "confidential"\ntools = ["mcp:crm/*"]\n', "p.toml"
     )
     asked = proposal("unknown", {}, tool="find", group="mcp:crm")
-    assert labels_of(asked, policy, "").level is Level.CONFIDENTIAL
+    assert labels_of(asked, policy).level is Level.CONFIDENTIAL
 
 
 @pytest.mark.parametrize(
@@ -83,10 +86,10 @@ def test_what_reads_is_never_stopped_and_a_missing_cell_blocks() -> None:
 
 
 def test_what_belongs_to_one_person_never_goes_to_others() -> None:
-    read = labels_of(proposal("read_note", {"title": "plan"}), SHIPPED, "text")
+    read = labels_of(proposal("read_note", {"title": "plan"}), SHIPPED)
     assert (read.private, read.level) == (True, Level.PUBLIC)
     assert decided(proposal("message", {"text": "hi"}), SHIPPED, read).flow == "block"
-    in_a_room = labels_of(proposal("read_note", {"title": "plan"}, private=False), SHIPPED, "text")
+    in_a_room = labels_of(proposal("read_note", {"title": "plan"}, private=False), SHIPPED)
     assert in_a_room == UNLABELLED
 
 
