@@ -189,7 +189,7 @@ class ChainCheck:
         check = cls()
         if row is not None:
             check._n, check._hash = row.n, row.hash
-            check._first = row.n, ""
+            check._first = 1, GENESIS
         return check
 
     def feed(self, rows: Iterable[AuditRow]) -> None:
@@ -228,23 +228,17 @@ class ChainCheck:
 
     def _check(self, row: AuditRow) -> None:
         self.records += 1
-        plain = _plain(row.line)
+        plain = _plain(row.line) if hash_of(row.line) == row.hash else None
         begins = self._first is None
         if begins:
-            self._first = (
-                row.n,
-                str(plain["prev"]) if plain is not None and hash_of(row.line) == row.hash else "",
-            )
-        elif row.n != self._n + 1:
+            self._first = row.n, "" if plain is None else str(plain["prev"])
+        else:
             for n in range(self._n + 1, min(row.n, self._n + 1_001)):
                 self._note(n, "is missing")
-            if row.n <= self._n:
-                self._note(row.n, "is there twice, or in another place")
+        if row.n <= self._n:
+            self._note(row.n, "is there twice, or in another place")
         self._n = max(self._n, row.n)
         before, self._hash = self._hash, row.hash
-        if hash_of(row.line) != row.hash:
-            self._note(row.n, "was changed")
-            return
         if plain is None or plain["n"] != row.n:
             self._note(row.n, "was changed")
         elif not begins and plain["prev"] != before and row.n - 1 not in self.found:
