@@ -18,10 +18,11 @@ from tests.support.platform_acts import (
     ask,
     bot_said,
     forward_note,
+    forward_picture,
     give,
     keep_pictures,
     press,
-    send_document,
+    send_file,
     send_pictures,
 )
 from tests.support.platforms.platform import FakePlatform, Place
@@ -111,7 +112,8 @@ async def _share_off_the_record(llm: ScriptedLlm, platform: FakePlatform, chat: 
     words = f"look, {platform.name}: {SECRET}"
     await send_pictures(platform, chat, words, _pictures(platform, SECRET, f"another {SECRET}"))
     await platform.until(partial(bot_said, platform, chat, 1, f"You said: {words}"))
-    await send_document(platform, chat, f"{SECRET}.txt", f"{platform.name} has a {SECRET}".encode())
+    content = f"{platform.name} has a {SECRET}".encode()
+    await send_file(platform, chat, f"{SECRET}.txt", content, "text/plain")
     await platform.until(partial(bot_said, platform, chat, 2, "You said: "))
     pictures, document = _asked_on(llm, platform)
     assert _seen(pictures) == [SECRET, f"another {SECRET}"]
@@ -157,3 +159,43 @@ async def test_a_message_whose_pictures_are_changed_is_asked_again_with_those_th
     ):
         for platform, chat in place.private():
             group.create_task(_change_the_pictures(llm, platform, chat))
+
+
+async def _send_each_kind(llm: ScriptedLlm, platform: FakePlatform, chat: Place) -> None:
+    name, (screenshot, photo) = platform.name, _pictures(platform, "a screen", "a photo")
+    words = f"what is wrong here? ({name})"
+    await send_file(platform, chat, "Screenshot.png", screenshot, "image/png", words)
+    await platform.until(partial(bot_said, platform, chat, 0, f"You said: {words}"))
+    song = f"what is it about? ({name})"
+    await send_file(platform, chat, "song.mp3", name.encode(), "audio/mpeg", song)
+    await platform.until(partial(bot_said, platform, chat, 1, f"You said: {song}"))
+    await forward_picture(platform, chat, photo)
+    await platform.until(lambda: len(platform.bot_texts(chat)) == 3)
+    seen, heard = _asked_on(llm, platform)
+    assert _seen(seen) == ["a screen"]
+    assert "what is said in it follows]" in heard.messages[-1].content
+    assert f"sung on {name}" in heard.messages[-1].content
+    (forwarded,) = [
+        one for one in llm.requests if SCALED + photo.removeprefix(PICTURE) in one.pictures.values()
+    ]
+    assert _seen(forwarded) == ["a photo"]
+    assert forwarded.messages[-1].content.startswith(FORWARDED_MARK)
+
+
+async def test_a_screenshot_a_sound_file_and_a_forwarded_picture_are_taken_for_what_they_are(
+    tmp_path: Path,
+) -> None:
+    names, llm = ("telegram", "slack", "discord"), ScriptedLlm.echo()
+    heard = {hashlib.sha256(one.encode()).hexdigest(): f"sung on {one}" for one in names}
+    transcriber = ScriptedTranscriber(["said in a round video"], by_hash=heard)
+    async with open_all_platforms(
+        tmp_path, SEEING, llm=llm, transcriber=transcriber, file_reader=FakeFileReader()
+    ) as place:
+        async with asyncio.TaskGroup() as group:
+            for platform, chat in place.private():
+                group.create_task(_send_each_kind(llm, platform, chat))
+        telegram = place.telegram
+        ann = telegram.person("ann")
+        chat = telegram.private_chat(ann)
+        telegram.send(chat, ann, "video_note", b"mp4", length=240, duration=1)
+        await telegram.until(partial(bot_said, telegram, chat, 3, "You said: said in a round video"))

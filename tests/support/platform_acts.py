@@ -96,16 +96,33 @@ async def send_pictures(platform: FakePlatform, chat: Place, caption: str, pictu
             raise NotImplementedError(platform.name)
 
 
-async def send_document(platform: FakePlatform, chat: Place, name: str, content: bytes) -> None:
-    """Ann sends a text file without words."""
+async def send_file(
+    platform: FakePlatform, chat: Place, name: str, content: bytes, mime: str, caption: str = ""
+) -> None:
+    """Ann sends a file under its name, not as a photo or a voice note."""
     ann = platform.person("ann")
     match platform:
         case FakeDiscord():
-            await platform.upload(chat, ann, "", name, content, "text/plain")
+            await platform.upload(chat, ann, caption, name, content, mime)
         case FakeSlack():
-            await platform.share(chat, ann, content, mime="text/plain", name=name)
+            await platform.share(chat, ann, content, mime=mime, name=name, text=caption)
         case FakeTelegram():
-            platform.send(chat, ann, "document", content, file_name=name, mime_type="text/plain")
+            kind = "audio" if mime.startswith("audio/") else "document"
+            platform.send(chat, ann, kind, content, caption=caption, file_name=name, mime_type=mime)
+        case _:
+            raise NotImplementedError(platform.name)
+
+
+async def forward_picture(platform: FakePlatform, chat: Place, picture: bytes) -> None:
+    """Ann forwards a picture of Ben's in the platform's own way, and writes nothing."""
+    ann = platform.person("ann")
+    match platform:
+        case FakeDiscord():
+            await platform.forward(chat, ann, [platform.file("ben.png", picture, _PNG)])
+        case FakeSlack():
+            await platform.forward(chat, ann, [platform.file(ann, picture, mime=_PNG)])
+        case FakeTelegram():
+            platform.send(chat, ann, "photo", picture, forwarded=True, width=90)
         case _:
             raise NotImplementedError(platform.name)
 

@@ -155,10 +155,15 @@ class FakeDiscord:
         return await self.send(place, person, "", files=[self._spoken(audio, mime)], flags=_VOICE)
 
     async def forward_note(self, place: Place, person: Person, audio: bytes, *, mime: str) -> str:
-        """The person forwards a voice message that Ben has written elsewhere."""
+        """The person forwards a voice message that Ben has sent elsewhere."""
+        return await self.forward(place, person, [self._spoken(audio, mime)], flags=_VOICE)
+
+    async def forward(
+        self, place: Place, person: Person, files: list[StoredFile], said: str = "", *, flags: int = 0
+    ) -> str:
+        """The person forwards a message that Ben has written elsewhere."""
         elsewhere = self.room("elsewhere").chat
-        files = [self._spoken(audio, mime)]
-        original = self.world.add(elsewhere, self.person("ben").id, "", files=files, flags=_VOICE)
+        original = self.world.add(elsewhere, self.person("ben").id, said, files=files, flags=flags)
         return await self.send(place, person, "", forwards=original, flags=_FORWARDED)
 
     def _spoken(self, audio: bytes, mime: str) -> StoredFile:
