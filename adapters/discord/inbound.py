@@ -126,11 +126,11 @@ def _from_words(
     words = _joined(words, described(payload))
     forwarded = _forwarded(payload)
     passed_on = "" if forwarded is None else _all_words(forwarded)
-    if not words:
-        words, passed_on = passed_on, ""
-    # A person who adds text to a forwarded message has written that text.
-    all_forwarded = forwarded is not None and not passed_on
     media = media_of(payload, () if forwarded is None else (forwarded,))
+    if not words or (media.voice is not None and passed_on):
+        words, passed_on = _joined(words, passed_on), ""
+    # A person who adds text to a forwarded message has written that text, unless they are one with its voice.
+    all_forwarded = forwarded is not None and not passed_on
     addressed = private or mentioned or snowflake(mapping(replied.get("author")).get("id")) == context.bot_id
     command = None if edited or media.any or forwarded is not None else parse_command(words)
     thread = _thread(payload, context)

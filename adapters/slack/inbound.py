@@ -39,6 +39,8 @@ _OPTION_DIGITS = 3
 """A Slack message can have more than a hundred buttons."""
 _FOR_READERS = ("", None, "file_share", "thread_broadcast", "me_message")
 """Subtypes of messages written by people."""
+_REMOVED = "tombstone"
+"""How a file is marked that is no longer in its message."""
 _SLACKBOT = "USLACKBOT"
 _MOST_SHARED = 10
 _MAX_SLASH_CHARS = 150
@@ -136,16 +138,27 @@ def parse_slash(payload: Mapping[str, Any], bot: Bot, account: str, *, now: floa
 
 
 def _edited(outer: Mapping[str, Any], bot: Bot, account: str) -> Inbound | None:
-    """An edited message; None where only a link preview was added."""
+    """An edited message, also one with other files; None where only a link preview was added."""
     inner, before = mapping(outer.get("message")), mapping(outer.get("previous_message"))
     if inner.get("subtype") == "tombstone":
         # The placeholder of a deleted message that has replies.
         return _deleted(outer, account)
     edited = stamp(mapping(inner.get("edited")).get("ts"))
-    if not edited or inner.get("text") == before.get("text") or inner.get("subtype") not in _FOR_READERS:
+    if before and _file_ids(inner) != _file_ids(before):
+        # A deleted file leaves its message without the time of an edit, or with that of an earlier one.
+        earlier = stamp(mapping(before.get("edited")).get("ts"))
+        edited = edited if edited != earlier else stamp(outer.get("ts"))
+    elif inner.get("text") == before.get("text"):
+        return None
+    if not edited or inner.get("subtype") not in _FOR_READERS:
         return None
     event = {**inner, "channel": outer.get("channel"), "channel_type": outer.get("channel_type")}
     return _message(event, bot, account, edited=edited)
+
+
+def _file_ids(message: Mapping[str, Any]) -> set[str]:
+    voice, others = files_of({"files": message.get("files")})
+    return {ref.handle for ref in (voice, *others) if ref is not None}
 
 
 def _deleted(outer: Mapping[str, Any], account: str) -> Withdrawal | None:
@@ -176,11 +189,10 @@ def _message(event: Mapping[str, Any], bot: Bot, account: str, *, edited: str = 
     root = stamp(event.get("thread_ts"))
     said, mentioned = plain_words(text(event.get("text"), most=TEXT_CHARS), bot.user)
     passed_on = shared_words(event)
-    forwarded = bool(passed_on)
-    if forwarded and not said.strip():
-        # The sender added nothing: the whole text is another author's.
-        said, passed_on = passed_on, ""
     voice, attachments = files_of(event)
+    forwarded = _all_forwarded(event, said, voice)
+    if forwarded:
+        said, passed_on = "\n\n".join(part for part in (said, passed_on) if part.strip()), ""
     if not said.strip() and voice is None and not attachments:
         return None
     native_id = f"{chat}:{ts}:e{edited}" if edited else f"{chat}:{ts}"
@@ -196,7 +208,7 @@ def _message(event: Mapping[str, Any], bot: Bot, account: str, *, edited: str = 
         "reply_handle": reply_handle(ts, user, _team(event, bot)),
     }
     # A forwarded text is no command, and a file with such a text is answered, not lost.
-    content = forwarded or voice is not None or bool(attachments)
+    content = forwarded or bool(passed_on) or voice is not None or bool(attachments)
     command = parse_command(said) if addressed and not content and "@" not in said else None
     if command is not None:
         return SessionCommand(name=command.name, argument=command.argument, **common)
@@ -206,7 +218,7 @@ def _message(event: Mapping[str, Any], bot: Bot, account: str, *, edited: str = 
         attachments=attachments,
         reply_to=f"{chat}:{root}" if root and root != ts else None,
         addressed=addressed,
-        forwarded=forwarded and not passed_on,
+        forwarded=forwarded,
         passed_on=passed_on,
         edited=bool(edited),
         place=f"{chat}:{ts}",
@@ -231,10 +243,22 @@ def _thread(account: str, chat: str, root: str, ts: str, *, private: bool) -> Th
     return ThreadKey(channel=CHANNEL, account=account, chat=chat, topic=topic)
 
 
+def _all_forwarded(event: Mapping[str, Any], said: str, voice: MediaRef | None) -> bool:
+    """Whether the sender added no words and no clip to the messages that this one forwards. Words above
+    another author's clip count as part of it: they would be read as one text."""
+    if voice is not None:
+        return files_of({**event, "attachments": ()})[0] is None
+    return not said.strip() and bool(shared_words(event) or files_of({**event, "files": ()})[1])
+
+
+def _shared(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    return [one for one in mappings(event.get("attachments")) if one.get("is_share") is True]
+
+
 def shared_words(event: Mapping[str, Any]) -> str:
     """The text of the messages that this one forwards, each below its author's name where there are
     several; empty where none is forwarded."""
-    shared = [one for one in mappings(event.get("attachments")) if one.get("is_share") is True][:_MOST_SHARED]
+    shared = _shared(event)[:_MOST_SHARED]
     said = [(one, plain_words(text(one.get("text"), most=TEXT_CHARS), "")[0]) for one in shared]
     said = [(one, passed_on) for one, passed_on in said if passed_on]
     if len(said) <= 1:
@@ -255,11 +279,10 @@ def files_of(event: Mapping[str, Any]) -> tuple[MediaRef | None, tuple[MediaRef,
     """The first voice clip of a message, and its other files; including those of messages that it shares."""
     voice: MediaRef | None = None
     others: list[MediaRef] = []
-    shared = [one for one in mappings(event.get("attachments")) if one.get("is_share") is True]
-    files = [file for one in (event, *shared) for file in mappings(one.get("files"))]
+    files = [file for one in (event, *_shared(event)) for file in mappings(one.get("files"))]
     for file in files[:_MOST_FILES]:
         handle = ident(file.get("id"))
-        if not handle:
+        if not handle or file.get("mode") == _REMOVED:
             continue
         kind = _kind(file)
         milliseconds = count(file.get("duration_ms"))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.speech.read_aloud import BRIEF_CHARACTERS
 from gateway.speech.speaker_language import speaker_of
 from gateway.storage.ports import Committed, Lease, TurnCommit
 from gateway.storage.sqlite import SqliteStore
@@ -22,6 +23,7 @@ from tests.support.posting_channel import MemoryPosts, refusal
 from voice.errors import SpeakerUnavailable
 from voice.synthesis.scripted_synthesizer import ScriptedSpeaker
 from voice.synthesis.synthesizer import SpokenAudio
+from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 
 def voices(platform: FakePlatform, place: Place) -> list[bytes]:
@@ -73,11 +75,11 @@ async def test_in_a_room_only_the_one_who_asked_for_it_is_answered_by_voice(tmp_
 async def test_voice_auto_answers_a_voice_note_by_voice_and_a_text_in_writing(
     tmp_path: Path,
 ) -> None:
-    speaker = ScriptedSpeaker()
-    async with open_all_platforms(tmp_path, speaker=speaker) as place:
+    speaker, long = ScriptedSpeaker(), ScriptedTranscriber.always("a long story " * 40)
+    async with open_all_platforms(tmp_path, speaker=speaker, transcriber=long) as place:
         for platform, chat in place.private():
             ann = platform.person("ann")
-            await platform.say(chat, ann, "/voice auto fast")
+            await platform.say(chat, ann, "/voice auto fast short")
             await platform.until(lambda: any("are automatic" in t for t in platform.bot_texts(chat)))  # noqa: B023 - used before the next turn
             await platform.say(chat, ann, "typed")
             await platform.until(lambda: "You said: typed" in platform.bot_texts(chat))  # noqa: B023 - as above
@@ -85,6 +87,7 @@ async def test_voice_auto_answers_a_voice_note_by_voice_and_a_text_in_writing(
             await platform.until(lambda: len(voices(platform, chat)) == 1)  # noqa: B023 - as above
     assert len(speaker.calls) == 3
     assert {call.speed for call in speaker.calls} == {1.25}
+    assert all(100 < len(call.text) <= BRIEF_CHARACTERS + 1 for call in speaker.calls)
     assert not any("typed" in call.text for call in speaker.calls)
 
 

@@ -18,58 +18,20 @@ from tests.end_to_end.test_web_search import FOUND
 from tests.pipeline.tools.web_server import says, serving
 from tests.support.all_platforms import AllPlatforms, open_all_platforms
 from tests.support.openai_server import Behaviour, FakeOpenAiServer
-from tests.support.platforms.discord import FakeDiscord
-from tests.support.platforms.platform import FakePlatform, Place, Shown
-from tests.support.platforms.slack import FakeSlack
-from tests.support.platforms.telegram import FakeTelegram
+from tests.support.platform_acts import ask, bot_said, give, press
+from tests.support.platforms.platform import FakePlatform, Place
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 OTHER = "scripted:echo"
 MODELS = ('llm.model="openai/gpt-4o"', f'llm.choices=["{OTHER}"]')
 
 
-async def _give(platform: FakePlatform, chat: Place, name: str, argument: str = "") -> None:
-    """Give a command as the platform's app does it: from its list of the bot's commands."""
-    ann = platform.person("ann")
-    match platform:
-        case FakeDiscord():
-            await platform.command(chat, ann, name, argument)
-        case FakeSlack():
-            await platform.command(chat, ann, f"{name} {argument}".strip())
-        case FakeTelegram():
-            assert name in [one["command"] for one in platform.state.commands[""]]
-            await platform.say(chat, ann, f"/{name} {argument}".strip())
-        case _:
-            raise NotImplementedError(platform.name)
-
-
-def _says(platform: FakePlatform, chat: Place, after: int, words: str) -> bool:
-    return any(words in one for one in platform.bot_texts(chat)[after:])
-
-
 async def _answer(platform: FakePlatform, chat: Place, name: str, argument: str, words: str) -> str:
     """The bot's first new message that contains `words`, once the command was given."""
     before = len(platform.bot_texts(chat))
-    await _give(platform, chat, name, argument)
-    await platform.until(partial(_says, platform, chat, before, words))
+    await give(platform, chat, name, argument)
+    await platform.until(partial(bot_said, platform, chat, before, words))
     return next(one for one in platform.bot_texts(chat)[before:] if words in one)
-
-
-async def _said(platform: FakePlatform, chat: Place, text: str, answer: str) -> None:
-    before = len(platform.bot_texts(chat))
-    await platform.say(chat, platform.person("ann"), text)
-    await platform.until(partial(_says, platform, chat, before, answer))
-
-
-def _with_button(platform: FakePlatform, chat: Place, label: str) -> Shown | None:
-    return next((one for one in platform.visible(chat) if label in one.buttons), None)
-
-
-async def _press(platform: FakePlatform, chat: Place, label: str) -> None:
-    await platform.until(lambda: _with_button(platform, chat, label) is not None)
-    shown = _with_button(platform, chat, label)
-    assert shown is not None
-    await platform.press(chat, platform.person("ann"), shown.native_id, label)
 
 
 def _files(platform: FakePlatform, chat: Place) -> list[tuple[str, bytes]]:
@@ -78,20 +40,20 @@ def _files(platform: FakePlatform, chat: Place) -> list[tuple[str, bytes]]:
 
 async def _use_the_list_of_commands(platform: FakePlatform, chat: Place, llm: ScriptedLlm) -> None:
     apples, pears = (f"{fruit} on {platform.name}" for fruit in ("apples", "pears"))
-    await _said(platform, chat, apples, f"You said: {apples}")
+    await ask(platform, chat, apples, f"You said: {apples}")
     await _answer(platform, chat, "retry", "", f"You said: {apples}")
-    await _said(platform, chat, pears, f"You said: {pears}")
+    await ask(platform, chat, pears, f"You said: {pears}")
     await _answer(platform, chat, "undo", "", "no longer use your last message")
     found = await _answer(platform, chat, "history", "apples", "The newest of what I found:")
     assert apples in found
     assert pears not in found
     assert "tokens" in await _answer(platform, chat, "usage", "", "Today you have used")
     await _answer(platform, chat, "model", "", "Here you can choose between:")
-    await _press(platform, chat, OTHER)
-    await platform.until(partial(_says, platform, chat, 0, "answers from now on in this conversation"))
+    await press(platform, chat, OTHER)
+    await platform.until(partial(bot_said, platform, chat, 0, "answers from now on in this conversation"))
     assert OTHER in await _answer(platform, chat, "status", "", "Model:")
     asked = len(llm.requests)
-    await _said(platform, chat, "plums", "You said: plums")
+    await ask(platform, chat, "plums", "You said: plums")
     assert platform.name not in str([request.messages for request in llm.requests[asked:]])
     await _answer(platform, chat, "export", "", "Here are the conversations of this chat.")
     await platform.until(lambda: len(_files(platform, chat)) == 1)
@@ -141,7 +103,7 @@ async def test_three_messages_in_a_row_get_one_answer_on_each_platform(tmp_path:
                 for word in ("red", "green", "blue"):
                     await platform.say(chat, platform.person("ann"), word)
             for platform, chat in place.private():
-                await platform.until(partial(_says, platform, chat, 0, "You like red, green, blue."))
+                await platform.until(partial(bot_said, platform, chat, 0, "You like red, green, blue."))
                 assert len(platform.bot_texts(chat)) == 1
             counts = await place.harness.store.counts()
     assert (counts.inbox_open, counts.inbox_done) == (0, 9)
@@ -177,7 +139,7 @@ async def test_a_message_during_a_web_search_reaches_the_model_on_each_platform(
                 await platform.say(chat, ann, "I mean green tea")
                 await _accepted(place, 2)
                 gate.set()
-                await platform.until(partial(_says, platform, chat, 0, "Two minutes, says the page"))
+                await platform.until(partial(bot_said, platform, chat, 0, "Two minutes, says the page"))
                 answers = [one for one in platform.bot_texts(chat) if "Two minutes" in one]
                 assert len(answers) == 1
                 assert "https://tea.example/green" not in answers[0]
@@ -197,11 +159,11 @@ async def test_a_long_voice_note_is_done_with_as_its_sender_presses_on_each_plat
             ann = platform.person("ann")
             sound = b"OggS" + platform.name.encode()
             await platform.speak(chat, ann, sound, mime="audio/ogg")
-            await _press(platform, chat, "Only the transcript")
-            await platform.until(partial(_says, platform, chat, 0, "The transcript is above."))
+            await press(platform, chat, "Only the transcript")
+            await platform.until(partial(bot_said, platform, chat, 0, "The transcript is above."))
             assert len(llm.requests) == number - 1
-            assert _says(platform, chat, 0, words)
+            assert bot_said(platform, chat, 0, words)
             await platform.speak(chat, ann, sound + b"again", mime="audio/ogg")
-            await _press(platform, chat, "Sum it up")
-            await platform.until(partial(_says, platform, chat, 0, "You said: "))
+            await press(platform, chat, "Sum it up")
+            await platform.until(partial(bot_said, platform, chat, 0, "You said: "))
             assert "Sum it up in a few" in str(llm.requests[-1].messages[0])

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
 from playwright.async_api import FilePayload, Page, Route, expect
 
+from pipeline.domain.clock import SystemClock
 from pipeline.domain.readings import Picture
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.end_to_end.page.accessibility import serious_violations
@@ -125,6 +126,34 @@ async def test_a_dropped_and_a_chosen_file_are_previewed_and_one_is_removed_befo
         assert saved.read_bytes() == b"buy milk"
         assert "buy milk" in harness.llm.requests[0].messages[-1].content
     assert watch.complaints == []
+
+
+async def test_off_the_record_a_pasted_picture_is_seen_and_no_byte_of_it_stays(
+    page: Page, tmp_path: Path
+) -> None:
+    async with opened(page, tmp_path, "A square.") as harness:
+        await send(page, "/otr")
+        await expect(page.get_by_test_id("off-record")).to_be_visible()
+        await page.evaluate(_HAND_OVER, ["paste", "#input", base64.b64encode(PNG).decode()])
+        await expect(page.get_by_test_id("send")).to_be_enabled()
+        await send(page, "What is it?")
+        await expect(entries(page, "assistant")).to_contain_text("A square.")
+        (request,) = harness.llm.requests
+        assert list(request.pictures.values()) == [PNG]
+        # The upload is removed right after the answer.
+        async with asyncio.timeout(60):
+            while _holding(tmp_path, PNG):
+                await SystemClock().sleep(0.01)
+
+
+def _holding(folder: Path, content: bytes) -> list[Path]:
+    """The files that contain it."""
+    found = []
+    for one in folder.rglob("*"):
+        # A file may be removed meanwhile.
+        with suppress(FileNotFoundError, IsADirectoryError):
+            found += [one] if content in one.read_bytes() else []
+    return found
 
 
 async def test_a_picture_that_is_no_longer_stored_becomes_a_line(page: Page, tmp_path: Path) -> None:

@@ -32,6 +32,7 @@ from tests.support.platforms.file_names import shown_kind
 from tests.support.platforms.platform import Call, Faults, Person, Place, Shown
 
 _VOICE = 1 << 13
+_FORWARDED = 1 << 14
 _CLIENT_MAX_BYTES = 64 * 1024 * 1024
 
 _CONTENT_INTENT = 1 << 18
@@ -151,14 +152,27 @@ class FakeDiscord:
 
     async def speak(self, place: Place, person: Person, audio: bytes, *, mime: str) -> str:
         """A voice message: the flag, one audio attachment, no words."""
-        file = StoredFile(
-            id=self.world.snowflake(),
-            name="voice-message.ogg",
-            content=audio,
-            mime=mime,
-            duration_s=2.5,
-        )
-        return await self.send(place, person, "", files=[file], flags=_VOICE)
+        return await self.send(place, person, "", files=[self._spoken(audio, mime)], flags=_VOICE)
+
+    async def forward_note(self, place: Place, person: Person, audio: bytes, *, mime: str) -> str:
+        """The person forwards a voice message that Ben has sent elsewhere."""
+        return await self.forward(place, person, [self._spoken(audio, mime)], flags=_VOICE)
+
+    async def forward(
+        self, place: Place, person: Person, files: list[StoredFile], said: str = "", *, flags: int = 0
+    ) -> str:
+        """The person forwards a message that Ben has written elsewhere."""
+        elsewhere = self.room("elsewhere").chat
+        original = self.world.add(elsewhere, self.person("ben").id, said, files=files, flags=flags)
+        return await self.send(place, person, "", forwards=original, flags=_FORWARDED)
+
+    def _spoken(self, audio: bytes, mime: str) -> StoredFile:
+        name = "voice-message.ogg"
+        return self.file(name, audio, mime, duration_s=2.5)
+
+    def file(self, name: str, content: bytes, mime: str, **more: Any) -> StoredFile:
+        """A file for `send`."""
+        return StoredFile(id=self.world.snowflake(), name=name, content=content, mime=mime, **more)
 
     async def send(self, place: Place, person: Person, text: str, **rest: Any) -> str:
         """Any message of a person: `files`, `flags`, `reply_to`, `webhook`, `embeds`."""
@@ -170,13 +184,15 @@ class FakeDiscord:
         self, place: Place, person: Person, text: str, name: str, content: bytes, mime: str
     ) -> str:
         """A message with a file."""
-        file = StoredFile(id=self.world.snowflake(), name=name, content=content, mime=mime)
-        return await self.send(place, person, text, files=[file])
+        return await self.send(place, person, text, files=[self.file(name, content, mime)])
 
-    async def rewrite(self, place: Place, native_id: str, text: str) -> None:
-        """The author edits a message."""
+    async def rewrite(
+        self, place: Place, native_id: str, text: str, *, files: list[StoredFile] | None = None
+    ) -> None:
+        """The author edits a message, and with `files` changes which it has."""
         message = self._message(place, native_id)
         message.content, message.edited_at = text, self.world.clock.now()
+        message.files = message.files if files is None else files
         message.edits += 1
         await self._tell_bot(message, "MESSAGE_UPDATE")
 

@@ -81,6 +81,7 @@ class Message:
     embeds: list[dict[str, Any]] = field(default_factory=list)
     flags: int = 0
     reply_to: str = ""
+    forwards: Message | None = None
     edited_at: float | None = None
     edits: int = 0
     nonce: str = ""
@@ -186,10 +187,28 @@ class World:
             wire["message_reference"] = {"message_id": message.reply_to, "channel_id": message.channel}
             referenced = self.get(message.channel, message.reply_to)
             wire["referenced_message"] = self.message_wire(referenced) if referenced else None
+        if message.forwards is not None:
+            wire |= self._forwarded_wire(message.forwards)
         if gateway and self.channels[message.channel].kind != DM:
             wire["guild_id"] = self.guild_id
             wire["member"] = self.member_wire(author, with_user=False)
         return wire
+
+    def _forwarded_wire(self, original: Message) -> dict[str, Any]:
+        """The fields of a message that forwards another one: a snapshot without its author."""
+        kept = (
+            "type",
+            "content",
+            "embeds",
+            "attachments",
+            "timestamp",
+            "edited_timestamp",
+            "flags",
+            "components",
+        )
+        snapshot = {name: value for name, value in self.message_wire(original).items() if name in kept}
+        reference = {"type": 1, "message_id": original.id, "channel_id": original.channel}
+        return {"message_reference": reference, "message_snapshots": [{"message": snapshot}]}
 
     def file_wire(self, message: Message, file: StoredFile) -> dict[str, Any]:
         """The attachment object, with a link that lasts until the link version counts up."""

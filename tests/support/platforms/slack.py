@@ -135,23 +135,50 @@ class FakeSlack:
         self, place: Place, person: Person, content: bytes, *, mime: str, text: str = "", **extra: Any
     ) -> str:
         """A message with a file; `extra` are fields of the file's object."""
-        name = f"F{self.workspace.next_ts().replace('.', '')}"
-        self.workspace.contents[name] = content
-        url = f"{self.base}/files/{name}/content"
-        file = {
-            "id": name,
-            "name": "file.bin",
-            "mimetype": mime,
-            "filetype": mime.rpartition("/")[2],
-            "size": len(content),
-            "user": person.id,
-            "mode": "hosted",
-            "url_private": url,
-            "url_private_download": url,
-            **extra,
-        }
+        return await self.share_all(
+            place, person, [self.file(person, content, mime=mime, **extra)], text=text
+        )
+
+    def file(self, person: Person, content: bytes, *, mime: str, **extra: Any) -> dict[str, Any]:
+        """The object of a file that the person has uploaded."""
+        return self.workspace.upload(self.base, person, content, mime=mime, **extra)
+
+    async def share_all(
+        self, place: Place, person: Person, files: list[dict[str, Any]], *, text: str = ""
+    ) -> str:
+        """A message with several files."""
         words = text if place.private else f"<@{BOT_USER}> {text}".strip()
-        return self._said(place, person, words, files=[file], subtype="file_share").native_id
+        return self._said(place, person, words, files=files, subtype="file_share").native_id
+
+    async def forward(
+        self, place: Place, person: Person, files: list[dict[str, Any]], *, said: str = "", text: str = ""
+    ) -> str:
+        """The person shares a message of Ben's, who `said` that with `files`, and writes `text` above it."""
+        ben = self.person("ben")
+        elsewhere = self._conversation("C0ELSEWHERE", "#elsewhere", private=False)
+        original = Posted(
+            channel=elsewhere.id, ts=self.workspace.next_ts(), user=ben.id, text=said, files=files
+        )
+        self.workspace.add(original)
+        shared = {
+            "is_share": True,
+            "is_msg_unfurl": True,
+            "author_id": ben.id,
+            "author_name": ben.name,
+            "channel_id": original.channel,
+            "ts": original.ts,
+            "text": said,
+            "fallback": said,
+            "files": files,
+        }
+        return self._said(place, person, text, shares=[shared]).native_id
+
+    async def change_files(self, native_id: str, files: list[dict[str, Any]]) -> None:
+        """The author takes files from a message or adds some, and leaves its words."""
+        posted = self._at(native_id)
+        before = posted.as_json()
+        posted.files, posted.edits = files, posted.edits + 1
+        self._tell(self.workspace.changed_event(posted, before))
 
     async def edit(self, native_id: str, text: str) -> None:
         """The author changes the text of a message; the same text again looks like an unfurled link."""

@@ -51,6 +51,8 @@ class Posted:
     thread_ts: str = ""
     metadata: dict[str, Any] | None = None
     files: list[dict[str, Any]] = field(default_factory=list)
+    shares: list[dict[str, Any]] = field(default_factory=list)
+    """The messages that it shares, as attachments."""
     subtype: str = ""
     bot_id: str = ""
     edits: int = 0
@@ -92,6 +94,8 @@ class Posted:
             shape["subtype"] = self.subtype
         if self.files:
             shape["files"] = self.files
+        if self.shares:
+            shape["attachments"] = self.shares
         if self.bot_id:
             shape["bot_id"] = self.bot_id
             shape["app_id"] = APP if self.ours else "A0OTHER"
@@ -150,6 +154,24 @@ class Workspace:
     held: HeldEdits = field(default_factory=HeldEdits)
     chance: random.Random = field(default_factory=lambda: random.Random(1))
     _last_ts: float = 0.0
+
+    def upload(self, base: str, person: Person, content: bytes, *, mime: str, **extra: Any) -> dict[str, Any]:
+        """Store a file; its object, with `extra` fields."""
+        name = f"F{self.next_ts().replace('.', '')}"
+        self.contents[name] = content
+        url = f"{base}/files/{name}/content"
+        return {
+            "id": name,
+            "name": "file.bin",
+            "mimetype": mime,
+            "filetype": mime.rpartition("/")[2],
+            "size": len(content),
+            "user": person.id,
+            "mode": "hosted",
+            "url_private": url,
+            "url_private_download": url,
+            **extra,
+        }
 
     def next_ts(self) -> str:
         """A timestamp that is the id of a message: later than every one before."""

@@ -114,16 +114,21 @@ class FakeTelegram:
         *,
         caption: str = "",
         album: str = "",
+        forwarded: bool = False,
         **more: Any,
     ) -> str:
         """The person sends a file of a Bot API kind (voice, photo, document, video …), with its fields. Those
         of one `album` belong together."""
+        fields = self._media(kind, content, more)
+        fields |= {"media_group_id": album} if album else {}
+        fields |= {"forward_origin": _ORIGIN, "forward_date": _ORIGIN["date"]} if forwarded else {}
+        return self._written(self._stored(place, person, caption, fields=fields))
+
+    def _media(self, kind: str, content: bytes, more: dict[str, Any]) -> dict[str, Any]:
         file_id = f"file{len(self.state.files)}"
         self.state.files[file_id] = content
         described = {"file_id": file_id, "file_unique_id": f"u{file_id}", "file_size": len(content), **more}
-        content_of = [described] if kind == "photo" else described
-        group = {"media_group_id": album} if album else {}
-        return self._written(self._stored(place, person, caption, fields={kind: content_of, **group}))
+        return {kind: [described] if kind == "photo" else described}
 
     def reply(self, place: Place, person: Person, native_id: str, text: str) -> str:
         """The person replies to a message of the place."""
@@ -137,6 +142,14 @@ class FakeTelegram:
         stored.text, stored.entities = text, []
         stored.edits += 1
         self.push("edited_message", {**self.state.as_message(stored), "edit_date": 1_700_000_100})
+
+    def replace_media(self, place: Place, native_id: str, kind: str, content: bytes, caption: str) -> None:
+        """The author of a message puts another file of that kind in the place of its file."""
+        stored = self.state.find(int(place.chat), int(native_id))
+        if stored is None or kind not in stored.fields:
+            raise LookupError(f"there is no message {native_id} with a {kind}")
+        stored.fields |= self._media(kind, content, {"width": 90, "height": 60})
+        self.edit(place, native_id, caption)
 
     def push(self, kind: str, body: dict[str, Any]) -> None:
         """Queue any update for the bot, unchanged."""
@@ -260,6 +273,7 @@ class FakeTelegram:
         return str(stored.message_id)
 
 
+_ORIGIN: dict[str, Any] = {"type": "hidden_user", "sender_user_name": "Ben", "date": 1_699_999_000}
 _KINDS = {"photo": "image", "audio": "audio", "video": "video", "document": "file"}
 
 
