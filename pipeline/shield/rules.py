@@ -118,6 +118,12 @@ class Policy:
 
         return may_read
 
+    def closes(self, proposal: Proposal, host: str) -> bool:
+        """Whether the action is denied at that host, to which a server redirects it."""
+        address = f"https://[{host}]/" if ":" in host else f"https://{host}/"
+        rule = self.match(replace(proposal, payload={"url": address}))
+        return rule is not None and rule.list == "deny"
+
     def flow(self, labels: Labels, sink: Sink | None) -> Flow:
         """What the matrix says about data with these labels going there. A missing cell blocks."""
         if sink is None or self.matrix is None:

@@ -148,13 +148,16 @@ class Shield:
         return verdict.problem(action_hash, self._clock.monotonic())
 
     async def reader(self, proposal: Proposal) -> Callable[[str], bool] | None:
-        """Which files and notes an action may read that names none; None for other actions."""
-        if proposal.type not in ("read_file", "read_note") or proposal.paths:
+        """Which files and notes an action may read that names none, and to which hosts one that fetches a
+        page may be redirected; None for other actions."""
+        searches = proposal.type in ("read_file", "read_note") and not proposal.paths
+        if not searches and proposal.type != "fetch_url":
             return None
         try:
-            return (await self._policies.current()).reader(proposal)
+            policy = await self._policies.current()
         except ConfigurationError:
             return lambda _name: False
+        return policy.reader(proposal) if searches else lambda host: not policy.closes(proposal, host)
 
     async def note_result(
         self, proposal: Proposal, text: str, foreign: str, read: Sequence[str] = ()
