@@ -12,6 +12,7 @@ from typing import Literal
 
 from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.frozen import dataclass
+from pipeline.domain.messages import Mode
 from pipeline.shield.action_types import EXTERNAL, PRIVATE_READS
 from pipeline.shield.globs import normal_path
 from pipeline.shield.levels import UNLABELLED, Labels, Level
@@ -72,10 +73,13 @@ class Taints:
 
     async def of(self, proposal: Proposal) -> Labels:
         """The labels of the proposal's conversation. Raises StorageError."""
-        session = proposal.session_id
+        return await self.of_session(proposal.session_id, proposal.mode)
+
+    async def of_session(self, session: str, mode: Mode) -> Labels:
+        """The labels of a conversation. Raises StorageError."""
         known = self._known.get(session)
         if known is None:
-            known = UNLABELLED if proposal.mode == "otr" else await self._book.read(session)
+            known = UNLABELLED if mode == "otr" else await self._book.read(session)
             # Something may have been noted while the book was read.
             known = known.joined(self._known.get(session, UNLABELLED))
             self._known[session] = known

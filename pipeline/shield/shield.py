@@ -16,6 +16,7 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.events import Decision
 from pipeline.domain.frozen import dataclass
+from pipeline.domain.messages import Mode
 from pipeline.domain.rates import SlidingWindow
 from pipeline.shield.action_types import LEAST_TIER
 from pipeline.shield.audit_events import AuditEvent, event_of
@@ -131,6 +132,17 @@ class Shield:
             return "rule", _DENIED.format(rule=rule.name)
         flow, _flags = self._flow(proposal, policy, await self._taints.of(proposal))
         return ("flow", flow.reason) if flow.flow == "block" else ("", "")
+
+    async def memory_problem(self, session_id: str, mode: Mode) -> str:
+        """Why nothing of a conversation may be kept for later ones; empty if it may. Raises StorageError."""
+        try:
+            policy = await self._policies.current()
+        except ConfigurationError:
+            return _UNREADABLE
+        labels = await self._taints.of_session(session_id, mode)
+        if self._flow_mode == "audit" or policy.flow(labels, "memory") == "allow":
+            return ""
+        return f"it has read something {labels.level.word}, which may not be kept unasked"
 
     def approved(self, proposal: Proposal, verdict: Verdict) -> Verdict:
         """The verdict after a person has allowed the action now."""
