@@ -98,13 +98,13 @@ class Taints:
 
 def labels_of(proposal: Proposal, policy: Policy, read: Sequence[str] = ()) -> Labels:
     """The labels of a result: by the source rules for its path, tool and host, and for the files and notes
-    `read` that an action without a path has returned."""
-    paths = proposal.paths or tuple(map(normal_path, read))
+    `read` that the action does not name."""
     level, rule = policy.level_of(proposal)
-    if not proposal.paths:
-        for path in paths:
-            of_path, name = policy.level_of_path(path)
-            level, rule = (of_path, name) if of_path > level else (level, rule)
+    more = tuple(map(normal_path, read))
+    for path in more:
+        of_path, name = policy.level_of_path(path)
+        level, rule = (of_path, name) if of_path > level else (level, rule)
+    paths = proposal.paths or more
     private = proposal.private and proposal.built_in and proposal.type in PRIVATE_READS
     shared = bool(paths) and all(path.startswith("shared/") for path in paths)
     private = private and not shared

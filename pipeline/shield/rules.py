@@ -16,6 +16,7 @@ from pipeline.shield.globs import host_pattern, path_pattern
 from pipeline.shield.levels import Labels, Level
 from pipeline.shield.proposal import Proposal
 
+_NAMED_BY: Mapping[ActionType, str] = {"read_note": "title", "read_attachment": "file"}
 ListName = Literal["deny", "verify", "allow"]
 Flow = Literal["allow", "ask", "block"]
 
@@ -104,10 +105,10 @@ class Policy:
         return Level.PUBLIC, ""
 
     def reader(self, proposal: Proposal) -> Callable[[str], bool]:
-        """Which files and notes an action that names none may read, now that it may run: those that could be
-        read by name without a question, and those under the rule that decided about the action itself."""
+        """Which files and notes an action that does not name them may read, now that it may run: those that
+        could be read by name without a question, and those under the rule that decided about the action."""
         decided = self.match(proposal)
-        key = "title" if proposal.type == "read_note" else "path"
+        key = _NAMED_BY.get(proposal.type, "path")
 
         def may_read(name: str) -> bool:
             named = name.partition("/")[2] if key == "title" else name

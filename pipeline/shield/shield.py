@@ -160,9 +160,11 @@ class Shield:
         return verdict.problem(action_hash, self._clock.monotonic())
 
     async def reader(self, proposal: Proposal) -> Callable[[str], bool] | None:
-        """Which files and notes an action may read that names none, and to which hosts one that fetches a
-        page may be redirected; None for other actions."""
+        """Which files and notes an action may read that does not name them, and to which hosts one that
+        fetches a page may be redirected; None for other actions."""
+        # An attachment is named by its number too.
         searches = proposal.type in ("read_file", "read_note") and not proposal.paths
+        searches = searches or proposal.type == "read_attachment"
         if not searches and proposal.type != "fetch_url":
             return None
         try:
@@ -175,8 +177,8 @@ class Shield:
         self, proposal: Proposal, text: str, foreign: str, read: Sequence[str] = ()
     ) -> None:
         """Label the conversation with what an action has returned: how confidential it is, and whether
-        foreign text in it looks like instructions to the assistant. `read` names the files and notes in it,
-        if the action names none. Call it before the result is used. Raises StorageError."""
+        foreign text in it looks like instructions to the assistant. `read` names the files and notes in it
+        that the action does not name. Call it before the result is used. Raises StorageError."""
         try:
             labels = labels_of(proposal, await self._policies.current(), read)
         except ConfigurationError:
