@@ -47,6 +47,7 @@ from pipeline.tools.attachments import ConversationFiles, attachments_group
 from pipeline.tools.files import files_group
 from pipeline.tools.folders import Place
 from pipeline.tools.gate import Gate
+from pipeline.tools.judged_facts import JudgedFacts
 from pipeline.tools.mcp_config import REFERENCES, read_mcp_file
 from pipeline.tools.mcp_group import mcp_groups
 from pipeline.tools.mcp_server import Spawn
@@ -315,7 +316,7 @@ def build_agent_tools(
         tools=gate or NullTools(),
         skills=folder.skills,
         workspace=folder.workspace,
-        facts=folder.workspace,
+        facts=JudgedFacts(folder.workspace, shared.shield),
         budgets=shared.budgets,
         person_of=shared.person_of,
         redactor=redactor,

@@ -1,4 +1,4 @@
-"""What a tool that names no file or note may read, and what it has read."""
+"""What a tool may read that its arguments do not name, and what it has read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Reading:
         """How many may not be read."""
 
     def takes(self, name: str) -> bool:
-        """Whether the file or note of that name may be read. One that may not is counted."""
+        """Whether the file, note or host of that name may be read. One that may not is counted."""
         may = self._may_read is None or self._may_read(name)
         self.left_out += not may
         return may

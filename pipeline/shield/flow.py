@@ -12,6 +12,7 @@ from typing import Literal
 
 from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.frozen import dataclass
+from pipeline.domain.messages import Mode
 from pipeline.shield.action_types import EXTERNAL, PRIVATE_READS
 from pipeline.shield.globs import normal_path
 from pipeline.shield.levels import UNLABELLED, Labels, Level
@@ -72,10 +73,13 @@ class Taints:
 
     async def of(self, proposal: Proposal) -> Labels:
         """The labels of the proposal's conversation. Raises StorageError."""
-        session = proposal.session_id
+        return await self.of_session(proposal.session_id, proposal.mode)
+
+    async def of_session(self, session: str, mode: Mode) -> Labels:
+        """The labels of a conversation. Raises StorageError."""
         known = self._known.get(session)
         if known is None:
-            known = UNLABELLED if proposal.mode == "otr" else await self._book.read(session)
+            known = UNLABELLED if mode == "otr" else await self._book.read(session)
             # Something may have been noted while the book was read.
             known = known.joined(self._known.get(session, UNLABELLED))
             self._known[session] = known
@@ -94,13 +98,13 @@ class Taints:
 
 def labels_of(proposal: Proposal, policy: Policy, read: Sequence[str] = ()) -> Labels:
     """The labels of a result: by the source rules for its path, tool and host, and for the files and notes
-    `read` that an action without a path has returned."""
-    paths = proposal.paths or tuple(map(normal_path, read))
+    `read` that the action does not name."""
     level, rule = policy.level_of(proposal)
-    if not proposal.paths:
-        for path in paths:
-            of_path, name = policy.level_of_path(path)
-            level, rule = (of_path, name) if of_path > level else (level, rule)
+    more = tuple(map(normal_path, read))
+    for path in more:
+        of_path, name = policy.level_of_path(path)
+        level, rule = (of_path, name) if of_path > level else (level, rule)
+    paths = proposal.paths or more
     private = proposal.private and proposal.built_in and proposal.type in PRIVATE_READS
     shared = bool(paths) and all(path.startswith("shared/") for path in paths)
     private = private and not shared

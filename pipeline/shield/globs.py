@@ -13,6 +13,7 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 _FILE_SCHEME = re.compile(r"file:(?://(?:localhost)?(?=/)|//)?", re.IGNORECASE)
+_DOTS = re.compile("[.\u3002\uff0e\uff61]")
 _WINDOWS_DRIVE = re.compile(r"^[a-z]:(?=/)")
 
 
@@ -66,5 +67,14 @@ def plain_path(text: str) -> str:
 
 
 def normal_host(text: str) -> str:
-    """One spelling for all spellings of a host: no case, no final dot, compatible characters replaced."""
-    return unicodedata.normalize("NFKC", text).casefold().strip().rstrip(".")
+    """One spelling for all spellings of a host: no case, no final dot, other scripts as they are sent."""
+    host = unicodedata.normalize("NFKC", text).casefold().strip().rstrip(".")
+    return host if host.isascii() else ".".join(map(_sent, _DOTS.split(host)))
+
+
+def _sent(label: str) -> str:
+    """A part of a host in the ASCII spelling in which it is looked up."""
+    try:
+        return label.encode("idna").decode("ascii")
+    except UnicodeError:
+        return label

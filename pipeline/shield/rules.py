@@ -16,6 +16,7 @@ from pipeline.shield.globs import host_pattern, path_pattern
 from pipeline.shield.levels import Labels, Level
 from pipeline.shield.proposal import Proposal
 
+_NAMED_BY: Mapping[ActionType, str] = {"read_note": "title", "read_attachment": "file"}
 ListName = Literal["deny", "verify", "allow"]
 Flow = Literal["allow", "ask", "block"]
 
@@ -104,10 +105,10 @@ class Policy:
         return Level.PUBLIC, ""
 
     def reader(self, proposal: Proposal) -> Callable[[str], bool]:
-        """Which files and notes an action that names none may read, now that it may run: those that could be
-        read by name without a question, and those under the rule that decided about the action itself."""
+        """Which files and notes an action that does not name them may read, now that it may run: those that
+        could be read by name without a question, and those under the rule that decided about the action."""
         decided = self.match(proposal)
-        key = "title" if proposal.type == "read_note" else "path"
+        key = _NAMED_BY.get(proposal.type, "path")
 
         def may_read(name: str) -> bool:
             named = name.partition("/")[2] if key == "title" else name
@@ -117,6 +118,12 @@ class Policy:
             return rule is not None and (rule.list == "allow" or (rule.list == "verify" and rule.tier <= 1))
 
         return may_read
+
+    def closes(self, proposal: Proposal, host: str) -> bool:
+        """Whether the action is denied at that host, to which a server redirects it."""
+        address = f"https://[{host}]/" if ":" in host else f"https://{host}/"
+        rule = self.match(replace(proposal, payload={"url": address}))
+        return rule is not None and rule.list == "deny"
 
     def flow(self, labels: Labels, sink: Sink | None) -> Flow:
         """What the matrix says about data with these labels going there. A missing cell blocks."""

@@ -16,6 +16,7 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.events import Decision
 from pipeline.domain.frozen import dataclass
+from pipeline.domain.messages import Mode
 from pipeline.domain.rates import SlidingWindow
 from pipeline.shield.action_types import LEAST_TIER
 from pipeline.shield.audit_events import AuditEvent, event_of
@@ -144,6 +145,17 @@ class Shield:
         reasons = () if verdict.tier >= PERSON else _for_a_person(proposal, flow, labels)
         return ("flow", _SINCE.format(why="; ".join(reasons))) if reasons else ("", "")
 
+    async def memory_problem(self, session_id: str, mode: Mode) -> str:
+        """Why nothing of a conversation may be kept for later ones; empty if it may. Raises StorageError."""
+        try:
+            policy = await self._policies.current()
+        except ConfigurationError:
+            return _UNREADABLE
+        labels = await self._taints.of_session(session_id, mode)
+        if self._flow_mode == "audit" or policy.flow(labels, "memory") == "allow":
+            return ""
+        return f"it has read something {labels.level.word}, which may not be kept unasked"
+
     def approved(self, proposal: Proposal, verdict: Verdict) -> Verdict:
         """The verdict after a person has allowed the action now."""
         allowed = self._verdict(
@@ -160,20 +172,25 @@ class Shield:
         return verdict.problem(action_hash, self._clock.monotonic())
 
     async def reader(self, proposal: Proposal) -> Callable[[str], bool] | None:
-        """Which files and notes an action may read that names none; None for other actions."""
-        if proposal.type not in ("read_file", "read_note") or proposal.paths:
+        """Which files and notes an action may read that does not name them, and to which hosts one that
+        fetches a page may be redirected; None for other actions."""
+        # An attachment is named by its number too.
+        searches = proposal.type in ("read_file", "read_note") and not proposal.paths
+        searches = searches or proposal.type == "read_attachment"
+        if not searches and proposal.type != "fetch_url":
             return None
         try:
-            return (await self._policies.current()).reader(proposal)
+            policy = await self._policies.current()
         except ConfigurationError:
             return lambda _name: False
+        return policy.reader(proposal) if searches else lambda host: not policy.closes(proposal, host)
 
     async def note_result(
         self, proposal: Proposal, text: str, foreign: str, read: Sequence[str] = ()
     ) -> None:
         """Label the conversation with what an action has returned: how confidential it is, and whether
-        foreign text in it looks like instructions to the assistant. `read` names the files and notes in it,
-        if the action names none. Call it before the result is used. Raises StorageError."""
+        foreign text in it looks like instructions to the assistant. `read` names the files and notes in it
+        that the action does not name. Call it before the result is used. Raises StorageError."""
         try:
             labels = labels_of(proposal, await self._policies.current(), read)
         except ConfigurationError:

@@ -20,8 +20,10 @@ _HOST_KEYS = frozenset({"host", "hostname", "domain", "server", "url", "uri", "h
 _LONGEST_PATH = 1_024
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,20}\Z", re.IGNORECASE)
 _LONGEST_SCHEME = 21
+_SPACE = re.compile(r"\s")
 _REST = re.compile(r":/{0,2}[^\s\"'<>]+")
-_HOST = re.compile(r"[^\s/:@]+\.[^\s/:@]+", re.IGNORECASE)
+COMMAND_KEYS: Final = frozenset({"command", "cmd", "argv", "args", "script", "code"})
+"""Arguments whose text is a command or a program, in tools of others too."""
 MOST_TARGETS: Final = 4_000
 """The most paths, and the most hosts, of one payload that can be judged. Of more, one more is returned."""
 
@@ -43,12 +45,12 @@ def strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
 
 def paths_in(payload: Mapping[str, Any], *, built_in: bool, command: bool = False) -> tuple[str, ...]:
     """The paths that the payload names, normalised, in lines of any number. `command`: each word of a command
-    may be one."""
+    may be one; of a tool of others, each word of an argument that is named like one."""
     found = (
         normal_path(one)
         for key, text in strings(payload)
         if command or not built_in or key in PATH_KEYS
-        for one in _candidates(text, words=command)
+        for one in _candidates(text, words=command or (not built_in and key in COMMAND_KEYS))
         if 0 < len(one) <= _LONGEST_PATH
     )
     return _each_once(found)
@@ -63,8 +65,10 @@ def _hosts(payload: Mapping[str, Any]) -> Iterator[str]:
     for key, text in strings(payload):
         for address in _addresses(text):
             yield from _host_of(address)
-        if key in _HOST_KEYS and "://" not in text and _HOST.fullmatch(text.strip()):
-            yield normal_host(text)
+        plain = text.strip()
+        if key in _HOST_KEYS and "://" not in plain and not _SPACE.search(plain):
+            # `host`, `host:443`, `host/path` and `//host`.
+            yield from _host_of(f"//{plain.lstrip('/')}")
 
 
 def _each_once(found: Iterable[str]) -> tuple[str, ...]:

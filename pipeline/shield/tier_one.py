@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from pipeline.shield.injection.findings import Kind, Part
 from pipeline.shield.proposal import Proposal
-from pipeline.shield.targets import PATH_KEYS, strings
-
-_COMMAND_KEYS: Final = frozenset({"command", "argv", "script", "code"})
+from pipeline.shield.targets import COMMAND_KEYS, PATH_KEYS, strings
 
 
 def parts_of(proposal: Proposal) -> tuple[Part, ...]:
@@ -18,7 +14,7 @@ def parts_of(proposal: Proposal) -> tuple[Part, ...]:
 
 
 def _kind(key: str, text: str) -> Kind:
-    if key in _COMMAND_KEYS:
+    if key in COMMAND_KEYS:
         return "command"
     if key in PATH_KEYS:
         return "path"

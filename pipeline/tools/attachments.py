@@ -16,7 +16,7 @@ from pipeline.domain.readings import DocumentText
 from pipeline.history.attached_files import ATTACHED_FILE
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.registry import FixedGroup
-from pipeline.tools.tool import Tool, ToolFailed, ToolOutput, tool_schema
+from pipeline.tools.tool import Refused, Tool, ToolFailed, ToolOutput, tool_schema
 
 ATTACHMENTS = "attachments"
 _MOST_LISTED = 20
@@ -63,6 +63,9 @@ def attachments_group(files: ConversationFiles) -> FixedGroup:
 async def _read(files: ConversationFiles, wanted: str, page: int, scope: TurnScope) -> ToolOutput:
     known = await files.newest(scope)
     file = _found(known, wanted.strip())
+    if not scope.reading.takes(file.name):
+        raise Refused(f"the security policy does not let {used_note(file)} be read")
+    scope.reading.note(file.name)
     if file.kind != "file":
         raise ToolFailed(f"{used_note(file)} has no pages: this tool reads documents only")
     try:

@@ -189,8 +189,7 @@ class Gate:
     ) -> ToolResult:
         """The result of an action; without a verdict that of an earlier process, and nothing is executed."""
         tool, events = action.tool, ExecutionEvents(self._shield, proposal)
-        if (may_read := await self._shield.reader(proposal)) is not None:
-            scope = replace(scope, reading=Reading(may_read))
+        scope = replace(scope, reading=Reading(await self._shield.reader(proposal)))
 
         async def run() -> dict[str, Any]:
             # The snapshot is taken first, then the check is made, then the tool runs.

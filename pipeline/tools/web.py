@@ -70,9 +70,9 @@ class WebGroup:
     async def close(self) -> None:
         """Do nothing: each page has its own connection, which is closed with it."""
 
-    async def _run(self, arguments: Mapping[str, Any], _scope: TurnScope) -> ToolOutput:
+    async def _run(self, arguments: Mapping[str, Any], scope: TurnScope) -> ToolOutput:
         try:
-            page = await self._web.get(str(arguments["url"]))
+            page = await self._web.get(str(arguments["url"]), may_reach=scope.reading.takes)
         except WebFailed as error:
             raise ToolFailed(str(error)) from None
         read = await asyncio.to_thread(read_page, page, self._clock.monotonic)

@@ -77,14 +77,19 @@ class GuardedWeb:
         self._deadline_s = deadline_s
 
     async def get(
-        self, url: str, *, headers: Mapping[str, str] | None = None, redirects: int = MAX_REDIRECTS
+        self,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        redirects: int = MAX_REDIRECTS,
+        may_reach: Callable[[str], bool] = lambda _host: True,
     ) -> WebPage:
         """The page at `url`, after at most `redirects` redirects, requested with these further headers. A
-        redirect gets the same headers: with a secret among them, allow none. Raises WebFailed with a readable
-        reason."""
+        redirect gets the same headers: with a secret among them, allow none. `may_reach` says whether the
+        host of a redirect is allowed. Raises WebFailed with a readable reason."""
         try:
             async with self._clock.timeout(self._deadline_s):
-                return await self._follow(read_url(url, self._ports), headers or {}, redirects)
+                return await self._follow(read_url(url, self._ports), headers or {}, redirects, may_reach)
         except BadUrl as error:
             raise WebFailed(f"{error}.") from None
         except TimeoutError:
@@ -114,7 +119,9 @@ class GuardedWeb:
         # The checked address, so that the name is not looked up again.
         return await asyncio.open_connection(found[0]["host"], target.port)
 
-    async def _follow(self, target: Target, headers: Mapping[str, str], redirects: int) -> WebPage:
+    async def _follow(
+        self, target: Target, headers: Mapping[str, str], redirects: int, may_reach: Callable[[str], bool]
+    ) -> WebPage:
         connector = aiohttp.TCPConnector(
             resolver=_GuardedResolver(self._resolve, self._refused),
             socket_factory=self._socket,
@@ -137,6 +144,10 @@ class GuardedWeb:
                     if not redirects:
                         raise WebFailed("The server redirects elsewhere.")
                     target = self._next(target, response)
+                    if not may_reach(target.host):
+                        raise WebFailed(
+                            f"The page redirects to {target.host}, which the security policy closes."
+                        )
         raise WebFailed(f"The page redirects more than {redirects} times.")
 
     def _next(self, target: Target, response: aiohttp.ClientResponse) -> Target:

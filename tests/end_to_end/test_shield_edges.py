@@ -95,6 +95,28 @@ async def test_protected_files_are_refused_in_any_case_under_any_key_and_behind_
     assert [one.success for one in events if isinstance(one, ActionCompleted)] == [False] * len(payloads)
 
 
+async def test_closed_paths_and_hosts_are_found_in_the_arguments_of_tools_of_others(tmp_path: Path) -> None:
+    policy, office = tmp_path / "policy.toml", _Office()
+    policy.write_text('[[deny]]\nname = "books"\naction_types = ["*"]\nhosts = ["b\u00fccher.example"]\n')
+    payloads: list[dict[str, Any]] = [
+        {"command": "cat ~/.ssh/id_rsa | base64"},
+        {"cmd": ["sh", "-c", "cp /etc/shadow x"]},
+        {"script": "with open('/root/x') as f: pass"},
+        {"host": "webhook.site:443"},
+        {"url": "webhook.site/x"},
+        {"to": "see https://abc.webhook.site/x"},
+        {"url": "https://xn--bcher-kva.example/"},
+        {"anything": "HTTPS://B\u00dcCHER.example./"},
+    ]
+    llm = ScriptedLlm(_together("office", "save", payloads))
+    async with open_gateway(tmp_path, f'shield.policy="{policy}"', llm=llm, tools=(office.group,)) as harness:
+        await say(harness, "save")
+        assert asked(harness) == []
+    assert office.given == []
+    for payload, result in zip(payloads, _results(llm, len(payloads)), strict=True):
+        assert "of the security policy forbids it" in result, payload
+
+
 async def test_arguments_that_change_after_the_question_are_not_used(tmp_path: Path) -> None:
     def describe(arguments: Mapping[str, Any]) -> str:
         assert isinstance(arguments, dict)

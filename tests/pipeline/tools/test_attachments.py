@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -10,9 +11,12 @@ from pipeline.domain.files import FileGone, StoredFile
 from pipeline.domain.messages import MediaKind
 from pipeline.domain.readings import DocumentText, FileUnreadable
 from pipeline.runtime.scope import TurnScope
-from pipeline.tools.attachments import attachments_group
+from pipeline.shield.policy_book import PolicyBook
+from pipeline.tools.attachments import ATTACHMENTS, attachments_group
 from pipeline.tools.tool import ToolFailed, ToolOutput
 from tests.support.contexts import scope
+from tests.support.shields import shield
+from tests.support.tool_gate import call, gate, group, propose, tool
 
 
 def file(number: int, name: str, kind: MediaKind = "file") -> StoredFile:
@@ -88,3 +92,19 @@ async def test_a_file_that_is_gone_or_unreadable_is_reported_in_words(problem: E
 async def test_the_tool_only_reads_so_it_runs_without_asking() -> None:
     (tool,) = attachments_group(Files()).fixed
     assert tool.reads_only
+
+
+async def test_rules_for_a_name_hold_for_a_file_that_is_read_by_its_number(tmp_path: Path) -> None:
+    policy, files = tmp_path / "policy.toml", Files()
+    policy.write_text('[[deny]]\nname = "plans"\naction_types = ["*"]\npaths = ["**/plan*"]\n', "utf-8")
+    files.known = (file(1, "passport.pdf"), *files.known)
+    away = tool("search_web", lambda _arguments, _scope: read(files, "1"), reads_only=True)
+    one = gate(attachments_group(files), group(away), judge=shield(policies=PolicyBook(policy)))
+    search = call("search_web", {"text": "tea"}, call_id="s")
+    by_number = [call("read_attachment", {"file": given}, call_id=given) for given in ("4", "2", "1")]
+    results = await propose(
+        one, *by_number[:2], search, by_number[2], search, scope=scope(), groups=(ATTACHMENTS, "test")
+    )
+    assert "the security policy does not let" in results[0].content
+    assert [result.success for result in results] == [False, True, True, True, False]
+    assert "has read something restricted" in results[-1].content

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pipeline.domain.clock import SystemClock
+from pipeline.shield.policy_book import PolicyBook
 from pipeline.tools.html_text import MAX_LINKS, ReadPage
 from pipeline.tools.tool import Tool, ToolFailed
 from pipeline.tools.web import MAX_TEXT_CHARS, WebGroup
@@ -12,6 +15,8 @@ from pipeline.tools.web_client import WebPage
 from pipeline.tools.web_text import read_page
 from tests.pipeline.tools.web_server import Site, guarded, moved, says, serving
 from tests.support.contexts import scope
+from tests.support.shields import shield
+from tests.support.tool_gate import call, gate, propose
 
 ARTICLE = """<!doctype html><html><head><title> The   news &amp; more </title>
 <style>body { color: red }</style><script>alert("no")</script></head>
@@ -168,3 +173,23 @@ async def test_a_fetch_is_asked_for_with_its_address_and_how_long_that_is() -> N
     long = tool.describe({"url": "https://a.example/?" + "s" * 1_000})
     assert long.endswith("… (1019 characters)")
     assert len(long) <= 210
+
+
+async def test_a_redirect_to_a_host_that_the_policy_closes_is_not_followed(tmp_path: Path) -> None:
+    policy = tmp_path / "policy.toml"
+    policy.write_text(
+        '[[deny]]\nname = "closed"\naction_types = ["fetch_url"]\nhosts = ["*.closed.example"]\n', "utf-8"
+    )
+    async with serving({}) as site:
+        site.pages |= {
+            "/open": moved(site.url("/end", host="other.example")),
+            "/closed": moved(site.url("/end", host="a.CLOSED.example.")),
+            "/end": says("the end"),
+        }
+        judge = shield(policies=PolicyBook(policy))
+        one = gate(WebGroup(guarded(site), SystemClock()), judge=judge, clock=SystemClock())
+        pages = [call("fetch_page", {"url": site.url(path)}, call_id=path) for path in ("/open", "/closed")]
+        followed, refused = await propose(one, *pages, scope=scope(), groups=("web",))
+        assert "the end" in followed.content
+        assert "redirects to a.closed.example, which the security policy closes" in refused.content
+        assert [request.path for request in site.requests] == ["/open", "/end", "/closed"]
