@@ -98,6 +98,7 @@ def build_page_guests(
         is_linked=lambda person: base.people.linked_as(CHANNEL, ACCOUNT, person) != "",
         discard_uploads=partial(_discard_uploads, page),
         discard_notes=tools.discard,
+        forget_changes=tools.forgetting.of_owner,
     )
     jobs.handle(JobKind(name=ERASURE, run=chats.run, at_once=_AT_ONCE))
     jobs.handle(JobKind(name=PERSON_ERASURE, run=people.run))
@@ -115,6 +116,7 @@ def build_page_guests(
 async def _discard_files(base: Foundation, tools: SharedTools, thread: ThreadKey) -> None:
     await base.files.discard_thread(thread)
     await tools.discard_commands(thread)
+    await tools.forgetting.of_thread(thread.encode())
     await _discard_uploads(base.page.adapter, thread.chat)
 
 

@@ -16,6 +16,7 @@ from gateway.app.search import build_search
 from gateway.app.shell import build_command_folders, build_sandbox
 from gateway.chronicle.chronicle import Chronicle
 from gateway.chronicle.contents import Contents
+from gateway.chronicle.forgetting import ChangeForgetting
 from gateway.cluster.signals import Answered
 from gateway.config import SecretRef, Secrets, Settings, environment
 from gateway.config.secrets import SecretContext
@@ -97,6 +98,7 @@ class SharedTools:
     files: ReturnedFiles
     """Stores the files that tools return."""
     chronicle: Chronicle
+    forgetting: ChangeForgetting
     """Keeps copies of files from before tools change them."""
     web: GuardedWeb
     search: WebSearch | None
@@ -227,6 +229,10 @@ def build_shared_tools(
     def note_restored(place: Place, content: bytes) -> None:
         shared.folder(place.anchor, clock).origins.note_restored(place, content)
 
+    contents = Contents(settings.data.dir / CHRONICLE_DIR)
+    chronicle = Chronicle(
+        store.file_changes, contents, clock, on_foreign=note_restored, failpoints=failpoints
+    )
     command_folders = build_command_folders(settings, clock)
     shared = SharedTools(
         approvals=ApprovalService(
@@ -242,13 +248,8 @@ def build_shared_tools(
         budgets=budgets,
         person_of=person_of,
         redactor=redactor,
-        chronicle=Chronicle(
-            store.file_changes,
-            Contents(settings.data.dir / CHRONICLE_DIR),
-            clock,
-            on_foreign=note_restored,
-            failpoints=failpoints,
-        ),
+        chronicle=chronicle,
+        forgetting=ChangeForgetting(store.file_changes, contents, chronicle),
         shield=shield,
         web=web,
         search=build_search(settings, web=web, clock=clock, redactor=redactor),

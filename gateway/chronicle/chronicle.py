@@ -83,7 +83,7 @@ class Chronicle:
         self, places: Sequence[Place], *, action: str, tool: str, scope: TurnScope, foreign: bool
     ) -> AsyncIterator[None]:
         """See `Snapshots.keeping`."""
-        async with self._locked(places):
+        async with self.locked(places):
             before = [await self._looked_at(place) for place in places]
             new = [
                 NewChange(
@@ -104,6 +104,8 @@ class Chronicle:
             async with self._folders_locked(places):
                 missing = await asyncio.to_thread(_missing_folders, places)
                 ids = await self._book.begin(new, missing)
+            for place, state in zip(places, before, strict=True):
+                await self._keep_again(place, state)
             self._failpoints.reach("change-begun")
             try:
                 yield
@@ -122,6 +124,8 @@ class Chronicle:
             if new == old == NO_FILE:
                 await self._remove_folders(place, [change_id])
         await self._book.settle(after)
+        for place, change_id in zip(places, ids, strict=True):
+            await self._keep_again(place, after[change_id] or NO_FILE)
 
     # -- taking back ----------------------------------------------------------------------------
     async def undo(self, change_id: int, *, by: str) -> Undone:
@@ -134,8 +138,8 @@ class Chronicle:
         if change is None:
             return Undone(outcome="unknown")
         changes = await self._book.of_action(change.action) if change.tool else (change,)
-        places = [_place(one) for one in changes]
-        async with self._locked(places):
+        places = [place_of(one) for one in changes]
+        async with self.locked(places):
             for place in places:
                 await self._looked_at(place)
             # Read again: a change that has changed nothing is gone by now.
@@ -149,7 +153,7 @@ class Chronicle:
             for one in live.values():
                 history = await self._book.of_path(one.root, one.path)
                 later += later_changes(history, one, live)
-                await self._complete(_place(one), history, await self._kept(_place(one)))
+                await self._complete(place_of(one), history, await self._kept(place_of(one)))
         return Undone(outcome="covered" if later else "restored", changes=changes, later=tuple(later))
 
     async def _complete(self, place: Place, history: Sequence[FileChange], state: FileState) -> FileState:
@@ -202,8 +206,8 @@ class Chronicle:
     async def last_of(self, thread: str) -> FileChange | None:
         """The newest change by a tool in the thread that was not taken back. Raises StorageError."""
         while (change := await self._book.newest_of_thread(thread)) is not None and change.after is None:
-            place = _place(change)
-            async with self._locked([place]):
+            place = place_of(change)
+            async with self.locked([place]):
                 await self._looked_at(place)
             if (known := await self._book.find(change.id)) is not None:
                 return known
@@ -236,13 +240,20 @@ class Chronicle:
             if nothing and state == NO_FILE:
                 await self._remove_folders(place, [last.id])
             await self._book.settle({last.id: None if nothing else state})
+            await self._keep_again(place, state)
             return state
         if any(one.undone_by and not one.undone_at for one in history):
             state = await self._complete(place, history, state)
             history = await self._book.of_path(_root(place), _path(place))
         if state != (known := expected_state(history)):
             await self._book.begin([_foreign_change(last, known, state, self._clock.now())])
+            await self._keep_again(place, state)
         return state
+
+    async def _keep_again(self, place: Place, state: FileState) -> None:
+        """Store a content that was removed as unused (see `forgetting`) before its change was recorded."""
+        if state != NO_FILE and not await asyncio.to_thread(self._contents.has, state.content):
+            await self._kept(place)
 
     async def _kept(self, place: Place) -> FileState:
         """The present state of a file, whose content is stored. Raises ToolFailed, StorageError."""
@@ -283,7 +294,7 @@ class Chronicle:
 
     # -- one at a time --------------------------------------------------------------------------
     @asynccontextmanager
-    async def _locked(self, places: Sequence[Place]) -> AsyncIterator[None]:
+    async def locked(self, places: Sequence[Place]) -> AsyncIterator[None]:
         """Keep every other use of this class from these files, in this process and in others."""
         async with self._keys_locked({(_root(place), _path(place)) for place in places}):
             yield
@@ -357,5 +368,6 @@ def _path(place: Place) -> str:
     return "/".join(place.parts)
 
 
-def _place(change: NewChange) -> Place:
+def place_of(change: NewChange) -> Place:
+    """The file of a change."""
     return Place(Path(change.root), tuple(change.path.split("/")))

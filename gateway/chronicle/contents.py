@@ -18,6 +18,7 @@ from pipeline.tools.folders import Place, flush_folder
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _LOCK = "lock"
+_ASIDE = ".aside"
 _LOCK_PLACES = 1 << 62
 
 
@@ -46,8 +47,13 @@ class Contents:
         """The content with this SHA-256. Raises StorageError if it is missing or was changed."""
         if not _HASH.fullmatch(digest):
             raise StorageError("the record of the change is damaged: it names no content")
+        path = self._place(digest).path
         try:
-            data = self._place(digest).path.read_bytes()
+            try:
+                data = path.read_bytes()
+            except FileNotFoundError:
+                # The process that had set it aside may have died.
+                data = path.with_name(digest + _ASIDE).read_bytes()
         except OSError as error:
             reason = error.strerror or "I/O error"
             raise StorageError(f"the kept content {digest[:12]} cannot be read: {reason}") from error
@@ -60,13 +66,34 @@ class Contents:
         many were removed."""
         removed = 0
         for path in self._paths():
-            if path.name in kept:
+            if path.name.removesuffix(_ASIDE) in kept:
                 continue
             with suppress(FileNotFoundError):
                 if path.stat().st_mtime < older_than:
                     path.unlink()
                     removed += 1
         return removed
+
+    def has(self, digest: str) -> bool:
+        """Whether the content with this SHA-256 is stored."""
+        return self._place(digest).path.is_file()
+
+    def set_aside(self, digest: str) -> None:
+        """Take a content out of use, before it is known whether a change needs it. Storing it again is
+        possible meanwhile. Raises OSError."""
+        path = self._place(digest).path
+        with suppress(FileNotFoundError):
+            path.replace(path.with_name(digest + _ASIDE))
+
+    def resolve_aside(self, digest: str, *, needed: bool) -> None:
+        """Take a content that was set aside into use again, or remove it. Raises OSError."""
+        path = self._place(digest).path
+        aside = path.with_name(digest + _ASIDE)
+        with suppress(FileNotFoundError):
+            if needed:
+                aside.replace(path)
+            else:
+                aside.unlink()
 
     def try_lock(self, name: str) -> bool:
         """Keep other processes from getting the lock of `name` until `unlock`; False if one of them has it.

@@ -7,6 +7,7 @@ no tool made, such as the operator's, is recorded when it is noticed, so the cha
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 
 from gateway.storage.file_changes import FileChange, FileState
 
@@ -27,6 +28,26 @@ def later_changes(
     """The changes after `than` that decide the file's content: those that were not taken back, without some
     ids."""
     return [one for one in changes if one.id > than.id and not one.undone_at and one.id not in without]
+
+
+def without_thread(
+    changes: Sequence[FileChange], thread: str
+) -> tuple[tuple[int, ...], dict[int, FileState]]:
+    """How the changes of a file remain a chain without those that tools made in a thread: the ids of the
+    changes to remove, and of those that have to stay as changes by no tool, each with the state before it."""
+    others = [at for at, one in enumerate(changes) if one.tool and one.thread != thread]
+    removed: list[int] = []
+    links: dict[int, FileState] = {}
+    for start, end in pairwise([-1, *others, len(changes)]):
+        run = changes[start + 1 : end]
+        if not any(one.thread == thread and one.tool for one in run):
+            continue
+        known = [one for one in run if not one.undone_at and one.after is not None]
+        # Between two others, one change leads from the state before to the state after.
+        if known and start >= 0 and end < len(changes):
+            links[known[-1].id] = run[0].before
+        removed += [one.id for one in run if one.id not in links]
+    return tuple(removed), links
 
 
 def settled(change: FileChange) -> FileState:

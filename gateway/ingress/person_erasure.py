@@ -23,7 +23,8 @@ class PersonErasure:
 
     `is_linked` says whether the identity with a user id is linked to another channel, whose notes stay;
     `discard_uploads` removes the uploads that wait for a message in the chats whose ids begin so, and
-    `discard_notes` everything in the workspaces of an owner, by `TurnScope.owner`.
+    `discard_notes` everything in the workspaces of an owner, by `TurnScope.owner`, and `forget_changes` what
+    is kept of it for `/undo files`.
     """
 
     def __init__(
@@ -35,6 +36,7 @@ class PersonErasure:
         is_linked: Callable[[str], bool],
         discard_uploads: Callable[[str], Awaitable[None]],
         discard_notes: Callable[[str], Awaitable[None]],
+        forget_changes: Callable[[str], Awaitable[None]],
     ) -> None:
         self._account = account
         self._store = store
@@ -42,6 +44,7 @@ class PersonErasure:
         self._is_linked = is_linked
         self._discard_uploads = discard_uploads
         self._discard_notes = discard_notes
+        self._forget_changes = forget_changes
 
     async def run(self, job: Job) -> float | None:
         """Erase what the person of the job has left. Returns seconds while a conversation is still there."""
@@ -56,7 +59,7 @@ class PersonErasure:
             owner = identity_key(channel, account, person)
             await self._discard_notes(owner)
             await self._store.states.forget(owner)
-            await self._store.file_changes.forget(owner)
+            await self._forget_changes(owner)
         await self._store.shield.asked.forget(identity_key(channel, account, person))
         await self._forget_preferences(SpeakerKey(channel=channel, account=account, user=person))
         return None

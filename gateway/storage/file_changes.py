@@ -117,6 +117,14 @@ class FileChangeBook(Protocol):
         files if `name` is empty."""
         ...
 
+    async def of_thread(self, thread: str) -> tuple[FileChange, ...]:
+        """All changes by tools in one thread, oldest first."""
+        ...
+
+    async def detach(self, removed: Collection[int], links: Mapping[int, FileState]) -> None:
+        """Remove changes, and make others into changes by no tool, each with the state before it."""
+        ...
+
     async def prune(self, *, before: float, most: int) -> int:
         """Remove the changes older than `before`, and those beyond the newest `most` of each file; how many
         were removed."""

@@ -114,3 +114,24 @@ async def test_a_made_folder_without_a_recorded_change_is_forgotten(store: Store
         else:
             await book.forget(NEW.owner)
         assert not await book.is_spare(NEW.root, "a", [first])
+
+
+async def test_changes_are_detached_from_their_thread(store: Store, reopen: Reopen) -> None:
+    book = store.file_changes
+    ids = await book.begin(
+        [
+            replace(NEW, after=ONE),
+            replace(NEW, before=ONE, after=TWO),
+            replace(NEW, tool="", after=ONE),
+            replace(NEW, thread="t", path="b/c.txt"),
+        ],
+        [(NEW.root, "b"), (NEW.root, "people")],
+    )
+    assert [one.id for one in await book.of_thread(NEW.thread)] == list(ids[:2])
+    await book.detach([ids[0], ids[2], ids[3]], {ids[1]: NO_FILE})
+    book = (await reopen()).file_changes
+    (left,) = await book.named("", limit=9)
+    assert (left.id, left.before, left.after) == (ids[1], NO_FILE, TWO)
+    assert {left.action, left.tool, left.thread, left.message_id, left.author, left.owner} == {""}
+    assert not await book.is_spare(NEW.root, "b", [])
+    assert await book.is_spare(NEW.root, "people", [ids[1]])

@@ -1,6 +1,7 @@
 """What a removed person, and a deleted conversation, leave behind: nothing, and others keep all of theirs.
 
-Covers: gateway/ingress/person_erasure.py, gateway/ingress/chat_deletion.py, gateway/files/links.py.
+Covers: gateway/ingress/person_erasure.py, gateway/ingress/chat_deletion.py, gateway/files/links.py,
+gateway/chronicle/forgetting.py.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from gateway.runtime.data_dir import COMMANDS_DIR
+from gateway.chronicle.contents import Contents
+from gateway.runtime.data_dir import CHRONICLE_DIR, COMMANDS_DIR
 from gateway.sandbox.folders import CommandFolders
+from gateway.storage.file_changes import NO_FILE, FileState, NewChange
 from gateway.storage.jobs import NewJob
 from pipeline.domain.ids import ThreadKey, identity_key
 from pipeline.tools.confine import person_folder
@@ -52,6 +55,8 @@ async def test_words_files_uploads_and_reminders_are_erased(tmp_path: Path, kind
         )
     assert found_in(tmp_path, SECRET) == []
     assert found_in(tmp_path, "staysforben") != []
+    copies = [path.read_text() for path in (tmp_path / CHRONICLE_DIR).glob("??/*")]
+    assert copies == ["staysforben"]
 
 
 async def test_links_end_with_the_deletion_and_not_only_with_the_file(tmp_path: Path) -> None:
@@ -67,7 +72,7 @@ async def test_links_end_with_the_deletion_and_not_only_with_the_file(tmp_path: 
 
 async def _fill(page: OpenPage, client: Client, token: str, words: str) -> str:
     """A conversation with the words in a message, a file, a title, an upload that waits, feedback, a
-    reminder, a transcript and a file of a command; the link of the file."""
+    reminder, a transcript, a file of a command and a copy for /undo files; the link of the file."""
     assert client.chat
     handle = await page.upload(token, client.chat, f"{words} in a file".encode())
     file = {"handle": handle, "name": f"{words}.txt", "mime": "text/plain", "size": 20}
@@ -92,8 +97,26 @@ async def _fill(page: OpenPage, client: Client, token: str, words: str) -> str:
     await page.store.voices.keep_transcript(words, {"text": words}, at=page.clock.now(), limit=9)
     folders = CommandFolders(page.folder / COMMANDS_DIR, keep_days=9, clock=page.clock)
     (folders.open(ThreadKey.decode(thread), "ses_1") / "result.txt").write_text(words)
+    changes, copies = page.store.file_changes, Contents(page.folder / CHRONICLE_DIR)
+    (change,) = await changes.begin([_change(thread)])
+    await changes.settle({change: FileState(content=copies.put(words.encode()), mode=0o600)})
     history = await client.connect(page.url, token, after=0)
     return str(next(one["files"][0]["url"] for one in history if one.get("files")))
+
+
+def _change(thread: str) -> NewChange:
+    return NewChange(
+        action="act_1",
+        tool="write_file",
+        root="/workspace",
+        path=f"files/{thread}.txt",
+        thread=thread,
+        message_id="m_1",
+        author="ann",
+        owner="",
+        before=NO_FILE,
+        at=0.0,
+    )
 
 
 async def _status(page: OpenPage, path: str) -> int:

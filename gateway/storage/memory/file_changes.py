@@ -86,6 +86,19 @@ class MemoryFileChanges:
         found = self._all(lambda one: not sought or f"/{one.path}".endswith(f"/{sought}"))
         return tuple(reversed(found))[:limit]
 
+    async def of_thread(self, thread: str) -> tuple[FileChange, ...]:
+        return self._all(lambda one: one.thread == thread and one.tool != "")
+
+    async def detach(self, removed: Collection[int], links: Mapping[int, FileState]) -> None:
+        self._require_open()
+        for change_id in removed:
+            self._changes.pop(change_id, None)
+        for change_id, before in links.items():
+            if change_id in self._changes:
+                known = replace(self._changes[change_id], action="", tool="", thread="", message_id="")
+                self._changes[change_id] = replace(known, author="", owner="", before=before)
+        self._forget_folders()
+
     async def prune(self, *, before: float, most: int) -> int:
         self._require_open()
         kept: dict[tuple[str, str], int] = {}

@@ -24,6 +24,9 @@ _OF_PATH = f"{_SELECT} WHERE root = ? AND path = ? ORDER BY id"
 _OF_ACTION = f"{_SELECT} WHERE action = ? ORDER BY id"
 _FIND = f"{_SELECT} WHERE id = ?"
 _OF_THREAD = f"{_SELECT} WHERE thread = ? AND undone_at = 0 AND tool <> '' ORDER BY id DESC LIMIT 1"
+_ALL_OF_THREAD = f"{_SELECT} WHERE thread = ? AND tool <> '' ORDER BY id"
+_LINK = """UPDATE file_changes SET action = '', tool = '', thread = '', message_id = '', author = '',
+    owner = '', before = ?, before_mode = ? WHERE id = ?"""
 _NAMED = f"""{_SELECT} WHERE :name = '' OR path = :name OR substr(path, -length(:name) - 1) = '/' || :name
     ORDER BY id DESC LIMIT :limit"""
 _PRUNE = """
@@ -119,6 +122,17 @@ class SqliteFileChanges:
 
     async def named(self, name: str, *, limit: int) -> tuple[FileChange, ...]:
         return await self._all(_NAMED, {"name": storable_text(name), "limit": limit})
+
+    async def of_thread(self, thread: str) -> tuple[FileChange, ...]:
+        return await self._all(_ALL_OF_THREAD, (thread,))
+
+    async def detach(self, removed: Collection[int], links: Mapping[int, FileState]) -> None:
+        def work(db: sqlite3.Connection) -> None:
+            db.executemany(_REMOVE, [(one,) for one in removed])
+            db.executemany(_LINK, [(state.content, state.mode, one) for one, state in links.items()])
+            db.execute(_FORGET_FOLDERS)
+
+        await self._writer().submit(work)
 
     async def prune(self, *, before: float, most: int) -> int:
         values = {"before": before, "most": most}

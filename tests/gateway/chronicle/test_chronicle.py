@@ -68,6 +68,7 @@ class World:
         )
         self._actions = 0
         self.foreign = False
+        self.turn = scope()
 
     def restart(self) -> None:
         self.chronicle = Chronicle(
@@ -83,7 +84,7 @@ class World:
         action = f"act_{self._actions}"
         places = [self.place(name) for name in names]
         async with self.chronicle.keeping(
-            places, action=action, tool="write_file", scope=scope(), foreign=self.foreign
+            places, action=action, tool="write_file", scope=self.turn, foreign=self.foreign
         ):
             work()
         return next((one.id for one in await self.book.of_action(action)), 0)
