@@ -157,6 +157,8 @@ async def test_a_message_whose_pictures_are_changed_is_asked_again_with_those_th
     ):
         for platform, chat in place.private():
             group.create_task(_change_the_pictures(llm, platform, chat))
+    stored = [one for one in (tmp_path / "data" / "files").rglob("*") if one.is_file()]
+    assert len(stored) == 6, "those of the last versions"
 
 
 async def _send_each_kind(llm: ScriptedLlm, platform: FakePlatform, chat: Place) -> None:
