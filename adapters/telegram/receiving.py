@@ -13,12 +13,12 @@ from adapters.channel import Acceptance, OnInbound
 from adapters.telegram.api import TelegramApi
 from adapters.telegram.callback_queries import answer, callback_query_of
 from adapters.telegram.inbound import ParseContext, parse_update
-from adapters.telegram.media_groups import merged
+from adapters.telegram.media_groups import Albums
 from adapters.telegram.reactions import parse_reactions
 from adapters.telegram.sending import Sender
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput
-from pipeline.domain.messages import Inbound, InboundMessage
+from pipeline.domain.messages import Inbound
 
 _log = logging.getLogger(__name__)
 
@@ -44,6 +44,7 @@ class Receiver:
         self._bot = bot
         self._on_inbound = on_inbound
         self._tasks = tasks
+        self._albums = Albums()
 
     async def take(self, updates: Sequence[Mapping[str, Any]]) -> None:
         """Make one update durable, or the parts of one album together. Raises the errors of `on_inbound`:
@@ -51,7 +52,7 @@ class Receiver:
         items = [item for update in updates for item in self._parsed(update)]
         press = callback_query_of(updates[0])
         acceptance = None
-        for item in _together(items):
+        for item in self._albums.together(updates, items):
             acceptance = await self._accept(item)
         if press is not None:
             self._tasks.create_task(answer(self._api, self._sender, press, acceptance))
@@ -73,10 +74,3 @@ class Receiver:
             # It would be refused for ever and block all later updates.
             _log.exception("an update was dropped", extra={"native_id": item.native_id})
             return None
-
-
-def _together(items: Sequence[Inbound]) -> Sequence[Inbound]:
-    messages = [item for item in items if isinstance(item, InboundMessage)]
-    if len(messages) < 2 or len(messages) < len(items):
-        return items
-    return [merged(messages)]

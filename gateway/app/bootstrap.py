@@ -357,7 +357,7 @@ def _inbox(
         redactor=base.redactor,
         gates=turns if gated else None,
         beyond=RateLimit(a_minute, base.clock) if a_minute and gated else None,
-        on_deleted=FileErasure(base.store, base.files).deleted,
+        on_ended=FileErasure(base.store, base.files).ended,
     )
 
 

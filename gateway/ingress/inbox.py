@@ -93,8 +93,8 @@ class Inbox:
     `owner_of` names the process that runs a thread's turns, as the bus addresses it.
     `on_unaddressed` is called with room messages that were not meant for the bot, `on_taken` with new
     messages that are meant for it. With `gates`, messages that answer a question are queued, so that a gate
-    sees them first, and so are those beyond the `quota`, within the limit `beyond`. `on_deleted` is called
-    with each message that was deleted on its platform.
+    sees them first, and so are those beyond the `quota`, within the limit `beyond`. `on_ended` is called
+    with each message that was deleted on its platform, and with the newest version of an edited one.
     """
 
     def __init__(
@@ -118,9 +118,9 @@ class Inbox:
         redactor: Redactor | None = None,
         gates: Gates | None = None,
         beyond: RateLimit | None = None,
-        on_deleted: Callable[[Withdrawal], Awaitable[None]] | None = None,
+        on_ended: Callable[[InboundMessage | Withdrawal], Awaitable[None]] | None = None,
     ) -> None:
-        self._on_deleted = on_deleted
+        self._on_ended = on_ended
         self._gates = gates
         self._beyond = beyond
         self._redactor = redactor or Redactor()
@@ -159,8 +159,6 @@ class Inbox:
             # Needs no authorisation: it only ends earlier entries, and only the author or a moderator can
             # delete a message.
             await self._end(item)
-            if self._on_deleted is not None:
-                await self._on_deleted(item)
             return Acceptance(status="accepted", message_id=item.message_id)
         verdict = await self._access.authorise(item)
         if isinstance(verdict, Denied):
@@ -210,7 +208,7 @@ class Inbox:
             elif isinstance(item, BargeIn):
                 self._control(Interrupt(thread=thread, seq=accepted.seq, at=item.received_at))
             elif isinstance(item, InboundMessage) and item.edited:
-                await self._end(item, before=accepted.seq)
+                await self._end(item, accepted.seq, again=accepted.duplicate)
         finally:
             if not accepted.begun:
                 self._bus.wake(thread)
@@ -371,16 +369,18 @@ class Inbox:
             self._control(Answered(thread=thread, interaction_id=answer.interaction_id))
         return status
 
-    async def _end(self, item: InboundMessage | Withdrawal, *, before: int | None = None) -> None:
+    async def _end(self, item: InboundMessage | Withdrawal, before: int = 0, *, again: bool = False) -> None:
         """End the turns of a message that was deleted, or whose edit has the inbox number `before`."""
         thread = item.thread.encode()
-        ended = await ended_by(self._store, item, before=before)
+        ended = await ended_by(self._store, item, before=before or None)
         for entry in ended:
             self._control(Withdrawn(thread=thread, seq=entry.seq))
         if ended and self._waiting is not None:
             gone = {entry.seq for entry in ended}
             others = [one.message_id for one in await self._store.open_entries(thread) if one.seq not in gone]
             await self._waiting.withdraw(thread, others)
+        if self._on_ended is not None and not again:
+            await self._on_ended(item)
 
     async def _stop(self, command: SessionCommand, seq: int) -> None:
         """Stop turns at once: a stop must not wait in the queue after what it stops."""

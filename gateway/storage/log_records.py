@@ -260,6 +260,11 @@ def is_visible(record: Record) -> bool:
     return bool(text_of(record) or record.body.get(_FILES))
 
 
+def place_of(record: Record) -> str:
+    """The place of the message with files in a record; empty for any other."""
+    return str(record.body.get("place", ""))
+
+
 def files_of(record: Record | NewRecord) -> tuple[StoredFile, ...]:
     """The files of a record; empty for none."""
     return _files_in(record.body)
@@ -292,9 +297,10 @@ def session_body(text: str, mode: Mode, agent: str) -> dict[str, Any]:
 
 
 def user_body(
-    words: UserWords, agent: str = "", *, turn: str = "", source: Source = NO_SOURCE
+    words: UserWords, agent: str = "", *, turn: str = "", source: Source = NO_SOURCE, place: str = ""
 ) -> dict[str, Any]:
-    """The body of a UserRecord; `agent` is the agent that answers, empty for the default one."""
+    """The body of a UserRecord; `agent` is the agent that answers, empty for the default one. All versions of
+    the message have the `place`; it is stored with files, which are removed by it."""
     body: dict[str, Any] = {"text": words.text, "agent": agent} if agent else {"text": words.text}
     if turn:
         body[_TURN] = turn
@@ -311,6 +317,7 @@ def user_body(
         body |= {"forwarded": True} if speech.forwarded else {}
     if words.files:
         body[_FILES] = [stored_file_to_plain(file) for file in words.files]
+        body |= {"place": place} if place else {}
     if words.attached:
         body["attached"] = words.attached
     if words.left_out:

@@ -139,7 +139,13 @@ class TurnMessages:
             kind="user",
             session_id=self._session.session_id,
             message_id=entry.message_id,
-            body=user_body(user.words, user.agent, turn=user.turn, source=user.source(entry.message_id)),
+            body=user_body(
+                user.words,
+                user.agent,
+                turn=user.turn,
+                source=user.source(entry.message_id),
+                place=entry.item.place if isinstance(entry.item, InboundMessage) else "",
+            ),
             # The time at which it was sent: its author saw that time while the message waited.
             at=entry.received_at,
         )

@@ -131,18 +131,16 @@ async def test_off_the_record_files_are_read_and_no_byte_of_them_stays(tmp_path:
 
 
 async def _change_the_pictures(llm: ScriptedLlm, platform: FakePlatform, chat: Place) -> None:
-    words, name = f"how many animals? ({platform.name})", platform.name
-    replaced = name == "telegram"
-    before = ("a cat",) if replaced else ("a cat", "a dog")
-    message = await send_pictures(platform, chat, words, _pictures(platform, *before))
+    words, only_replaced = f"how many animals? ({platform.name})", platform.name == "telegram"
+    message = await send_pictures(platform, chat, words, _pictures(platform, "a cat", "a dog"))
     await platform.until(partial(bot_said, platform, chat, 0, f"You said: {words}"))
-    changes: list[tuple[int, tuple[str, ...]]] = [(0, ("a cow",))] if replaced else [(1, ()), (1, ("a cow",))]
-    for number, (kept, added) in enumerate(changes, 1):
+    changes: list[tuple[int, tuple[str, ...]]] = [(1, ()), (1, ("a cow",))]
+    for number, (kept, added) in enumerate([(0, ("a cow",))] if only_replaced else changes, 1):
         await keep_pictures(platform, chat, message, words, kept, _pictures(platform, *added))
         await platform.until(lambda: len(_asked_on(llm, platform)) == number + 1)  # noqa: B023 - used before the next turn
     asked = _asked_on(llm, platform)
-    shown = [["a cat"], ["a cow"]] if replaced else [["a cat", "a dog"], ["a cat"], ["a cat", "a cow"]]
-    assert [_seen(one) for one in asked] == shown
+    later = [["a cow", "a dog"]] if only_replaced else [["a cat"], ["a cat", "a cow"]]
+    assert [_seen(one) for one in asked] == [["a cat", "a dog"], *later]
     assert all(one.messages[-1].content.startswith(words) for one in asked)
     # The answer takes the place of the one before.
     await ask(platform, chat, "sure?", "You said: sure?")
@@ -159,6 +157,8 @@ async def test_a_message_whose_pictures_are_changed_is_asked_again_with_those_th
     ):
         for platform, chat in place.private():
             group.create_task(_change_the_pictures(llm, platform, chat))
+    stored = [one for one in (tmp_path / "data" / "files").rglob("*") if one.is_file()]
+    assert len(stored) == 6, "those of the last versions"
 
 
 async def _send_each_kind(llm: ScriptedLlm, platform: FakePlatform, chat: Place) -> None:

@@ -308,8 +308,46 @@ async def test_a_message_that_is_deleted_on_its_platform_loses_its_files(tmp_pat
         assert len(_stored(tmp_path)) == 1
 
 
-def _stored(data: Path) -> list[Path]:
-    return [path for path in (data / "files").rglob("*") if path.is_file()]
+@pytest.mark.parametrize("deleted", [False, True])
+async def test_an_edit_removes_the_files_of_the_version_before_and_a_deletion_those_of_all(
+    tmp_path: Path, deleted: bool
+) -> None:
+    posts, llm = MemoryPosts(), ScriptedLlm.echo()
+    posts.media = {"p1": PICTURE + b"a cat", "p2": PICTURE + b"a dog"}
+    dog = ref("p2", "image", "dog.png", "image/png", 20)
+    async with open_gateway(tmp_path, *SEEING, posts=posts, llm=llm, file_reader=FakeFileReader()) as harness:
+        await posts.bring(replace(message(posts, 1, "Look.", PHOTO, dog), place="1"))
+        await _asked(posts, llm, 1)
+        await posts.bring(replace(message(posts, 9, "Another.", PHOTO), place="9"))
+        await _asked(posts, llm, 2)
+        assert len(_stored(tmp_path)) == 3
+        edit = replace(message(posts, 2, "Look.", dog), place="1", edited=True)
+        for _ in range(2):
+            await posts.bring(edit)
+            await posts.until(lambda: len(llm.requests) == 3)
+            while await harness.store.open_entries(THREAD):
+                await SystemClock().sleep(0.01)
+            assert sorted(_stored(tmp_path)) == [SCALED + b"a cat", SCALED + b"a dog"]
+        if deleted:
+            await posts.bring(
+                Withdrawal(
+                    message_id="d1",
+                    native_id="1:deleted",
+                    thread=posts.thread(),
+                    author=Author(id=""),
+                    received_at=1.0,
+                    place="1",
+                )
+            )
+            assert _stored(tmp_path) == [SCALED + b"a cat"]
+        await posts.receive("And now?", native_id="3")
+        await posts.until(lambda: len(llm.requests) == 4)
+    shown = list(llm.requests[-1].pictures.values())
+    assert sorted(shown) == [SCALED + b"a cat", *([] if deleted else [SCALED + b"a dog"])]
+
+
+def _stored(data: Path) -> list[bytes]:
+    return [path.read_bytes() for path in (data / "files").rglob("*") if path.is_file()]
 
 
 async def _texts(platform: FakePlatform, chat: Place, count: int) -> None:

@@ -149,6 +149,27 @@ async def test_a_message_during_a_web_search_reaches_the_model_on_each_platform(
             assert not llm.script
 
 
+async def test_a_message_that_interrupts_ends_the_answer_on_each_platform(tmp_path: Path) -> None:
+    llm = ScriptedLlm([])
+    async with open_all_platforms(tmp_path, "turn.while_busy=interrupt", llm=llm) as place:
+        for number, (platform, chat) in enumerate(place.private(), 1):
+            held = ScriptedAnswer(chunks=("Rome is very ", "sunny."), gate=asyncio.Event(), gate_at=1)
+            llm.script += (held, ScriptedAnswer.of("Paris is wet."))
+            ann, asked = platform.person("ann"), len(llm.requests)
+            await platform.say(chat, ann, "the weather in Rome")
+            shows = partial(lambda one: any("Rome is" in str(c.payload) for c in one.calls), platform)
+            await platform.until(shows)
+            await platform.say(chat, ann, "I mean Paris")
+            await platform.until(partial(bot_said, platform, chat, 0, "Paris is wet."))
+            first, second = platform.bot_texts(chat)
+            assert first.startswith("Rome is")
+            assert "sunny" not in first
+            assert second == "Paris is wet."
+            words = [one.content for one in llm.requests[asked + 1].messages[1:]]
+            assert (words[0], words[-1]) == ("the weather in Rome", "I mean Paris")
+            assert llm.cancelled == number
+
+
 async def test_a_long_voice_note_is_done_with_as_its_sender_presses_on_each_platform(tmp_path: Path) -> None:
     words = "We meet on Monday, and Ben brings the cake."
     llm, transcriber = ScriptedLlm.echo(), ScriptedTranscriber.always(words)

@@ -130,8 +130,8 @@ async def forward_picture(platform: FakePlatform, chat: Place, picture: bytes) -
 async def keep_pictures(
     platform: FakePlatform, chat: Place, native_id: str, caption: str, kept: int, added: Sequence[bytes] = ()
 ) -> None:
-    """Ann edits her message: the first `kept` pictures stay, others are added. Telegram can only replace the
-    one picture of a message."""
+    """Ann edits her message: the first `kept` pictures stay, others are added. On Telegram she
+    replaces the first picture of the album, as only that can be done there."""
     ann = platform.person("ann")
     match platform:
         case FakeDiscord():
