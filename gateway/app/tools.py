@@ -46,7 +46,6 @@ from pipeline.shield.shield import Shield
 from pipeline.subagents import SubAgents
 from pipeline.tools.attachments import ConversationFiles, attachments_group
 from pipeline.tools.files import files_group
-from pipeline.tools.folders import Place
 from pipeline.tools.gate import Gate
 from pipeline.tools.judged_facts import JudgedFacts
 from pipeline.tools.mcp_config import REFERENCES, read_mcp_file
@@ -226,13 +225,10 @@ def build_shared_tools(
     plugins = [one.value for one in tool_plugins() if not one.problem] if wanted else []
     web = GuardedWeb(clock)
 
-    def note_restored(place: Place, content: bytes) -> None:
-        shared.folder(place.anchor, clock).origins.note_restored(place, content)
+    def origins_of(root: Path) -> Origins:
+        return shared.folder(root, clock).origins
 
-    contents = Contents(settings.data.dir / CHRONICLE_DIR)
-    chronicle = Chronicle(
-        store.file_changes, contents, clock, on_foreign=note_restored, failpoints=failpoints
-    )
+    chronicle, forgetting = _chronicle(settings, store, clock, failpoints, origins_of)
     command_folders = build_command_folders(settings, clock)
     shared = SharedTools(
         approvals=ApprovalService(
@@ -249,7 +245,7 @@ def build_shared_tools(
         person_of=person_of,
         redactor=redactor,
         chronicle=chronicle,
-        forgetting=ChangeForgetting(store.file_changes, contents, chronicle),
+        forgetting=forgetting,
         shield=shield,
         web=web,
         search=build_search(settings, web=web, clock=clock, redactor=redactor),
@@ -265,6 +261,25 @@ def build_shared_tools(
         own=tuple(group.name for group in groups),
     )
     return shared
+
+
+def _chronicle(
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    failpoints: Failpoints,
+    origins_of: Callable[[Path], Origins],
+) -> tuple[Chronicle, ChangeForgetting]:
+    contents = Contents(settings.data.dir / CHRONICLE_DIR)
+    chronicle = Chronicle(
+        store.file_changes,
+        contents,
+        clock,
+        on_foreign=lambda place, content: origins_of(place.anchor).note_restored(place, content),
+        on_gone=lambda place, content: origins_of(place.anchor).note_gone(place, content),
+        failpoints=failpoints,
+    )
+    return chronicle, ChangeForgetting(store.file_changes, contents, chronicle)
 
 
 def build_agent_tools(

@@ -66,11 +66,14 @@ class Chronicle:
         clock: Clock,
         *,
         on_foreign: Callable[[Place, bytes], None],
+        on_gone: Callable[[Place, bytes], None],
         failpoints: Failpoints | None = None,
     ) -> None:
         """`on_foreign` is called in a thread before a file gets back a content that may be foreign text. If
-        it raises ToolFailed, the file stays as it is."""
+        it raises ToolFailed, the file stays as it is. `on_gone` is called in a thread with a file, and its
+        content from before, that was removed because it was new."""
         self._on_foreign = on_foreign
+        self._on_gone = on_gone
         self._failpoints = failpoints or Failpoints()
         self._book = book
         self._contents = contents
@@ -162,7 +165,7 @@ class Chronicle:
         target = expected_state(history, begun)
         if state == expected_state(history):
             foreign = any(one.foreign for one in history)
-            await asyncio.to_thread(self._write, place, target, foreign=foreign)
+            await asyncio.to_thread(self._write, place, state, target, foreign=foreign)
             state = target
         if state == NO_FILE:
             await self._remove_folders(place, begun)
@@ -213,11 +216,13 @@ class Chronicle:
                 return known
         return change
 
-    def _write(self, place: Place, state: FileState, *, foreign: bool) -> None:
+    def _write(self, place: Place, present: FileState, state: FileState, *, foreign: bool) -> None:
         try:
             if state == NO_FILE:
                 with suppress(FileNotFoundError):
                     place.unlink()
+                if present != NO_FILE:
+                    self._on_gone(place, self._contents.get(present.content))
             else:
                 data = self._contents.get(state.content)
                 if foreign:

@@ -91,6 +91,7 @@ async def _undo(data_dir: Path, change_id: int) -> Undone:
             Contents(data_dir / CHRONICLE_DIR),
             clock,
             on_foreign=lambda place, content: Origins(place.anchor).note_restored(place, content),
+            on_gone=lambda place, content: Origins(place.anchor).note_gone(place, content),
         )
         return await chronicle.undo(change_id, by=f"parlour undo, {clock.now()}")
 

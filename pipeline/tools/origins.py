@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pipeline.tools.confine import person_place, read_text, write_private
-from pipeline.tools.folders import Place
+from pipeline.tools.folders import Place, reason
 from pipeline.tools.tool import Refused, Tool, ToolFailed
 
 SOURCES: Mapping[str, str] = {
@@ -58,17 +58,23 @@ class Origins:
     def note_restored(self, place: Place, content: bytes) -> None:
         """Note that a person's file or note gets back an earlier, foreign content. Raises ToolFailed where
         that cannot be stored."""
-        if len(place.parts) < _LEAST_PARTS or place.parts[0] != "people" or place.parts[2] not in SOURCES:
+        if (group := _group_of(place)) is None:
             return
-        _, _, group, *inside = place.parts
-        name = "/".join(inside)
-        if group == "notes":
-            # The title is the first line; the name of the file shows only a part of it.
-            name = content.decode("utf-8", "replace").partition("\n")[0]
-        record = Place(place.anchor, (*place.parts[:2], _FILE))
+        record, item = Place(place.anchor, (*place.parts[:2], _FILE)), _item_at(place, content)
         with self._lock:
             items = _read(record)
-            _write(record, {**items, group: items.get(group, set()) | {_item({"path": name})}})
+            _write(record, {**items, group: items.get(group, set()) | {item}})
+
+    def note_gone(self, place: Place, content: bytes) -> None:
+        """Note that a person's file or note with this content is not there any more. Raises ToolFailed where
+        that cannot be stored."""
+        if (group := _group_of(place)) is None:
+            return
+        record, item = Place(place.anchor, (*place.parts[:2], _FILE)), _item_at(place, content)
+        with self._lock:
+            items = _read(record)
+            if item in items.get(group, set()):
+                _write(record, {**items, group: items[group] - {item}})
 
     def before(self, tool: Tool, arguments: Mapping[str, Any], owner: str, *, foreign: bool) -> None:
         """Note that `tool` is about to change an item. Raises ToolFailed where that cannot be stored."""
@@ -112,7 +118,15 @@ class Origins:
 def _write(path: Place, items: Mapping[str, set[str]]) -> None:
     kept = {group: names if len(names) <= _MOST_ITEMS else {_ANY} for group, names in items.items()}
     plain = {group: sorted(names) for group, names in kept.items() if names}
-    write_private(path, json.dumps(plain, ensure_ascii=False))
+    if plain:
+        write_private(path, json.dumps(plain, ensure_ascii=False))
+        return
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise ToolFailed(f"it cannot be removed ({reason(error)})") from None
 
 
 def _read(path: Place) -> dict[str, set[str]]:
@@ -124,6 +138,22 @@ def _read(path: Place) -> dict[str, set[str]]:
         return {str(group): {str(item) for item in items} for group, items in plain.items()}
     except (ToolFailed, Refused, ValueError, AttributeError, TypeError):
         return {group: {_ANY} for group in SOURCES}
+
+
+def _group_of(place: Place) -> str | None:
+    """The group of a person's file or note; None if the place is neither."""
+    parts = place.parts
+    ours = len(parts) >= _LEAST_PARTS and parts[0] == "people" and parts[2] in SOURCES
+    return parts[2] if ours else None
+
+
+def _item_at(place: Place, content: bytes) -> str:
+    """The key of the file or note at a place."""
+    name = "/".join(place.parts[_LEAST_PARTS - 1 :])
+    if place.parts[2] == "notes":
+        # The title is the first line; the name of the file shows only a part of it.
+        name = content.decode("utf-8", "replace").partition("\n")[0]
+    return _item({"path": name})
 
 
 def _keeps(tool: Tool) -> bool:

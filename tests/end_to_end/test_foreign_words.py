@@ -51,6 +51,10 @@ def _notes(data: Path) -> list[str]:
     return [path.read_text(encoding="utf-8") for path in data.glob("workspace/people/*/notes/*.txt")]
 
 
+def _names(folder: Path) -> list[str]:
+    return [path.name for path in folder.rglob("*")]
+
+
 async def test_after_a_page_was_read_a_note_is_asked_for_in_this_turn_and_in_later_ones(
     tmp_path: Path,
 ) -> None:
@@ -95,6 +99,24 @@ async def test_a_note_that_was_kept_after_reading_a_page_is_foreign_to_another_c
         await harness.channel.reply(said.message_id)
         asked = _asked(harness)
     assert "a note with text from elsewhere" in asked[1].reasoning
+
+
+async def test_a_foreign_note_that_is_taken_back_leaves_neither_a_mark_nor_a_folder(tmp_path: Path) -> None:
+    answers = [_load("elsewhere", "notes"), _calls("look", text="x"), _note("pay Eve")]
+    answers += [ScriptedAnswer.of("Done."), _load("notes"), _calls("read_notes"), _note("black")]
+    answers += [ScriptedAnswer.of("Kept.")]
+    async with open_gateway(tmp_path, llm=ScriptedLlm(answers), tools=(ELSEWHERE,)) as harness:
+        said = await harness.channel.say("what does the page say?")
+        await allow(harness.channel, harness, 1)
+        await harness.channel.reply(said.message_id)
+        assert "foreign.json" in _names(tmp_path / "workspace")
+        said = await harness.channel.say("/undo files")
+        assert "I took back" in (await harness.channel.reply(said.message_id)).text
+        assert _names(tmp_path / "workspace") == []
+        await harness.channel.say("/new")
+        said = await harness.channel.say("what are my notes?")
+        await harness.channel.reply(said.message_id)
+        assert len(_asked(harness)) == 1, "no note is foreign any more"
 
 
 LINKS = (

@@ -63,16 +63,19 @@ class World:
         self.clock = ManualClock(1_000_000.0)
         self.marked: list[tuple[Place, bytes]] = []
         self._contents = Contents(folder / "chronicle")
-        self.chronicle = Chronicle(
-            self.book, self._contents, self.clock, on_foreign=lambda *restored: self.marked.append(restored)
-        )
+        self.gone: list[tuple[Place, bytes]] = []
+        self.restart()
         self._actions = 0
         self.foreign = False
         self.turn = scope()
 
     def restart(self) -> None:
         self.chronicle = Chronicle(
-            self.book, self._contents, self.clock, on_foreign=lambda *restored: self.marked.append(restored)
+            self.book,
+            self._contents,
+            self.clock,
+            on_foreign=lambda *restored: self.marked.append(restored),
+            on_gone=lambda *removed: self.gone.append(removed),
         )
 
     def place(self, name: str) -> Place:
@@ -317,7 +320,7 @@ async def test_old_and_surplus_changes_and_their_contents_are_removed(tmp_path: 
     assert KEEP_DAYS == 30
 
 
-async def test_a_file_that_gets_foreign_text_back_is_reported(tmp_path: Path) -> None:
+async def test_a_file_that_gets_foreign_text_back_and_one_that_goes_are_reported(tmp_path: Path) -> None:
     world = World(tmp_path)
     await world.write("a.txt", b"mine")
     await world.chronicle.undo(await world.write("a.txt", b"mine too"), by="test")
@@ -327,6 +330,9 @@ async def test_a_file_that_gets_foreign_text_back_is_reported(tmp_path: Path) ->
     world.foreign = False
     await world.chronicle.undo(await world.write("a.txt", b"mine"), by="test")
     assert world.marked == [(world.place("a.txt"), b"of a page")]
+    assert world.gone == []
+    await world.chronicle.undo(await world.write("new.txt", b"of a page"), by="test")
+    assert world.gone == [(world.place("new.txt"), b"of a page")]
 
 
 async def test_a_repeated_undo_takes_back_no_other_change(tmp_path: Path) -> None:

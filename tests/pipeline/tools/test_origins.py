@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.tools.confine import person_folder
+from pipeline.tools.folders import Place
 from pipeline.tools.origins import Origins
 
 
@@ -45,3 +46,21 @@ def test_more_marks_than_are_kept_mean_everything(tmp_path: Path) -> None:
 def test_without_marks_nothing_is_written(tmp_path: Path) -> None:
     Origins(tmp_path).carry_over("old", "new")
     assert not person_folder(tmp_path, "new").exists()
+
+
+def test_the_mark_of_what_is_gone_goes_and_the_record_with_the_last_one(tmp_path: Path) -> None:
+    _mark(tmp_path, "new", '{"notes": ["tea"], "files": ["plans/june.md"]}')
+    origins, own = Origins(tmp_path), person_folder(tmp_path, "new")
+    parts = ("people", own.name)
+    origins.note_gone(Place(tmp_path, (*parts, "notes", "x.txt")), b"other\ngreen")
+    origins.note_gone(Place(tmp_path, (*parts, "notes", "x.txt")), b"Tea\ngreen")
+    assert _marks(tmp_path, "new") == {"files": ["plans/june.md"]}
+    origins.note_gone(Place(tmp_path, (*parts, "files", "plans", "june.md")), b"")
+    assert list(own.iterdir()) == []
+    origins.note_gone(Place(tmp_path, (*parts, "files", "plans", "june.md")), b"")
+    origins.note_gone(Place(tmp_path, ("files", "a.txt")), b"")
+    _mark(tmp_path, "other", '{"notes": ["*"]}')
+    origins.note_gone(
+        Place(tmp_path, ("people", person_folder(tmp_path, "other").name, "notes", "x")), b"tea"
+    )
+    assert _marks(tmp_path, "other") == {"notes": ["*"]}
