@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import SystemClock
@@ -17,7 +15,8 @@ from pipeline.runtime.arrivals import MEANWHILE
 from tests.end_to_end.test_web_search import FOUND
 from tests.pipeline.tools.web_server import says, serving
 from tests.support.all_platforms import AllPlatforms, open_all_platforms
-from tests.support.openai_server import Behaviour, FakeOpenAiServer
+from tests.support.burst_talk import waits_for_three
+from tests.support.openai_server import FakeOpenAiServer
 from tests.support.platform_acts import ask, bot_said, give, press
 from tests.support.platforms.platform import FakePlatform, Place
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
@@ -87,16 +86,8 @@ async def test_each_command_works_from_the_list_of_its_platform(tmp_path: Path) 
     assert french["undo"] != discord["undo"]["description"]
 
 
-def _waits_for_three(body: Mapping[str, Any]) -> Behaviour:
-    """A model that answers once a message has the words of all three."""
-    said = str(body["messages"][-1]["content"])
-    if all(word in said for word in ("red", "green", "blue")):
-        return Behaviour(chunks=(f"You like {', '.join(said.split())}.",))
-    return Behaviour(hang_before=True)
-
-
 async def test_three_messages_in_a_row_get_one_answer_on_each_platform(tmp_path: Path) -> None:
-    async with FakeOpenAiServer(brain=_waits_for_three) as server:
+    async with FakeOpenAiServer(brain=waits_for_three) as server:
         model = DirectClient(model="m", clock=SystemClock(), api_base=server.api_base)
         async with open_all_platforms(tmp_path, "turn.bursts=merge", "turn.burst_s=10", model=model) as place:
             for platform, chat in place.private():

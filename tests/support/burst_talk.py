@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from typing import Any
 
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.harness import THREAD, GatewayHarness
+from tests.support.openai_server import Behaviour
 
 
 def held_answer(text: str = "never shown") -> tuple[ScriptedAnswer, asyncio.Event]:
@@ -33,3 +36,11 @@ async def one_answer(harness: GatewayHarness, first: str, *others: str) -> str:
     assert await harness.store.open_entries(THREAD) == ()
     assert [one.message_id for one in await harness.records("user")] == [first, *others]
     return str(answer.body["text"])
+
+
+def waits_for_three(body: Mapping[str, Any]) -> Behaviour:
+    """A model that answers once a message has the words of all three."""
+    said = str(body["messages"][-1]["content"])
+    if all(word in said for word in ("red", "green", "blue")):
+        return Behaviour(chunks=(f"You like {', '.join(said.split())}.",))
+    return Behaviour(hang_before=True)

@@ -10,13 +10,17 @@ import pytest
 from playwright.async_api import Page, expect
 
 from pipeline.domain.chat import ToolCall
+from pipeline.domain.clock import SystemClock
+from pipeline.llm.direct_client import DirectClient
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.end_to_end.page.acts import entries, ready, send, sign_in
 from tests.end_to_end.test_web_search import PAGES
 from tests.pipeline.tools.web_server import serving
 from tests.support.browser_fixture import Watch
+from tests.support.burst_talk import waits_for_three
 from tests.support.gateway_process import free_port
 from tests.support.harness import open_gateway
+from tests.support.openai_server import FakeOpenAiServer
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -64,6 +68,19 @@ async def test_a_search_is_steered_by_a_message_that_arrives_meanwhile(page: Pag
         (request,) = site.requests
     assert request.query["q"] == "green tea"
     assert "and black tea?" in str(llm.requests[-1].messages)
+
+
+async def test_messages_in_a_row_get_one_answer_on_the_page(page: Page, tmp_path: Path) -> None:
+    async with FakeOpenAiServer(brain=waits_for_three) as server:
+        model = DirectClient(model="m", clock=SystemClock(), api_base=server.api_base)
+        bursts = ("turn.bursts=merge", "turn.burst_s=60")
+        async with open_gateway(tmp_path, *_web(), *bursts, model=model) as harness:
+            await _sign_in(page, harness.gateway.url, tmp_path)
+            for word in ("red", "green", "blue"):
+                await send(page, word)
+            await expect(entries(page, "assistant")).to_contain_text(["You like red, green, blue."])
+            await expect(entries(page, "user")).to_have_count(3)
+            await expect(entries(page, "user").last).to_contain_text("Answered together")
 
 
 async def test_commands_answer_on_the_page_and_a_model_is_chosen_by_its_button(

@@ -20,6 +20,7 @@ from tests.support.browser_fixture import Watch
 from tests.support.file_reader import FakeFileReader
 from tests.support.gateway_process import free_port
 from tests.support.harness import GatewayHarness, open_gateway
+from tests.support.pictures import png
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -128,21 +129,28 @@ async def test_a_dropped_and_a_chosen_file_are_previewed_and_one_is_removed_befo
     assert watch.complaints == []
 
 
-async def test_off_the_record_a_pasted_picture_is_seen_and_no_byte_of_it_stays(
+async def test_off_the_record_two_pictures_are_seen_in_order_and_no_byte_of_them_stays(
     page: Page, tmp_path: Path
 ) -> None:
-    async with opened(page, tmp_path, "A square.") as harness:
+    pictures = [png(9, 9), png(7, 7)]
+    async with opened(page, tmp_path, "Two squares.") as harness:
         await send(page, "/otr")
         await expect(page.get_by_test_id("off-record")).to_be_visible()
-        await page.evaluate(_HAND_OVER, ["paste", "#input", base64.b64encode(PNG).decode()])
-        await expect(page.get_by_test_id("send")).to_be_enabled()
-        await send(page, "What is it?")
-        await expect(entries(page, "assistant")).to_contain_text("A square.")
+        chosen: list[FilePayload] = [
+            {"name": f"{number}.png", "mimeType": "image/png", "buffer": one}
+            for number, one in enumerate(pictures)
+        ]
+        await page.get_by_test_id("attach-input").set_input_files(files=chosen)
+        await expect(page.locator("[data-testid=pending-file][data-ready=true]")).to_have_count(2)
+        await send(page, "Which is larger?")
+        await expect(entries(page, "assistant")).to_contain_text("Two squares.")
         (request,) = harness.llm.requests
-        assert list(request.pictures.values()) == [PNG]
-        # The upload is removed right after the answer.
+        asked = request.messages[-1]
+        assert asked.content.startswith("Which is larger?")
+        assert [request.pictures[one.id] for one in asked.pictures] == pictures
+        # The uploads are removed right after the answer.
         async with asyncio.timeout(60):
-            while _holding(tmp_path, PNG):
+            while any(_holding(tmp_path, one) for one in pictures):
                 await SystemClock().sleep(0.01)
 
 
