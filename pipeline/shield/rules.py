@@ -12,7 +12,7 @@ from typing import Literal
 
 from pipeline.domain.frozen import dataclass
 from pipeline.shield.action_types import ActionType, Sink
-from pipeline.shield.globs import host_pattern, path_pattern
+from pipeline.shield.globs import any_host, any_path
 from pipeline.shield.levels import Labels, Level
 from pipeline.shield.proposal import Proposal
 
@@ -39,8 +39,8 @@ class Rule:
         if proposal.type not in self.action_types:
             return False
         every = self.list == "allow"
-        by_path = _named(tuple(map(path_pattern, self.paths)), proposal.paths, every=every)
-        by_host = _named(tuple(map(host_pattern, self.hosts)), proposal.hosts, every=every)
+        by_path = not self.paths or _named(any_path(self.paths), proposal.paths, every=every)
+        by_host = not self.hosts or _named(any_host(self.hosts), proposal.hosts, every=every)
         if self.paths and self.hosts and not every:
             return by_path or by_host
         return by_path and by_host
@@ -62,13 +62,13 @@ class SourceRule:
         if any(self.names(path) for path in proposal.paths):
             return True
         tools = (proposal.tool.casefold(), f"{proposal.group}/{proposal.tool}".casefold())
-        return _any(tuple(map(path_pattern, self.tools)), tools) or _any(
-            tuple(map(host_pattern, self.hosts)), proposal.hosts
+        return (bool(self.tools) and _named(any_path(self.tools), tools)) or (
+            bool(self.hosts) and _named(any_host(self.hosts), proposal.hosts)
         )
 
     def names(self, path: str) -> bool:
         """Whether the rule names that path."""
-        return _any(tuple(map(path_pattern, self.paths)), (path,))
+        return bool(self.paths) and any_path(self.paths).fullmatch(path) is not None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,13 +132,7 @@ class Policy:
         return self.matrix.get((labels.level, sink), "block")
 
 
-def _named(patterns: tuple[re.Pattern[str], ...], names: tuple[str, ...], *, every: bool) -> bool:
-    if not patterns:
-        return True
-    if every:
-        return bool(names) and all(_any(patterns, (name,)) for name in names)
-    return _any(patterns, names)
-
-
-def _any(patterns: tuple[re.Pattern[str], ...], names: tuple[str, ...]) -> bool:
-    return any(pattern.fullmatch(name) for pattern in patterns for name in names)
+def _named(pattern: re.Pattern[str], names: tuple[str, ...], *, every: bool = False) -> bool:
+    """Whether the pattern matches one of the names or, with `every`, all of at least one."""
+    matches = map(pattern.fullmatch, names)
+    return bool(names) and all(matches) if every else any(matches)

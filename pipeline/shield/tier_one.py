@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
-from pipeline.shield.injection.findings import Kind, Part
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from pipeline.shield.injection.findings import Part
 from pipeline.shield.proposal import Proposal
 from pipeline.shield.targets import COMMAND_KEYS, PATH_KEYS, strings
+
+_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]{0,20}://[^\s\"'<>]{1,4000}", re.IGNORECASE)
+_MOST_ADDRESSES: Final = 20
 
 
 def parts_of(proposal: Proposal) -> tuple[Part, ...]:
     """The texts to examine."""
-    texts = (Part(kind=_kind(key, text), text=text, where=key) for key, text in strings(proposal.payload))
-    return (Part(kind="type", text=proposal.type, where="type"), *texts)
+    parts = [Part(kind="type", text=proposal.type, where="type")]
+    for key, text in strings(proposal.payload):
+        parts += _parts(key, text)
+    return tuple(parts)
 
 
-def _kind(key: str, text: str) -> Kind:
+def _parts(key: str, text: str) -> Iterator[Part]:
     if key in COMMAND_KEYS:
-        return "command"
-    if key in PATH_KEYS:
-        return "path"
-    return "url" if "://" in text else "argument"
+        yield Part(kind="command", text=text, where=key)
+    elif key in PATH_KEYS:
+        yield Part(kind="path", text=text, where=key)
+    elif "://" not in text:
+        yield Part(kind="argument", text=text, where=key)
+    elif len(text.split(maxsplit=1)) < 2:
+        yield Part(kind="url", text=text, where=key)
+    else:
+        # Language with addresses in it: both are examined.
+        yield Part(kind="argument", text=text, where=key)
+        yield from (Part(kind="url", text=one, where=key) for one in _addresses(text))
+
+
+def _addresses(text: str) -> Iterator[str]:
+    """The addresses in a text; the last of many with all that follows it."""
+    for number, found in enumerate(_ADDRESS.finditer(text), start=1):
+        if number == _MOST_ADDRESSES:
+            yield text[found.start() :]
+            return
+        yield found.group()

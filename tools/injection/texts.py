@@ -30,7 +30,12 @@ MADE_UP = ("words", "noise")
 UNSPACED = ("zh", "ja")
 """Languages that do not separate words."""
 _SLOT = re.compile(r"\{(\w+)\}")
-_MOST_SLOTS = 40
+_CARRIED = 1 / 3
+"""The share of texts that are in a carrier."""
+_MOST_COUNTED = 200
+"""Templates of a kind that make it more frequent."""
+_FEW = 8
+"""Fillers that both halves of a cross-validation use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,25 +59,34 @@ class Grammar:
     attacks: Mapping[str, Sequence[str]]
     benign: Mapping[str, Sequence[str]]
     fillers: Mapping[str, Sequence[str]]
+    carriers: Sequence[str] = ()
+    """Documents, mails and outputs that may hold any text, in place of `{text}`."""
 
     def part(self, fold: int, *, validation: bool) -> Grammar:
-        """The templates of a fold of cross-validation, or the others."""
+        """The templates of a fold of cross-validation with one half of the fillers, or the others with the
+        other half."""
         return Grammar(
             language=self.language,
             attacks=_chosen(self.attacks, fold, validation=validation),
             benign=_chosen(self.benign, fold, validation=validation),
-            fillers=self.fillers,
+            fillers={name: _half(lines, validation=validation) for name, lines in self.fillers.items()},
+            carriers=self.carriers,
         )
 
     def expanded(self, template: str, rng: random.Random) -> str:
         """The template with a random filler in each slot."""
-        for _ in range(_MOST_SLOTS):
-            found = next((slot for slot in _SLOT.finditer(template) if slot.group(1) in self.fillers), None)
-            if found is None:
-                break
-            filler = rng.choice(self.fillers[found.group(1)])
-            template = template[: found.start()] + filler + template[found.end() :]
-        return template
+        return _SLOT.sub(lambda slot: self._filled(slot, rng), template)
+
+    def _filled(self, slot: re.Match[str], rng: random.Random) -> str:
+        """A filler in place of a slot; one whose name has a capital letter begins with one."""
+        name = slot.group(1)
+        if name in self.fillers:
+            return self.expanded(rng.choice(self.fillers[name]), rng)
+        small = name[0].lower() + name[1:]
+        if small not in self.fillers:
+            return slot.group()
+        text = self.expanded(rng.choice(self.fillers[small]), rng)
+        return text[:1].upper() + text[1:]
 
 
 def _chosen(kinds: Mapping[str, Sequence[str]], fold: int, *, validation: bool) -> dict[str, Sequence[str]]:
@@ -83,13 +97,43 @@ def _chosen(kinds: Mapping[str, Sequence[str]], fold: int, *, validation: bool) 
     return {kind: templates for kind, templates in parts.items() if templates}
 
 
+def _half(fillers: Sequence[str], *, validation: bool) -> Sequence[str]:
+    """One half of the fillers, unless there are few."""
+    found = [one for one in fillers if (zlib.crc32(one.encode()) % 2 == 0) is validation]
+    return found if len(fillers) >= _FEW and found else fillers
+
+
 def training_grammars() -> tuple[Grammar, ...]:
     """The templates for training, English first."""
     english, *others = grammars(HERE / "train_en.toml", HERE / "train_languages.toml")
-    prose = (HERE / "train_prose.txt").read_text(encoding="utf-8").splitlines()
-    # Prose counts for half of the kinds: it has the widest vocabulary.
-    with_prose = replace(english, benign={**english.benign, PROSE: prose})
-    return (with_prose, *others)
+    attacks, benign, fillers = dict(english.attacks), dict(english.benign), dict(english.fillers)
+    carriers: list[str] = []
+    for name in ("train_attacks_en.toml", "train_honest_en.toml"):
+        table = tomllib.loads((HERE / name).read_text(encoding="utf-8"))
+        attacks |= table.get("attacks", {})
+        benign |= table.get("benign", {})
+        fillers |= table["fillers"]
+        carriers += table.get("carriers", {}).get("lines", ())
+    for kind, name in ((PROSE, "train_prose.txt"), ("docs", "train_docs.txt")):
+        benign[kind] = (HERE / name).read_text(encoding="utf-8").splitlines()
+    english = replace(english, attacks=attacks, benign=benign, fillers=fillers, carriers=carriers)
+    more = tomllib.loads((HERE / "train_languages_more.toml").read_text(encoding="utf-8"))
+    return (english, *(_joined_grammars(one, more[one.language], english) for one in others))
+
+
+def _joined_grammars(grammar: Grammar, more: Mapping[str, Sequence[str]], english: Grammar) -> Grammar:
+    """The grammar with further texts, and with the carriers of the English one and their fillers."""
+    fillers = dict(grammar.fillers)
+    for name, lines in more.items():
+        if name not in ("attacks", "benign"):
+            fillers[name] = (*fillers.get(name, ()), *lines)
+    return replace(
+        grammar,
+        attacks={**grammar.attacks, "further": more["attacks"]},
+        benign={**grammar.benign, "further": more["benign"]},
+        fillers={**english.fillers, **fillers},
+        carriers=english.carriers,
+    )
 
 
 def lexicon_entries(language: str) -> tuple[str, ...]:
@@ -121,17 +165,29 @@ def _other(language: str, texts: Mapping[str, Any], shared: Mapping[str, Sequenc
 
 def samples(grammar: Grammar, count: int, rng: random.Random, *, spoiled: float = 0.1) -> Iterator[Sample]:
     """`count` attacks and as many benign texts. `spoiled` is the share of texts with typing errors."""
-    attacks = [kind for kind in grammar.attacks for _ in range(_weight(kind))]
-    benign = [
-        kind for kind in grammar.benign for _ in range(len(grammar.benign) // 2 if kind == PROSE else 1)
-    ]
+    attacks, attack_weights = _kinds(grammar.attacks)
+    benign, benign_weights = _kinds(grammar.benign)
     for _ in range(count):
-        kind = rng.choice(attacks)
+        (kind,) = rng.choices(attacks, attack_weights)
         attack = _spoiled(grammar.expanded(rng.choice(grammar.attacks[kind]), rng), rng, spoiled)
         yield _carried(attack, kind, grammar, rng)
-        kind = rng.choice(benign)
-        text = _spoiled(_benign(grammar, kind, rng), rng, spoiled)
+        (kind,) = rng.choices(benign, benign_weights)
+        text = _in_carrier(_spoiled(_benign(grammar, kind, rng), rng, spoiled), grammar, rng)[0]
         yield Sample(text=text, attack=False, kind=kind, language=grammar.language)
+
+
+def _kinds(templates: Mapping[str, Sequence[str]]) -> tuple[Sequence[str], Sequence[float]]:
+    """The kinds and how often each is chosen: by its templates, but neither are small ones lost nor do long
+    ones leave no room."""
+    return tuple(templates), [min(len(lines), _MOST_COUNTED) ** 0.75 for lines in templates.values()]
+
+
+def _in_carrier(text: str, grammar: Grammar, rng: random.Random) -> tuple[str, int]:
+    """The text, in a third of all cases in a carrier, and its place in it."""
+    if not grammar.carriers or rng.random() > _CARRIED:
+        return text, 0
+    before, _, after = grammar.expanded(rng.choice(grammar.carriers), rng).partition("{text}")
+    return before + text + after, len(before)
 
 
 def _benign(grammar: Grammar, kind: str, rng: random.Random) -> str:
@@ -180,22 +236,18 @@ def noise(count: int, rng: random.Random) -> Iterator[Sample]:
         yield Sample(text=text, attack=False, kind="noise", language="")
 
 
-def _weight(kind: str) -> int:
-    return 2 if kind in ("override", "indirect", "exfiltration", "reveal") else 1
-
-
 def _carried(attack: str, kind: str, grammar: Grammar, rng: random.Random) -> Sample:
-    """The attack alone, or between benign texts."""
-    before = after = ""
-    if rng.random() < 0.5:
-        pool = grammar.benign[rng.choice(list(grammar.benign))]
+    """The attack alone, in a carrier or between benign texts."""
+    text, start = _in_carrier(attack, grammar, rng)
+    if text == attack and rng.random() < 0.5:
+        kinds = tuple(grammar.benign)
         before, after = (
-            " ".join(grammar.expanded(rng.choice(pool), rng) for _ in range(rng.choice((0, 1, 1, 2))))
+            " ".join(_benign(grammar, rng.choice(kinds), rng) for _ in range(rng.choice((0, 1, 1))))
             for _ in range(2)
         )
-    gap = rng.choice((" ", " ", "\n", "\n\n"))
-    start = len(before) + len(gap) if before else 0
-    text = gap.join(part for part in (before, attack, after) if part)
+        gap = rng.choice((" ", " ", "\n", "\n\n"))
+        start = len(before) + len(gap) if before else 0
+        text = gap.join(part for part in (before, attack, after) if part)
     return Sample(
         text=text, attack=True, kind=kind, language=grammar.language, start=start, end=start + len(attack)
     )

@@ -9,6 +9,8 @@ from __future__ import annotations
 import base64
 import binascii
 import codecs
+import html
+import quopri
 import re
 from collections.abc import Callable, Iterable, Iterator
 from urllib.parse import unquote_plus
@@ -222,16 +224,62 @@ def _leet(text: str) -> Iterator[str]:
 
 
 _SPELLED = re.compile(r"(?<!\w)\w(?:[ ._*\u00b7|/\\-]\w(?!\w)){3,}")
+_SPELLED_SHORT = re.compile(r"(?<!\w)\w(?:[ ._*\u00b7|/\\-]\w(?!\w)){1,}")
+"""Among spelled words there are short ones too."""
 _TWO_GAPS = re.compile(r"[ ._*\u00b7|/\\-]{2,}")
 
 
 def _spelled(text: str) -> Iterator[str]:
-    joined = _SPELLED.sub(lambda word: "".join(filter(str.isalnum, word.group())), text)
+    joined = _SPELLED_SHORT.sub(lambda word: "".join(filter(str.isalnum, word.group())), text)
     yield _TWO_GAPS.sub(" ", joined)
+
+
+def _decimal(run: str) -> bytes:
+    return "".join(map(chr, map(int, re.findall("[0-9]{2,3}", run)))).encode("utf-8", "replace")
 
 
 def _pattern(pattern: str) -> Callable[[str], object]:
     return re.compile(pattern).search
+
+
+def _run(classes: str, count: int) -> Callable[[str], object]:
+    """Whether a text has a run of so many characters of the class. ASCII is translated and searched for one
+    run, which is faster than a pattern."""
+    search = re.compile(rf"[{classes}]{{{count}}}").search
+    table = _table(f"[{classes}]")
+    run = b"x" * count
+    return lambda text: run in text.encode().translate(table) if text.isascii() else search(text)
+
+
+def _table(pattern: str) -> bytes:
+    """The table that translates the ASCII characters of a class to `x` and all others to a space."""
+    return bytes(ord("x" if code < 128 and re.match(pattern, chr(code)) else " ") for code in range(256))
+
+
+_WORD_TABLE = _table(r"\w")
+_NO_DIGITS = bytes(code for code in range(256) if not 48 <= code <= 57)
+_FEWEST_CODES = 9
+_FEWEST_MARKS = 8
+
+
+def _has_codes(text: str) -> bool:
+    if text.isascii() and len(text.encode().translate(None, _NO_DIGITS)) < 2 * _FEWEST_CODES:
+        return False
+    return _CODES.search(text) is not None
+
+
+def _has_morse(text: str) -> bool:
+    return text.count(".") + text.count("-") >= _FEWEST_MARKS and _MORSE_TEST.search(text) is not None
+
+
+def _has_spelled(text: str) -> bool:
+    if text.isascii() and b"x x x x" not in text.encode().translate(_WORD_TABLE):
+        return False
+    return _SPELLED.search(text) is not None
+
+
+_CODES = re.compile(r"[0-9]{2,3}[ ,]{1,2}[0-9]{2,3}[ ,]{1,2}[0-9]{2,3}[ ,]")
+_MORSE_TEST = re.compile(r"[.-]{1,5} [.-]{1,5} [.-]{1,5} ")
 
 
 def _words(*words: str) -> Callable[[str], bool]:
@@ -247,18 +295,29 @@ def _words(*words: str) -> Callable[[str], bool]:
 
 
 DECODERS: tuple[tuple[str, Callable[[str], object], Callable[[str], Iterable[str]]], ...] = (
-    ("base64", _pattern(r"[A-Za-z0-9+/_-]{16}"), _runs(r"[A-Za-z0-9+/_-]{16,8000}={0,2}", _base64)),
+    ("base64", _run("A-Za-z0-9+/_-", 16), _runs(r"[A-Za-z0-9+/_-]{16,8000}={0,2}", _base64)),
     (
         "hex",
         _pattern(r"[0-9a-fA-F]{2}(?:[ :,]{0,2}(?:\\x|0x)?[0-9a-fA-F]{2}){3}"),
         _runs(r"(?:(?:\\x|0x)?[0-9a-fA-F]{2}[ :,]{0,2}){10,4000}", _hex),
     ),
-    ("base32", _pattern(r"[A-Z2-7]{16}"), _runs(r"[A-Z2-7]{16,8000}={0,6}", _base32)),
-    ("base85", _pattern(r"[!-~]{20}"), _runs(r"[!-~]{20,8000}", _base85)),
-    ("binary", _pattern(r"[01]{7}"), _runs(r"(?:[01]{8}[ ,]?){6,4000}", _binary)),
+    ("base32", _run("A-Z2-7", 16), _runs(r"[A-Z2-7]{16,8000}={0,6}", _base32)),
+    ("base85", _run("!-~", 20), _runs(r"[!-~]{20,8000}", _base85)),
+    ("binary", _run("01", 7), _runs(r"(?:[01]{8}[ ,]?){6,4000}", _binary)),
     ("percent encoding", _pattern(r"%[0-9a-fA-F]{2}"), lambda text: (unquote_plus(text),)),
+    ("html entities", _pattern(r"&#?[0-9a-zA-Z]{2,8};"), lambda text: (html.unescape(text),)),
+    (
+        "quoted-printable",
+        _pattern(r"=[0-9A-F]{2}"),
+        lambda text: (_text(quopri.decodestring(text.encode("utf-8", "replace"))),),
+    ),
+    (
+        "character codes",
+        _has_codes,
+        _runs(r"(?:[0-9]{2,3}[ ,]{1,2}){8,2000}[0-9]{2,3}", _decimal),
+    ),
     ("escapes", _pattern(r"\\[uxU][0-9a-fA-F{]"), _escaped),
-    ("morse", _pattern(r"[.-]{1,5} [.-]{1,5} [.-]{1,5} "), _morse),
+    ("morse", _has_morse, _morse),
     (
         "rot13",
         _words(
@@ -281,7 +340,7 @@ DECODERS: tuple[tuple[str, Callable[[str], object], Callable[[str], Iterable[str
         _pattern(r"[0134578@$!](?<=[^\W\d_][0134578@$!])[^\W\d_]"),
         _leet,
     ),
-    ("spelled letters", _SPELLED.search, _spelled),
+    ("spelled letters", _has_spelled, _spelled),
 )
 """Name, a test without which nothing is decoded, and the decoded texts."""
 

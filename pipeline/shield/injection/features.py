@@ -1,11 +1,13 @@
 """The features of the linear model: hashed n-grams of characters, words and concepts, and their windows.
 
-Three groups, each with a table of weights: 2, 3 and 5 characters; 1 to 3 words; 1 to 3 concepts of the
-lexicon within a few words. Numbers are 32-bit and wrap around.
+Four groups, each with a table of weights: 2, 3 and 5 characters; 1 to 3 words; 1 to 3 concepts of the
+lexicon within a few words; words with the mark before them and with a later word. Numbers are 32-bit and
+wrap around.
 """
 
 from __future__ import annotations
 
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +16,10 @@ import numpy.typing as npt
 from pipeline.shield.injection.lexicon import Lexicon, Reading
 from pipeline.shield.injection.plain_text import plain
 
-VERSION = 1
+VERSION = 2
 """Changes with anything here, in `plain_text` or in `lexicon.py` that changes a feature."""
-BUCKETS = (1 << 18, 1 << 17, 1 << 13)
-"""Weights of characters, words and concepts; powers of two."""
+BUCKETS = (1 << 18, 1 << 17, 1 << 13, 1 << 18)
+"""Weights of characters, words, concepts and surroundings; powers of two."""
 WINDOW = 180
 """Characters that are scored together."""
 STRIDE = 45
@@ -30,11 +32,24 @@ ORDERS = (2, 3, 5)
 """Characters of the n-grams of characters."""
 _FACTOR = np.uint32(0x9E3779B1)
 _MIX = np.uint32(0x85EBCA6B)
+_SECOND, _THIRD, _MARKED = np.uint32(0xC2B2AE35), np.uint32(0x27D4EB2F), np.uint32(31)
+_SECOND_MARKED = np.uint32(0xC2B2AE35 * 31 % (1 << 32))
+_NO_CHAR = np.uint32(128)
+_NO_CHARS = np.full(2, _NO_CHAR, np.uint32)
+_AT = np.array([[0], [1]], np.uint32)
+"""The places of the two characters before a word, once two more are before the text."""
+_BITS_13, _BITS_15 = np.uint32(13), np.uint32(15)
 _PAIRED = 4
 """Concepts after a concept that form a pair with it, if they are near."""
 _NEAR = 12
 """Words."""
-_ZERO, _NINE, _LINE_END, _SPACE = map(ord, "09\n ")
+_MARKS = (" ", ".!?;", ",", "\"'`", "([{<", ")]}>", ":=|", "-*#_/\\+~", "0%@&^$")
+_MARK_OF = np.zeros(129, np.uint32)
+"""The kind of mark of each ASCII character; letters and all other characters have none."""
+for _kind, _chars_of_kind in enumerate(_MARKS, start=1):
+    _MARK_OF[[ord(char) for char in _chars_of_kind]] = _kind
+_SAME = str.maketrans("123456789\n", "000000000 ")
+"""All digits are equal, and a line end is a space."""
 
 
 class Features(NamedTuple):
@@ -44,10 +59,14 @@ class Features(NamedTuple):
     """Characters of the text in plain form."""
     chars: tuple[Numbers, ...]
     """Buckets by order; the place is the index."""
+    all_chars: Numbers
+    """The same in one row."""
     word_places: Numbers
     words: Numbers
     concept_places: Numbers
     concepts: Numbers
+    near_places: Numbers
+    near: Numbers
 
 
 def features_of(text: str, lexicon: Lexicon) -> Features:
@@ -57,9 +76,26 @@ def features_of(text: str, lexicon: Lexicon) -> Features:
 
 def features_of_reading(reading: Reading) -> Features:
     """The features of a text that was read."""
-    word_places, words = _words(reading)
+    hashes, places = np.array(reading.word_hashes, np.uint32), np.array(reading.word_places, np.uint32)
+    codes = np.frombuffer(reading.text.translate(_SAME).encode("utf-32-le", "surrogatepass"), np.uint32)
+    chars, words, near = _chars(codes), _words(hashes), _surroundings(hashes, places, codes)
+    # One call for all numbers: a call of numpy takes longer than the numbers of a short text.
+    mixed = _mixed(np.concatenate((*chars, *words, *near)))
+    ends = list(accumulate(map(len, (*chars, *words, *near)), initial=0))
+    end_of_chars, end_of_words = ends[len(chars)], ends[len(chars) + len(words)]
+    all_chars = mixed[:end_of_chars] & np.uint32(BUCKETS[0] - 1)
     concept_places, concepts = _concepts(reading)
-    return Features(len(reading.text), _chars(reading.text), word_places, words, concept_places, concepts)
+    return Features(
+        length=len(reading.text),
+        chars=tuple(all_chars[start:end] for start, end in pairwise(ends[: len(chars) + 1])),
+        all_chars=all_chars,
+        word_places=np.concatenate([places[: len(one)] for one in words]),
+        words=mixed[end_of_chars:end_of_words] & np.uint32(BUCKETS[1] - 1),
+        concept_places=concept_places,
+        concepts=concepts,
+        near_places=np.concatenate([places[: len(one)] for one in near]),
+        near=mixed[end_of_words:] & np.uint32(BUCKETS[3] - 1),
+    )
 
 
 def windows_of(length: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -71,28 +107,33 @@ def windows_of(length: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64
     return starts, np.minimum(starts + WINDOW, length)
 
 
-def _chars(text: str) -> tuple[Numbers, ...]:
-    codes = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32)
-    codes = np.where((codes >= _ZERO) & (codes <= _NINE), np.uint32(_ZERO), codes)
-    codes[codes == _LINE_END] = _SPACE
+def _chars(codes: Numbers) -> list[Numbers]:
+    """A number for each n-gram of characters, by order."""
     rolling, found = codes, []
     for order in range(2, ORDERS[-1] + 1):
         if len(rolling) < 2:
             break
         rolling = rolling[:-1] * _FACTOR + codes[order - 1 :]
         if order in ORDERS:
-            found.append(_bucket(rolling, BUCKETS[0]))
-    return tuple(found)
+            found.append(rolling)
+    return found
 
 
-def _words(reading: Reading) -> tuple[Numbers, Numbers]:
-    hashes = np.array(reading.word_hashes, np.uint32)
-    places = np.array(reading.word_places, np.uint32)
+def _words(hashes: Numbers) -> tuple[Numbers, ...]:
     pairs = hashes[:-1] * _FACTOR + hashes[1:]
-    triples = pairs[:-1] * _FACTOR + hashes[2:]
+    return hashes, pairs, pairs[:-1] * _FACTOR + hashes[2:]
+
+
+def _surroundings(hashes: Numbers, places: Numbers, codes: Numbers) -> tuple[Numbers, ...]:
+    """Each word with the second and third word after it, with the mark before it, and with both the mark and
+    the next word."""
+    marks = _MARK_OF[np.minimum(np.concatenate((_NO_CHARS, codes))[_AT + places], _NO_CHAR)]
+    marked = hashes * _MARKED + np.where(marks[1] <= 1, marks[0], marks[1])
     return (
-        np.concatenate((places, places[: len(pairs)], places[: len(triples)])),
-        _bucket(np.concatenate((hashes, pairs, triples)), BUCKETS[1]),
+        hashes[:-2] * _SECOND + hashes[2:],
+        hashes[:-3] * _THIRD + hashes[3:],
+        marked * _FACTOR,
+        marked[:-1] * _SECOND_MARKED + hashes[1:],
     )
 
 
@@ -113,10 +154,11 @@ def _concepts(reading: Reading) -> tuple[Numbers, Numbers]:
                 places.append(place)
                 numbers.append(((concept + 1) * 64 + before) * 64 + other + 1)
             before = other + 1
-    return np.array(places, np.uint32), _bucket(np.array(numbers, np.uint32) * _FACTOR, BUCKETS[2])
+    buckets = _mixed(np.array(numbers, np.uint32) * _FACTOR) & np.uint32(BUCKETS[2] - 1)
+    return np.array(places, np.uint32), buckets
 
 
-def _bucket(numbers: Numbers, count: int) -> Numbers:
-    mixed = (numbers ^ (numbers >> np.uint32(15))) * _MIX
-    found: Numbers = (mixed ^ (mixed >> np.uint32(13))) & np.uint32(count - 1)
+def _mixed(numbers: Numbers) -> Numbers:
+    mixed = (numbers ^ (numbers >> _BITS_15)) * _MIX
+    found: Numbers = mixed ^ (mixed >> _BITS_13)
     return found

@@ -48,10 +48,10 @@ class BadWeights(ParlourError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinearModel:
-    """Weights by group (characters, words, concepts), as int8 with a scale for each group."""
+    """Weights by group (characters, words, concepts, surroundings), as int8 with a scale for each group."""
 
-    weights: tuple[Weights, Weights, Weights]
-    scales: tuple[float, float, float]
+    weights: tuple[Weights, Weights, Weights, Weights]
+    scales: tuple[float, float, float, float]
     bias: float
     threshold: float
     """The probability from which a text counts as an attack, chosen on data of the training script."""
@@ -74,37 +74,42 @@ class LinearModel:
         if features.length <= WINDOW:
             return np.array([self._of_one_window(features)])
         starts, ends = windows_of(features.length)
-        chars, words, concepts = self.weights
+        chars, words, concepts, near = self.weights
         total = np.zeros(features.length + 1, np.int64)
         for grams in features.chars:
             total[1 : len(grams) + 1] += chars[grams]
         np.cumsum(total, out=total)
         size = np.maximum(ends - starts, 1)
         by_char = (total[ends] - total[starts]) / np.sqrt(len(ORDERS) * size)
-        by_word, count = _sums(words, features.word_places, features.words, starts, ends, features.length)
-        by_concept, number = _sums(
-            concepts, features.concept_places, features.concepts, starts, ends, features.length
+        sums, counts = _sums(
+            ((words, features.words), (concepts, features.concepts), (near, features.near)),
+            (features.word_places, features.concept_places, features.near_places),
+            (starts, ends),
+            features.length,
         )
         logits: npt.NDArray[np.float64] = (
             self.bias
             + self.scales[0] * CHAR_VALUE * by_char
-            + self.scales[1] * by_word / np.sqrt(np.maximum(count, 1))
-            + self.scales[2] * by_concept / np.sqrt(number + CONCEPTS)
+            + self.scales[1] * sums[0] / np.sqrt(np.maximum(counts[0], 1))
+            + self.scales[2] * sums[1] / np.sqrt(counts[1] + CONCEPTS)
+            + self.scales[3] * sums[2] / np.sqrt(np.maximum(counts[2], 1))
         )
         return logits
 
     def _of_one_window(self, features: Features) -> float:
         """The same of a text without a second window, from plain sums, which are faster."""
-        chars, words, concepts = self.weights
+        chars, words, concepts, near = self.weights
         size = len(ORDERS) * max(features.length, 1)
-        by_char = sum(_sum(chars, grams) for grams in features.chars) / math.sqrt(size)
+        by_char = _sum(chars, features.all_chars) / math.sqrt(size)
         by_word = _sum(words, features.words) / math.sqrt(max(len(features.words), 1))
         by_concept = _sum(concepts, features.concepts) / math.sqrt(len(features.concepts) + CONCEPTS)
+        by_near = _sum(near, features.near) / math.sqrt(max(len(features.near), 1))
         return (
             self.bias
             + self.scales[0] * CHAR_VALUE * by_char
             + self.scales[1] * by_word
             + self.scales[2] * by_concept
+            + self.scales[3] * by_near
         )
 
 
@@ -115,19 +120,21 @@ CONCEPTS = 4.0
 
 
 def _sum(weights: Weights, buckets: Any) -> int:
-    return int(weights[buckets].sum(dtype=np.int64)) if len(buckets) else 0
+    return int(np.add.reduce(weights.take(buckets), dtype=np.int64)) if len(buckets) else 0
 
 
 def _sums(
-    weights: Weights, places: Any, buckets: Any, starts: Any, ends: Any, length: int
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
-    """The sum of the weights of the features in each window, and their number."""
-    totals = np.zeros(length + 1)
-    counts = np.zeros(length + 1, np.int64)
-    if len(places):
-        np.cumsum(np.bincount(places, weights[buckets], length), out=totals[1:])
-        np.cumsum(np.bincount(places, None, length), out=counts[1:])
-    return totals[ends] - totals[starts], counts[ends] - counts[starts]
+    groups: Sequence[tuple[Weights, Any]], places: Sequence[Any], windows: tuple[Any, Any], length: int
+) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """For each group the sum of the weights of the features in each window, and their number."""
+    width, count = length + 1, len(groups)
+    starts, ends = windows
+    values = np.concatenate([weights.take(buckets) for weights, buckets in groups])
+    firsts = np.repeat(np.arange(count) * width + 1, [len(one) for one in places])
+    bins = np.concatenate(places) + firsts
+    totals = np.bincount(bins, values, count * width).reshape(count, width).cumsum(axis=1)
+    counts = np.bincount(bins, None, count * width).reshape(count, width).cumsum(axis=1)
+    return totals[:, ends] - totals[:, starts], counts[:, ends] - counts[:, starts]
 
 
 def _probability(logit: float) -> float:
@@ -179,8 +186,8 @@ def from_bytes(data: bytes, name: str) -> LinearModel:
         )
     parts = np.split(np.frombuffer(body, np.int8), np.cumsum(BUCKETS)[:-1])
     return LinearModel(
-        weights=(parts[0], parts[1], parts[2]),
-        scales=(scales[0], scales[1], scales[2]),
+        weights=(parts[0], parts[1], parts[2], parts[3]),
+        scales=(scales[0], scales[1], scales[2], scales[3]),
         bias=bias,
         threshold=threshold,
         lexicon=shipped_lexicon(),

@@ -24,7 +24,7 @@ _MOST_NEAR = 32
 _KEYS = frozenset(
     (
         *("name", "severity", "decision", "kinds", "concepts", "within", "pattern", "raw", "disguised"),
-        *("needs", "unicode"),
+        *("needs", "unicode", "supported"),
     )
 )
 
@@ -55,6 +55,8 @@ class Rule:
     """Texts in lower case of which each match holds one; they are searched first, which is faster."""
     unicode: bool = False
     """Whether each match holds a character beyond ASCII."""
+    supported: bool = False
+    """Whether a match in language counts only if the classifier finds an attack nearly likely too."""
 
     def matches(self, text: str) -> bool:
         """Whether the pattern matches `text`."""
@@ -178,6 +180,7 @@ def _rule(row: Mapping[str, Any], number: int, lexicon: Lexicon) -> Rule:
         disguised=bool(row.get("disguised", False)),
         needs=needs,
         unicode=bool(row.get("unicode", False)),
+        supported=bool(row.get("supported", False)),
     )
 
 

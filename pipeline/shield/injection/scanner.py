@@ -12,6 +12,7 @@ Takes time in proportion to the text, of which a bounded part is examined.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
@@ -27,6 +28,9 @@ CLASSIFIER = "classifier"
 """The name of the classifier's findings."""
 CERTAIN = 0.97
 """A score from which a finding of the classifier is high instead of medium."""
+SUPPORT_ODDS = math.e
+"""A rule that needs the classifier's support counts down to odds that are so many times smaller than those
+of the classifier's threshold."""
 _READ = ("text", "argument")
 """The kinds that the classifier reads: language."""
 _SHORTEST = 12
@@ -64,6 +68,8 @@ class _Question(NamedTuple):
     disguise: str
     text: str
     reading: Reading
+    supported: tuple[Finding, ...]
+    """Findings of rules that need the classifier's support."""
 
 
 class InjectionScanner:
@@ -114,33 +120,49 @@ class InjectionScanner:
         disguised = () if part.kind == "type" else revealed(text)
         for one in (Revealed(text=text, disguise="", hidden=False), *disguised):
             reading = self._lexicon.read(plain(one.text))
+            asked = part.kind in _READ and len(reading.text) >= _SHORTEST
+            supported: list[Finding] = []
             for rule in self._rules.in_plain(reading, part.kind, hidden=one.hidden):
-                yield rule.finding(part.where, one.disguise)
-            if part.kind in _READ and len(reading.text) >= _SHORTEST:
-                questions.append(_Question(part.where, one.disguise, one.text, reading))
+                finding = rule.finding(part.where, one.disguise)
+                if rule.supported and asked:
+                    supported.append(finding)
+                else:
+                    yield finding
+            if asked:
+                questions.append(_Question(part.where, one.disguise, one.text, reading, tuple(supported)))
 
     async def _classified(
         self, questions: Sequence[_Question], scores: tuple[float, ...] | None
     ) -> Sequence[Finding]:
+        """The classifier's findings, and those of rules that it supports or cannot judge."""
         if not questions:
             return ()
         if scores is None:
             try:
                 scores = await self._classifier.scores([one.text for one in questions])
             except ClassifierUnavailable:
-                return [_finding("classifier-unavailable", "medium", questions[0].where)]
-        return [
-            Finding(
-                name=CLASSIFIER,
-                severity="high" if score >= CERTAIN else "medium",
-                decision="ESCALATE",
-                score=score,
-                where=one.where,
-                disguise=one.disguise,
-            )
-            for one, score in zip(questions, scores, strict=True)
-            if score >= self._classifier.threshold
-        ]
+                unsupported = [finding for one in questions for finding in one.supported]
+                return [_finding("classifier-unavailable", "medium", questions[0].where), *unsupported]
+        threshold = self._classifier.threshold
+        lower = threshold / (threshold + SUPPORT_ODDS * (1 - threshold))
+        found: list[Finding] = []
+        for one, score in zip(questions, scores, strict=True):
+            if score >= lower:
+                found += one.supported
+            if score >= threshold:
+                found.append(_classified(one, score))
+        return found
+
+
+def _classified(question: _Question, score: float) -> Finding:
+    return Finding(
+        name=CLASSIFIER,
+        severity="high" if score >= CERTAIN else "medium",
+        decision="ESCALATE",
+        score=score,
+        where=question.where,
+        disguise=question.disguise,
+    )
 
 
 def _finding(name: str, severity: Severity, where: str) -> Finding:
