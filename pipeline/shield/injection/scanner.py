@@ -114,7 +114,7 @@ class InjectionScanner:
         if not isinstance(model, LinearModel):
             return questions, None
         for question in questions:
-            # In pieces too: what stands around an order must not hide it.
+            # In pieces too: words around an order must not hide it.
             if question.supported and self._supports(model, question.reading.text):
                 for finding in question.supported:
                     findings.setdefault((finding.name, finding.where), finding)
