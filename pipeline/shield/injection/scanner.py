@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
@@ -33,6 +34,9 @@ SUPPORT_ODDS = math.e
 of the classifier's threshold."""
 _READ = ("text", "argument")
 """The kinds that the classifier reads: language."""
+_SENTENCE_END = re.compile(r"(?<=[.!?:;])\s|\n|[\u3002\uff01\uff1f]")
+_PIECE = 120
+"""Characters."""
 _SHORTEST = 12
 """Characters that a text needs to be an instruction."""
 INLINE_CHARS = 4_000
@@ -79,6 +83,8 @@ class InjectionScanner:
         """`classifier` is the shipped linear model if it is None. Raises BadWeights or BadRules if the
         package is damaged."""
         self._classifier: Classifier = shipped_model() if classifier is None else classifier
+        threshold = self._classifier.threshold
+        self._lower = threshold / (threshold + SUPPORT_ODDS * (1 - threshold))
         self._rules = shipped_rules()
         self._lexicon = shipped_lexicon()
 
@@ -105,9 +111,17 @@ class InjectionScanner:
             for one in self._examined(part, questions):
                 findings.setdefault((one.name, one.where), one)
         model = self._classifier
-        if isinstance(model, LinearModel):
-            return questions, tuple(model.score_of(one.reading) for one in questions)
-        return questions, None
+        if not isinstance(model, LinearModel):
+            return questions, None
+        for question in questions:
+            # In pieces too: words around an order must not hide it.
+            if question.supported and self._supports(model, question.reading.text):
+                for finding in question.supported:
+                    findings.setdefault((finding.name, finding.where), finding)
+        return questions, tuple(model.score_of(one.reading) for one in questions)
+
+    def _supports(self, model: LinearModel, text: str) -> bool:
+        return any(model.score(piece) >= self._lower for piece in _pieces(text))
 
     def _examined(self, part: Part, questions: list[_Question]) -> Iterator[Finding]:
         """The findings of rules. What the classifier has to read is added to `questions`."""
@@ -143,15 +157,20 @@ class InjectionScanner:
             except ClassifierUnavailable:
                 unsupported = [finding for one in questions for finding in one.supported]
                 return [_finding("classifier-unavailable", "medium", questions[0].where), *unsupported]
-        threshold = self._classifier.threshold
-        lower = threshold / (threshold + SUPPORT_ODDS * (1 - threshold))
         found: list[Finding] = []
         for one, score in zip(questions, scores, strict=True):
-            if score >= lower:
+            if score >= self._lower:
                 found += one.supported
-            if score >= threshold:
+            if score >= self._classifier.threshold:
                 found.append(_classified(one, score))
         return found
+
+
+def _pieces(text: str) -> Iterator[str]:
+    """The sentences of a text, long ones in overlapping parts."""
+    for sentence in _SENTENCE_END.split(text):
+        for start in range(0, max(len(sentence) - _PIECE // 2, 1), _PIECE // 2):
+            yield sentence[start : start + _PIECE]
 
 
 def _classified(question: _Question, score: float) -> Finding:
