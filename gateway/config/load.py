@@ -19,7 +19,13 @@ from gateway.config.catalog import REPEATED, SETTINGS, SettingInfo, toml_value
 from gateway.config.channel_plugins import added_channel
 from gateway.config.channels import MORE, AddedChannel
 from gateway.config.environment import config_file
-from gateway.config.file_checks import cross_problems, mcp_problems, policy_problems, secret_problems
+from gateway.config.file_checks import (
+    cross_problems,
+    mcp_problems,
+    policy_problems,
+    resource_problems,
+    secret_problems,
+)
 from gateway.config.posting import PostingSettings
 from gateway.config.problems import ConfigurationProblems, Problem, Source
 from gateway.config.secrets import REFERENCE_FIX, SecretContext
@@ -76,6 +82,7 @@ def load_with_sources(
         *(secret_problems(settings, layers.source_of) if secrets else ()),
         *(mcp_problems(settings, layers.source_of) if secrets else ()),
         *(policy_problems(settings, layers.source_of) if secrets else ()),
+        *(resource_problems(settings, layers.source_of) if secrets else ()),
     ]
     if problems:
         raise ConfigurationProblems(problems)

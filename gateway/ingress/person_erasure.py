@@ -57,6 +57,7 @@ class PersonErasure:
             await self._discard_notes(owner)
             await self._store.states.forget(owner)
             await self._store.file_changes.forget(owner)
+        await self._store.crises.forget(identity_key(channel, account, person))
         await self._forget_preferences(SpeakerKey(channel=channel, account=account, user=person))
         return None
 

@@ -26,7 +26,8 @@ _LETTERS: Final = str.maketrans("013457@$!|l", "oieastasiii")
 _REPEATED: Final = re.compile(r"(.)\1+")
 _KNOWN: Final = (
     "kill", "killing", "killed", "myself", "suicide", "suicidal", "die", "dead", "life", "unalive",
-    "hang", "self", "harm", "overdose", "alive", "death", "cutting", "want", "wanna", "end", "ending", "live", "living",
+    "hang", "self", "harm", "overdose", "alive", "death", "cutting", "want", "wanna",
+    "end", "ending", "live", "living",
     "sterben", "umbringen", "leben", "mourir", "tuer", "vivre", "morir", "matarme", "vivir",
 )  # fmt: skip
 _PHRASES: Final = {

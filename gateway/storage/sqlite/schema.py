@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from gateway.storage.sqlite.crises import CRISIS_TABLES
 from gateway.storage.sqlite.page_schema import PAGE_TABLES
 from gateway.storage.sqlite.shield_tables import SHIELD_TABLES, SUSPECT_SOURCES
 from pipeline.domain.errors import StorageError
@@ -342,6 +343,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     SHIELD_TABLES,
     PAGE_TABLES,
     SUSPECT_SOURCES,
+    CRISIS_TABLES,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 
