@@ -1,7 +1,8 @@
-"""The crisis gate's rules on labelled messages of our own, with histories, in two halves.
+"""The crisis gate's rules on labelled messages of our own, with histories.
 
-The rules were written with the half `tuning`. The half `held_out` was written before them, and no rule was chosen or changed
-by it. Both are by the authors of the rules, so they say less about other people's words than about mistakes.
+The rules were written with `tuning`. `held_out` was written before them and `held_out_after` when they were final; no
+rule was chosen or changed by these. All are by the author of the rules, so they say less about other people's words
+than about mistakes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from pipeline.safety.assessment import CLEAR, IMMINENT, CrisisAssessment
 from pipeline.safety.ladder import Entry, assess
 
 HERE = Path(__file__).with_name("crisis_texts")
-HALVES = ("tuning", "held_out")
+HALVES = ("tuning", "held_out", "held_out_after")
 
 
 class Case(NamedTuple):
@@ -51,7 +52,7 @@ class Judged(NamedTuple):
 async def run(chosen: str = "all") -> str:
     """The table, each case with another level than expected, and the figures as one line of JSON. `chosen`: tuning,
     held_out or all."""
-    halves = HALVES if chosen == "all" else (chosen,)
+    halves = tuple(half for half in HALVES if chosen == "all" or half.startswith(chosen))
     judged = [judge(case) for half in halves for case in read_cases(half)]
     parts = [report(judged)]
     for half in halves:

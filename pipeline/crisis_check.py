@@ -41,7 +41,7 @@ class CrisisCheck:
         return await self.answer(turn)
 
     async def answer(self, turn: Turn) -> TurnAnswer | None:
-        """The crisis response to all that the person says in the turn; None if there is none. Raises StorageError."""
+        """The crisis response to what the person says in the turn; None for none. Raises StorageError."""
         said = "" if self._gate is None else "\n".join(_said(turn))
         if self._gate is None or not said:
             return None
