@@ -42,6 +42,8 @@ DELETE FROM interactions WHERE thread IN (SELECT id FROM gone);
 UPDATE page_chats SET name = '' WHERE thread IN (SELECT key FROM gone);
 DELETE FROM feedback WHERE thread IN (SELECT key FROM gone) OR EXISTS (SELECT 1 FROM person
     WHERE person.channel = feedback.channel AND person.account = feedback.account AND person.user = feedback.user);
+-- The records of crisis responses stay, without the person.
+UPDATE crises SET user = NULL WHERE user IN (SELECT channel || ':' || account || ':user:' || user FROM person);
 DELETE FROM outbox WHERE thread IN (SELECT id FROM gone);
 -- The newest row of the log stays, emptied: its number must not be used again.
 DELETE FROM log WHERE thread IN (SELECT id FROM gone) AND id < (SELECT max(id) FROM log);

@@ -10,10 +10,11 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench.report import BenchUnavailable
-from evals import embedded, injection, shield
+from evals import crisis, embedded, injection, shield
 from gateway.app.embedded_model import MODELS
 
 EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
+    "crisis": lambda options: crisis.run(options.set),
     "embedded": lambda options: embedded.run(options.set, options.model),
     "injection": lambda options: injection.run(options.data),
     "shield": lambda _options: shield.run(),
@@ -25,7 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run evals one after the other; exit code 0, 1 if one cannot run here, or 2 for an unknown name."""
     parser = argparse.ArgumentParser(prog="python -m evals", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(EVALS)}; all when absent")
-    parser.add_argument("--set", choices=SETS, default="all", help="which prompts of embedded")
+    parser.add_argument(
+        "--set", choices=SETS, default="all", help="which prompts of embedded, which half of crisis"
+    )
     parser.add_argument(
         "--model", choices=tuple(MODELS), default="0.5b", help="which embedded model (default: 0.5b)"
     )

@@ -15,6 +15,7 @@ from pipeline.agent.llm_decider import LlmDecider
 from pipeline.agent.task import between_tasks
 from pipeline.agent.task_texts import TASKS
 from pipeline.agent.unfinished import NotedTools
+from pipeline.crisis_check import CrisisCheck
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError, StorageError, TurnFailed
@@ -42,6 +43,7 @@ from pipeline.runtime.ports import (
     SpeechToText,
     TurnAnswer,
     TurnJournal,
+    TurnSession,
     UserWords,
 )
 from pipeline.runtime.safe_log import SafeRunLog
@@ -49,6 +51,7 @@ from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.stopping import StopSignal, TurnHalted
+from pipeline.safety.crisis_gate import CrisisGate
 from pipeline.turn import Turn, answer_of
 from pipeline.turn_contexts import TurnContexts
 from pipeline.turn_reads import TurnReads
@@ -79,8 +82,10 @@ class Pipeline:
         services: PipelineServices | None = None,
         agent: str = "",
         gate: BeforeMessage | None = None,
+        crisis: CrisisGate | None = None,
     ) -> None:
-        """`agent` is the name of the agent, empty for the default one. `gate` sees every message first."""
+        """`agent` is the name of the agent, empty for the default one. `gate` sees every message first, after
+        the `crisis` gate."""
         self._executor = Executor(
             graph, clock=clock, decider=LlmDecider(), phase=between_tasks, phase_key=TASKS, details=False
         )
@@ -95,14 +100,17 @@ class Pipeline:
             None if gate is None else GateCheck(gate, self._contexts, llm=llm, agent=agent, clock=clock)
         )
         """The check that every message passes first; None without one."""
+        self.crisis = CrisisCheck(crisis)
         check = None if self.gate is None else functools.partial(self.gate.reply, is_command=False)
-        unasked = UnaskedMessages(self._contexts, llm=llm, clock=clock, gate=check)
+        alarms = self.crisis.alarms
+        unasked = UnaskedMessages(self._contexts, llm=llm, clock=clock, gate=check, in_danger=alarms)
         self._words = TurnWords(
             speech_to_text=speech_to_text,
             settings=settings,
             services=self._services,
             clock=clock,
             gated=gate is not None,
+            hears_all=gate is not None or crisis is not None,
             wants_answer=unasked.wants_answer,
         )
         self._notified: set[str] = set()
@@ -175,6 +183,17 @@ class Pipeline:
             # Before the stop's guard: the words are recorded even if the turn was stopped while it waited.
             await turn.record(turn.written)
 
+    def sees(self, text: str) -> bool:
+        """Whether a gate sees a message with `text` before anything else decides: the agent's gate sees every
+        message, and the crisis gate those that alarm it."""
+        return self.gate is not None or self.crisis.alarms(text)
+
+    async def passes(self, message: InboundMessage, session: TurnSession) -> bool:
+        """Whether the gates pass a message for a run that they have passed already."""
+        if self.crisis.alarms(message.text):
+            return False
+        return self.gate is None or await self.gate.passes(message, session)
+
     def refuses(self, message: InboundMessage, arrivals: Sequence[float]) -> bool:
         """Whether the intake refuses a typed message by itself, whose author's messages before it came at the
         Unix times `arrivals`."""
@@ -233,8 +252,8 @@ class Pipeline:
         """What to commit; None if no answer follows, or the caller does the rest. Raises TurnExtended when a
         message joins with which the run must begin again."""
         words = await self._said(turn, arrivals)
-        if words is None:
-            return None
+        if not isinstance(words, UserWords):
+            return words
         line = self._left_out(turn)
         if line and await self._is_all(turn, words, line):
             return TurnAnswer(text="")
@@ -283,15 +302,22 @@ class Pipeline:
         finally:
             slot.leave()
 
-    async def _said(self, turn: Turn, arrivals: Arrivals) -> UserWords | None:
-        """The words of all messages so far; None if they are not admitted."""
+    async def _said(self, turn: Turn, arrivals: Arrivals) -> UserWords | TurnAnswer | None:
+        """The words of all messages so far, or the crisis response to them; None if they are not admitted."""
+        help_ = await self.crisis.at_sight(turn)
         if turn.words is None:
             turn.words = await self._words.first(turn)
-        if self.gate is None and not turn.recorded and not await self._words.admitted(turn):
+        help_ = help_ or await self.crisis.answer(turn)
+        if help_ is None and self.gate is None and not turn.recorded and not await self._words.admitted(turn):
             return None
-        if arrivals.pending:
+        if help_ is None and arrivals.pending:
             await self._words.join(turn, arrivals)
-        return turn.all_words
+            help_ = await self.crisis.answer(turn)
+        if help_ is None:
+            return turn.all_words
+        turn.checked = True
+        await self._words.admit(turn)
+        return help_
 
     async def _resumed(self, turn: Turn, context: RunContext) -> RunOutcome | None:
         """Resume the turn's recorded run. None without one; the turn has the state to begin with then."""

@@ -50,15 +50,18 @@ class TurnWords:
         services: PipelineServices,
         clock: Clock,
         gated: bool,
+        hears_all: bool,
         wants_answer: Callable[[Turn], Awaitable[bool]],
     ) -> None:
-        """`gated`: a gate sees all words before anything is recorded. `wants_answer` decides about a message
+        """`gated`: a gate sees all words before anything is recorded. `hears_all`: a check needs the words
+        also where a budget is used up. `wants_answer` decides about a message
         that the bot may leave without an answer."""
         self._transcriber = speech_to_text
         self._settings = settings
         self._services = services
         self._clock = clock
         self._gated = gated
+        self._hears_all = hears_all
         self._wants_answer = wants_answer
 
     async def first(self, turn: Turn) -> UserWords:
@@ -80,9 +83,9 @@ class TurnWords:
             return recorded
         if recorded is not None:
             return recorded
-        if not self._gated:
+        if not self._hears_all:
             # Transcription takes up to a minute of CPU time, files have to be fetched, and without a budget
-            # the words cannot be answered. A gate sees the words first.
+            # the words cannot be answered. A check sees the words first.
             allowance = await self._services.budgets.allowance(turn.scope)
             if allowance.model == "none":
                 raise spent(allowance)

@@ -14,6 +14,7 @@ from pipeline.agent.usage_metering import metered_text
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError, StorageError
+from pipeline.domain.messages import InboundMessage
 from pipeline.intake.written import written_words
 from pipeline.llm.client import LlmClient, LlmRequest
 from pipeline.runtime.null_services import NullTools
@@ -47,10 +48,18 @@ class UnaskedMessages:
     one that it does not pass is not answered."""
 
     def __init__(
-        self, contexts: TurnContexts, *, llm: LlmClient, clock: Clock, gate: Gate | None = None
+        self,
+        contexts: TurnContexts,
+        *,
+        llm: LlmClient,
+        clock: Clock,
+        gate: Gate | None = None,
+        in_danger: Callable[[str], bool],
     ) -> None:
+        """`in_danger`: whether words get an answer without a question, because their author is in danger."""
         self._contexts = contexts
         self._gate = gate
+        self._in_danger = in_danger
         self._llm = contexts.services.cheaper or llm
         self._clock = clock
 
@@ -59,6 +68,9 @@ class UnaskedMessages:
         words = written_words(turn.message)
         if words is None:
             return False
+        message = turn.message
+        if isinstance(message, InboundMessage) and not message.forwarded and self._in_danger(message.text):
+            return True
         services, scope = self._contexts.services, turn.scope
         if (await services.budgets.allowance(scope)).model == "none":
             return False

@@ -57,8 +57,10 @@ class AgentBook:
         self._agents = {agent.name: agent for agent in agents}
         self._routes = routes
         self.default = agents[0]
-        self.gated = any(agent.pipeline.gate is not None for agent in agents)
-        """Whether an agent has a gate that sees messages first."""
+
+    def sees(self, text: str) -> bool:
+        """Whether an agent has a gate that sees a message with `text` before anything else decides."""
+        return any(agent.pipeline.sees(text) for agent in self._agents.values())
 
     def find(self, name: str) -> Agent | None:
         """The agent of that name as records have it, empty for the default one; None if there is none."""

@@ -41,6 +41,7 @@ from gateway.speech.voice_notes import VoiceNoteTranscriber
 from gateway.storage.leases import ProcessingCoordinator
 from gateway.turns.after_turn import AfterTurn
 from gateway.turns.commands import SessionCommands
+from gateway.turns.message_gates import MessageGates
 from gateway.turns.runner import TurnRunner
 from gateway.turns.turn_hooks import TurnHooks
 from gateway.turns.worker import IdleWork, Worker
@@ -113,6 +114,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             agents=agents,
             expiries=expiries,
             jobs=jobs,
+            crises=base.crises,
             clock=base.clock,
             remove_reactions=partial(base.taken.remove_left, base.store.finished),
             sweep_media=partial(base.page.sweep_media, base.store),
@@ -314,6 +316,7 @@ def _turns(
             discard_media=base.page.discard_media,
             on_asked=expiries.asked,
             after=after,
+            crises=base.crises,
             person_of=base.people.person_of,
         ),
         clock=base.clock,
@@ -337,7 +340,6 @@ def _inbox(
     turns: TurnRunner,
 ) -> Inbox:
     a_minute = base.settings.limits.messages_per_minute
-    gated = agents.gated
     return Inbox(
         store=base.store,
         access=access,
@@ -355,8 +357,8 @@ def _inbox(
         on_unaddressed=rooms.note_unaddressed,
         on_taken=base.taken.reporter(base.channels),
         redactor=base.redactor,
-        gates=turns if gated else None,
-        beyond=RateLimit(a_minute, base.clock) if a_minute and gated else None,
+        gates=MessageGates(agents, turns.open_session),
+        beyond=RateLimit(a_minute, base.clock) if a_minute else None,
         on_ended=FileErasure(base.store, base.files).ended,
     )
 

@@ -33,11 +33,12 @@ from gateway.people.directory import PersonDirectory
 from gateway.people.page_people import PageAccounts
 from gateway.people.preferences import SharedPreferences
 from gateway.reading.reader_client import SandboxedReader
-from gateway.runtime.data_dir import DataDir, link_key
+from gateway.runtime.data_dir import DataDir, own_key
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.http_server import Addresses
 from gateway.runtime.metrics import Telemetry
 from gateway.runtime.tasks import Supervisor
+from gateway.safety.crisis_records import CrisisRecords
 from gateway.speech.read_aloud import AnswerReader
 from gateway.speech.voice_download import VoiceDownload
 from gateway.storage.memory import MemoryStore
@@ -110,6 +111,7 @@ class Foundation:
     file_reader: FileReader
     """The same, or what the host gives in its place."""
     links: FileLinks
+    crises: CrisisRecords
     bus: Bus
     people: PersonDirectory
     preferences: SharedPreferences
@@ -171,6 +173,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         reading=reading,
         file_reader=extras.file_reader or reading,
         links=links,
+        crises=CrisisRecords(own_key(data.crises_key_path), store.crises, clock),
         bus=extras.bus or InProcessBus(),
         people=people,
         preferences=preferences,
@@ -256,7 +259,7 @@ def _files(settings: Settings, data: DataDir, clock: Clock) -> FolderFileStore:
 def _links(settings: Settings, data: DataDir, files: FolderFileStore, clock: Clock) -> FileLinks:
     """Links to files. Without the page they lead nowhere, so that no one gets one."""
     origins = settings.server.public_origins if settings.channels.web.enabled else []
-    return FileLinks(files, link_key(data.links_key_path), clock, origin=next(iter(origins), ""))
+    return FileLinks(files, own_key(data.links_key_path), clock, origin=next(iter(origins), ""))
 
 
 def reply_files(base: Foundation) -> ReplyFiles:

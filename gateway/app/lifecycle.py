@@ -31,6 +31,7 @@ from gateway.reading.reader_client import SandboxedReader
 from gateway.runtime.data_dir import DataDir
 from gateway.runtime.http_server import Addresses, Server
 from gateway.runtime.tasks import Supervisor
+from gateway.safety.crisis_records import CrisisRecords
 from gateway.scheduling.jobs import JobRunner
 from gateway.storage.health import StoreHealth
 from gateway.storage.leases import ProcessingCoordinator
@@ -78,6 +79,7 @@ class Parts:
     agents: BuiltAgents
     expiries: QuestionExpiry
     jobs: JobRunner
+    crises: CrisisRecords
     clock: Clock
     remove_reactions: Callable[[], Coroutine[Any, Any, None]]
     """Removes what an earlier process has left on answered messages."""
@@ -189,6 +191,7 @@ class Gateway:
         parts.background.spawn(parts.agents.warm_up(), name="model warm-up")
         parts.background.spawn(parts.voice.warm_up(), name="voice warm-up")
         parts.background.spawn(parts.files.remove_old(), name="old files")
+        parts.background.spawn(parts.crises.remove_old(), name="old crisis records")
         parts.background.spawn(parts.tools.chronicle.remove_old(), name="old changes of files")
         parts.background.spawn(parts.tools.command_folders.remove_old(), name="old files of commands")
         parts.background.spawn(parts.health.watch(), name="store check")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gateway import __version__
 from gateway.cli.people_arguments import add_people
-from gateway.cli.record_arguments import add_audit, add_history, add_jobs, add_undo
+from gateway.cli.record_arguments import add_audit, add_crises, add_history, add_jobs, add_undo
 from pipeline.domain.errors import ConfigurationError, ParlourError
 
 OK, FAILED, BAD_CONFIGURATION = 0, 1, 2
@@ -90,6 +90,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     add_undo(commands.add_parser("undo", parents=[common], help="take such a change back"), _undo)
     add_audit(commands.add_parser("audit", parents=[common], help="what was decided about actions"), _audit)
+
+    add_crises(commands.add_parser("crises", parents=[common], help="records of crisis responses"), _crises)
 
     _add_models(commands.add_parser("models", help="the bundled models' files"), common)
 
@@ -339,6 +341,12 @@ def _audit(options: argparse.Namespace) -> int:
     from gateway.cli.audit import run_audit
 
     return run_audit(options)
+
+
+def _crises(options: argparse.Namespace) -> int:
+    from gateway.cli.crises import run_crises
+
+    return run_crises(options)
 
 
 def _models(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""The arguments of `parlour jobs`, `parlour history`, `parlour undo` and `parlour audit`."""
+"""The arguments of `parlour jobs`, `history`, `undo`, `audit` and `crises`."""
 
 from __future__ import annotations
 
@@ -38,3 +38,17 @@ def add_audit(audit: argparse.ArgumentParser, run: Run) -> None:
     audit.add_argument("--limit", type=int, default=50, metavar="N", help="of show: how many of the newest")
     audit.add_argument("--before", metavar="DATE", help="of prune: remove older records; such as 2026-01-31")
     audit.set_defaults(run=run)
+
+
+def add_crises(crises: argparse.ArgumentParser, run: Run) -> None:
+    """Add the arguments of `parlour crises`, which `run` carries out."""
+    actions = ("list", "days", "keep")
+    crises.add_argument("action", nargs="?", choices=actions, default="list", help="default: list")
+    crises.add_argument("id", nargs="?", default="", metavar="ID", help="of keep: as the list shows it")
+    crises.add_argument("--limit", type=int, default=50, metavar="N", help="of list: how many of the newest")
+    crises.add_argument(
+        "--days", type=int, default=0, metavar="N", help="of keep: for how many days from now"
+    )
+    crises.add_argument("--because", default="", metavar="TEXT", help="of keep: why; no words of the person")
+    crises.add_argument("--json", action="store_true", help="one JSON object in each line")
+    crises.set_defaults(run=run)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gateway.app.bootstrap import Extras, build
 from gateway.app.lifecycle import Gateway
+from gateway.app.safety import exempt_agents
 from gateway.cli.missing_models import model_gaps
 from gateway.cli.sign_in_link import access_token, qr_code, reachable_origin, sign_in_link
 from gateway.config import Secrets, Settings, crash_at, environment, load
@@ -106,6 +107,8 @@ def _announce(gateway: Gateway, settings: Settings) -> None:
         _say(f"  {label_of(account, accounts)}  {_access_words(account.settings)}")
     for one in gateway.left_out:
         _say(f"  !  {one.label}  is left out: {one_line(one.problem)}")
+    if exempt := exempt_agents(settings):
+        _say(f"  !  the crisis gate is off for: {', '.join(exempt)} (docs/guides/safety.md)")
     for gap in gaps:
         _say(f"  !  {gap}")
     meanwhile = "" if gaps else "The models load in the background; messages are accepted meanwhile. "

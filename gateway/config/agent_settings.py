@@ -39,6 +39,9 @@ def agent_settings(settings: Settings, name: str) -> Settings:
                 }
             ),
             "tools": tools,
+            "safety": settings.safety.model_copy(
+                update={} if profile.crisis_gate is None else {"gate": profile.crisis_gate}
+            ),
         }
     )
 

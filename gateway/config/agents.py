@@ -100,6 +100,9 @@ class AgentProfile(Section):
         expected="a graph's name or a file that ends in .json",
         max_length=1_000,
     )
+    crisis_gate: Literal["on", "off"] | None = setting(
+        None, "As safety.gate, for this agent; off exempts it from the crisis gate.", example="off"
+    )
     tools: tuple[ToolGroup, ...] | None = setting(
         None,
         "The groups of tools that it may load, out of those in tools.groups; [] for none.",

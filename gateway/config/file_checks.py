@@ -15,6 +15,7 @@ from gateway.config.secrets import SecretUnavailable
 from gateway.config.settings import Settings
 from gateway.config.token_formats import shape_problem
 from pipeline.domain.errors import ConfigurationError
+from pipeline.safety.resources import read_resources, shipped_resources
 from pipeline.shield.policy_file import read_policy
 from pipeline.tools.mcp_config import read_mcp_file
 
@@ -76,6 +77,22 @@ def policy_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:
             for line in str(error).splitlines()
         ]
     return []
+
+
+def resource_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:
+    """Problems in the operator's file of numbers of help, and with the country of people who name none."""
+    path, country = settings.safety.resources, settings.safety.country
+    book = shipped_resources()
+    try:
+        book = book if path is None else book.with_own(read_resources(path))
+    except ConfigurationError as error:
+        what = f"{error} (referred to {source_of('safety.resources').phrase()})"
+        return [Problem(path="safety.resources", what=what, fix="correct the file, or remove the setting")]
+    if country is None or book.of(country) is not None:
+        return []
+    what = f"{country!a} is not among the countries{_where(source_of('safety.country'))}"
+    fix = f"write one of {', '.join(book.codes)}, or add it to safety.resources"
+    return [Problem(path="safety.country", what=what, fix=fix)]
 
 
 def mcp_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:

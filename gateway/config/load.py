@@ -20,7 +20,13 @@ from gateway.config.channel_plugins import added_channel
 from gateway.config.channels import MORE, AddedChannel
 from gateway.config.environment import config_file
 from gateway.config.evaluator_rules import evaluator_problems
-from gateway.config.file_checks import cross_problems, mcp_problems, policy_problems, secret_problems
+from gateway.config.file_checks import (
+    cross_problems,
+    mcp_problems,
+    policy_problems,
+    resource_problems,
+    secret_problems,
+)
 from gateway.config.posting import PostingSettings
 from gateway.config.problems import ConfigurationProblems, Problem, Source
 from gateway.config.secrets import REFERENCE_FIX, SecretContext
@@ -78,6 +84,7 @@ def load_with_sources(
         *(secret_problems(settings, layers.source_of) if secrets else ()),
         *(mcp_problems(settings, layers.source_of) if secrets else ()),
         *(policy_problems(settings, layers.source_of) if secrets else ()),
+        *(resource_problems(settings, layers.source_of) if secrets else ()),
     ]
     if problems:
         raise ConfigurationProblems(problems)

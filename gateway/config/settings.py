@@ -16,6 +16,7 @@ from gateway.config.agent import AgentSettings, BudgetSettings, LimitsSettings, 
 from gateway.config.agents import AgentProfile, ModelName, RouteSettings
 from gateway.config.channels import WEB_TOKEN_FILE, ChannelsSettings
 from gateway.config.environment import models_folder
+from gateway.config.safety import SafetySettings
 from gateway.config.secrets import SecretRef
 from gateway.config.section import PathSetting, Section, setting
 from gateway.config.shield import ShieldSettings
@@ -336,6 +337,7 @@ class Settings(Section):
     agent: AgentSettings = AgentSettings()
     tools: ToolsSettings = ToolsSettings()
     shield: ShieldSettings = ShieldSettings()
+    safety: SafetySettings = SafetySettings()
     limits: LimitsSettings = LimitsSettings()
     budget: BudgetSettings = BudgetSettings()
     storage: StorageSettings = StorageSettings()

@@ -80,6 +80,8 @@ class WaitingTurns(Protocol):
 class Gates(Protocol):
     """The gates that see messages before anything else decides about them."""
 
+    def sees(self, message: InboundMessage) -> bool: ...
+
     async def passes_gate(self, message: InboundMessage) -> bool:
         """Whether a message may count now as the answer that a running turn waits for."""
         ...
@@ -92,9 +94,9 @@ class Inbox:
     channels show the acceptance's reason themselves, as every channel does for a pressed button.
     `owner_of` names the process that runs a thread's turns, as the bus addresses it.
     `on_unaddressed` is called with room messages that were not meant for the bot, `on_taken` with new
-    messages that are meant for it. With `gates`, messages that answer a question are queued, so that a gate
-    sees them first, and so are those beyond the `quota`, within the limit `beyond`. `on_ended` is called
-    with each message that was deleted on its platform, and with the newest version of an edited one.
+    messages that are meant for it. Messages that one of the `gates` sees are queued also if they answer a
+    question or are beyond the `quota`, within `beyond`. `on_ended` is called with each message that was
+    deleted on its platform, and with the newest version of an edited one.
     """
 
     def __init__(
@@ -121,8 +123,7 @@ class Inbox:
         on_ended: Callable[[InboundMessage | Withdrawal], Awaitable[None]] | None = None,
     ) -> None:
         self._on_ended = on_ended
-        self._gates = gates
-        self._beyond = beyond
+        self._gates, self._beyond = gates, beyond
         self._redactor = redactor or Redactor()
         self._store = store
         self._access = access
@@ -245,7 +246,7 @@ class Inbox:
         if self._quota is None or item.answers or item.may_decline:
             return await self._enqueue_item(kept, limit, begin=begin), Reservation()
         with self._quota.reserve(item) as reservation:
-            if not (reservation.wait_s and self._beyond is not None and _has_words(kept)):
+            if not (reservation.wait_s and self._beyond is not None and self._is_seen(kept)):
                 return await self._enqueue_within(reservation, kept, limit, begin=begin), reservation
             # Refused unless a gate takes it over; at most as many as are answered.
             refused = replace(kept, refusal=self._quota.words(reservation))
@@ -333,7 +334,7 @@ class Inbox:
             return item
         asked = next(one for one in questions if one.id == answer.interaction_id)
         gate = asked.kind == GATE
-        if self._gates is not None:
+        if self._gates is not None and self._gates.sees(item):
             if gate:
                 return replace(item, answers=True)
             # The turn that waits for the answer holds the thread, so the message cannot wait in its queue.
@@ -392,9 +393,9 @@ class Inbox:
             later = [entry.message_id for entry in await self._store.open_entries(thread) if entry.seq > seq]
             await self._waiting.withdraw(thread, later)
 
+    def _is_seen(self, item: InboundMessage) -> bool:
+        has_words = bool(item.text.strip() or item.passed_on.strip() or item.voice is not None)
+        return has_words and self._gates is not None and self._gates.sees(item)
+
     def _control(self, control: Control) -> None:
         self._bus.control(self._owner_of(control.thread), control)
-
-
-def _has_words(item: InboundMessage) -> bool:
-    return bool(item.text.strip() or item.passed_on.strip() or item.voice is not None)

@@ -61,6 +61,7 @@ class PersonErasure:
             await self._store.states.forget(owner)
             await self._forget_changes(owner)
         await self._store.shield.asked.forget(identity_key(channel, account, person))
+        await self._store.crises.forget(identity_key(channel, account, person))
         await self._forget_preferences(SpeakerKey(channel=channel, account=account, user=person))
         return None
 

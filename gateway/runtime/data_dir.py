@@ -12,13 +12,14 @@ from pipeline.domain.errors import ConfigurationError
 
 _LOCK_FILE = "gateway.lock"
 _LOCK_CHARS = 400
-_LINK_KEY_BYTES = 32
+_KEY_BYTES = 32
 STORE_FILE = "parlour.sqlite3"
 MEDIA_DIR = "media"
 FILES_DIR = "files"
 CHRONICLE_DIR = "chronicle"
 COMMANDS_DIR = "commands"
 LINKS_KEY_FILE = "links.key"
+CRISES_KEY_FILE = "crises.key"
 
 
 class DataDirBusy(ConfigurationError):
@@ -92,6 +93,11 @@ class DataDir:
         """The file of the key that signs links to files."""
         return self.path / LINKS_KEY_FILE
 
+    @property
+    def crises_key_path(self) -> Path:
+        """The file of the key that hashes ids in the records of crisis responses."""
+        return self.path / CRISES_KEY_FILE
+
     def release(self) -> None:
         """Unlock the folder. Safe to call twice."""
         self._lock.close()
@@ -114,18 +120,19 @@ def own_web_token(path: Path) -> str:
     return token
 
 
-def link_key(path: Path) -> bytes:
-    """The key of links to files in the file `path`, created at the first call (mode 600)."""
+def own_key(path: Path) -> bytes:
+    """The key in the file `path`, created at the first call (mode 600)."""
     try:
         key = path.read_bytes()
-        # A file that was cut by a crash is replaced: links that were given out stop working, and no more.
-        if len(key) == _LINK_KEY_BYTES:
+        # A file that was cut by a crash is replaced: links that were given out stop working, and hashes of
+        # earlier crisis records are comparable with no later one; no more.
+        if len(key) == _KEY_BYTES:
             return key
     except FileNotFoundError:
         pass  # the first start: the key is created below
     except OSError as error:
         raise ConfigurationError(f"data.dir: cannot read {path} ({error.strerror})") from error
-    key = secrets.token_bytes(_LINK_KEY_BYTES)
+    key = secrets.token_bytes(_KEY_BYTES)
     _write_private(path, key, "data.dir")
     return key
 

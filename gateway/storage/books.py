@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Protocol
 
 from gateway.storage.crash_counts import DeathBook
+from gateway.storage.crises import CrisisBook
 from gateway.storage.expiries import ExpiryBook
 from gateway.storage.feedback import FeedbackBook
 from gateway.storage.file_changes import FileChangeBook
@@ -66,6 +67,10 @@ class Books(Protocol):
     @property
     def shield(self) -> ShieldBooks:
         """The audit of actions, what conversations have read, and what people have allowed."""
+
+    @property
+    def crises(self) -> CrisisBook:
+        """The records of crisis responses."""
 
     @property
     def page(self) -> PageBooks:

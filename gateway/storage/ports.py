@@ -13,6 +13,7 @@ from typing import Any, Literal, Protocol
 
 from gateway.storage.books import Books
 from gateway.storage.bursts import FinishedToo
+from gateway.storage.crises import CrisisRecord
 from gateway.storage.expiries import InteractionKind
 from gateway.storage.inbox_items import EntryKind, StoredItem
 from gateway.storage.jobs import NewJob
@@ -186,6 +187,8 @@ class TurnCommit:
     jobs: tuple[NewJob, ...] = ()
     states: tuple[StateWrite, ...] = ()
     """If one was changed since it was read, the commit raises StateChanged and nothing is written."""
+    crisis: CrisisRecord | None = None
+    """The record of a crisis response, which is what the turn commits."""
     body: Mapping[str, Any] | None = None
     """Replaces the entry's body if that must be forgotten; None keeps it."""
     also: tuple[FinishedToo, ...] = ()

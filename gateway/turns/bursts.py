@@ -92,8 +92,7 @@ def checks_for(
         return agent().pipeline.refuses(item, (*earlier, *at))
 
     async def passes_gate(item: InboundMessage) -> bool:
-        gate = agent().pipeline.gate
-        return gate is None or await gate.passes(item, SessionView(session, item))
+        return await agent().pipeline.passes(item, SessionView(session, item))
 
     return Checks(
         same_agent=lambda item: answering(agents, item, session) is agent(),

@@ -8,8 +8,10 @@ from functools import partial
 from typing import Any
 
 from gateway.runtime.failpoints import Failpoints
+from gateway.safety.crisis_records import CrisisRecords
 from gateway.storage import log_records
 from gateway.storage.codec import question_of, reply_of
+from gateway.storage.crises import CrisisRecord
 from gateway.storage.ports import (
     Committed,
     InboxEntry,
@@ -61,6 +63,7 @@ class StoreJournal:
         sends_at_once: Callable[[], bool],
         on_asked: Callable[[], None],
         after: AfterTurn,
+        crises: CrisisRecords,
         questions: TurnQuestions,
         person: Callable[[], str],
     ) -> None:
@@ -75,6 +78,7 @@ class StoreJournal:
         self._sends_at_once = sends_at_once
         self._on_asked = on_asked
         self._after = after
+        self._crises = crises
         self._questions = questions
         self.kept = KeptStates(store, session, person)
         self._recorded = RecordedTurn(store, lease.thread, entry, off_the_record=session.mode == "otr")
@@ -210,16 +214,11 @@ class StoreJournal:
         now = self._clock.now()
         questions = tuple(question_of(gate, self._entry, self.session_id, at=now) for gate in gates)
         record = self._record("assistant", log_records.answer_body(kept, [one.id for one in questions]))
-        committed = await self._finish(
-            "answered",
-            [record],
-            role="assistant",
-            text=answer.text,
-            questions=questions,
-            said=len(answer.exchange) + 2,
-            state=answer.state,
-            steered=answer.steered,
-        )
+        finish = partial(self._finish, "answered", [record], role="assistant", text=answer.text)
+        ends = partial(finish, said=len(answer.exchange) + 2, state=answer.state, steered=answer.steered)
+        kept_of = partial(self._crises.record, off_record=self._session.mode == "otr")
+        crisis = kept_of(answer.crisis, self._entry, self.session_id)
+        committed = await ends(questions=questions, crisis=crisis)
         entry_id = committed.record_ids[-1]
         if (asked := await self.messages.asked(answer.steered)) is not None:
             question, source = asked
@@ -340,6 +339,7 @@ class StoreJournal:
         state: StateChange | None = None,
         forgotten: bool = False,
         steered: Sequence[str] = (),
+        crisis: CrisisRecord | None = None,
     ) -> Committed:
         # Raises if a step could not be written: the turn must fail before anything is visible.
         unwritten = await self._log.unwritten()
@@ -354,8 +354,7 @@ class StoreJournal:
         # A command's line is the gateway's own, so it is kept in a session off the record too.
         off_record = self._off_record and role not in ("notice", "session")
         # A question that confirms a transcript shows the words itself.
-        transcript = self.messages.transcript
-        transcript = "" if questions and transcript in text else transcript
+        transcript = "" if questions and self.messages.transcript in text else self.messages.transcript
         row = reply_row(
             self._entry,
             role=role,
@@ -369,16 +368,16 @@ class StoreJournal:
         )
         if not self._session.stored and role != "session":
             records.insert(0, session_record(self.session_id, self._entry.message_id, now))
-        records = [*unwritten, *records]
         commit = TurnCommit(
             seq=self._entry.seq,
             outcome=outcome,
-            records=tuple(records),
+            records=(*unwritten, *records),
             outbox=(row,),
             interactions=questions,
             body=bare_body(self._entry) if off_record or (forgotten and self._off_record) else None,
             also=self.messages.finished_too(forget=off_record),
             forget_session=self.session_id if off_record else "",
+            crisis=crisis,
             jobs=self._after.jobs(self._session, self._entry, said, now),
             at=now,
         )

@@ -25,7 +25,7 @@ from gateway.turns.bursts import answering, checks_for
 from gateway.turns.commands import SessionCommands, as_message, shortcut_of
 from gateway.turns.journal import StoreJournal
 from gateway.turns.last_turn import note_edit
-from gateway.turns.sessions import SessionState, SessionView, load_session
+from gateway.turns.sessions import SessionState, load_session
 from gateway.turns.slots import ConcurrencySlot, Quarantine
 from gateway.turns.turn_events import TurnEvents, live_turn
 from gateway.turns.turn_hooks import TurnHooks
@@ -161,6 +161,7 @@ class TurnRunner:
             sends_at_once=partial(self._hooks.sends_at_once, thread, entry),
             on_asked=self._hooks.on_asked,
             after=self._hooks.after,
+            crises=self._hooks.crises,
             questions=questions,
             person=partial(self._hooks.person_of, thread, entry.item.author.id),
         )
@@ -169,8 +170,7 @@ class TurnRunner:
         slot = self._slot(lease, entry, journal)
         # Media are fetched and read before the turn takes a slot at the model.
         note_slots = self._voice_notes if has_media(entry.item) else None
-        if not self._starts_at_once(note_slots):
-            # A turn that waits is not at work.
+        if not self._starts_at_once(note_slots):  # a turn that waits is not at work
             await self._discount(lease, entry, journal)
         held = entry.kind in _AT_THE_MODEL and await self._admitted(entry, note_slots, slot, stop)
         self._telemetry.turn_started(entry.received_at)
@@ -318,7 +318,7 @@ class TurnRunner:
             if isinstance(item, SessionCommand) and item.name == "retry":
                 return await self._commands.message_again(item, journal)
             # A stop always works.
-            if self._agents.gated and isinstance(item, SessionCommand) and item.name != "stop":
+            if isinstance(item, SessionCommand) and item.name != "stop" and self._agents.sees(item.argument):
                 return item
             await self._command_run(item, journal, sender, stopped=self._stopped.pop(entry.seq, 0))
             return None
@@ -358,7 +358,7 @@ class TurnRunner:
         """Run a command, unless the gate of the agent that answers there takes it over."""
         agent = answering(self._agents, command, session)
         journal.agent = self._agents.recorded_name(agent)
-        over = agent.pipeline.gate is not None and await agent.pipeline.process(
+        over = agent.pipeline.sees(command.argument) and await agent.pipeline.process(
             as_message(command, journal.mode), sender, journal, stop, slot, shortcut=Shortcut()
         )
         if not over:
@@ -375,13 +375,6 @@ class TurnRunner:
         await self._commands.run(item, journal, stopped=stopped)
         if journal.menu is not None:
             await sender.send_event(asked_again(journal.menu, self._clock.now()))
-
-    async def passes_gate(self, message: InboundMessage) -> bool:
-        """Whether the gate of the agent that answers there passes a message with the answer to a question for
-        which a running turn waits."""
-        session = await self.open_session(message.thread.encode())
-        gate = answering(self._agents, message, session).pipeline.gate
-        return gate is None or await gate.passes(message, SessionView(session, message))
 
     async def _set_aside(
         self, entry: InboxEntry, journal: StoreJournal, sender: EventSender, code: str, words: str

@@ -8,6 +8,7 @@ from typing import Protocol
 from adapters.channel import OutboundReply
 from gateway.cluster.bus import EventStream
 from gateway.cluster.signals import LiveTurn
+from gateway.safety.crisis_records import CrisisRecords
 from gateway.storage.ports import InboxEntry
 from gateway.turns.after_turn import AfterTurn
 from pipeline.domain.frozen import dataclass
@@ -41,5 +42,7 @@ class TurnHooks:
     """Called when a paused run's question is recorded."""
     after: AfterTurn
     """Adds the jobs that a turn makes due."""
+    crises: CrisisRecords
+    """Makes the records of crisis responses."""
     person_of: Callable[[ThreadKey, str], str]
     """The key of the person that a user of an account is."""

@@ -17,6 +17,7 @@ from pipeline.graph.run.outcome import Gate
 from pipeline.graph.run.records import RawRecord
 from pipeline.runtime.kept_state import StateChange, Stored
 from pipeline.runtime.scope import TurnScope
+from pipeline.safety.assessment import CrisisAssessment
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +52,8 @@ class TurnAnswer:
     """The ids of the messages that came during the run; their words are in `exchange`."""
     files: tuple[StoredFile, ...] = ()
     """Files that are sent with the answer, in this order."""
+    crisis: CrisisAssessment | None = None
+    """Set for a crisis response: recorded, without words, in the same commit."""
 
 
 class KeptStateReader(Protocol):

@@ -47,8 +47,10 @@ async def test_a_budget_that_is_used_up_stays_so_over_a_restart_and_not_over_mid
 async def test_a_voice_note_that_no_one_could_answer_is_not_heard(tmp_path: Path) -> None:
     transcriber = ScriptedTranscriber(["what is it?"])
     clock = ManualClock(NOON)
+    # With the crisis gate it is heard: what it says may be more urgent than a budget.
+    exempt = 'safety.gate="off"'
     async with open_gateway(
-        tmp_path, "budget.tokens=900", llm=_dear(), clock=clock, transcriber=transcriber
+        tmp_path, "budget.tokens=900", exempt, llm=_dear(), clock=clock, transcriber=transcriber
     ) as harness:
         assert await _code(harness, "one", 1) == ""
         assert await _code(harness, "", 2, voice=b"opus") == "budget"

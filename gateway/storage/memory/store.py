@@ -12,6 +12,7 @@ from gateway.storage.interaction_rules import judge_answer
 from gateway.storage.json_bodies import FORGOTTEN, encode_body, storable_text
 from gateway.storage.memory.bursts import MemoryBursts
 from gateway.storage.memory.crash_counts import MemoryDeaths
+from gateway.storage.memory.crises import MemoryCrises
 from gateway.storage.memory.expiries import MemoryExpiries
 from gateway.storage.memory.feedback import MemoryFeedback
 from gateway.storage.memory.file_changes import MemoryFileChanges
@@ -76,6 +77,7 @@ class MemoryStore:
         self.feedback = MemoryFeedback(self._require_open, self._outbox, self._entries, self._shown)
         self.usage = MemoryUsage(self._require_open)
         self.identities = MemoryIdentities(self._require_open, self.states, self.usage)
+        self.crises = MemoryCrises(self._require_open)
         self.shield = MemoryShield(self._require_open)
         self.deaths = MemoryDeaths(self._require_open, self._entries)
         self.finished = MemoryFinished(self._require_open, self._entries)
@@ -169,8 +171,7 @@ class MemoryStore:
         if row.owner not in (None, owner) and row.expires_at > now:
             return None
         row.fence += 1
-        row.owner = owner
-        row.expires_at = now + ttl_s
+        row.owner, row.expires_at = owner, now + ttl_s
         return Lease(thread=thread, owner=owner, fence=row.fence, expires_at=row.expires_at)
 
     async def renew_lease(self, lease: Lease, *, ttl_s: float, now: float) -> Lease:
@@ -235,14 +236,14 @@ class MemoryStore:
         for entry, body in done:
             thread.finish(entry, commit.outcome, body, commit.at)
         record_ids = self._add_records(thread, records)
-        entry_id = record_ids[-1] if record_ids else 0
-        outbox_ids = tuple(self._add_reply(lease.thread, entry_id, new, body) for new, body in replies)
+        outbox_ids = tuple(self._add_reply(lease.thread, record_ids, new, body) for new, body in replies)
         for key in [key for key, row in self._interactions.items() if row.is_of(commit.forget_session)]:
             del self._interactions[key]
         for question, body in questions:
             self._interactions.setdefault(question.id, InteractionRow(interaction=question, body=body))
         self.jobs.add_now(work)
         self.states.put(kept)
+        self.crises.add_now(commit.crisis)
         return Committed(record_ids=record_ids, outbox_ids=outbox_ids)
 
     # -- outbox -------------------------------------------------------------------------------
@@ -369,8 +370,7 @@ class MemoryStore:
         return row
 
     def _unfinished(self, thread: ThreadRow, seq: int) -> EntryRow:
-        row = thread.unfinished.get(seq)
-        if row is None:
+        if (row := thread.unfinished.get(seq)) is None:
             raise AlreadyDone(f"inbox entry {seq} is not an unfinished entry of this thread")
         return row
 
@@ -386,11 +386,11 @@ class MemoryStore:
             thread.user_records[record.message_id] = self._last_record_id
         return self._last_record_id
 
-    def _add_reply(self, thread: str, entry_id: int, new: NewOutboxRow, body: str) -> int:
-        if (known := self._outbox_ids.get(new.key)) is not None:
-            return known
+    def _add_reply(self, thread: str, records: tuple[int, ...], new: NewOutboxRow, body: str) -> int:
+        if new.key in self._outbox_ids:
+            return self._outbox_ids[new.key]
         row_id = self._outbox_ids[new.key] = len(self._outbox) + 1
-        self._outbox[row_id] = ReplyRow.committed(row_id, thread, entry_id, new, body)
+        self._outbox[row_id] = ReplyRow.committed(row_id, thread, (records or (0,))[-1], new, body)
         return row_id
 
     def _open_reply(self, row_id: int) -> ReplyRow:

@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from gateway.storage.sqlite.crises import CRISIS_TABLES
 from gateway.storage.sqlite.file_tables import FILE_CHANGES, MADE_FOLDERS
 from gateway.storage.sqlite.page_schema import PAGE_TABLES
 from gateway.storage.sqlite.shield_tables import ASKED, EVALUATOR_CALLS, SHIELD_TABLES, SUSPECT_SOURCES
@@ -319,6 +320,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     EVALUATOR_CALLS,
     MADE_FOLDERS,
     ASKED,
+    CRISIS_TABLES,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 

@@ -30,10 +30,21 @@ from gateway.storage.ports import (
     TurnCommit,
 )
 from gateway.storage.sizes import StoreCounts
-from gateway.storage.sqlite import inbox, interactions, jobs, log, maintenance, outbox, states, threads
+from gateway.storage.sqlite import (
+    crises,
+    inbox,
+    interactions,
+    jobs,
+    log,
+    maintenance,
+    outbox,
+    states,
+    threads,
+)
 from gateway.storage.sqlite.bursts import SqliteBursts
 from gateway.storage.sqlite.connection import Synchronous
 from gateway.storage.sqlite.crash_counts import SqliteDeaths
+from gateway.storage.sqlite.crises import SqliteCrises
 from gateway.storage.sqlite.damage import damage_in
 from gateway.storage.sqlite.expiries import SqliteExpiries
 from gateway.storage.sqlite.feedback import SqliteFeedback
@@ -81,6 +92,7 @@ class SqliteStore:
         self.usage = SqliteUsage(lambda: self._writer, lambda: self._reader)
         self.identities = SqliteIdentities(lambda: self._writer, lambda: self._reader)
         self.search = SqliteSearch(lambda: self._writer, lambda: self._reader)
+        self.crises = SqliteCrises(lambda: self._writer, lambda: self._reader)
         self.shield = SqliteShield(lambda: self._writer, lambda: self._reader)
         self.deaths = SqliteDeaths(lambda: self._writer)
         self.finished = SqliteFinished(lambda: self._reader)
@@ -236,6 +248,8 @@ class SqliteStore:
                 jobs.add(db, job, body)
             for state, body in kept:
                 states.write(db, state, body)
+            if commit.crisis is not None:
+                crises.add(db, commit.crisis)
             return committed
 
         return await self._writer.submit(apply)

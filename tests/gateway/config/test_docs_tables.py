@@ -12,6 +12,7 @@ import pytest
 from gateway.config import Settings, load, load_with_sources
 from gateway.config.catalog import REPEATED, SETTINGS, dotted
 from gateway.config.docs_tables import BEGIN, END, EXAMPLE, PAGE, example, main, page, tables
+from pipeline.safety.resources import FILE as SHIPPED_RESOURCES
 from tests.gateway.config.support import SECRETS, write_config
 
 ROOT = Path(__file__).parents[3]
@@ -77,6 +78,7 @@ def test_the_shown_values_are_accepted_where_they_make_sense_together(tmp_path: 
 
     (tmp_path / "mcp.json").write_text('{"mcpServers": {}}')
     (tmp_path / "policy.toml").touch()
+    (tmp_path / "resources.toml").write_bytes(SHIPPED_RESOURCES.read_bytes())
     with contextlib.chdir(tmp_path):
         loaded = load_with_sources(
             path,

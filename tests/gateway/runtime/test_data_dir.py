@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.runtime.data_dir import DataDir, DataDirBusy, link_key, own_web_token
+from gateway.runtime.data_dir import DataDir, DataDirBusy, own_key, own_web_token
 from pipeline.domain.errors import ConfigurationError
 
 
@@ -57,11 +57,11 @@ def test_an_empty_token_file_gets_a_token_rather_than_admitting_everybody(tmp_pa
 
 
 def test_the_key_is_made_once_for_this_account_alone(tmp_path: Path) -> None:
-    key = link_key(tmp_path / "links.key")
+    key = own_key(tmp_path / "links.key")
     assert len(key) == 32
-    assert link_key(tmp_path / "links.key") == key
+    assert own_key(tmp_path / "links.key") == key
     assert (tmp_path / "links.key").stat().st_mode & 0o777 == 0o600
     (tmp_path / "links.key").write_bytes(b"cut")
-    assert len(link_key(tmp_path / "links.key")) == 32
+    assert len(own_key(tmp_path / "links.key")) == 32
     with pytest.raises(ConfigurationError, match="cannot write"):
-        link_key(tmp_path / "none" / "links.key")
+        own_key(tmp_path / "none" / "links.key")

@@ -1,0 +1,142 @@
+"""The crisis gate's rules on labelled messages of our own, with histories.
+
+The rules were written with `tuning`. `held_out` was written before them and `held_out_after` when they were final; no
+rule was chosen or changed by these. All are by the author of the rules, so they say less about other people's words
+than about mistakes.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bench.report import table
+from pipeline.safety.assessment import CLEAR, IMMINENT, CrisisAssessment
+from pipeline.safety.ladder import Entry, assess
+
+HERE = Path(__file__).with_name("crisis_texts")
+HALVES = ("tuning", "held_out", "held_out_after")
+
+
+class Case(NamedTuple):
+    """A labelled message."""
+
+    half: str
+    language: str
+    kind: str
+    level: int
+    history: tuple[Entry, ...]
+    text: str
+
+
+class Judged(NamedTuple):
+    """A case and what the rules say of it."""
+
+    case: Case
+    assessment: CrisisAssessment
+
+    @property
+    def is_miss(self) -> bool:
+        """Whether danger was taken for less than it is."""
+        return self.assessment.level < self.case.level
+
+    @property
+    def is_false_alarm(self) -> bool:
+        """Whether the agent would be kept from a message without danger."""
+        return self.case.level < CLEAR and self.assessment.needs_crisis_response
+
+
+async def run(chosen: str = "all") -> str:
+    """The table, each case with another level than expected, and the figures as one line of JSON. `chosen`: tuning,
+    held_out or all."""
+    halves = tuple(half for half in HALVES if chosen == "all" or half.startswith(chosen))
+    judged = [judge(case) for half in halves for case in read_cases(half)]
+    parts = [report(judged)]
+    for half in halves:
+        wrong = [_wrong(one) for one in judged if one.case.half == half and _differs(one)]
+        parts.append("\n".join((f"Other than expected in {half}: {len(wrong)}", *wrong)))
+    by_half = {half: figures([one for one in judged if one.case.half == half]) for half in halves}
+    parts.append(json.dumps({"eval": "crisis", **figures(judged), **by_half}))
+    return "\n\n".join(parts)
+
+
+def read_cases(half: str) -> Iterator[Case]:
+    """The cases of one half."""
+    read = tomllib.loads((HERE / f"{half}.toml").read_text(encoding="utf-8"))
+    for group in read["group"]:
+        for text in group["texts"]:
+            yield Case(half, group["language"], group["kind"], group["level"], (), text)
+    for one in read["case"]:
+        history = tuple(_entry(line) for line in one.get("history", ()))
+        yield Case(half, one["language"], one["kind"], one["level"], history, one["text"])
+
+
+def _entry(line: str) -> Entry:
+    return Entry("person" if line.startswith("u:") else "bot", line[2:].strip())
+
+
+def judge(case: Case) -> Judged:
+    """What the rules say of one case."""
+    return Judged(case, assess(case.text, case.history))
+
+
+def report(judged: Sequence[Judged]) -> str:
+    """The table: a line for each half and language, and each half."""
+    rows = []
+    for half in dict.fromkeys(one.case.half for one in judged):
+        of_half = [one for one in judged if one.case.half == half]
+        languages = (*dict.fromkeys(one.case.language for one in of_half), "all")
+        rows += [
+            _row(half, name, [one for one in of_half if name in (one.case.language, "all")])
+            for name in languages
+        ]
+    headings = (
+        "half",
+        "language",
+        "cases",
+        "recall of 2 and 3",
+        "recall of 3",
+        "false alarms",
+        "false notes",
+    )
+    return "\n".join(table(headings, rows))
+
+
+def _row(half: str, language: str, judged: Sequence[Judged]) -> tuple[str, ...]:
+    known = figures(judged)
+    shares = ("recall_2", "recall_3", "false_alarms", "false_notes")
+    return (half, language, str(len(judged)), *(f"{100 * known[name]:.1f} %" for name in shares))
+
+
+def figures(judged: Sequence[Judged]) -> dict[str, float]:
+    """The figures for programs: of the clear and imminent cases, those that get the crisis response; of the imminent ones,
+    those judged imminent; of the harmless ones, those that get the crisis response, and those of level 1."""
+    grave = [one for one in judged if one.case.level >= CLEAR]
+    imminent = [one for one in judged if one.case.level == IMMINENT]
+    harmless = [one for one in judged if one.case.level == 0]
+    return {
+        "recall_2": _share([one.assessment.needs_crisis_response for one in grave]),
+        "recall_3": _share([one.assessment.level == IMMINENT for one in imminent]),
+        "false_alarms": _share([one.assessment.needs_crisis_response for one in harmless]),
+        "false_notes": _share([one.assessment.needs_clarification for one in harmless]),
+        "cases": len(judged),
+    }
+
+
+def _share(flags: Sequence[bool]) -> float:
+    return round(sum(flags) / len(flags), 4) if flags else 0.0
+
+
+def _differs(one: Judged) -> bool:
+    return one.assessment.level != one.case.level
+
+
+def _wrong(one: Judged) -> str:
+    case, said = one.case, one.assessment
+    what = "MISS" if one.is_miss else "FALSE ALARM" if one.is_false_alarm else "higher"
+    return (
+        f"  {what}: {case.language}, expected {case.level}, found {said.level} ({said.reason}): {case.text}"
+    )

@@ -1,0 +1,1 @@
+"""The crisis gate: assess a person's messages, and answer one that tells of danger in place of the agent."""

@@ -1,0 +1,85 @@
+"""Judge a person's words, and make the reply that takes the agent's place. Never fails, never logs words.
+
+If the judgement with the earlier messages fails, that of the message alone counts. If that fails too, the
+message gets a reply of fixed words: no message passes without a check.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+
+from pipeline.domain.frozen import dataclass
+from pipeline.safety.assessment import CLEAR, GATE_FAILED, CrisisAssessment
+from pipeline.safety.ladder import Entry, assess
+from pipeline.safety.replies import STATIC_REPLY, crisis_reply, known_language
+from pipeline.safety.resources import Country, ResourceBook
+
+_log = logging.getLogger(__name__)
+
+Assess = Callable[[str, Sequence[Entry]], CrisisAssessment]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CrisisVerdict:
+    """What the gate says about a message."""
+
+    assessment: CrisisAssessment
+    reply: str = ""
+    """The crisis response; empty if the message is the agent's."""
+
+
+class CrisisGate:
+    """Judges the messages of one agent's conversations."""
+
+    def __init__(
+        self, resources: ResourceBook, *, country: str = "", language: str = "", assess: Assess = assess
+    ) -> None:
+        """`country`: the code of the one where people are who have named none; `language`: the agent's."""
+        self._resources = resources
+        self._country = resources.of(country) if country else None
+        self._language = language
+        self._assess = assess
+
+    def judge(self, text: str, history: Sequence[Entry] = (), *, language: str = "") -> CrisisVerdict:
+        """The verdict on `text` after `history`. `language`: the one that was spoken; empty if unknown."""
+        assessment = self._assessed(text, history)
+        if not assessment.needs_crisis_response:
+            return CrisisVerdict(assessment=assessment)
+        return CrisisVerdict(assessment=assessment, reply=self._reply(assessment, text, history, language))
+
+    def alarms(self, text: str) -> bool:
+        """Whether `text` by itself gets the crisis response."""
+        return bool(text) and self._assessed(text, ()).needs_crisis_response
+
+    def _assessed(self, text: str, history: Sequence[Entry]) -> CrisisAssessment:
+        for earlier in (history, ()):
+            try:
+                return self._assess(text, earlier)
+            except Exception as error:  # noqa: BLE001 - whatever fails, the message is not passed unchecked
+                _log.error("the crisis gate fails", extra={"error": type(error).__name__})
+        return CrisisAssessment(level=CLEAR, confidence="low", reason=GATE_FAILED, path="failed")
+
+    def _reply(self, assessment: CrisisAssessment, text: str, history: Sequence[Entry], language: str) -> str:
+        if assessment.path == "failed":
+            return STATIC_REPLY
+        try:
+            return crisis_reply(
+                assessment.level,
+                language=known_language(assessment.language, language, self._language),
+                country=self._place(text, history),
+                resources=self._resources,
+                again=assessment.reason.endswith(" earlier"),
+            )
+        except Exception as error:  # noqa: BLE001 - a person in danger gets an answer in any case
+            _log.error("the crisis response fails", extra={"error": type(error).__name__})
+            return STATIC_REPLY
+
+    def _place(self, text: str, history: Sequence[Entry]) -> Country | None:
+        """Where the person is: as the newest of their messages says that names a country, else as
+        configured."""
+        own = [entry.text for entry in history if entry.said_by == "person"]
+        for said in (text, *reversed(own)):
+            if (found := self._resources.named_in(said)) is not None:
+                return found
+        return self._country

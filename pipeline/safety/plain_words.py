@@ -1,0 +1,93 @@
+"""The form of a text that the patterns of the crisis gate read: one spelling of a word however it is written.
+
+Lower case, no accents on letters of European scripts, ' as the only apostrophe, single spaces. Emoji stay.
+Letters that are spelled out (k i l l), digits in place of letters (k1ll) and drawn-out words (dieee) are
+written plainly where the result is a word that the patterns know; all else stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import Final
+
+_APOSTROPHES: Final = dict.fromkeys(map(ord, "\u2018\u2019\u201b\u02bc\u02b9\u00b4`\u2032\uff07"), "'")
+_INVISIBLE: Final = dict.fromkeys((0x00AD, 0x200B, 0x200C, 0x200E, 0x200F, 0x2060, 0xFEFF))
+"""Characters without a width. The joiner of emoji (U+200D) stays."""
+_SPACES: Final = re.compile(r"[^\S\n]+")
+_ACCENTS: Final = re.compile("[\u0300-\u036f]+")
+_SPELLED: Final = re.compile(r"(?<![^\W_])[^\W_](?:[ .\-_*]{1,2}[^\W_](?![^\W_])){2,}")
+"""At least three single letters in a row."""
+_DISGUISED: Final = re.compile(r"[^\W_]*(?:[0-9@$!|*]|([^\W\d_])\1\1)[\w@$!|*]*")
+"""A word with a digit or sign in place of a letter, or with a letter three times in a row."""
+_SIGNS: Final = frozenset("0123456789@$!|*")
+_DRAWN_OUT: Final = re.compile(r"(.)\1\1")
+_LETTERS: Final = str.maketrans("013457@$!|l", "oieastasiii")
+_REPEATED: Final = re.compile(r"(.)\1+")
+_KNOWN: Final = (
+    "kill", "killing", "killed", "myself", "suicide", "suicidal", "die", "dead", "life", "unalive",
+    "hang", "self", "harm", "overdose", "alive", "death", "cutting", "want", "wanna",
+    "end", "ending", "live", "living",
+    "sterben", "umbringen", "leben", "mourir", "tuer", "vivre", "morir", "matarme", "vivir",
+)  # fmt: skip
+_PHRASES: Final = {
+    "killmyself": "kill myself",
+    "killingmyself": "killing myself",
+    "iwanttodie": "i want to die",
+    "wanttodie": "want to die",
+    "iwannadie": "i wanna die",
+    "wannadie": "wanna die",
+    "endmylife": "end my life",
+    "ikms": "kms",
+}
+
+
+def plain_words(text: str) -> str:
+    """The plain form of `text`, in time proportional to its length."""
+    if not text.isascii():
+        text = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).translate(_INVISIBLE)
+        text = text.translate(_APOSTROPHES).casefold()
+        text = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", text)))
+    else:
+        text = text.casefold().replace("`", "'")
+    if "  " in text or not text.isprintable():
+        text = _SPACES.sub(" ", text)
+    text = _SPELLED.sub(lambda found: _joined(found[0]), text)
+    if _SIGNS.isdisjoint(text) and _DRAWN_OUT.search(text) is None:
+        return text
+    return _DISGUISED.sub(lambda found: _undisguised(found[0]), text)
+
+
+def _joined(spelled: str) -> str:
+    """The word that was spelled out; the text as it is if the patterns do not know it."""
+    joined = "".join(char for char in spelled if char.isalnum())
+    if joined in _PHRASES:
+        return _PHRASES[joined]
+    before = "i " if joined.startswith("i") and len(joined) > 1 else ""
+    rest = joined[1:] if before else joined
+    for prefix, word in (("", joined), (before, rest)):
+        if word in _PHRASES:
+            return prefix + _PHRASES[word]
+        if word == "kms" or _folded(word) in _BY_FOLD:
+            return prefix + _BY_FOLD.get(_folded(word), word)
+    return spelled
+
+
+def _undisguised(word: str) -> str:
+    """The known word behind a disguised one; the word as it is if there is none."""
+    core = word.rstrip("!|*$@")
+    for one in (word, core):
+        if known := _BY_FOLD.get(_folded(one)):
+            return known + word[len(one) :]
+        if known := _PHRASES_BY_FOLD.get(_folded(one)):
+            return known
+    return word
+
+
+def _folded(word: str) -> str:
+    """One spelling for all disguises of a word: letters for digits, i for l, no letter twice in a row."""
+    return _REPEATED.sub(r"\1", word.translate(_LETTERS).replace("*", ""))
+
+
+_BY_FOLD: Final = {_folded(word): word for word in _KNOWN}
+_PHRASES_BY_FOLD: Final = {_folded(word): phrase for word, phrase in _PHRASES.items()}

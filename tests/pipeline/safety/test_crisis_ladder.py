@@ -1,0 +1,160 @@
+"""The rules of the crisis gate: known mistakes that must not come back, and the order of decisions."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.safety.assessment import CrisisAssessment
+from pipeline.safety.ladder import Entry, assess
+from pipeline.safety.patterns import shipped_patterns
+from pipeline.safety.plain_words import plain_words
+
+ASKED = Entry("bot", "Are you thinking about hurting yourself?")
+
+HARMLESS = (
+    "this is my last question",
+    "did you get my last message?",
+    "I'm headed to the river for a swim",
+    "let's end it here for today",
+    "ran 500 kms",
+    "my friend died by suicide last year",
+    "I'm done with my homework",
+    "my fridge is empty",
+    "I'm going to jump on a call",
+    "need to pick up my pills today",
+    "watching Top Gun tonight",
+    "I'm not going to kill myself",
+    "work is killing me",
+    "I'm dead 😂",
+    "that view is to die for",
+    "I could kill for a coffee",
+)
+"""Messages that rules of this kind are known to take for danger."""
+
+MISSED = (
+    ("I can\u2019t do this anymore", 1),
+    ("I don\u2019t want to be here anymore", 2),
+    ("I don\u02bct want to be here any more", 2),
+    ("i wanna die", 2),
+    ("killing myself is all I think about", 2),
+    ("k m s", 2),
+    ("k.m.s", 2),
+    ("quiero morir", 2),
+    ("我想死", 2),
+    ("k1ll mys3lf", 2),
+    ("I want to k1!! mys3!f", 2),
+    ("i want to k i l l m y s e l f", 2),
+    ("I want to dieeee", 2),
+    ("I WANT\u200b TO DIE", 2),
+    ("\uff49 want to \uff44\uff49\uff45", 2),
+)
+"""Messages that rules of this kind are known to miss, with their level."""
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_known_false_alarms_are_no_alarms(text: str) -> None:
+    assert assess(text).level == 0
+    assert assess(text.replace("'", "\u2019")).level == 0
+
+
+@pytest.mark.parametrize(("text", "level"), MISSED)
+def test_known_misses_are_found(text: str, level: int) -> None:
+    assert assess(text).level == level
+
+
+def test_a_level_decides_what_follows() -> None:
+    follows = [
+        (one.needs_crisis_response, one.needs_clarification)
+        for one in (CrisisAssessment(level=level) for level in (-1, 0, 1, 2, 3, 9))
+    ]
+    assert follows == [
+        (False, False),
+        (False, False),
+        (False, True),
+        (True, False),
+        (True, False),
+        (True, False),
+    ]
+
+
+def test_words_of_the_last_six_entries_count_and_older_ones_do_not() -> None:
+    history = [Entry("person", "I want to kill myself"), Entry("bot", "Thank you for telling me.")]
+    assert assess("I keep thinking about it", history).level == 2
+    assert assess("I keep thinking about it", history).reason == "en.act earlier"
+    between = [Entry("person", "ok"), Entry("bot", "I am here.")] * 3
+    assert assess("what is for dinner?", [*history, *between]).level == 0
+
+
+def test_what_the_bot_says_does_not_count_as_the_persons_words() -> None:
+    assert assess("thanks", [Entry("bot", "I want to die, said the poet.")]).level == 0
+
+
+def test_an_idiom_counts_for_its_own_message_only() -> None:
+    past = [Entry("person", "work is killing me"), Entry("bot", "That sounds hard.")]
+    assert assess("I want to kill myself", past).level == 2
+    both = assess("homework is killing me and I want to die")
+    assert (both.level, both.reason) == (2, "en.wish_to_die")
+    after = assess("homework is killing me", [Entry("person", "I want to die")])
+    assert (after.level, after.override) == (0, "idiomatic_safe")
+
+
+def test_imminent_danger_comes_before_an_idiom() -> None:
+    found = assess("work is killing me, so I'm going to kill myself tonight")
+    assert (found.level, found.override, found.path) == (3, "imminent_risk", "override")
+
+
+def test_an_explicit_denial_after_a_safety_check_ends_the_alarm() -> None:
+    history = [Entry("person", "I can't do this anymore"), ASKED]
+    denied = assess("no, I'm not suicidal, just venting", history)
+    assert (denied.level, denied.override) == (0, "safety_denial")
+    # Silence and evasion are no denial, and neither is a "no" in front of the intent.
+    assert assess("…", history).level == 1
+    assert assess("I don't want to say", history).level == 1
+    assert assess("No, I'm still thinking about ending it", history).level == 2
+    # Without the question, nothing was denied.
+    assert assess("I'm safe", [Entry("person", "I want to die")]).level == 2
+
+
+def test_a_denial_takes_nothing_from_other_words() -> None:
+    assert assess("I don't want to kill myself, but I want to hurt myself").level == 2
+    assert assess("I'm trying so hard not to kill myself").level == 2
+    assert assess("why not kill myself").level == 2
+    said = [Entry("person", "I'm going to kill myself tonight"), ASKED]
+    assert assess("no, I'm not suicidal", said).level == 3
+
+
+def test_a_reason_has_codes_and_no_words_of_the_person() -> None:
+    codes = {family.code for family in sum(shipped_patterns().by_tier.values(), ())} | {"earlier"}
+    for text, _ in MISSED:
+        assert set(assess(text).reason.split()) <= codes
+    assert len(CrisisAssessment(reason="x" * 900).reason) == 500
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        "kill myself ",
+        "i ",
+        "k i l l ",
+        "a",
+        "aaa1",
+        "not going to ",
+        "don't want want ",
+        "i'm going to the ",
+        "I will take all my ",
+        "ich will ",
+        "1",
+        "!@$",
+    ],
+)
+def test_long_hostile_texts_end(hostile: str) -> None:
+    # A pattern that takes more than linear time would not come back from 100 000 characters.
+    assert assess((hostile * 100_000)[:100_000]).level in (0, 1, 2, 3)
+
+
+def test_emoji_stay_and_spaces_are_single() -> None:
+    assert plain_words("I\u2019m\tdead  \N{SKULL} 👨‍👩‍👧") == "i'm dead \N{SKULL} 👨‍👩‍👧"
+
+
+def test_words_with_digits_stay_unless_the_patterns_know_them() -> None:
+    assert plain_words("mp3 h4ck3r v1.2 d1e") == "mp3 h4ck3r v1.2 die"
