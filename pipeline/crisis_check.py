@@ -9,6 +9,7 @@ import logging
 from collections.abc import Iterator
 
 from pipeline.domain.conversation import Conversation, PastTurn
+from pipeline.domain.errors import StorageError
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.runtime.ports import TurnAnswer, UserWords
 from pipeline.safety.crisis_gate import CrisisGate
@@ -16,6 +17,9 @@ from pipeline.safety.ladder import WINDOW, Entry
 from pipeline.turn import Turn
 
 _log = logging.getLogger(__name__)
+
+_HISTORY_S = 5.0
+"""The longest wait for the conversation before a message is judged alone."""
 
 
 class CrisisCheck:
@@ -31,7 +35,7 @@ class CrisisCheck:
 
     async def at_sight(self, turn: Turn) -> TurnAnswer | None:
         """The crisis response to what is typed beside a voice note or files, before these are fetched, which
-        may fail; None if there is none. Raises StorageError."""
+        may fail; None if there is none."""
         message = turn.message
         if turn.words is not None or isinstance(message, ApprovalReply):
             return None
@@ -41,12 +45,12 @@ class CrisisCheck:
         return await self.answer(turn)
 
     async def answer(self, turn: Turn) -> TurnAnswer | None:
-        """The crisis response to what the person says in the turn; None for none. Raises StorageError."""
+        """The crisis response to what the person says in the turn; None for none."""
         said = "" if self._gate is None else "\n".join(_said(turn))
         if self._gate is None or not said:
             return None
         speech = None if turn.words is None else turn.words.speech
-        history = _history(await turn.journal.conversation(), turn.message.author.id)
+        history = _history(await _known(turn), turn.message.author.id)
         verdict = self._gate.judge(said, history, language=speech.language if speech else "")
         if not verdict.reply:
             return None
@@ -55,6 +59,17 @@ class CrisisCheck:
             extra={"message_id": turn.message.message_id, "level": verdict.assessment.level},
         )
         return TurnAnswer(text=verdict.reply, crisis=verdict.assessment)
+
+
+async def _known(turn: Turn) -> Conversation:
+    """The conversation before the turn; an empty one if it cannot be read in time: the message is judged
+    without it then."""
+    try:
+        async with turn.clock.timeout(_HISTORY_S):
+            return await turn.journal.conversation()
+    except (StorageError, TimeoutError) as error:
+        _log.error("a message is judged without its history", extra={"error": type(error).__name__})
+        return Conversation()
 
 
 def _said(turn: Turn) -> Iterator[str]:

@@ -26,6 +26,8 @@ from tests.support.harness import open_gateway
 from tests.support.platforms.telegram import FakeTelegram
 from tests.support.two_channels import open_two_channels
 
+EXEMPT = 'safety.gate="off"'
+"""The crisis gate reads the last messages of the conversation first, as its rules need them."""
 REFUSE = node("refuse", "reply", text="I do not talk about that.")
 SAFE = steps(
     node("check", "condition", **{"if": "'secret' in message", "then": "refuse", "else": "answer"}),
@@ -87,12 +89,12 @@ def _agent(tmp_path: Path, document: dict[str, Any]) -> str:
 async def test_on_each_channel_a_check_comes_before_every_read(tmp_path: Path, reads: Reads) -> None:
     agent = _agent(tmp_path, SAFE)
     async with FakeTelegram() as telegram:
-        async with open_two_channels(tmp_path, agent, telegram=telegram) as place:
+        async with open_two_channels(tmp_path, EXEMPT, agent, telegram=telegram) as place:
             for chat in place.chats:
                 assert await chat.ask("hello") == "You said: hello"
         reads.history = reads.texts = 0
         page = place.page.page.chat
-        async with open_two_channels(tmp_path, agent, telegram=telegram, chat=page) as place:
+        async with open_two_channels(tmp_path, EXEMPT, agent, telegram=telegram, chat=page) as place:
             for chat in place.chats:
                 assert await chat.ask("a secret") == "I do not talk about that."
             assert reads.all == (0, 0)
@@ -104,10 +106,10 @@ async def test_on_each_channel_a_check_comes_before_every_read(tmp_path: Path, r
 
 async def test_what_was_said_before_is_read_by_the_step_that_needs_it(tmp_path: Path, reads: Reads) -> None:
     agent = _agent(tmp_path, SAFE)
-    async with open_gateway(tmp_path, agent) as harness:
+    async with open_gateway(tmp_path, EXEMPT, agent) as harness:
         await harness.channel.reply((await harness.channel.say("I am Ada")).message_id)
     reads.history = reads.texts = 0
-    async with open_gateway(tmp_path, agent) as harness:
+    async with open_gateway(tmp_path, EXEMPT, agent) as harness:
         refused = await harness.channel.say("a secret")
         await harness.channel.reply(refused.message_id)
         assert reads.all == (0, 0)
@@ -129,10 +131,10 @@ async def test_a_refused_message_of_the_conversation_graph_causes_no_read(
     tmp_path: Path, reads: Reads
 ) -> None:
     spam = "BUY NOW!!! " * 30
-    async with open_gateway(tmp_path, 'limits.spam="refuse"') as harness:
+    async with open_gateway(tmp_path, EXEMPT, 'limits.spam="refuse"') as harness:
         await harness.channel.reply((await harness.channel.say("hello")).message_id)
     reads.history = reads.texts = 0
-    async with open_gateway(tmp_path, 'limits.spam="refuse"') as harness:
+    async with open_gateway(tmp_path, EXEMPT, 'limits.spam="refuse"') as harness:
         reply = await harness.channel.reply((await harness.channel.say(spam)).message_id)
     assert reply.text.startswith("This looks like spam")
     assert reads.all == (0, 0)
@@ -142,10 +144,10 @@ async def test_a_history_that_cannot_be_read_is_tried_again_and_the_message_is_a
     tmp_path: Path, reads: Reads
 ) -> None:
     agent = _agent(tmp_path, SAFE)
-    async with open_gateway(tmp_path, agent) as harness:
+    async with open_gateway(tmp_path, EXEMPT, agent) as harness:
         await harness.channel.reply((await harness.channel.say("I am Ada")).message_id)
     reads.history, reads.failing = 0, 1
-    async with open_gateway(tmp_path, agent) as harness:
+    async with open_gateway(tmp_path, EXEMPT, agent) as harness:
         accepted = await harness.channel.say("who am I?")
         assert (await harness.channel.reply(accepted.message_id)).text == "You said: who am I?"
         assert reads.history == 2
@@ -155,7 +157,7 @@ async def test_a_history_that_cannot_be_read_is_tried_again_and_the_message_is_a
 
 async def test_texts_that_cannot_be_read_end_the_turn_in_words(tmp_path: Path, reads: Reads) -> None:
     reads.failing = 1
-    async with open_gateway(tmp_path) as harness:
+    async with open_gateway(tmp_path, EXEMPT) as harness:
         accepted = await harness.channel.say("hello")
         error = await harness.channel.terminal(accepted.message_id)
         assert isinstance(error, ErrorEvent)
@@ -167,11 +169,11 @@ async def test_texts_that_cannot_be_read_end_the_turn_in_words(tmp_path: Path, r
 
 async def test_a_turn_that_is_stopped_reads_no_more(tmp_path: Path, reads: Reads) -> None:
     llm = ScriptedLlm.echo()
-    async with open_gateway(tmp_path, llm=llm) as harness:
+    async with open_gateway(tmp_path, EXEMPT, llm=llm) as harness:
         await harness.channel.reply((await harness.channel.say("hello")).message_id)
     reads.hangs = True
     reads.begun.clear()
-    async with open_gateway(tmp_path, llm=llm) as harness:
+    async with open_gateway(tmp_path, EXEMPT, llm=llm) as harness:
         accepted = await harness.channel.say("read")
         await reads.begun.wait()
         await harness.channel.say("/stop")
@@ -186,12 +188,12 @@ async def test_on_each_channel_a_gate_comes_before_every_read(tmp_path: Path, re
     check = node("check", "condition", **{"if": "'secret' in message", "then": "refuse"})
     gate = _agent(tmp_path, steps(check, REFUSE)).replace("agent.graph", "agent.gate")
     async with FakeTelegram() as telegram:
-        async with open_two_channels(tmp_path, gate, telegram=telegram) as place:
+        async with open_two_channels(tmp_path, EXEMPT, gate, telegram=telegram) as place:
             for chat in place.chats:
                 assert await chat.ask("hello") == "You said: hello"
         reads.history = reads.texts = 0
         page = place.page.page.chat
-        async with open_two_channels(tmp_path, gate, telegram=telegram, chat=page) as place:
+        async with open_two_channels(tmp_path, EXEMPT, gate, telegram=telegram, chat=page) as place:
             for chat in place.chats:
                 assert await chat.ask("a secret") == "I do not talk about that."
                 assert await chat.ask("/secret") == "I do not talk about that."
