@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from adapters.channel import PostingChannel
 from adapters.web.attempts import WrongTokens
 from gateway.access.policy import AccessPolicy
-from gateway.access.sender_rate_limit import RateLimit
 from gateway.access.token_budgets import DailyBudgets
 from gateway.agents.agent_book import AgentBook
 from gateway.app.after_turn import build_after_turn
@@ -17,13 +15,13 @@ from gateway.app.attachments import build_conversation_files
 from gateway.app.bursts import build_bursts
 from gateway.app.commands import build_commands
 from gateway.app.components import Extras, Foundation, build_components, reply_files
+from gateway.app.inbox import build_inbox
 from gateway.app.lifecycle import Gateway, Parts
 from gateway.app.page_guests import build_page_guests
 from gateway.app.shield import gateways_shield
 from gateway.app.signals import ReadyReplies, subscribe
 from gateway.app.tools import SharedTools, build_shared_tools
 from gateway.app.voice import Voice, build_transcriber, live_settings, voice_settings, with_memory
-from gateway.attachments.erasure import FileErasure
 from gateway.channels.registry import key_of
 from gateway.channels.token_lease import TokenLease, lock_folder
 from gateway.config import Secrets, Settings, environment
@@ -41,7 +39,6 @@ from gateway.speech.voice_notes import VoiceNoteTranscriber
 from gateway.storage.leases import ProcessingCoordinator
 from gateway.turns.after_turn import AfterTurn
 from gateway.turns.commands import SessionCommands
-from gateway.turns.message_gates import MessageGates
 from gateway.turns.runner import TurnRunner
 from gateway.turns.turn_hooks import TurnHooks
 from gateway.turns.worker import IdleWork, Worker
@@ -90,7 +87,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     turns = _turns(base, agents.book, commands, delivery, replies, expiries, after, tools)
     worker = _worker(base, coordinator, turns, tools)
     _subscribe(base, coordinator, worker, tools, replies)
-    inbox = _inbox(base, access, worker, owner_of, delivery, tools, rooms, agents.book, turns)
+    inbox = build_inbox(base, access, worker, owner_of, delivery, tools, rooms, agents.book, turns)
     voice = _voice(base, transcriber, inbox)
     gateway = Gateway(
         Parts(
@@ -325,41 +322,6 @@ def _turns(
         bursts=build_bursts(base, tools.approvals),
         max_attempts=turn.max_attempts,
         max_running=turn.max_running or model_slots(base.settings),
-    )
-
-
-def _inbox(
-    base: Foundation,
-    access: AccessPolicy,
-    worker: Worker,
-    owner_of: Callable[[str], str],
-    delivery: Delivery,
-    tools: SharedTools,
-    rooms: Rooms,
-    agents: AgentBook,
-    turns: TurnRunner,
-) -> Inbox:
-    a_minute = base.settings.limits.messages_per_minute
-    return Inbox(
-        store=base.store,
-        access=access,
-        turns=worker,
-        bus=base.bus,
-        owner_of=owner_of,
-        clock=base.clock,
-        telemetry=base.telemetry,
-        failpoints=base.failpoints,
-        max_queue_per_thread=base.settings.turn.max_queue_per_thread,
-        posting=[key_of(channel) for channel in base.channels if isinstance(channel, PostingChannel)],
-        say=delivery.say,
-        quota=RateLimit(a_minute, base.clock) if a_minute else None,
-        waiting=tools.approvals,
-        on_unaddressed=rooms.note_unaddressed,
-        on_taken=base.taken.reporter(base.channels),
-        redactor=base.redactor,
-        gates=MessageGates(agents, turns.open_session),
-        beyond=RateLimit(a_minute, base.clock) if a_minute else None,
-        on_ended=FileErasure(base.store, base.files).ended,
     )
 
 

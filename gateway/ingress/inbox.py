@@ -72,8 +72,7 @@ class WaitingTurns(Protocol):
     """The turns that wait for a person's answer during their run."""
 
     async def withdraw(self, thread: str, but: Collection[str] = ()) -> None:
-        """Close the questions of the stopped turns in `thread`, except those of the messages `but`: they can
-        no longer be answered."""
+        """Close the questions of the stopped turns in `thread`, except those of the messages `but`."""
         ...
 
 
@@ -94,9 +93,9 @@ class Inbox:
     channels show the acceptance's reason themselves, as every channel does for a pressed button.
     `owner_of` names the process that runs a thread's turns, as the bus addresses it.
     `on_unaddressed` is called with room messages that were not meant for the bot, `on_taken` with new
-    messages that are meant for it. Messages that one of the `gates` sees are queued also if they answer a
-    question or are beyond the `quota`, within `beyond`. `on_ended` is called with each message that was
-    deleted on its platform, and with the newest version of an edited one.
+    messages that are meant for it, `on_ended` with each deleted one and the newest version of an edited one.
+    Messages that one of the `gates` sees are queued also if they answer a question or are beyond the
+    `quota`, within `beyond`.
     """
 
     def __init__(
