@@ -114,7 +114,8 @@ async def test_two_agents_run_two_documents_on_two_channels(tmp_path: Path) -> N
     study = ('{"question": "why?"}', found, '{"target": "report"}', "Blue scatters.")
     llm = _script('{"danger": "yes"}', *study)
     async with open_gateway(tmp_path, *overrides, llm=llm, posts=posts) as harness:
-        assert "your local emergency number" in await _ask(harness, "I want to hurt myself")
+        # The crisis gate does not know these words; the document's own model does.
+        assert "your local emergency number" in await _ask(harness, "I am afraid of myself tonight")
         await posts.receive("Why is the sky blue?", native_id="n1", chat="ann", author="ann")
         await posts.until(lambda: "Blue scatters." in "".join(posts.texts("ann")))
 
