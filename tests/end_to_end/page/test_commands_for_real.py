@@ -83,6 +83,20 @@ async def test_messages_in_a_row_get_one_answer_on_the_page(page: Page, tmp_path
             await expect(entries(page, "user").last).to_contain_text("Answered together")
 
 
+async def test_a_message_that_interrupts_ends_the_answer_on_the_page(page: Page, tmp_path: Path) -> None:
+    held = ScriptedAnswer(chunks=("Rome is very ", "sunny."), gate=asyncio.Event(), gate_at=1)
+    llm = ScriptedLlm([held, ScriptedAnswer.of("Paris is wet.")])
+    async with open_gateway(tmp_path, *_web(), 'turn.while_busy="interrupt"', llm=llm) as harness:
+        await _sign_in(page, harness.gateway.url, tmp_path)
+        await send(page, "the weather in Rome")
+        await expect(entries(page, "assistant")).to_contain_text("Rome is very")
+        await send(page, "I mean Paris")
+        await expect(entries(page, "assistant").last).to_contain_text("Paris is wet.")
+        await expect(page.get_by_test_id("stop")).to_be_hidden()
+        await expect(page.get_by_test_id("log")).not_to_contain_text("sunny")
+    assert llm.cancelled == 1
+
+
 async def test_commands_answer_on_the_page_and_a_model_is_chosen_by_its_button(
     page: Page, watch: Watch, tmp_path: Path
 ) -> None:
