@@ -58,34 +58,23 @@ class Origins:
     def note_restored(self, place: Place, content: bytes) -> None:
         """Note that a person's file or note gets back an earlier, foreign content. Raises ToolFailed where
         that cannot be stored."""
-        if (group := _group_of(place)) is None:
-            return
-        record, item = Place(place.anchor, (*place.parts[:2], _FILE)), _item_at(place, content)
-        with self._lock:
-            items = _read(record)
-            _write(record, {**items, group: items.get(group, set()) | {item}})
+        self._mark(place, content, foreign=True)
 
     def note_gone(self, place: Place, content: bytes) -> None:
         """Note that a person's file or note with this content is not there any more. Raises ToolFailed where
         that cannot be stored."""
-        if (group := _group_of(place)) is None:
-            return
-        record, item = Place(place.anchor, (*place.parts[:2], _FILE)), _item_at(place, content)
-        with self._lock:
-            items = _read(record)
-            if item in items.get(group, set()):
-                _write(record, {**items, group: items[group] - {item}})
+        self._mark(place, content, foreign=False)
 
     def before(self, tool: Tool, arguments: Mapping[str, Any], owner: str, *, foreign: bool) -> None:
         """Note that `tool` is about to change an item. Raises ToolFailed where that cannot be stored."""
         if foreign and _keeps(tool) and not tool.name.startswith("delete_"):
-            self._change(owner, tool.group, _item(arguments), foreign=True)
+            self._change(self._path(owner), tool.group, _item(arguments), foreign=True)
 
     def after(self, tool: Tool, arguments: Mapping[str, Any], owner: str, *, foreign: bool) -> None:
         """Note that `tool` has changed an item. Raises ToolFailed where that cannot be stored."""
         deletes = tool.name.startswith("delete_")
         if _keeps(tool) and tool.name in _REPLACING and (deletes or not foreign):
-            self._change(owner, tool.group, _item(arguments), foreign=False)
+            self._change(self._path(owner), tool.group, _item(arguments), foreign=False)
 
     def carry_over(self, source: str, target: str) -> None:
         """Add the marks of the owner `source` to those of `target`. Call before items are copied from one to
@@ -96,14 +85,18 @@ class Origins:
             if joined != known:
                 self._write(target, joined)
 
-    def _change(self, owner: str, group: str, item: str, *, foreign: bool) -> None:
+    def _mark(self, place: Place, content: bytes, *, foreign: bool) -> None:
+        if (group := _group_of(place)) is not None:
+            record = Place(place.anchor, (*place.parts[:2], _FILE))
+            self._change(record, group, _item_at(place, content), foreign=foreign)
+
+    def _change(self, record: Place, group: str, item: str, *, foreign: bool) -> None:
         with self._lock:
-            items = self._read(owner)
+            items = _read(record)
             known = items.get(group, set())
             changed = known | {item} if foreign else known - {item}
-            if changed == known:
-                return
-            self._write(owner, {**items, group: changed})
+            if changed != known:
+                _write(record, {**items, group: changed})
 
     def _write(self, owner: str, items: Mapping[str, set[str]]) -> None:
         _write(self._path(owner), items)
