@@ -216,8 +216,9 @@ class StoreJournal:
         record = self._record("assistant", log_records.answer_body(kept, [one.id for one in questions]))
         finish = partial(self._finish, "answered", [record], role="assistant", text=answer.text)
         ends = partial(finish, said=len(answer.exchange) + 2, state=answer.state, steered=answer.steered)
-        kept_of = partial(self._crises.record, off_record=self._session.mode == "otr")
-        crisis = kept_of(answer.crisis, self._entry, self.session_id)
+        crisis = self._crises.record(
+            answer.crisis, self._entry, self.session_id, off_record=self._session.mode == "otr"
+        )
         committed = await ends(questions=questions, crisis=crisis)
         entry_id = committed.record_ids[-1]
         if (asked := await self.messages.asked(answer.steered)) is not None:
