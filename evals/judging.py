@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from evals.prompts import REFUSED, Prompt
+from evals.prompts import Prompt
 
 ZONE = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 11, 22, 10, 0, tzinfo=ZONE)
@@ -78,13 +78,13 @@ class Outcome:
             return text in self.summary.casefold()
         if tool == "remind_me":
             new = self._new_reminders()
-            if wanted["due"] == REFUSED:
-                return not new
             return (
                 len(new) == 1
                 and f"{new[0][0]:%Y-%m-%dT%H:%M}" == wanted["due"]
                 and text in new[0][1].casefold()
             )
+        if tool == "repeat_for_me":
+            return any(text in kept.casefold() for _, kept in self._new_reminders())
         if tool == "write_note":
             return any(text in kept.casefold() for kept in self.stored.notes.values())
         if tool in ("append_file", "write_file"):
@@ -107,6 +107,8 @@ class Outcome:
                 if not new:
                     return "not done" in answer
                 return all(f"{due:%Y-%m-%d %H:%M}" in answer and text in answer for due, text in new)
+            case "repeat_for_me":
+                return any(text in answer for _, text in self._new_reminders())
             case "write_note":
                 return any(text in answer for title, text in self.stored.notes.items() if title != NOTE_TITLE)
             case "append_file" | "write_file":

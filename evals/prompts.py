@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-REFUSED = "refused"
-"""As an argument `due`: it cannot be done, and the answer has to say so."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from adapters.formatting.inert_links import inert
 from gateway import __version__
 from gateway.access.policy import AccessPolicy
 from gateway.access.token_budgets import DailyBudgets
+from gateway.app.reminders import build_reminders
 from gateway.app.search import build_search
 from gateway.app.shell import build_command_folders, build_sandbox
 from gateway.chronicle.chronicle import Chronicle
@@ -238,9 +239,7 @@ def build_shared_tools(
             send=send,
             per_hour=settings.shield.approvals_per_hour,
         ),
-        reminders=ReminderScheduler(
-            jobs=jobs, store=store, clock=clock, wake=wake, still_allowed=access.still_allows
-        ),
+        reminders=build_reminders(settings, jobs, store, clock, wake, access),
         budgets=budgets,
         person_of=person_of,
         redactor=redactor,

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field
 
 from gateway.config.agent import AgentSettings, BudgetSettings, LimitsSettings, ToolsSettings
 from gateway.config.agents import AgentProfile, ModelName, RouteSettings
+from gateway.config.bot import BotSettings
 from gateway.config.channels import WEB_TOKEN_FILE, ChannelsSettings
 from gateway.config.environment import models_folder
 from gateway.config.safety import SafetySettings
@@ -24,43 +25,11 @@ from gateway.config.value_checks import (
     check_api_base,
     check_host,
     check_llm_model,
-    check_name,
     check_origin,
-    check_time_zone,
 )
 from gateway.config.voice import VOICES_FOLDER, WHISPER_FOLDER, VoiceSettings
 
 Origin = Annotated[str, AfterValidator(check_origin)]
-
-
-class BotSettings(Section):
-    """[bot]: the bot's identity."""
-
-    name: Annotated[str, AfterValidator(check_name)] = setting(
-        "Parlour", "The bot's name, as people see it.", min_length=1, max_length=64
-    )
-    called: tuple[Annotated[str, AfterValidator(check_name)], ...] = setting(
-        (),
-        "Other names that the bot listens to in voice notes of rooms, as people say them.",
-        example=["Parlor", "Jeeves"],
-        expected="a list of up to 20 names",
-        max_length=20,
-        strict=False,
-    )
-    time_zone: Annotated[str | None, AfterValidator(check_time_zone)] = setting(
-        None,
-        "The time zone of people who have not set one, by its IANA name: for reminders, and for the date in "
-        "the prompt. When absent: this machine's. People set their own by writing “my time zone is "
-        "Europe/Paris”.",
-        example="Europe/Berlin",
-        expected="the name of a time zone",
-    )
-    system_prompt: str = setting(
-        "You are a helpful assistant. Answer briefly and in the language of the user's message.",
-        "The instruction that the model gets before every conversation.",
-        min_length=1,
-        max_length=20_000,
-    )
 
 
 class DataSettings(Section):

@@ -13,6 +13,9 @@ from zoneinfo import ZoneInfo
 
 from pydantic_core import PydanticCustomError
 
+from pipeline.domain.errors import InvalidInput
+from pipeline.schedules.quiet_hours import QuietHours
+
 _HOST_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?")
 _LANGUAGE = re.compile(r"[a-z]{2}")
 _LANGUAGE_TAG = re.compile(r"([a-z]{2,3})(?:-([a-z]{4}))?(?:-([a-z]{2}|[0-9]{3}))?")
@@ -39,6 +42,16 @@ def check_name(value: str) -> str:
     """A name for people: printable, not blank."""
     if not value.strip() or not value.isprintable():
         raise _refused("is blank or holds a control character", "write a name of printable characters")
+    return value
+
+
+def check_quiet_hours(value: str) -> str:
+    """Two times of the day, or nothing."""
+    if value:
+        try:
+            QuietHours.parsed(value)
+        except InvalidInput:
+            raise _refused("is not from one time of the day to another", "write 22:00-07:00") from None
     return value
 
 

@@ -92,6 +92,11 @@ class JobBook(Protocol):
         """The owner's open jobs of `kind`, soonest first."""
         ...
 
+    async def change(self, kind: str, owner: str, key: str, *, due: float, body: Mapping[str, Any]) -> bool:
+        """Give one of the owner's open jobs another due time and body, and end a claim of it; False if there
+        is no such one."""
+        ...
+
     async def remove(self, kind: str, owner: str, key: str) -> bool:
         """Delete one of the owner's jobs; False if there is no such one."""
         ...

@@ -26,6 +26,7 @@ CommandName = Literal[
     "usage",
     "status",
     "allowed",
+    "schedules",
     "link",
     "unlink",
     "help",
@@ -250,6 +251,24 @@ COMMANDS: Final[tuple[Command, ...]] = (
                 "de": "Was zurückgenommen wird: die Nummer, oder all",
                 "fr": "Ce qui est retiré : son numéro, ou all",
                 "es": "Qué se retira: su número, o all",
+            },
+        ),
+    ),
+    Command(
+        name="schedules",
+        description={
+            "en": "Show reminders and what repeats in this chat, pause or delete it",
+            "de": "Erinnerungen und Wiederholtes in diesem Chat zeigen, anhalten oder löschen",
+            "fr": "Afficher les rappels et ce qui se répète ici, le suspendre ou le supprimer",
+            "es": "Mostrar los recordatorios y lo que se repite aquí, pausarlo o borrarlo",
+        },
+        argument=Argument(
+            name="change",
+            description={
+                "en": "pause, resume or delete, and the number",
+                "de": "pause, resume oder delete, und die Nummer",
+                "fr": "pause, resume ou delete, et le numéro",
+                "es": "pause, resume o delete, y el número",
             },
         ),
     ),

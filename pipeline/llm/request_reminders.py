@@ -6,6 +6,7 @@ import re
 
 from pipeline.domain.time_phrases import find_time
 from pipeline.llm.request_words import Request, Said, is_question, pattern, unquoted
+from pipeline.schedules.words import repeated_words
 
 _REMIND = re.compile(
     r"(?<!\w)(?:remind (?:me|us)|(?:set|create|add|make|put)(?: me| up)? (?:an? |the )?(?:reminder|alarm)"
@@ -69,6 +70,10 @@ def reminder(message: Said) -> Request | None:
         return None  # "Ich erinnere mich an den Sommer."
     if is_question(message.text) or (message.asked and before.strip()):
         return None
+    if (repeated := repeated_words(body)) is not None or (repeated := repeated_words(before)) is not None:
+        words, other = repeated
+        text = _connected(other) or unquoted(_connected(body.replace(words, " ")))
+        return Request(tool="repeat_for_me", group="schedule", arguments={"text": text or cue, "when": words})
     when = find_time(body)
     if when is not None:
         body = when.without(body)

@@ -15,7 +15,7 @@ GROUPS = frozenset({"files", "web", "notes", "schedule", "system", "agents", "at
 """The groups of built-in tools, among which a small model does not choose."""
 CHANGING = frozenset(
     {
-        *("write_note", "delete_note", "remind_me", "cancel_reminder", "set_time_zone"),
+        *("write_note", "delete_note", "remind_me", "repeat_for_me", "cancel_reminder", "set_time_zone"),
         *("write_file", "append_file", "delete_file"),
     }
 )

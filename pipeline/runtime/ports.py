@@ -18,6 +18,7 @@ from pipeline.graph.run.records import RawRecord
 from pipeline.runtime.kept_state import StateChange, Stored
 from pipeline.runtime.scope import TurnScope
 from pipeline.safety.assessment import CrisisAssessment
+from pipeline.schedules.repetition import Repetition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -275,14 +276,21 @@ class SkillSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReminderNote:
-    """A reminder, to be sent later in the chat where it was requested."""
+    """A reminder or another schedule: said or answered later in the chat where it was requested."""
 
     id: str
     due: float
-    """Unix time."""
+    """Unix time; of a repeated one the next, and of one that is paused no time that counts."""
     text: str
     offset_s: int = 0
     """Offset of the time zone in which its time was given, in seconds east of UTC."""
+    repetition: Repetition | None = None
+    """None for once."""
+    does: Literal["say", "answer"] = "say"
+    """Say the text, or answer it as a message of the person."""
+    if_missed: Literal["once", "skip"] = "once"
+    """What becomes of times at which the gateway did not run: one late repeat that says so, or nothing."""
+    paused: bool = False
 
 
 class Reminders(Protocol):
@@ -298,6 +306,11 @@ class Reminders(Protocol):
 
     async def remove(self, note_id: str, scope: TurnScope) -> bool:
         """Delete one of the owner's reminders; False if the owner has none with that id."""
+        ...
+
+    async def pause(self, note_id: str, scope: TurnScope, *, paused: bool) -> bool:
+        """Pause one of the owner's reminders, or continue it; False if the owner has none with that id, or
+        if its time is over."""
         ...
 
 

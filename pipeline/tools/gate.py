@@ -167,6 +167,10 @@ class Gate:
             words = OTR_WORDS.format(name=tool.name)
             await scope.send(OtrBlocked(**_ids(scope), reason=words))
             return self._execution.refusal(words, OTR_ANSWER)
+        try:
+            preview = "" if tool.preview is None else await tool.preview(action.payload, scope)
+        except ToolFailed as failure:
+            return self._execution.refusal(str(failure), NOT_DONE.format(why=failure))
         judgement = await self._shield.judge(proposal)
         verdict = judgement.verdict
         await self._send_verdict(verdict, tool, scope)
@@ -178,7 +182,7 @@ class Gate:
             answer = NOT_DONE.format(why=why.rstrip("."))
             return self._execution.refusal(f"{tool.name} was not done: {why}", answer)
         if verdict.decision == "ESCALATE":
-            answer = await self._reviewed(action, proposal, judgement, call, scope)
+            answer = await self._reviewed(action, proposal, judgement, call, scope, preview)
             if answer not in _ALLOWED:
                 return self._execution.refusal(_NOT_APPROVED[answer].format(name=tool.name), _ANSWERS[answer])
             verdict = self._shield.approved(proposal, verdict)
@@ -269,7 +273,13 @@ class Gate:
 
     # -- a person's answer --------------------------------------------------------------------
     async def _reviewed(
-        self, action: Action, proposal: Proposal, judgement: Judgement, call: ToolCall, scope: TurnScope
+        self,
+        action: Action,
+        proposal: Proposal,
+        judgement: Judgement,
+        call: ToolCall,
+        scope: TurnScope,
+        preview: str,
     ) -> str:
         """A person's answer, as `Approvals.ask` returns it. Asked for once, also over crashes."""
 
@@ -280,7 +290,7 @@ class Gate:
                 action_hash=action.hash,
                 tool_name=action.tool.name,
                 summary=action.summary,
-                reasoning=asked_words(action, proposal, judgement),
+                reasoning=asked_words(action, proposal, judgement, preview),
                 can_last=self._shield.permissions.can_last(proposal, judgement.labels),
             )
             if answer == "for_conversation":

@@ -25,7 +25,7 @@ _ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th|er|\.)(?=\s|$)", re.IGNORECASE)
 _BETWEEN = re.compile(r"\b(?:of|de|del)\b", re.IGNORECASE)
 _YEAR = re.compile(r"\b\d{4}\b")
 _UNCLEAR = "I do not understand the time “{words}”; say it as in “tomorrow at 8:00” or “2030-05-31 18:30”"
-_REPEATED = "reminders here happen once, and “{words}” would repeat; say one day and time"
+_REPEATED = "remind_me is for once, and “{words}” repeats: use repeat_for_me, or say one day and time"
 
 
 def moment_of(words: str, now: datetime) -> datetime:

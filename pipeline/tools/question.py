@@ -30,6 +30,7 @@ _WHAT: Final[Mapping[ActionType, str]] = {
     "delete_note": "It deletes the note below.",
     "write_note": "It keeps the note below.",
     "schedule": "It changes reminders or settings of yours.",
+    "repeat": "It does what is below again and again, as you, until you end it.",
     "fetch_url": "It opens a page at {target}, which learns the whole address below.",
     "search_web": "It sends the words below to the search engine.",
     "message": "It sends what is below to others.",
@@ -40,13 +41,14 @@ _WHAT: Final[Mapping[ActionType, str]] = {
 _NO_TARGET = "named below"
 
 
-def asked_words(action: Action, proposal: Proposal, judgement: Judgement) -> str:
-    """The question's text, one line for each part."""
+def asked_words(action: Action, proposal: Proposal, judgement: Judgement, preview: str = "") -> str:
+    """The question's text, one line for each part. `preview` is what the arguments mean."""
     labels, provenance = judgement.labels, judgement.provenance
     what = _WHAT.get(proposal.type, "").format(target=_target(proposal))
     lines = [
         f"May I use {action.tool.name}?",
         what,
+        quoted(preview)[1:-1] if preview else "",
         _WHY.format(reasons=judgement.verdict.reasoning) if judgement.verdict.reasoning else "",
         _listed(_SUSPECTED, labels.suspects),
         _listed(_READ_FOREIGN, proposal.foreign),

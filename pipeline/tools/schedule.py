@@ -14,7 +14,9 @@ from pipeline.domain.chat import ToolDefinition
 from pipeline.domain.clock import Clock
 from pipeline.runtime.ports import ReminderNote, Reminders
 from pipeline.runtime.scope import TurnScope
+from pipeline.schedules.shown import shown_repetition
 from pipeline.tools.moments import moment_of
+from pipeline.tools.repeated import RepeatedTool
 from pipeline.tools.tool import Refused, Tool, ToolFailed, ToolOutput, tool_schema
 from pipeline.tools.zones import TimeZones
 
@@ -25,7 +27,8 @@ _NO_SUCH = "there is no such reminder; list_reminders shows those that there are
 _CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _REMIND_ME = ToolDefinition(
     name="remind_me",
-    description="Say something in this chat later, once: it cannot repeat. Give one of when, in_minutes, at.",
+    description="Say something in this chat later, once. Give one of when, in_minutes, at. For what repeats "
+    "there is repeat_for_me.",
     parameters=tool_schema(
         {"text": {"type": "string", "description": "What to remind of.", "maxLength": MAX_TEXT_CHARS}},
         {
@@ -90,13 +93,14 @@ class ScheduleGroup:
         self._zones = zones
         self._tools = (
             Tool(definition=_REMIND_ME, group=self.name, run=self._remind, own_only=True, answers=True),
+            RepeatedTool(reminders, zones, group=self.name, limit=MAX_REMINDERS).tool,
             Tool(definition=_LIST, group=self.name, run=self._list, reads_only=True, answers=True),
             Tool(definition=_CANCEL, group=self.name, run=self._cancel, own_only=True, answers=True),
             Tool(definition=_SET_ZONE, group=self.name, run=self._set_zone, own_only=True, answers=True),
         )
 
     async def tools(self, _scope: TurnScope) -> tuple[Tool, ...]:
-        """The same four tools for every turn."""
+        """The same five tools for every turn."""
         return self._tools
 
     async def close(self) -> None:
@@ -148,7 +152,7 @@ class ScheduleGroup:
         notes = await self._reminders.of(scope)
         offset = _offset(await self._zones.now(scope))
         lines = [f"It is {shown_time(self._clock.now(), offset)}."]
-        lines += [f"- {note.id}, {shown_time(note.due, note.offset_s)}: {note.text}" for note in notes]
+        lines += [f"- {note.id}, {_when_shown(note)}: {note.text}" for note in notes]
         return ToolOutput(text="\n".join(lines if notes else [*lines, "There are no reminders."]))
 
     async def _cancel(self, arguments: Mapping[str, Any], scope: TurnScope) -> ToolOutput:
@@ -164,6 +168,14 @@ def shown_time(at: float, offset_s: int) -> str:
     """A Unix time as readable text: `Friday 2030-05-31 18:30 (UTC+02:00)`."""
     moment = datetime.fromtimestamp(at, timezone(timedelta(seconds=offset_s)))
     return moment.strftime("%A %Y-%m-%d %H:%M (%Z)")
+
+
+def _when_shown(note: ReminderNote) -> str:
+    if note.repetition is None:
+        shown = shown_time(note.due, note.offset_s)
+    else:
+        shown = shown_repetition(note.repetition)
+    return f"{shown}, paused" if note.paused else shown
 
 
 def _meant(words: str, notes: Sequence[ReminderNote]) -> str:

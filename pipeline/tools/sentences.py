@@ -31,6 +31,7 @@ SENTENCES: Final[Mapping[str, tuple[str, str]]] = {
     "calculate": ("Working out", "expression"),
     "about": ("Looking up this program's version", ""),
     "remind_me": ("Setting the reminder", "text"),
+    "repeat_for_me": ("Setting the schedule", "text"),
     "list_reminders": ("Listing the reminders", ""),
     "cancel_reminder": ("Cancelling a reminder", ""),
     "set_time_zone": ("Setting the time zone to", "zone"),

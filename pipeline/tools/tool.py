@@ -97,6 +97,9 @@ class Tool:
     """The longest execution in seconds; None: the gate's setting."""
     describe: Callable[[Mapping[str, Any]], str] = described
     """Returns one readable line: what the call will do."""
+    preview: Callable[[Mapping[str, Any], TurnScope], Awaitable[str]] | None = None
+    """Returns what the arguments mean, in words for the question to a person. Changes nothing. Raises
+    ToolFailed for arguments that mean nothing: then no person is asked."""
 
     @property
     def name(self) -> str:

@@ -187,3 +187,22 @@ async def test_a_closed_store_refuses_every_call(store: Store) -> None:
     ):
         with pytest.raises(StorageError):
             await call
+
+
+async def test_a_changed_job_is_due_at_another_time_and_a_claim_of_it_ends(store: Store) -> None:
+    await store.jobs.add(job("1", owner=ANN, n=1))
+    held = await claimed(store)
+    assert await store.jobs.change("title", ANN, "1", due=NOW + 50, body={"n": 2})
+    assert not await store.jobs.done(held)
+    assert not await store.jobs.retry(held, at=NOW)
+    assert await store.jobs.claim("title", now=NOW + 49, until=NOW + 99) is None
+    found = await claimed(store, at=NOW + 50)
+    assert (found.body, found.due, found.attempts) == ({"n": 2}, NOW + 50, 1)
+
+
+async def test_only_an_open_job_of_its_owner_is_changed(store: Store) -> None:
+    await store.jobs.add(job("1", owner=ANN))
+    assert not await store.jobs.change("title", BEN, "1", due=NOW, body={})
+    assert not await store.jobs.change("title", ANN, "2", due=NOW, body={})
+    await store.jobs.give_up(await claimed(store), error="no")
+    assert not await store.jobs.change("title", ANN, "1", due=NOW, body={})

@@ -92,6 +92,15 @@ class MemoryJobs:
         self._require_open()
         return tuple(self._view(job) for job in self._open(kind) if job.owner == owner)
 
+    async def change(self, kind: str, owner: str, key: str, *, due: float, body: Mapping[str, Any]) -> bool:
+        self._require_open()
+        for job in self._open(kind):
+            if (job.owner, job.key) == (owner, key):
+                changed = replace(job, due=due, ready=due, fence=job.fence + 1, attempts=0, claimed=False)
+                self._jobs[job.id] = (changed, encode_body(body))
+                return True
+        return False
+
     async def remove(self, kind: str, owner: str, key: str) -> bool:
         self._require_open()
         for job in self._all():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from gateway.storage.jobs import Job, JobState, NewJob
@@ -33,6 +33,9 @@ _GIVE_UP = """
     UPDATE jobs SET state = 'dead', error = ?, claimed = 0
     WHERE id = ? AND fence = ? AND state = 'open'"""
 _OF = f"{_COLUMNS} FROM jobs WHERE kind = ? AND owner = ? AND state = 'open' ORDER BY due, id"
+_CHANGE = """
+    UPDATE jobs SET due = ?1, ready = ?1, body = ?2, fence = fence + 1, attempts = 0, claimed = 0
+    WHERE kind = ?3 AND owner = ?4 AND key = ?5 AND state = 'open'"""
 _REMOVE = "DELETE FROM jobs WHERE kind = ? AND owner = ? AND key = ?"
 _LISTED = f"{_COLUMNS} FROM jobs WHERE ?1 IS NULL OR state = ?1 ORDER BY state, ready, id LIMIT ?2"
 _REOPEN = """
@@ -83,6 +86,9 @@ class SqliteJobs:
 
     async def of(self, kind: str, owner: str) -> tuple[Job, ...]:
         return await self._read(_OF, kind, owner)
+
+    async def change(self, kind: str, owner: str, key: str, *, due: float, body: Mapping[str, Any]) -> bool:
+        return await self._write(_CHANGE, due, encode_body(body), kind, owner, key)
 
     async def remove(self, kind: str, owner: str, key: str) -> bool:
         return await self._write(_REMOVE, kind, owner, key)

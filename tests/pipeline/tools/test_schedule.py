@@ -10,7 +10,7 @@ import pytest
 from gateway.scheduling.reminders import REMINDER, ReminderScheduler
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock
-from pipeline.domain.messages import Author, ReminderDue
+from pipeline.domain.messages import Author, InboundMessage, ReminderDue
 from pipeline.runtime.null_services import NullWorkspace
 from pipeline.runtime.ports import WorkspaceTexts
 from pipeline.runtime.scope import TurnScope
@@ -25,7 +25,7 @@ NOON = datetime.fromisoformat("2030-05-31T12:00:00+00:00").timestamp()
 BEN = Author(id="ben", name="Ben")
 
 
-async def _anybody(_due: ReminderDue) -> bool:
+async def _anybody(_due: ReminderDue | InboundMessage) -> bool:
     return True
 
 
@@ -192,6 +192,7 @@ async def test_only_listing_reads_and_what_changes_is_the_owners_own(harness: Sc
 
     assert tools == {
         "remind_me": (False, True),
+        "repeat_for_me": (False, False),
         "list_reminders": (True, False),
         "cancel_reminder": (False, True),
         "set_time_zone": (False, True),
@@ -209,7 +210,7 @@ async def test_the_users_own_words_are_read_in_their_own_time_zone(harness: Sche
 
 
 async def test_a_repetition_is_refused_in_words_and_nothing_is_kept(harness: ScheduleHarness) -> None:
-    with pytest.raises(ToolFailed, match="reminders here happen once"):
+    with pytest.raises(ToolFailed, match="is for once, and “every day at 9” repeats"):
         await harness.call("remind_me", text="pills", when="every day at 9")
     assert await harness.due() == []
 

@@ -1,0 +1,1 @@
+"""Times that repeat: their value, the words that name them, and the words that show them."""
