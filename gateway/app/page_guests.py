@@ -10,10 +10,14 @@ from adapters.guests import person_of
 from adapters.web.adapter import WebAdapter
 from adapters.web.settings import ACCOUNT, CHANNEL
 from gateway.app.components import Foundation
+from gateway.app.person_traces import build_traces
 from gateway.app.tools import SharedTools
 from gateway.ingress.chat_deletion import ERASURE, ChatDeletion, WhenIdle
+from gateway.ingress.full_erasure import FullErasure
 from gateway.ingress.person_erasure import PersonErasure
+from gateway.ingress.room_history import Rooms
 from gateway.ingress.thread_stops import ThreadStops
+from gateway.people.erasing import FULL_ERASURE
 from gateway.people.page_people import PERSON_ERASURE, PageAccounts, erasure_of
 from gateway.scheduling.jobs import JobKind, JobRunner
 from pipeline.domain.ids import ThreadKey
@@ -74,6 +78,7 @@ def build_page_guests(
     owner_of: Callable[[str], str],
     jobs: JobRunner,
     when_idle: WhenIdle,
+    rooms: Rooms,
 ) -> PageGuests:
     """Build it, with what deletes conversations; without a page there are no devices."""
     page = base.page.adapter
@@ -102,6 +107,20 @@ def build_page_guests(
     )
     jobs.handle(JobKind(name=ERASURE, run=chats.run, at_once=_AT_ONCE))
     jobs.handle(JobKind(name=PERSON_ERASURE, run=people.run))
+    traces = build_traces(
+        base, tools, rooms, partial(_discard_files, base, tools), partial(_discard_uploads, page)
+    )
+    full = FullErasure(
+        store=base.store,
+        files=base.files,
+        stops=stops,
+        chats=chats,
+        when_idle=when_idle,
+        traces=traces,
+        clock=base.clock,
+        failpoints=base.failpoints,
+    )
+    jobs.handle(JobKind(name=FULL_ERASURE, run=full.run))
     if page is not None:
         page.attach_chats(chats)
     return PageGuests(

@@ -40,6 +40,10 @@ Label = Literal[
     "deletion-begun",
     "erase-before",
     "erase-after",
+    "person-chats-erased",
+    "person-room-redacted",
+    "person-forgotten",
+    "person-compacted",
 ]
 LABELS: tuple[Label, ...] = get_args(Label)
 _KILLED = 137
