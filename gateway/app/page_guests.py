@@ -3,7 +3,7 @@ have begun."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from adapters.guests import person_of
@@ -17,9 +17,12 @@ from gateway.ingress.full_erasure import FullErasure
 from gateway.ingress.person_erasure import PersonErasure
 from gateway.ingress.room_history import Rooms
 from gateway.ingress.thread_stops import ThreadStops
-from gateway.people.erasing import FULL_ERASURE
+from gateway.people.erasing import FULL_ERASURE, erasure_job
 from gateway.people.page_people import PERSON_ERASURE, PageAccounts, erasure_of
 from gateway.scheduling.jobs import JobKind, JobRunner
+from gateway.storage.erasure import PersonKeys
+from gateway.storage.identities import Identity
+from gateway.storage.jobs import NewJob
 from pipeline.domain.ids import ThreadKey
 
 _AT_ONCE = 8
@@ -128,8 +131,18 @@ def build_page_guests(
         stops,
         devices=frozenset if page is None else page.devices,
         sign_out=_nothing if page is None else page.sign_out,
-        removed=lambda ids: jobs.note_added([erasure_of(one, base.clock.now()) for one in ids]),
+        removed=lambda ids: jobs.note_added(_erasures(ids, base.clock.now())),
     )
+
+
+def _erasures(people: Iterable[str], now: float) -> list[NewJob]:
+    """The jobs that may be there for people who are invited no longer: removed, or erased."""
+    found = []
+    for one in people:
+        identity = Identity(channel=CHANNEL, account=ACCOUNT, user=one)
+        person = PersonKeys(identities=(identity,), keys=(identity.key,))
+        found += [erasure_of(one, now), erasure_job(person, now)]
+    return found
 
 
 async def _discard_files(base: Foundation, tools: SharedTools, thread: ThreadKey) -> None:

@@ -46,8 +46,8 @@ def erase(settings: Settings, name: str, *, confirmed: bool, clock: Clock | None
     asyncio.run(_begin(settings, person, now))
     write_out(
         "The erasure has begun: a running gateway carries it out within a minute, another one at its next "
-        "start. `parlour jobs list` shows it until it is done. Copies that you have made, such as backups and "
-        "exports, stay: delete them too.\n"
+        "start. `parlour jobs list` shows it until it is done. Copies that you have made, such as backups "
+        "and exports, stay: delete them too.\n"
     )
     return _OK
 

@@ -15,11 +15,11 @@ from gateway.storage.sqlite.worker_thread import DatabaseThread
 T = TypeVar("T")
 Rows = dict[str, list[dict[str, Any]]]
 
-_IN_ACCOUNT: Final = "substr(threads.key, 1, length(:prefix)) = :prefix"
 _OF_IDENTITY: Final = {
-    "messages": f"""SELECT threads.key AS thread, message_id, kind, body, received_at, outcome
+    "messages": """SELECT threads.key AS thread, message_id, kind, body, received_at, outcome
         FROM inbox JOIN threads ON threads.id = inbox.thread
-        WHERE {_IN_ACCOUNT} AND json_extract(body, '$.author') = :user ORDER BY seq""",
+        WHERE substr(threads.key, 1, length(:prefix)) = :prefix
+        AND json_extract(body, '$.author') = :user ORDER BY seq""",
     "feedback": "SELECT * FROM feedback WHERE channel = :channel AND account = :account AND user = :user",
     "preferences": "SELECT * FROM speakers WHERE channel = :channel AND account = :account AND user = :user",
     "pairings": "SELECT * FROM pairings WHERE channel = :channel AND account = :account AND user = :user",
