@@ -23,7 +23,7 @@ from gateway.storage.ports import Lease, RecordKind, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.files import FileStore
 from pipeline.domain.frozen import dataclass
-from pipeline.domain.ids import ThreadKey
+from pipeline.domain.ids import ThreadKey, room_owner
 
 _AGAIN_S = 1.0
 _UNSENT_S = 600.0
@@ -124,10 +124,15 @@ class FullErasure:
 
     async def _redact(self, person: PersonKeys, lease: Lease, session: object) -> None:
         book, thread = self._store.erasure, lease.thread
+        sessions: set[str] = set()
         for message in await book.messages_in_room(thread, person):
             records = await self._store.read_log(thread, kinds=_WITH_FILES, message_id=message)
+            sessions.update(record.session_id for record in records)
             if files := [file.id for record in records for file in files_of(record)]:
                 await self._files.discard(ThreadKey.decode(thread), files)
+        # No fact of a room names its author: what rests on a conversation with the person goes.
+        for one in sessions:
+            await self._store.memories.forget_session(room_owner(ThreadKey.decode(thread)), one)
         await book.redact_room(thread, person, owner=lease.owner, fence=lease.fence)
         self._traces.read_again(thread, session)
         self._failpoints.reach("person-room-redacted")
@@ -138,6 +143,7 @@ class FullErasure:
         for key in person.keys:
             await traces.discard_notes(key)
             await traces.forget_changes(key)
+            await self._store.memories.erase(key)
         for one in person.identities:
             if (one.channel, one.account) == (CHANNEL, ACCOUNT):
                 await traces.discard_uploads(chats_of(one.user if is_guest(one.user) else ""))

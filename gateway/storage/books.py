@@ -20,6 +20,7 @@ from gateway.storage.shield import ShieldBooks
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.storage.states import StateBook
 from gateway.storage.usage import UsageBook
+from pipeline.memory.ports import MemoryBook
 
 
 class Books(Protocol):
@@ -76,6 +77,10 @@ class Books(Protocol):
     @property
     def erasure(self) -> ErasureBook:
         """What is needed to erase everything of a person."""
+
+    @property
+    def memories(self) -> MemoryBook:
+        """What is remembered of people and rooms."""
 
     @property
     def page(self) -> PageBooks:

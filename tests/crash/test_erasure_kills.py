@@ -1,4 +1,4 @@
-"""kill -9 while everything of a person is erased: the next start completes it, and others keep what is theirs.
+"""kill -9 while a person is erased: the next start completes it, and others keep what is theirs.
 
 Covers: gateway/ingress/full_erasure.py, gateway/storage/sqlite/erasure.py.
 """

@@ -183,8 +183,8 @@ async def _keep_state(store: Store, state: StateWrite) -> None:
 
 
 async def leave_everything(data: Path, phrase: Phrases, *, waits: bool) -> None:
-    """A data folder where Ann, at the terminal and on the platform, has left the phrases. With `waits`, one of
-    her messages is not answered yet."""
+    """A data folder where Ann, at the terminal and on the platform, has left the phrases. With `waits`, one
+    of her messages is not answered yet."""
     heard = phrase()
     async with open_link_talk(data, *SETTINGS, **_given(heard)) as talk:
         await talk.link(OWNER, "ann")
