@@ -52,15 +52,15 @@ _ALL_FORGOTTEN = (
 )
 _NO_SUCH = "There is no number {word}. `/memory` shows what there is."
 _TURNED_OFF = (
-    "Memory is off: from now on I remember nothing new of {whom}, and use nothing of what I remember. What there "
-    "is stays until you forget it."
+    "Memory is off: from now on I remember nothing new of {whom}, and use nothing of what I remember. "
+    "What there is stays until you forget it."
 )
 _TURNED_ON = "Memory is on: I remember what matters of {whom}, and use it."
 _RECALL_TURNED_ON = "I may bring up by myself what was said earlier."
 _RECALL_TURNED_OFF = "I bring up nothing by myself any more."
 _UNKNOWN = (
-    "`/memory` takes `page NUMBER`, `forget NUMBER`, `forget all`, `off`, `on`, `recall on` or `recall off`, not "
-    "`{word}`."
+    "`/memory` takes `page NUMBER`, `forget NUMBER`, `forget all`, `off`, `on`, `recall on` or `recall off`, "
+    "not `{word}`."
 )
 _BUSY = "The memory is being changed. Please send that again."
 _PROMPT = "Memory"
@@ -87,8 +87,8 @@ class _Item:
 
 
 class MemoryCommand:
-    """Runs the command in all threads. `person_of` says who the user of an account is, and `is_on` whether this
-    gateway remembers anything at all."""
+    """Runs the command in all threads. `person_of` says who the user of an account is, and `is_on` whether
+    this gateway remembers anything at all."""
 
     def __init__(
         self,
@@ -110,27 +110,24 @@ class MemoryCommand:
         if not self._is_on():
             await journal.commit_notice(_NO_MEMORY)
             return
-        whose = self._whose(command)
-        words = command.argument.casefold().split()
-        match words:
+        answer = await self._answer(self._whose(command), command.argument)
+        menu = self._menu(command, journal, answer.options)
+        # It quotes, so it must not outlive what it quotes.
+        await journal.commit_notice(answer.words, menu=menu, forgotten=answer.quotes)
+
+    async def _answer(self, whose: _Owner, argument: str) -> _Answer:
+        match argument.casefold().split():
             case []:
-                answer = await self._list(whose, 1)
+                return await self._list(whose, 1)
             case ["page", number] if number.isascii() and number.isdecimal():
-                answer = await self._list(whose, int(number))
+                return await self._list(whose, int(number))
             case ["forget", word]:
-                answer = await self._forget(whose, word)
+                return await self._forget(whose, word)
             case ["off" | "on" as word]:
-                answer = await self._change(whose, lambda known: replace(known, enabled=word == "on"))
-                answer = answer or _Answer(
-                    (_TURNED_ON if word == "on" else _TURNED_OFF).format(whom=whose.whom)
-                )
+                return await self._turn(whose, on=word == "on")
             case ["recall", "on" | "off" as word]:
-                on = word == "on"
-                answer = await self._change(whose, lambda known: replace(known, proactive_recall_enabled=on))
-                answer = answer or _Answer(_RECALL_TURNED_ON if on else _RECALL_TURNED_OFF)
-            case _:
-                answer = _Answer(_UNKNOWN.format(word=_plain(command.argument)))
-        await journal.commit_notice(answer.words, menu=self._menu(command, journal, answer.options))
+                return await self._recall(whose, on=word == "on")
+        return _Answer(_UNKNOWN.format(word=_plain(argument)))
 
     # -- the parts of the command ---------------------------------------------------------------
     async def _list(self, whose: _Owner, page: int) -> _Answer:
@@ -147,7 +144,9 @@ class MemoryCommand:
         more = _MORE.format(page=page, pages=pages, next=page + 1) if page < pages else ""
         ending = "\n\n".join(part for part in (more, f"{_HOW} {state}") if part)
         options = (f"Page {page + 1}",) if page < pages else ()
-        return _Answer(f"{words}\n\n{ending}", options=(*options, "Forget all", *_switch(profile)))
+        return _Answer(
+            f"{words}\n\n{ending}", options=(*options, "Forget all", *_switch(profile)), quotes=True
+        )
 
     async def _forget(self, whose: _Owner, word: str) -> _Answer:
         items, _ = await self._items(whose)
@@ -161,12 +160,12 @@ class MemoryCommand:
         if word.isascii() and word.isdecimal() and 1 <= int(word) <= len(items):
             one = items[int(word) - 1]
             words = _ASK_ONE.format(line=one.line, code=one.code)
-            return _Answer(words, options=(f"Forget {one.code}",))
+            return _Answer(words, options=(f"Forget {one.code}",), quotes=True)
         named = [one for one in items if one.code == word.upper()]
         if len(named) != 1:
             return _Answer(_NO_SUCH.format(word=_plain(word)))
         await self._book.forget(whose.key, [named[0].id])
-        return _Answer(_FORGOTTEN.format(line=named[0].line))
+        return _Answer(_FORGOTTEN.format(line=named[0].line), quotes=True)
 
     async def _forget_everything(self, whose: _Owner) -> _Answer:
         """Forget all; whether memory is on, and recall, stay as the person has set them."""
@@ -177,16 +176,26 @@ class MemoryCommand:
             await self._book.write_profile(whose.key, chosen)
         return _Answer(_ALL_FORGOTTEN.format(whom=whose.whom))
 
-    async def _change(self, whose: _Owner, change: Callable[[Profile], Profile]) -> _Answer | None:
-        """Change the profile; None once it is done."""
+    async def _turn(self, whose: _Owner, *, on: bool) -> _Answer:
+        done = await self._change(whose, lambda known: replace(known, enabled=on))
+        words = (_TURNED_ON if on else _TURNED_OFF).format(whom=whose.whom)
+        return _Answer(words if done else _BUSY)
+
+    async def _recall(self, whose: _Owner, *, on: bool) -> _Answer:
+        done = await self._change(whose, lambda known: replace(known, proactive_recall_enabled=on))
+        words = _RECALL_TURNED_ON if on else _RECALL_TURNED_OFF
+        return _Answer(words if done else _BUSY)
+
+    async def _change(self, whose: _Owner, change: Callable[[Profile], Profile]) -> bool:
+        """Change the profile; whether it is done."""
         for _ in range(_TRIES):
             known = await self._book.profile(whose.key)
             try:
                 await self._book.write_profile(whose.key, change(known))
             except ProfileChanged:
                 continue
-            return None
-        return _Answer(_BUSY)
+            return True
+        return False
 
     async def _items(self, whose: _Owner) -> tuple[list[_Item], Profile]:
         """Everything that is remembered: rules, then facts, then episodes."""
@@ -218,6 +227,8 @@ class _Answer:
     words: str
     options: tuple[str, ...] = ()
     """Values of the command that buttons offer."""
+    quotes: bool = False
+    """It shows something that is remembered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

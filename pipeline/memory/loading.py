@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from pipeline.domain.clock import Clock
+from pipeline.domain.errors import ModelError
 from pipeline.domain.frozen import dataclass
-from pipeline.memory.embedding import Embedder, EmbeddingFailed
+from pipeline.memory.embedding import Embedder
 from pipeline.memory.ports import MemoryBook, Question
 from pipeline.memory.values import Fact, MemoryMode, Rule, SessionArc
 
@@ -112,7 +113,7 @@ async def _asked(question: str, embedder: Embedder | None) -> tuple[Question, Re
         return Question(text=question), "words"
     try:
         vector = await embedder.question(question)
-    except EmbeddingFailed:
+    except ModelError:
         return Question(text=question), "token_recall_after_embed_error"
     return Question(text=question, vector=vector, vector_model=embedder.model), "words_and_vectors"
 
@@ -141,8 +142,7 @@ def _diagnostics(
     started: float, clock: Clock, *, path: RetrievalPath, **found: float | bool
 ) -> dict[str, float | int | str | bool]:
     none: dict[str, float | int | str | bool] = dict.fromkeys(
-        ("semantic_hits", "semantic_store_size", "episodic_hits", "episodic_store_size", "procedural_count"),
-        0,
+        ("semantic_hits", "semantic_store_size", "episodic_hits", "episodic_store_size", "procedural_count"), 0
     )
     took = round((clock.monotonic() - started) * 1_000, 2)
     known = {"load_memory_ms": took, "proactive_recall": False, "retrieval_path": path}

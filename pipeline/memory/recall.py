@@ -170,7 +170,9 @@ class _ArcIndex:
         return [number for number, terms in enumerate(self._sets) if term in terms][:limit]
 
     def documents(self, numbers: Sequence[int]) -> Sequence[Document]:
-        return [Document(number=one, terms=self._terms[one], session_id=str(one), turn=0) for one in numbers]
+        return [
+            Document(number=one, terms=self._terms[one], session_id=str(one), turn=0) for one in numbers
+        ]
 
     def beside(self, found: Sequence[Document]) -> Sequence[Document]:
         return found
@@ -191,7 +193,7 @@ def same_evidence(one: str, other: str) -> bool:
     """Whether two quotes say the same in about the same words."""
     words, others = set(words_of(one)), set(words_of(other))
     both = words | others
-    return one == other or (bool(both) and len(words & others) / len(both) >= SAME_STATEMENT)
+    return one == other or bool(both) and len(words & others) / len(both) >= SAME_STATEMENT
 
 
 def joined(hits: Sequence[Hit], near: Sequence[tuple[int, float]], *, limit: int) -> list[int]:
