@@ -20,9 +20,12 @@ from gateway.storage.feedback import Feedback
 from gateway.storage.jobs import NewJob
 from gateway.storage.ports import NewEntry, Store, TurnCommit
 from gateway.storage.speech import ReadAloudWishes, SpeakerKey
+from gateway.storage.sqlite import SqliteStore
 from gateway.storage.states import StateWrite
+from pipeline.domain.clock import ManualClock
 from pipeline.domain.messages import Author, InboundMessage, MediaRef
 from pipeline.tools.confine import person_folder
+from tests.end_to_end.test_memory_command import fact, remember
 from tests.support.file_reader import FakeFileReader
 from tests.support.link_talk import OWNER, LinkTalk, open_link_talk
 from tests.support.tool_echo import ToolEcho, wish
@@ -154,6 +157,8 @@ async def _in_the_store(talk: LinkTalk, phrase: Phrases, data: Path, *, waits: b
     await _keep_state(store, StateWrite(owner=owner, graph="exercise", revision=0, body={"note": phrase()}))
     folder = person_folder(data / "workspace", owner)
     folder.mkdir(parents=True, exist_ok=True)
+    facts = tuple(fact(f"f{number}", phrase(), phrase()) for number in range(3))
+    await remember(store, owner, *facts, said=phrase())
     (folder / "MEMORY.md").write_text(f"- knows {phrase()}\n- likes {phrase()}\n")
     await store.feedback.give(
         Feedback(
@@ -231,6 +236,57 @@ def begin_erasure(data: Path, person: str) -> None:
     options = ["--set", f'data.dir="{data}"', *(part for one in SETTINGS for part in ("--set", one))]
     assert main(["people", "erase", person, *options]) == 1
     assert main(["people", "erase", person, "--yes", *options]) == 0
+
+
+async def test_a_running_gateway_carries_the_erasure_out_within_a_minute(tmp_path: Path) -> None:
+    clock = ManualClock(1_900_000_000.0)
+    store = SqliteStore(tmp_path / "parlour.sqlite3", synchronous="NORMAL")
+    async with open_link_talk(tmp_path, llm=ToolEcho(), clock=clock, store=store) as talk:
+        await talk.say("ann", "theheronlands")
+        await talk.say("ben", "staysforben")
+        assert (
+            await asyncio.to_thread(main, ["people", "erase", "memory:main:ann", "--yes", *_at(tmp_path)])
+            == 0
+        )
+        await clock.advance(61.0)
+        while await store.read_log("memory:main:dm-ann", kinds=("user", "session")):
+            pass
+        await erased(store)
+        await talk.say("ann", "hello again")
+        assert "theheronlands" not in str(talk.harness.llm.requests[-1].messages), "nor is it in memory"
+    assert found(tmp_path, ["theheronlands", "staysforben"]) == {"staysforben": ["parlour.sqlite3"]}
+
+
+@pytest.mark.parametrize("person", ["nobody", "telegram:main"])
+async def test_a_person_who_is_not_there_is_refused_in_words(
+    tmp_path: Path, person: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with open_link_talk(tmp_path):
+        assert await asyncio.to_thread(main, ["people", "erase", person, "--yes", *_at(tmp_path)]) != 0
+    assert "CHANNEL:ACCOUNT:USER" in capsys.readouterr().err
+
+
+async def test_an_export_has_everything_and_is_for_this_account_alone(tmp_path: Path) -> None:
+    phrase, data, to = Phrases("ann"), tmp_path / "data", tmp_path / "export"
+    await leave_everything(data, phrase, waits=True)
+    options = [*_at(data), *(part for one in SETTINGS for part in ("--set", one))]
+    command = ["people", "export", "memory:main:ann", "--to", str(to), *options]
+    assert await asyncio.to_thread(main, command) == 0
+    assert await asyncio.to_thread(main, command) == 2, "the folder is there"
+    text = "".join(path.read_text() for path in to.rglob("*") if path.is_file())
+    # Transcripts name no one, and what a room overheard is not stored.
+    missing = [one for one in phrase.all if one not in text]
+    assert len(missing) <= 3, missing
+    assert "staysforben" not in text
+    assert (to.stat().st_mode & 0o777, (to / "person.json").stat().st_mode & 0o777) == (0o700, 0o600)
+    document = json.loads((to / "person.json").read_text())
+    assert document["person"] == ["memory:main:ann", "console:local:owner"]
+    assert len(document["memory"][0]["facts"]) == 3
+    assert {row["thread"] for row in document["conversations"]} == {"memory:main:dm-ann", "console:local:c1"}
+
+
+def _at(data: Path) -> list[str]:
+    return ["--set", f'data.dir="{data}"']
 
 
 async def erased(store: Store) -> None:
