@@ -26,8 +26,10 @@ from pipeline.domain.clock import ManualClock
 from pipeline.domain.messages import Author, InboundMessage, MediaRef
 from pipeline.tools.confine import person_folder
 from tests.end_to_end.test_memory_command import fact, remember
+from tests.end_to_end.test_page_removal import fill
 from tests.support.file_reader import FakeFileReader
 from tests.support.link_talk import OWNER, LinkTalk, open_link_talk
+from tests.support.page_people import Client, open_page
 from tests.support.tool_echo import ToolEcho, wish
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
@@ -255,6 +257,32 @@ async def test_a_running_gateway_carries_the_erasure_out_within_a_minute(tmp_pat
         await talk.say("ann", "hello again")
         assert "theheronlands" not in str(talk.harness.llm.requests[-1].messages), "nor is it in memory"
     assert found(tmp_path, ["theheronlands", "staysforben"]) == {"staysforben": ["parlour.sqlite3"]}
+
+
+async def test_of_50_phrases_on_the_page_none_is_left(tmp_path: Path) -> None:
+    phrase = Phrases("ann")
+    async with open_page(tmp_path, file_reader=FakeFileReader()) as page, Client() as ann, Client() as ben:
+        token, other = await page.join("Ann"), await page.join("Ben")
+        await ann.connect(page.url, token)
+        await ben.connect(page.url, other)
+        await fill(page, ben, other, "staysforben")
+        await ann.ask(type="rename_person", name=phrase())
+        for _ in range(44):
+            await ann.say(f"I tell you {phrase()}")
+        for _ in range(5):
+            async with Client() as chat:
+                await chat.connect(page.url, token)
+                await fill(page, chat, token, phrase())
+        person = await page.id_of(phrase.all[0])
+        await remember(page.store, f"web:local:user:{person}", fact("f1", phrase(), phrase()), said=phrase())
+        assert len(found(tmp_path, phrase.all)) >= 50
+        begun = ["people", "erase", phrase.all[0], "--yes", *_at(tmp_path)]
+        assert await asyncio.to_thread(main, begun) == 0
+        assert await ann.read_to_the_end() == 4403
+        await page.erased()
+        assert [one.name for one in await page.store.page.people.people()] == ["Ben"]
+    assert found(tmp_path, phrase.all) == {}
+    assert found(tmp_path, ["staysforben"])
 
 
 @pytest.mark.parametrize("person", ["nobody", "telegram:main"])
