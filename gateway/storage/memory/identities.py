@@ -165,6 +165,9 @@ class MemoryIdentities:
         for one in identities:
             self._rows.pop(one, None)
             self._codes.pop(one, None)
+        for other, row in self._rows.items():
+            if row.came_from in keys:
+                self._rows[other] = replace(row, came_from="")
         self._tries = [(key, at) for key, at in self._tries if key not in keys]
 
     def _row(self, identity: Identity) -> _Row:

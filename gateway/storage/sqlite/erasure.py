@@ -82,6 +82,7 @@ _OF_KEY = (
     "DELETE FROM jobs WHERE owner = :key AND kind <> :but",
     "DELETE FROM asked WHERE person = :key",
     "UPDATE crises SET user = NULL WHERE user = :key",
+    "UPDATE identities SET came_from = '' WHERE came_from = :key",
     "DELETE FROM speakers WHERE channel || user = :key AND account = ''",
 )
 _SCOPES = "SELECT DISTINCT scope FROM usage WHERE substr(scope, 1, length(?1)) = ?1"

@@ -111,14 +111,11 @@ class GroupCommit:
         repeated."""
         self.compact, self.forgot = False, True
         try:
-            # The copy that SQLite makes first would be a file outside the data folder.
-            db.execute("PRAGMA temp_store = MEMORY")
+            # The copy that SQLite makes first, a file outside the data folder, holds no deleted data.
             db.execute("VACUUM")
         except sqlite3.Error as error:
             for call in calls:
                 call.error = call.error or as_storage_error(error, self._path)
-        finally:
-            db.execute("PRAGMA temp_store = DEFAULT")
 
     def _empty_log(self, db: sqlite3.Connection) -> None:
         """Copy the log into the file and truncate it; tried again in `on_idle` if a reader prevents it."""
