@@ -34,9 +34,7 @@ MEMORY_RULES = (
     Rule(
         path="memory.embedding_api_base",
         reads=("memory.embedding", "memory.embedding_api_base"),
-        broken=lambda settings: (
-            not _is_hosted(settings) and settings.memory.embedding_api_base is not None
-        ),
+        broken=lambda settings: not _is_hosted(settings) and settings.memory.embedding_api_base is not None,
         what="has no effect, as memory.embedding names no model of an API",
         fix="remove it or name a model in memory.embedding",
     ),

@@ -342,13 +342,13 @@ BAD_FILES = [
         '[memory]\nmode = "shared"',
         (
             'memory.mode: expected "incognito", "local" or "synced", but text of 6 characters was given '
-            '(in FILE); choose one of them'
+            "(in FILE); choose one of them"
         ),
     ),
     (
         '[memory]\nembedding = "big model"',
         (
-            'memory.embedding: is not a known embedding model (in FILE); '
+            "memory.embedding: is not a known embedding model (in FILE); "
             'write "none", "local" or a name like "openai/text-embedding-3-small"'
         ),
     ),
