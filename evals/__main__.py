@@ -10,13 +10,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench.report import BenchUnavailable
-from evals import crisis, embedded, injection, shield
+from evals import crisis, embedded, injection, recall, shield
 from gateway.app.embedded_model import MODELS
 
 EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
     "crisis": lambda options: crisis.run(options.set),
     "embedded": lambda options: embedded.run(options.set, options.model),
     "injection": lambda options: injection.run(options.data),
+    "recall": lambda options: recall.run(options.set),
     "shield": lambda _options: shield.run(),
 }
 SETS = ("all", "tuning", "held_out")
@@ -27,7 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m evals", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(EVALS)}; all when absent")
     parser.add_argument(
-        "--set", choices=SETS, default="all", help="which prompts of embedded, which half of crisis"
+        "--set", choices=SETS, default="all", help="which prompts of embedded, which half of crisis or recall"
     )
     parser.add_argument(
         "--model", choices=tuple(MODELS), default="0.5b", help="which embedded model (default: 0.5b)"

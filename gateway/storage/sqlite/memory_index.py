@@ -13,12 +13,14 @@ from hashlib import blake2b
 
 from gateway.storage.memories import decode_fact, encode_fact
 from gateway.storage.sqlite.secure_overwrite import filled
-from pipeline.memory.recall import Document, fact_text
+from pipeline.memory.recall import Document, terms_of_fact
 from pipeline.memory.values import Fact
-from pipeline.memory.words import WORDS_VERSION, terms_of
+from pipeline.memory.words import WORDS_VERSION
 
 _SALT = "SELECT salt, words FROM memory_owners WHERE owner = ?"
-_NEW_OWNER = "INSERT INTO memory_owners (owner, salt, words) VALUES (?, randomblob(32), ?) ON CONFLICT DO NOTHING"
+_NEW_OWNER = (
+    "INSERT INTO memory_owners (owner, salt, words) VALUES (?, randomblob(32), ?) ON CONFLICT DO NOTHING"
+)
 _SET_WORDS = "UPDATE memory_owners SET words = ? WHERE owner = ?"
 _INDEX = "INSERT INTO memory_index (rowid, terms) VALUES (?, ?)"
 _UNINDEX = "INSERT INTO memory_index (memory_index, rowid, terms) VALUES ('delete', ?, ?)"
@@ -44,7 +46,9 @@ _DELETE_TEXT = "DELETE FROM memory_texts WHERE n = ?"
 _DELETE = "DELETE FROM memory_facts WHERE n = ?"
 _LIVE = "SELECT live, terms FROM memory_facts WHERE n = ?"
 _DELETE_VECTOR = "DELETE FROM memory_vectors WHERE fact = ?"
-_LIVE_ROWS = "SELECT n, terms, body FROM memory_facts JOIN memory_texts USING (n) WHERE owner = ? AND live = 1"
+_LIVE_ROWS = (
+    "SELECT n, terms, body FROM memory_facts JOIN memory_texts USING (n) WHERE owner = ? AND live = 1"
+)
 _SET_TERMS = "UPDATE memory_facts SET terms = ? WHERE n = ?"
 
 
@@ -135,7 +139,7 @@ class FactRows:
         return self._hash(json.dumps([*parts, fact.object.identifier]))
 
     def _hashed(self, fact: Fact) -> str:
-        return " ".join(self._hash(term) for term in terms_of(fact_text(fact)))
+        return " ".join(self._hash(term) for term in terms_of_fact(fact))
 
     def _hash(self, term: str) -> str:
         digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8, key=self._salt).hexdigest()
