@@ -204,8 +204,8 @@ class MemoryCommand:
         arcs = await self._book.arcs(whose.key)
         rules = [_Item(id=one.id, line=_RULE.format(text=_plain(one.text, _LONG))) for one in profile.rules]
         known = [_Item(id=one.id, line=_fact_line(one)) for one in facts]
-        told = [_Item(id=one.session_id, line=_arc_line(one)) for one in arcs]
-        return [*rules, *known, *told], profile
+        episodes = [_Item(id=one.session_id, line=_arc_line(one)) for one in arcs]
+        return [*rules, *known, *episodes], profile
 
     # -- whose memory ---------------------------------------------------------------------------
     def _whose(self, command: SessionCommand) -> _Owner:
