@@ -32,15 +32,17 @@ _HALF_DONE_WORDS = (
 _OVER_WORDS = "This question is no longer open: the assistant has ended without your answer."
 
 
-async def resumed(executor: Executor[Any], turn: Turn, context: RunContext) -> RunOutcome | None:
-    """The outcome of the turn's recorded run; None if there is none, or one that has to begin again. Raises
-    TurnFailed if it cannot be resumed and must not begin again."""
+async def resumed(
+    executor: Executor[Any], turn: Turn, context: RunContext, later: frozenset[str] = frozenset()
+) -> RunOutcome | None:
+    """The outcome of the turn's recorded run, without the nodes that are left for `later`; None if there is
+    none, or one that has to begin again. Raises TurnFailed if it cannot be resumed and must not begin again."""
     records = await turn.journal.recorded_run()
     answers = isinstance(turn.message, ApprovalReply)
     if not records and not answers:
         return None
     try:
-        return await _resume(executor, turn, context, records)
+        return await _resume(executor, turn, context, records, later)
     except (run_records.GraphChanged, run_records.RunUnreadable, run_records.RunEnded) as error:
         _log.warning("a run cannot be resumed", extra={"code": error.code, "reason": str(error)})
         if answers:
@@ -53,7 +55,11 @@ async def resumed(executor: Executor[Any], turn: Turn, context: RunContext) -> R
 
 
 async def _resume(
-    executor: Executor[Any], turn: Turn, context: RunContext, records: Sequence[RawRecord]
+    executor: Executor[Any],
+    turn: Turn,
+    context: RunContext,
+    records: Sequence[RawRecord],
+    later: frozenset[str],
 ) -> RunOutcome:
     # A later step need not see the results of those that read text from elsewhere.
     state = executor.interrupted(records).state
@@ -68,10 +74,18 @@ async def _resume(
         answer = Answer(gate=message.interaction_id, choice=message.choice, by=message.author.id)
         try:
             return await executor.resume(
-                records, context, answers=(answer,), listener=listener, log=log, control=turn.control
+                records,
+                context,
+                answers=(answer,),
+                later=later,
+                listener=listener,
+                log=log,
+                control=turn.control,
             )
         except run_records.GateRefused as refused:
             if refused.status not in ("already_answered", "expired"):
                 raise
             # An earlier attempt recorded the answer, or it expired while it waited.
-    return await executor.resume(records, context, listener=listener, log=log, control=turn.control)
+    return await executor.resume(
+        records, context, later=later, listener=listener, log=log, control=turn.control
+    )

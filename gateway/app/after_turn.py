@@ -6,6 +6,7 @@ from gateway.agents.agent_book import AgentBook
 from gateway.app.components import Foundation
 from gateway.app.tools import SharedTools
 from gateway.scheduling.jobs import JobKind, JobRunner
+from gateway.turns.after_answer import MEMORY, AfterAnswers
 from gateway.turns.after_turn import SUMMARY, TITLE, AfterTurn
 from gateway.turns.session_ends import SESSION_END, SessionEnds, WhenIdle
 from gateway.turns.summarizer import RETRY_AFTER_S, Summaries
@@ -54,4 +55,12 @@ def build_after_turn(
     jobs.handle(JobKind(name=TITLE, run=after.title, at_once=_AT_ONCE))
     jobs.handle(JobKind(name=SUMMARY, run=after.summarise, at_once=_AT_ONCE, retry_after_s=RETRY_AFTER_S))
     jobs.handle(JobKind(name=SESSION_END, run=ends.run, at_once=_AT_ONCE))
+    answers = AfterAnswers(
+        store=base.store,
+        agents=agents,
+        clock=base.clock,
+        when_idle=when_idle,
+        failpoints=base.failpoints,
+    )
+    jobs.handle(JobKind(name=MEMORY, run=answers.run, at_once=_AT_ONCE))
     return after

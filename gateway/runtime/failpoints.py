@@ -40,6 +40,10 @@ Label = Literal[
     "deletion-begun",
     "erase-before",
     "erase-after",
+    "memory-before",
+    "memory-after",
+    "session-end-before",
+    "session-end-after",
 ]
 LABELS: tuple[Label, ...] = get_args(Label)
 _KILLED = 137

@@ -174,13 +174,29 @@ class SessionView:
         return False
 
 
+class PastSession:
+    """A session as it was before one of its turns, for work after that turn."""
+
+    def __init__(self, session_id: str, before: Conversation) -> None:
+        self.session_id = session_id
+        self.mode: Mode = "normal"
+        self.arrivals: tuple[float, ...] = ()
+        self._before = before
+
+    async def conversation(self) -> Conversation:
+        return self._before
+
+    async def record_summary(self, _summary: Summary) -> bool:
+        return False
+
+
 async def load_session(store: Store, thread: str) -> SessionState:
     """The thread's current session, with its conversation unread, or a fresh one whose record is not yet
     written."""
     session_id = await store.current_session(thread)
     if session_id is None:
         return SessionState(new_id("ses"), stored=False)
-    session = SessionState(session_id, stored=True, log=partial(_logged, store, thread, session_id))
+    session = SessionState(session_id, stored=True, log=partial(logged_conversation, store, thread, session_id))
     for record in await store.read_log(thread, kinds=("session", "title", "model"), session_id=session_id):
         match content_of(record):
             case SessionRecord(mode=mode, agent=agent):
@@ -192,7 +208,8 @@ async def load_session(store: Store, thread: str) -> SessionState:
     return session
 
 
-async def _logged(store: Store, thread: str, session_id: str) -> Conversation:
+async def logged_conversation(store: Store, thread: str, session_id: str) -> Conversation:
+    """The conversation of a session of the thread, also of one that is over. Raises StorageError."""
     return conversation_of(await _spoken(store, thread, session_id))
 
 
@@ -258,7 +275,7 @@ def session_record(
 
 
 def record_in(
-    session: SessionState, clock: Clock, message_id: str, kind: RecordKind, body: Mapping[str, Any]
+    session: SessionState | PastSession, clock: Clock, message_id: str, kind: RecordKind, body: Mapping[str, Any]
 ) -> NewRecord:
     """A new record of the message in `session`, made now."""
     own, at = session.session_id, clock.now()

@@ -204,10 +204,7 @@ class Executor(Generic[ContextT, StateT]):
                             await _record_answers(loop, answers)
                         await loop.drive(root)
                         while not (
-                            root.status in AT_REST
-                            or control.pause_requested
-                            or loop.left
-                            or run.open_gates()
+                            root.status in AT_REST or control.pause_requested or loop.left or run.open_gates()
                         ):
                             await loop.drive(root)  # The gate that halted the frames is no longer open.
                 status, reason, error = _verdict(loop)
