@@ -80,6 +80,15 @@ COMMANDS: Final[tuple[Command, ...]] = (
         },
     ),
     Command(
+        name="end",
+        description={
+            "en": "End the conversation; your next message begins a new one",
+            "de": "Das Gespräch beenden; deine nächste Nachricht beginnt ein neues",
+            "fr": "Terminer la conversation ; votre prochain message en commence une autre",
+            "es": "Terminar la conversación; tu próximo mensaje empieza otra",
+        },
+    ),
+    Command(
         name="undo",
         description={
             "en": "Take your last message and its answer out of the conversation",
