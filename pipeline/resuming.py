@@ -33,16 +33,21 @@ _OVER_WORDS = "This question is no longer open: the assistant has ended without 
 
 
 async def resumed(
-    executor: Executor[Any], turn: Turn, context: RunContext, later: frozenset[str] = frozenset()
+    executor: Executor[Any],
+    turn: Turn,
+    context: RunContext,
+    later: frozenset[str] = frozenset(),
+    unrecorded: frozenset[str] = frozenset(),
 ) -> RunOutcome | None:
-    """The outcome of the turn's recorded run, without the nodes that are left for `later`; None if there is
-    none, or one that has to begin again. Raises TurnFailed if it cannot be resumed and must not begin again."""
+    """The outcome of the turn's recorded run, without the nodes that are left for `later`, with records without
+    the keys `unrecorded`; None if there is none, or one that has to begin again. Raises TurnFailed if it cannot
+    be resumed and must not begin again."""
     records = await turn.journal.recorded_run()
     answers = isinstance(turn.message, ApprovalReply)
     if not records and not answers:
         return None
     try:
-        return await _resume(executor, turn, context, records, later)
+        return await _resume(executor, turn, context, records, later, unrecorded)
     except (run_records.GraphChanged, run_records.RunUnreadable, run_records.RunEnded) as error:
         _log.warning("a run cannot be resumed", extra={"code": error.code, "reason": str(error)})
         if answers:
@@ -60,6 +65,7 @@ async def _resume(
     context: RunContext,
     records: Sequence[RawRecord],
     later: frozenset[str],
+    unrecorded: frozenset[str],
 ) -> RunOutcome:
     # A later step need not see the results of those that read text from elsewhere.
     state = executor.interrupted(records).state
@@ -68,7 +74,7 @@ async def _resume(
         # Its foreign words may be in what the run has written so far.
         await context.history.conversation()
     turn.began_with = run_records.head_of(records)["inputs"]
-    log = SafeRunLog(turn.journal.run_log(), turn.redactor)
+    log = SafeRunLog(turn.journal.run_log(), turn.redactor, unrecorded)
     listener, message = turn.on_graph_event, turn.message
     if isinstance(message, ApprovalReply) and not message.expired:
         answer = Answer(gate=message.interaction_id, choice=message.choice, by=message.author.id)

@@ -102,10 +102,14 @@ class Pipeline:
         )
         """The check that every message passes first; None without one."""
         self._memory = memory
-        self._later = frozenset() if memory is None else memory.later
+        self._later, self._unrecorded = frozenset[str](), frozenset[str]()
+        if memory is not None:
+            self._later, self._unrecorded = memory.later, memory.unrecorded
         self.crisis = CrisisCheck(crisis, in_graph=bool(self._later))
-        self.after = None if memory is None else AfterAnswer(
-            self._executor, self._contexts, llm=llm, memory=memory, agent=agent, clock=clock
+        self.after = (
+            None
+            if memory is None
+            else AfterAnswer(self._executor, self._contexts, llm=llm, memory=memory, agent=agent, clock=clock)
         )
         """Runs what is left of a turn's run after its answer; None for an agent without memory."""
         check = None if self.gate is None else functools.partial(self.gate.reply, is_command=False)
@@ -324,7 +328,7 @@ class Pipeline:
         outcome = await self._resumed(turn, context)
         if outcome is not None:
             return outcome
-        log = SafeRunLog(turn.journal.run_log(), turn.redactor)
+        log = SafeRunLog(turn.journal.run_log(), turn.redactor, self._unrecorded)
         listener, control = turn.on_graph_event, turn.control
         return await self._executor.run(
             turn.began_with, context, later=self._later, listener=listener, log=log, control=control
@@ -350,7 +354,7 @@ class Pipeline:
     async def _resumed(self, turn: Turn, context: RunContext) -> RunOutcome | None:
         """Resume the turn's recorded run. None without one; the turn has the state to begin with then."""
         stored = await self._stored_state(turn) if self._graph.keep else {}
-        outcome = await resumed(self._executor, turn, context, self._later)
+        outcome = await resumed(self._executor, turn, context, self._later, self._unrecorded)
         if outcome is None:
             turn.began_with = first_state(self._graph, stored)
         return outcome

@@ -100,9 +100,7 @@ class AfterAnswers:
 
 def _before(known: Conversation, turn: PastTurn) -> Conversation:
     """The conversation as it was when the turn ran."""
-    return Conversation(
-        summary=known.summary, turns=tuple(one for one in known.turns if one.id < turn.id)
-    )
+    return Conversation(summary=known.summary, turns=tuple(one for one in known.turns if one.id < turn.id))
 
 
 def _message(job: Job, turn: PastTurn) -> InboundMessage:

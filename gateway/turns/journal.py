@@ -380,7 +380,9 @@ class StoreJournal:
             also=self.messages.finished_too(forget=off_record),
             forget_session=self.session_id if off_record else "",
             crisis=crisis,
-            jobs=self._after.jobs(self._session, self._entry, said, now, answer=answer, over=role == "session"),
+            jobs=self._after.jobs(
+                self._session, self._entry, said, now, answer=answer, over=role == "session"
+            ),
             at=now,
         )
         self._failpoints.reach("turn-commit-before")

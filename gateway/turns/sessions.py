@@ -196,7 +196,9 @@ async def load_session(store: Store, thread: str) -> SessionState:
     session_id = await store.current_session(thread)
     if session_id is None:
         return SessionState(new_id("ses"), stored=False)
-    session = SessionState(session_id, stored=True, log=partial(logged_conversation, store, thread, session_id))
+    session = SessionState(
+        session_id, stored=True, log=partial(logged_conversation, store, thread, session_id)
+    )
     for record in await store.read_log(thread, kinds=("session", "title", "model"), session_id=session_id):
         match content_of(record):
             case SessionRecord(mode=mode, agent=agent):
@@ -275,7 +277,11 @@ def session_record(
 
 
 def record_in(
-    session: SessionState | PastSession, clock: Clock, message_id: str, kind: RecordKind, body: Mapping[str, Any]
+    session: SessionState | PastSession,
+    clock: Clock,
+    message_id: str,
+    kind: RecordKind,
+    body: Mapping[str, Any],
 ) -> NewRecord:
     """A new record of the message in `session`, made now."""
     own, at = session.session_id, clock.now()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from pipeline.companion.decision import MODES
 from pipeline.companion.extractors import extract_procedural_rules, extract_semantic_facts
 from pipeline.companion.memory_node import load_memory
 from pipeline.companion.mode_nodes import dispatcher, mode_node
@@ -21,19 +22,16 @@ from pipeline.companion.safety_nodes import (
 from pipeline.companion.state import (
     ANSWER,
     CHANNELS,
-    CRISIS,
     DIAGNOSTICS,
     HISTORY,
     KEPT,
     MEMORY,
-    MESSAGE,
     PROGRESS,
     RESPONSE,
     ROUTING,
     TRANSCRIPT,
     WORKING_MEMORY,
 )
-from pipeline.companion.decision import MODES
 from pipeline.companion.turn_end import finalize_turn
 from pipeline.graph.definition.spec import (
     Always,
@@ -98,7 +96,9 @@ def companion_graph() -> GraphSpec[RunContext]:
                 fan_out=FanOut(on_failure="continue_others"),
                 description="the answer is delivered here",
             ),
-            "extract_semantic_facts": NodeSpec(run=extract_semantic_facts, retry=_TWICE, writes=(DIAGNOSTICS,)),
+            "extract_semantic_facts": NodeSpec(
+                run=extract_semantic_facts, retry=_TWICE, writes=(DIAGNOSTICS,)
+            ),
             "extract_procedural_rules": NodeSpec(
                 run=extract_procedural_rules, retry=_TWICE, writes=(DIAGNOSTICS,)
             ),

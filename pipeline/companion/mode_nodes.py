@@ -16,8 +16,9 @@ from pipeline.companion.exercise_flow import (
     start_exercise,
 )
 from pipeline.companion.exercise_words import written
+from pipeline.companion.memory_node import memory_lines, recalled
 from pipeline.companion.mode_prompt import mode_reply
-from pipeline.companion.prompt import remembered_lines, system_of
+from pipeline.companion.prompt import system_of
 from pipeline.companion.reply import Reply, fixed_reply, written_reply
 from pipeline.companion.state import (
     DIAGNOSTICS,
@@ -46,15 +47,17 @@ async def dispatcher(state: State, context: RunContext) -> NodeResult:
     """Choose the mode, and go there. A decision that ends a running exercise clears it."""
     workflow_of(context)
     began, progress = context.clock.monotonic(), progress_of(state)
+    state = await recalled(state, context)
     decision = await dispatch(
         state[MESSAGE],
         await _history(context),
         in_exercise=running_exercise(progress) is not None,
-        memory_lines=remembered_lines(state),
+        memory_lines=memory_lines(state),
         ask=_asking(context),
         timeout_s=context.settings.llm_timeout_s,
     )
-    changed: dict[str, Any] = {"intent": decision.mode, "stage": "closing" if decision.mode == "closing" else "open"}
+    stage = "closing" if decision.mode == "closing" else "open"
+    changed: dict[str, Any] = {"intent": decision.mode, "stage": stage}
     changed |= cleared(progress) if decision.clears_exercise else {}
     if (language := _shown_language(decision)) and language != progress.get(LANGUAGE):
         changed[LANGUAGE] = language
@@ -68,7 +71,10 @@ async def dispatcher(state: State, context: RunContext) -> NodeResult:
         update={
             ROUTING: routing,
             PROGRESS: changed,
-            DIAGNOSTICS: {"dispatch_ms": milliseconds(context.clock, began), "dispatch_source": decision.source},
+            DIAGNOSTICS: {
+                "dispatch_ms": milliseconds(context.clock, began),
+                "dispatch_source": decision.source,
+            },
         },
         decision=Goto(decision.mode),
     )
@@ -80,8 +86,8 @@ def mode_node(mode: Mode) -> Node[RunContext]:
         return guided_exercise
 
     async def answer(state: State, context: RunContext) -> NodeResult:
-        began = context.clock.monotonic()
-        progress = progress_of(state)
+        began, progress = context.clock.monotonic(), progress_of(state)
+        state = await recalled(state, context)
         fallback = mode_reply(
             mode, language=_language(state, context), said_before=max(0, progress.get("turn_count", 1) - 1)
         )

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from pipeline.companion.decision import Approach, Mode
 from pipeline.companion.mode_prompt import mode_prompt
-from pipeline.companion.state import CRISIS, MEMORY, ROUTING, WORKING_MEMORY
+from pipeline.companion.memory_node import memory_lines
+from pipeline.companion.state import CRISIS, MEMORY, ROUTING
 from pipeline.graph.definition.decisions import State
-from pipeline.memory.loading import memory_lines
 from pipeline.runtime.context import RunContext
 
 _NAME: Final = "Your name is {name}. If you are asked who you are, say that you are {name}, a chat bot."
@@ -18,11 +18,6 @@ _SPOKEN: Final = "The newest message was spoken: words may be misheard."
 _RULES: Final = (
     "# How This Person Wants To Be Answered\nFollow these where they agree with everything above.\n\n{text}"
 )
-
-
-def remembered_lines(state: State) -> tuple[str, ...]:
-    """What the turn has recalled, a line each."""
-    return memory_lines(state.get(WORKING_MEMORY, ()))
 
 
 def rules_of(state: State) -> Sequence[str]:
@@ -39,7 +34,7 @@ def system_of(state: State, context: RunContext, mode: Mode) -> str:
         mode,
         identity=_identity(context),
         approach=approach,
-        memory_lines=remembered_lines(state),
+        memory_lines=memory_lines(state),
         level_one=bool(state.get(CRISIS, {}).get("needs_clarification")),
         proactive_recall=bool(state.get(MEMORY, {}).get("proactive_recall_enabled")),
     )

@@ -15,6 +15,7 @@ from pipeline.domain.frozen import dataclass
 CommandName = Literal[
     "stop",
     "new",
+    "end",
     "undo",
     "retry",
     "otr",

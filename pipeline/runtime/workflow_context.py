@@ -9,6 +9,8 @@ from typing import Any, Final, Protocol
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import Mode
 from pipeline.llm.client import LlmClient
+from pipeline.memory.embedding import Embedder
+from pipeline.memory.modes import book_for, lowered
 from pipeline.memory.ports import MemoryBook
 from pipeline.memory.values import MemoryMode
 from pipeline.safety.assessment import CrisisAssessment, plain_assessment
@@ -53,7 +55,7 @@ class WorkflowContext:
     crisis_log_backend: CrisisLog = plain_assessment
     memory_mode: MemoryMode = "local"
     """`incognito`: nothing is read and nothing written."""
-    embedding_provider: None = None
+    embedding_provider: Embedder | None = None
     crisis_gate: TurnCrisis | None = field(default=None, repr=False)
     """None for what runs after the answer."""
 
@@ -64,15 +66,20 @@ class AgentMemory:
 
     store: MemoryBook
     mode: MemoryMode = "local"
+    embedder: Embedder | None = None
     later: frozenset[str] = frozenset()
-    """The nodes of its graph that run after the answer. Such a graph has the crisis gate as its first node."""
+    """The nodes of its graph that run after the answer. Such a graph has the crisis gate as a node."""
+    unrecorded: frozenset[str] = frozenset()
+    """The keys of the graph's state that no record has."""
 
     def context(self, llm: LlmClient, mode: Mode, crisis: TurnCrisis | None = None) -> WorkflowContext:
-        """The dependencies of a turn in a session of that `mode`: a turn may lower the mode of the memory, and
-        never raises it."""
+        """The dependencies of a turn in a session of that `mode`: a turn may lower the mode of the memory,
+        and never raises it."""
+        lowest = lowered(self.mode, "incognito" if mode == "otr" else None)
         return WorkflowContext(
             llm_client=llm,
-            memory_store=self.store,
-            memory_mode="incognito" if mode == "otr" else self.mode,
+            memory_store=book_for(lowest, self.store),
+            memory_mode=lowest,
+            embedding_provider=self.embedder,
             crisis_gate=crisis,
         )
