@@ -80,7 +80,9 @@ class AfterAnswer:
             workflow=self._memory.context(self._llm, session.mode),
         )
         try:
-            outcome = await self._executor.resume(records, context, log=SafeRunLog(log, services.redactor, self._memory.unrecorded))
+            outcome = await self._executor.resume(
+                records, context, log=SafeRunLog(log, services.redactor, self._memory.unrecorded)
+            )
         except (GraphChanged, RunUnreadable, RunEnded) as error:
             _log.info("the rest of a run is left out", extra={"code": error.code})
             return None

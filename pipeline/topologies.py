@@ -19,7 +19,7 @@ from pipeline.runtime.context import RunContext
 
 def shipped_graphs() -> Mapping[str, Callable[[], GraphSpec[RunContext]]]:
     """Every graph that comes with Parlour, by name."""
-    return {"conversation": conversation_graph, "sub_agent": sub_agent_graph}
+    return {"conversation": conversation_graph, "sub_agent": sub_agent_graph, "companion": companion_graph}
 
 
 def conversation_graph() -> GraphSpec[RunContext]:
@@ -40,3 +40,11 @@ def sub_agent_graph() -> GraphSpec[RunContext]:
     return GraphSpec(
         name="sub_agent", entry="agent", channels=LOOP_CHANNELS, nodes=loop_nodes(), edges=loop_edges()
     )
+
+
+def companion_graph() -> GraphSpec[RunContext]:
+    """The graph of a companion (seed 1), drawn in its module."""
+    # Imported here: a gateway without a companion does not need its texts and patterns.
+    from pipeline.companion import graph  # noqa: PLC0415
+
+    return graph.companion_graph()

@@ -61,7 +61,9 @@ class SqliteMemories:
     async def counts(self, owner: str) -> MemoryCounts:
         def work(db: sqlite3.Connection) -> MemoryCounts:
             facts, arcs = db.execute(_COUNTS, (storable_owner(owner),)).fetchone()
-            return MemoryCounts(facts=facts, arcs=arcs, rules=len(profile_of(db, storable_owner(owner)).rules))
+            return MemoryCounts(
+                facts=facts, arcs=arcs, rules=len(profile_of(db, storable_owner(owner)).rules)
+            )
 
         return await self._reader().submit(work)
 
@@ -149,7 +151,10 @@ class SqliteMemories:
         await self._writer().submit(work)
 
     async def _read(
-        self, work: Callable[[sqlite3.Connection, str, tuple[object, ...]], T], sql: str, values: tuple[object, ...]
+        self,
+        work: Callable[[sqlite3.Connection, str, tuple[object, ...]], T],
+        sql: str,
+        values: tuple[object, ...],
     ) -> T:
         return await self._reader().submit(lambda db: work(db, sql, values))
 
