@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Protocol
 
-from pipeline.domain.errors import PipelineError
+from pipeline.domain.errors import ModelError
 from pipeline.memory.words import terms_of
 
 
-class EmbeddingFailed(PipelineError):
+class EmbeddingFailed(ModelError):
     """No embedding was made; the text says why. Recall goes on by words."""
 
 
