@@ -91,7 +91,7 @@ def mode_node(mode: Mode) -> Node[RunContext]:
         fallback = mode_reply(
             mode, language=_language(state, context), said_before=max(0, progress.get("turn_count", 1) - 1)
         )
-        reply = await written_reply(state, context, system_of(state, context, mode), fallback)
+        reply = await written_reply(context, system_of(state, context, mode), fallback)
         return _answered(reply, mode, milliseconds(context.clock, began))
 
     answer.__name__ = mode

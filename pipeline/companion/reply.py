@@ -10,7 +10,7 @@ from pipeline.agent.usage_metering import UsageMeter
 from pipeline.companion.state import workflow_of
 from pipeline.domain.errors import ModelError
 from pipeline.domain.frozen import dataclass
-from pipeline.graph.definition.decisions import State
+from pipeline.graph.execution.step import current_step
 from pipeline.intake.cleaning import clean_text
 from pipeline.llm.client import LlmItem, LlmRequest, TextDelta, ToolAsked
 from pipeline.llm.empty_answer_retry import read_answer
@@ -29,11 +29,11 @@ class Reply:
     completion_tokens: int = 0
 
 
-async def written_reply(state: State, context: RunContext, system: str, fallback: str) -> Reply:
+async def written_reply(context: RunContext, system: str, fallback: str) -> Reply:
     """The model's reply to the message under the instruction `system`. `fallback` is shown, below what has
     been shown already, if the model fails. Raises no error of the model."""
     settings = context.settings
-    messages, pictures = await with_pictures(context, await build_messages(context, state, system=system))
+    messages, pictures = await with_pictures(context, await build_messages(context, {}, system=system))
     request = LlmRequest(
         messages=messages,
         pictures=pictures,
@@ -43,7 +43,8 @@ async def written_reply(state: State, context: RunContext, system: str, fallback
         timeout_s=settings.llm_timeout_s,
         retries=settings.max_retries,
     )
-    stream = _Stream(request, context)
+    # A second attempt shows nothing while it is written: people have seen a part of the first.
+    stream = _Stream(request, context, silent=current_step().attempt > 1)
     try:
         async with stream.meter:
             await read_answer(workflow_of(context).llm_client, request, context.clock, stream.take)
@@ -72,7 +73,8 @@ async def fixed_reply(context: RunContext, text: str) -> Reply:
 class _Stream:
     """One answer of the model, shown without secrets while it arrives."""
 
-    def __init__(self, request: LlmRequest, context: RunContext) -> None:
+    def __init__(self, request: LlmRequest, context: RunContext, *, silent: bool) -> None:
+        self._silent = silent
         self.meter = UsageMeter(request, context)
         self.shown = ""
         self._context = context
@@ -91,4 +93,5 @@ class _Stream:
     async def _show(self, text: str) -> None:
         if text:
             self.shown += text
-            await self._context.on_text(text)
+            if not self._silent:
+                await self._context.on_text(text)

@@ -1,0 +1,60 @@
+"""A gateway whose default agent is a companion, and a person who talks to it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gateway.turns.run_codec import runs_of
+from pipeline.domain.clock import SystemClock
+from pipeline.graph.documents.trace import Trace, trace
+from tests.support.harness import GatewayHarness, open_gateway
+
+COMPANION = 'agent.graph="companion"'
+
+
+@dataclass(slots=True)
+class Talk:
+    """A person's chat with the companion."""
+
+    harness: GatewayHarness
+    chat: str = "c1"
+
+    @property
+    def thread(self) -> str:
+        return f"console:local:{self.chat}"
+
+    async def say(self, text: str) -> str:
+        """Say it; the answer."""
+        accepted = await self.harness.channel.say(text, chat=self.chat)
+        return (await self.harness.channel.reply(accepted.message_id)).text
+
+    async def rested(self) -> None:
+        """Wait until nothing is left to do after the answers."""
+        while await self.jobs():
+            await SystemClock().sleep(0.005)  # the store answers from a separate thread
+
+    async def jobs(self) -> list[str]:
+        """The kinds of the open jobs that are due at once."""
+        listed = await self.harness.store.jobs.listed(limit=100)
+        return [job.kind for job in listed if job.kind in ("memory", "session_memory", "rotation")]
+
+    async def traces(self) -> list[Trace]:
+        """What the runs of the chat did, oldest first."""
+        rows = await self.harness.store.read_log(self.thread)
+        return [trace(records) for records in runs_of(rows).values()]
+
+    async def path(self) -> list[str]:
+        """The nodes of the newest run, once nothing is left of it."""
+        await self.rested()
+        return [step.node for step in (await self.traces())[-1].steps]
+
+
+@asynccontextmanager
+async def open_companion(data: Path, *overrides: str, **given: Any) -> AsyncIterator[Talk]:
+    """Run a gateway with a companion; the arguments are those of `open_gateway`."""
+    async with open_gateway(data, COMPANION, *overrides, **given) as harness:
+        yield Talk(harness)
