@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,9 @@ from typing import Any
 
 from gateway.turns.run_codec import runs_of
 from pipeline.domain.clock import SystemClock
+from pipeline.companion.graph import companion_graph
 from pipeline.graph.documents.trace import Trace, trace
+from pipeline.graph.execution.executor import Executor
 from tests.support.harness import GatewayHarness, open_gateway
 
 COMPANION = 'agent.graph="companion"'
@@ -46,6 +48,24 @@ class Talk:
         """What the runs of the chat did, oldest first."""
         rows = await self.harness.store.read_log(self.thread)
         return [trace(records) for records in runs_of(rows).values()]
+
+    async def state(self) -> Mapping[str, Any]:
+        """The state of the newest run as recorded, once nothing is left of it."""
+        await self.rested()
+        rows = await self.harness.store.read_log(self.thread)
+        records = list(runs_of(rows).values())[-1]
+        return Executor(companion_graph()).interrupted(records).state
+
+    async def progress(self) -> Mapping[str, Any]:
+        """What the session has come to."""
+        session = await self.harness.store.current_session(self.thread)
+        found = await self.harness.store.states.read(f"session:{session}", "/companion")
+        return {} if found is None else found.body["values"]["progress"]
+
+    async def step(self) -> tuple[str | None, int | None]:
+        """The running exercise and its step."""
+        progress = await self.progress()
+        return progress.get("exercise_type"), progress.get("exercise_step")
 
     async def path(self) -> list[str]:
         """The nodes of the newest run, once nothing is left of it."""
