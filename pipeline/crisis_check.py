@@ -84,6 +84,11 @@ class CrisisOfTurn:
         self._gate = gate
         self._turn = turn
 
+    @property
+    def words(self) -> str:
+        """See `TurnCrisis.words`."""
+        return "\n".join(_said(self._turn))
+
     async def assess(self) -> CrisisAssessment:
         """See `TurnCrisis.assess`. Words of others alone are no reason for concern."""
         try:
@@ -111,7 +116,7 @@ class CrisisOfTurn:
     async def _read(self) -> tuple[str, list[Entry]]:
         """What the person says in the turn, and the conversation before it."""
         turn = self._turn
-        return "\n".join(_said(turn)), entries_of(await _known(turn), turn.message.author.id)
+        return self.words, entries_of(await _known(turn), turn.message.author.id)
 
 
 def _language(turn: Turn) -> str:

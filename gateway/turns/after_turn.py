@@ -74,7 +74,7 @@ class AfterTurn:
             return self._ended(session, entry, at)
         if not said:
             return ()
-        end = self._ends.job(session, entry, at)
+        end = self._ends.job(session, entry.thread, at, about(entry, session))
         ends = () if end is None else (end,)
         if session.mode == "otr":
             return ends

@@ -17,6 +17,7 @@ from pipeline.companion.state import (
     PROGRESS,
     RESPONSE,
     ROUTING,
+    SAID,
     TRANSCRIPT,
     milliseconds,
     owner_of,
@@ -59,6 +60,7 @@ async def crisis_gate(state: State, context: RunContext) -> NodeResult:
     return NodeResult(
         update={
             MESSAGE: words,
+            SAID: "" if flow.crisis_gate is None else flow.crisis_gate.words,
             "channel": scope.thread.channel,
             "user_id": scope.person or scope.author.id,
             "session_id": scope.session_id,

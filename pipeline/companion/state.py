@@ -18,6 +18,8 @@ from pipeline.runtime.context import RunContext
 from pipeline.runtime.workflow_context import WorkflowContext
 
 MESSAGE: Final = "message"
+SAID: Final = "said"
+"""The person's own words of the message: none that they quote or forward."""
 HISTORY: Final = "history"
 TRANSCRIPT: Final = "transcript"
 CRISIS: Final = "crisis"

@@ -33,6 +33,11 @@ class CrisisHelp:
 class TurnCrisis(Protocol):
     """The crisis gate for the words of one turn. Neither method raises anything but CancelledError."""
 
+    @property
+    def words(self) -> str:
+        """The person's own words: none that they quote or forward."""
+        ...
+
     async def assess(self) -> CrisisAssessment:
         """The assessment of what the person says, after what they said before."""
         ...
