@@ -10,11 +10,15 @@ conversation:   intake ──▶ agent ──▶ (done, blocked: end │ tool ca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from pipeline.agent.loop_graph import LOOP_CHANNELS, loop_edges, loop_nodes
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.nodes.intake_steps import conversation_steps, intake_edges
 from pipeline.runtime.context import RunContext
+
+NO_SUBGRAPHS: Final = frozenset({"companion"})
+"""The shipped graphs that work only as the graph of an agent, and not as a node of another graph."""
 
 
 def shipped_graphs() -> Mapping[str, Callable[[], GraphSpec[RunContext]]]:
