@@ -19,6 +19,7 @@ from gateway.storage.shield import ShieldBooks
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.storage.states import StateBook
 from gateway.storage.usage import UsageBook
+from pipeline.memory.ports import MemoryBook
 
 
 class Books(Protocol):
@@ -71,6 +72,10 @@ class Books(Protocol):
     @property
     def crises(self) -> CrisisBook:
         """The records of crisis responses."""
+
+    @property
+    def memories(self) -> MemoryBook:
+        """What is remembered of people and rooms."""
 
     @property
     def page(self) -> PageBooks:

@@ -18,6 +18,7 @@ from gateway.storage.identities import (
     counted_twice,
     judge_join,
 )
+from gateway.storage.memory.memories import MemoryMemories
 from gateway.storage.memory.states import MemoryStates
 from gateway.storage.memory.usage import MemoryUsage
 from pipeline.domain.frozen import dataclass
@@ -37,9 +38,16 @@ class _Row:
 class MemoryIdentities:
     """A part of `MemoryStore`. `require_open` raises StorageError if the store is closed."""
 
-    def __init__(self, require_open: Callable[[], None], states: MemoryStates, usage: MemoryUsage) -> None:
+    def __init__(
+        self,
+        require_open: Callable[[], None],
+        states: MemoryStates,
+        usage: MemoryUsage,
+        memories: MemoryMemories,
+    ) -> None:
         self._require_open = require_open
         self._states = states
+        self._memories = memories
         self._usage = usage
         self._rows: dict[Identity, _Row] = {}
         self._codes: dict[Identity, LinkCode] = {}
@@ -94,6 +102,7 @@ class MemoryIdentities:
         if is_new:
             self._rows[code.identity] = _Row(person=person, own=source, thread=code.thread)
             self._states.copy(source, person)
+            self._memories.copy(source, person)
         for day in self._usage.days_of((asked.person, row.person)):
             used = await self._usage.of(day, (asked.person, row.person, both))
             self._usage.put(day, person, added_up(used[asked.person], used[row.person], used[both]))

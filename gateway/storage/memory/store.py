@@ -19,6 +19,7 @@ from gateway.storage.memory.file_changes import MemoryFileChanges
 from gateway.storage.memory.finished import MemoryFinished
 from gateway.storage.memory.identities import MemoryIdentities
 from gateway.storage.memory.jobs import MemoryJobs
+from gateway.storage.memory.memories import MemoryMemories
 from gateway.storage.memory.page_chats import MemoryPage
 from gateway.storage.memory.pairings import MemoryPairings
 from gateway.storage.memory.rows import (
@@ -75,10 +76,9 @@ class MemoryStore:
         self.file_changes = MemoryFileChanges(self._require_open)
         self.expiries = MemoryExpiries(self._require_open, self._interactions)
         self.feedback = MemoryFeedback(self._require_open, self._outbox, self._entries, self._shown)
-        self.usage = MemoryUsage(self._require_open)
-        self.identities = MemoryIdentities(self._require_open, self.states, self.usage)
-        self.crises = MemoryCrises(self._require_open)
-        self.shield = MemoryShield(self._require_open)
+        self.usage, self.memories = MemoryUsage(self._require_open), MemoryMemories(self._require_open)
+        self.identities = MemoryIdentities(self._require_open, self.states, self.usage, self.memories)
+        self.crises, self.shield = MemoryCrises(self._require_open), MemoryShield(self._require_open)
         self.deaths = MemoryDeaths(self._require_open, self._entries)
         self.finished = MemoryFinished(self._require_open, self._entries)
         self.bursts = MemoryBursts(self._fenced)

@@ -53,6 +53,7 @@ from gateway.storage.sqlite.finished import SqliteFinished
 from gateway.storage.sqlite.group_commit import GroupCommit
 from gateway.storage.sqlite.identities import SqliteIdentities
 from gateway.storage.sqlite.jobs import SqliteJobs
+from gateway.storage.sqlite.memories import SqliteMemories
 from gateway.storage.sqlite.page_chats import SqlitePage
 from gateway.storage.sqlite.pairings import SqlitePairings
 from gateway.storage.sqlite.questions import QuestionThreads
@@ -93,6 +94,7 @@ class SqliteStore:
         self.identities = SqliteIdentities(lambda: self._writer, lambda: self._reader)
         self.search = SqliteSearch(lambda: self._writer, lambda: self._reader)
         self.crises = SqliteCrises(lambda: self._writer, lambda: self._reader)
+        self.memories = SqliteMemories(lambda: self._writer, lambda: self._reader, self._group_commit)
         self.shield = SqliteShield(lambda: self._writer, lambda: self._reader)
         self.deaths = SqliteDeaths(lambda: self._writer)
         self.finished = SqliteFinished(lambda: self._reader)
