@@ -141,7 +141,8 @@ def _diagnostics(
     started: float, clock: Clock, *, path: RetrievalPath, **found: float | bool
 ) -> dict[str, float | int | str | bool]:
     none: dict[str, float | int | str | bool] = dict.fromkeys(
-        ("semantic_hits", "semantic_store_size", "episodic_hits", "episodic_store_size", "procedural_count"), 0
+        ("semantic_hits", "semantic_store_size", "episodic_hits", "episodic_store_size", "procedural_count"),
+        0,
     )
     took = round((clock.monotonic() - started) * 1_000, 2)
     known = {"load_memory_ms": took, "proactive_recall": False, "retrieval_path": path}

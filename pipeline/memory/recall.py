@@ -170,9 +170,7 @@ class _ArcIndex:
         return [number for number, terms in enumerate(self._sets) if term in terms][:limit]
 
     def documents(self, numbers: Sequence[int]) -> Sequence[Document]:
-        return [
-            Document(number=one, terms=self._terms[one], session_id=str(one), turn=0) for one in numbers
-        ]
+        return [Document(number=one, terms=self._terms[one], session_id=str(one), turn=0) for one in numbers]
 
     def beside(self, found: Sequence[Document]) -> Sequence[Document]:
         return found

@@ -17,6 +17,7 @@ from pipeline.memory.extraction.clauses import Clause, clauses_of
 from pipeline.memory.extraction.values_of_clauses import value_of
 from pipeline.memory.plain_text import has_phrase, words
 from pipeline.memory.policy.decisions import is_transient, is_turn_scoped
+from pipeline.memory.policy.markers import has
 from pipeline.memory.values import (
     MAX_IDENTIFIER_CHARS,
     MAX_QUOTE_CHARS,
@@ -66,13 +67,8 @@ def stated_notes(message: str) -> tuple[Stated, ...]:
     return tuple(
         Stated(category="context", subject=ROOM, predicate="KNOWS", object=one.object, quote=one.quote)
         for one in noted
-        if not has_personal_words(one.quote)
+        if not has("personal", one.quote)
     )[:MAX_FACTS]
-
-
-def has_personal_words(quote: str) -> bool:
-    """Whether the words speak of their author."""
-    return not _personal().isdisjoint(words(quote))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,11 +154,3 @@ def _expanded(pattern: str, shared: dict[str, str]) -> str:
     for name, text in shared.items():
         pattern = pattern.replace(f"{{{name}}}", text)
     return pattern
-
-
-@functools.cache
-def _personal() -> frozenset[str]:
-    return frozenset(
-        ("i", "i'm", "i've", "i'd", "i'll", "my", "me", "mine", "ich", "mein", "meine", "meinen", "meiner")
-        + ("mich", "mir", "je", "j'ai", "mon", "ma", "mes", "moi", "yo", "mi", "mis", "soy", "tengo", "vivo")
-    )

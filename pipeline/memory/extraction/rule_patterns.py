@@ -71,7 +71,10 @@ def _without_courtesy(text: str) -> str:
     before = ""
     while before != text:
         before, text = text, text.strip(_PUNCTUATION)
-        for pattern in (rf"(?:{courtesy.pattern})(?!\w)[\s,:]*", rf".*?(?P<end>[\s,]+(?:{courtesy.pattern}))$"):
+        for pattern in (
+            rf"(?:{courtesy.pattern})(?!\w)[\s,:]*",
+            rf".*?(?P<end>[\s,]+(?:{courtesy.pattern}))$",
+        ):
             # Accents count for nothing in the patterns, so lengths are those of the text without them.
             found = re.match(pattern, _aligned(text))
             if found is None:
