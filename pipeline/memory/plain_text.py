@@ -1,4 +1,4 @@
-"""The plain form of a text, in which words are compared.
+"""The plain form of a text, by which the write policy compares words.
 
 Lower case, no accents, one apostrophe, single spaces.
 """
@@ -7,27 +7,21 @@ from __future__ import annotations
 
 import functools
 import re
-import tomllib
-import unicodedata
-from pathlib import Path
 from typing import Final
+
+from pipeline.memory.words import lexicon, normalised
 
 _APOSTROPHES: Final = dict.fromkeys(map(ord, "\u2018\u2019\u201b\u02bc\u02b9\u00b4`\u2032\uff07"), "'")
 _INVISIBLE: Final = dict.fromkeys((0x00AD, 0x200B, 0x200C, 0x200E, 0x200F, 0x2060, 0xFEFF))
-_ACCENTS: Final = re.compile("[\u0300-\u036f]+")
 _CJK: Final = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af"
 _WORD: Final = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+(?:'[^\W_{_CJK}]+)*")
 """A character of a script without spaces is a word."""
-_STOP_WORDS_FILE: Final = Path(__file__).with_name("stop_words.toml")
+_FIRST_CJK: Final = "\u3040"
 
 
 def plain(text: str) -> str:
     """`text` in its plain form."""
-    text = text.translate(_APOSTROPHES)
-    if not text.isascii():
-        text = unicodedata.normalize("NFKC", text).translate(_INVISIBLE).translate(_APOSTROPHES)
-        text = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", text.casefold())))
-    return " ".join(text.casefold().split())
+    return " ".join(normalised(text.translate(_APOSTROPHES).translate(_INVISIBLE)).split())
 
 
 @functools.lru_cache(maxsize=512)
@@ -38,9 +32,7 @@ def words(text: str) -> tuple[str, ...]:
 
 def meaningful(text: str) -> frozenset[str]:
     """The different words that say something about a topic: no stop words, no single letters."""
-    return frozenset(
-        word for word in words(text) if word not in _stop_words() and (len(word) > 1 or word >= "\u3040")
-    )
+    return frozenset(word for word in words(text) if not _is_empty(word))
 
 
 def has_phrase(text: str, phrase: str) -> bool:
@@ -55,7 +47,7 @@ def jaccard(one: frozenset[str], other: frozenset[str]) -> float:
     return len(one & other) / len(union) if union else 0.0
 
 
-@functools.cache
-def _stop_words() -> frozenset[str]:
-    by_language = tomllib.loads(_STOP_WORDS_FILE.read_text(encoding="utf-8"))
-    return frozenset(word for words in by_language.values() for word in words.split())
+def _is_empty(word: str) -> bool:
+    if word >= _FIRST_CJK:
+        return False
+    return all(len(part) == 1 or part in lexicon().stop_words for part in word.split("'"))

@@ -25,6 +25,8 @@ class SaidTurn:
     """In a room, facts about a person are not kept."""
     off_the_record: bool = False
     """Also in the memory mode incognito, and where `Profile.enabled` is false."""
+    crisis_level: int = 0
+    """What the crisis gate says of the message."""
     asked: str = ""
     """The bot's answer before the message; empty if there is none."""
     earlier: tuple[str, ...] = ()

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from pipeline.memory.plain_text import jaccard, words
+from pipeline.memory.recall import same_evidence
 from pipeline.memory.values import Fact
 
-SAME_EVIDENCE: Final = 0.85
-"""The share of common words of two quotes that are the same evidence (seed 1)."""
 _ONE_AT_A_TIME: Final = ("name: ", "home: ", "work: ")
 """Beginnings of the objects that a person has one of: a new value replaces the old one."""
 _OPPOSITES: Final = {"likes: ": "dislikes: ", "dislikes: ": "likes: "}
@@ -17,12 +15,7 @@ _OPPOSITES: Final = {"likes: ": "dislikes: ", "dislikes: ": "likes: "}
 
 def says_the_same(one: Fact, other: Fact) -> bool:
     """Whether two facts are the same statement on the same evidence: then the older one is only renewed."""
-    return one.triple == other.triple and is_same_evidence(one.evidence_quote, other.evidence_quote)
-
-
-def is_same_evidence(one: str, other: str) -> bool:
-    """Whether two quotes share at least 85 % of their words, stop words included."""
-    return jaccard(frozenset(words(one)), frozenset(words(other))) >= SAME_EVIDENCE
+    return one.triple == other.triple and same_evidence(one.evidence_quote, other.evidence_quote)
 
 
 def superseded(new: Sequence[Fact], live: Iterable[Fact]) -> tuple[tuple[str, str], ...]:
