@@ -83,8 +83,8 @@ def running_exercise(state: Mapping[str, Any]) -> ExerciseState | None:
     items = state.get(ITEMS_KEY)
     return ExerciseState(
         exercise=str(name),
-        step=step if isinstance(step, int) else -1,
-        items=items if isinstance(items, int) else 0,
+        step=step if type(step) is int else -1,
+        items=items if type(items) is int else 0,
     )
 
 
@@ -107,7 +107,7 @@ def start_exercise(
         event="start",
         exercise=exercise,
         step=0,
-        lead=f"{words.start} {general('ready', language)}",
+        lead=f"{words.start} {general('may_stop', language)}",
         prompt=words.steps[0],
         delta=_changed(state or {}, ExerciseState(exercise=exercise)),
         type="start",
