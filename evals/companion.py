@@ -111,7 +111,9 @@ def difference(name: str, judged: Sequence[Judged]) -> str:
         return f"No recorded run in evals/recorded/{file.name}."
     before = json.loads(file.read_text(encoding="utf-8"))
     now = record(judged)
-    lines = [f"Recorded run: {before['right']} of {before['cases']} right; now {now['right']} of {now['cases']}."]
+    lines = [
+        f"Recorded run: {before['right']} of {before['cases']} right; now {now['right']} of {now['cases']}."
+    ]
     lines += [f"  newly wrong: {text}" for text in now["wrong"] if text not in before["wrong"]]
     lines += [f"  no longer wrong: {text}" for text in before["wrong"] if text not in now["wrong"]]
     return "\n".join(lines)
@@ -128,9 +130,7 @@ def _languages(judged: Sequence[Judged]) -> list[str]:
 
 
 def _row(group: str, judged: Sequence[Judged]) -> tuple[str, ...]:
-    chosen = [
-        one for one in judged if group in (one.expected, f"by {one.by}", one.language, one.part, "all")
-    ]
+    chosen = [one for one in judged if group in (one.expected, f"by {one.by}", one.language, one.part, "all")]
     halves = [[one for one in chosen if one.half == half] for half in HALVES]
     return (group, *(_counted(half) for half in (*halves, chosen)))
 

@@ -231,4 +231,9 @@ def _hold(running: ExerciseState, reading: StepReading, named: int, language: st
 def _changed(state: Mapping[str, Any], wanted: ExerciseState) -> dict[str, Any]:
     """The keys whose values differ from `wanted`. No named things and none yet are the same."""
     values = {TYPE_KEY: wanted.exercise, STEP_KEY: wanted.step, ITEMS_KEY: wanted.items or None}
-    return {key: value for key, value in values.items() if state.get(key) != value}
+    return {key: value for key, value in values.items() if not _same(state.get(key), value)}
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two values are equal and of one type: False is no step 0."""
+    return type(one) is type(other) and one == other
