@@ -10,13 +10,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench.report import BenchUnavailable
-from evals import crisis, embedded, injection, shield
+from evals import companion, crisis, embedded, injection, shield
 from gateway.app.embedded_model import MODELS
 
 EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
     "crisis": lambda options: crisis.run(options.set),
+    "exercises": lambda _options: companion.run_exercises(),
     "embedded": lambda options: embedded.run(options.set, options.model),
     "injection": lambda options: injection.run(options.data),
+    "routing": lambda _options: companion.run_routing(),
     "shield": lambda _options: shield.run(),
 }
 SETS = ("all", "tuning", "held_out")

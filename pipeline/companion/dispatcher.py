@@ -86,7 +86,7 @@ async def dispatch(
         except ModelError as error:
             _log.warning("no model chose the mode; rules do", extra={"error": error.code})
         else:
-            return _ending(_guarded(judged, message, history, in_exercise=in_exercise), in_exercise)
+            return _ending(guarded(judged, message, history, in_exercise=in_exercise), in_exercise)
     if in_exercise:
         return DispatchDecision(mode="guided_exercise", source="fallback", type="active_exercise")
     return fallback(message)
@@ -121,7 +121,7 @@ async def _by_model(
     )
 
 
-def _guarded(
+def guarded(
     judged: DispatchDecision, message: str, history: Sequence[Entry], *, in_exercise: bool
 ) -> DispatchDecision:
     """The model's verdict, unless rules know better."""

@@ -13,7 +13,7 @@ from pipeline.domain.frozen import dataclass
 
 FOLDER: Final = Path(__file__).with_name("exercises")
 FALLBACK_LANGUAGE: Final = "en"
-LANGUAGES: Final = ("en",)
+LANGUAGES: Final = ("en", "de", "fr", "es")
 
 
 class BadExercises(ParlourError):

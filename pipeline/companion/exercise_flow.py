@@ -83,8 +83,8 @@ def running_exercise(state: Mapping[str, Any]) -> ExerciseState | None:
     items = state.get(ITEMS_KEY)
     return ExerciseState(
         exercise=str(name),
-        step=step if isinstance(step, int) else -1,
-        items=items if isinstance(items, int) else 0,
+        step=step if type(step) is int else -1,
+        items=items if type(items) is int else 0,
     )
 
 
@@ -107,7 +107,7 @@ def start_exercise(
         event="start",
         exercise=exercise,
         step=0,
-        lead=f"{words.start} {general('ready', language)}",
+        lead=f"{words.start} {general('may_stop', language)}",
         prompt=words.steps[0],
         delta=_changed(state or {}, ExerciseState(exercise=exercise)),
         type="start",
@@ -231,4 +231,9 @@ def _hold(running: ExerciseState, reading: StepReading, named: int, language: st
 def _changed(state: Mapping[str, Any], wanted: ExerciseState) -> dict[str, Any]:
     """The keys whose values differ from `wanted`. No named things and none yet are the same."""
     values = {TYPE_KEY: wanted.exercise, STEP_KEY: wanted.step, ITEMS_KEY: wanted.items or None}
-    return {key: value for key, value in values.items() if state.get(key) != value}
+    return {key: value for key, value in values.items() if not _same(state.get(key), value)}
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two values are equal and of one type: False is no step 0."""
+    return type(one) is type(other) and one == other

@@ -21,10 +21,10 @@ EXITS = (
     "never mind",
     "skip this exercise",
     "I don't want to",
-    "I don’t want to do this anymore",
+    "I don\u2019t want to do this anymore",
     "I don't want to continue",
     "this isn't helping",
-    "it doesn’t help at all",
+    "it doesn\u2019t help at all",
     "can we just talk",
     "could we talk about something else",
     "I need to go",
@@ -40,7 +40,7 @@ EXITS = (
 )
 STUCK = (
     "I can't",
-    "I can’t think of anything",
+    "I can\u2019t think of anything",
     "I can't do this",
     "I don't know",
     "I don't know what to say",
@@ -115,7 +115,7 @@ def test_a_step_to_confirm_waits_for_a_confirmation(text: str, outcome: str) -> 
     "text",
     [
         "I don't want to lose this feeling",
-        "I don’t want to stop",
+        "I don\u2019t want to stop",
         "I can't stop thinking about it",
         "I need to go to work tomorrow",
         "I have to stop being so hard on myself",
@@ -190,7 +190,7 @@ def test_a_step_of_several_things_is_complete_at_its_minimum_over_several_answer
 
 
 def test_i_cannot_see_anything_but_a_lamp_names_one_thing() -> None:
-    found = read_answer("I can’t see anything but a lamp", FIVE)
+    found = read_answer("I can\u2019t see anything but a lamp", FIVE)
     assert (found.outcome, found.items) == ("hold", 1)
 
 
