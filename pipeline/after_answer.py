@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from pipeline.agent.unfinished import NotedTools
+from pipeline.agent.metered_ask import metered_ask
 from pipeline.domain.clock import Clock
 from pipeline.domain.messages import InboundMessage
 from pipeline.graph.definition.ports import RunLog
@@ -17,6 +17,10 @@ from pipeline.graph.run.outcome import RunOutcome
 from pipeline.graph.run.records import GraphChanged, RawRecord, RunEnded, RunUnreadable
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.context import RunContext
+from pipeline.memory.sessions.ended import EndedSession
+from pipeline.memory.sessions.ending import SessionEnd, end_session
+from pipeline.memory.sessions.summary import ARC_SCHEMA, MAX_TOKENS
+from pipeline.runtime.null_services import NullTools
 from pipeline.runtime.ports import TurnSession, UserWords
 from pipeline.runtime.safe_log import SafeRunLog
 from pipeline.runtime.scope import TurnScope, ignore_event
@@ -57,6 +61,39 @@ class AfterAnswer:
         """Go on with the run in `records`, of the turn that answered `message` with these `words`; `session` is
         that of the turn, as it was before it. None if there is nothing left of the run that can go on. Raises
         StorageError where the log fails."""
+        context = self._context(message, words, session)
+        redactor = context.redactor
+        try:
+            outcome = await self._executor.resume(
+                records, context, log=SafeRunLog(log, redactor, self._memory.unrecorded)
+            )
+        except (GraphChanged, RunUnreadable, RunEnded) as error:
+            _log.info("the rest of a run is left out", extra={"code": error.code})
+            return None
+        if outcome.error is not None:
+            _log.warning(
+                "what comes after an answer failed",
+                extra={"node": outcome.error.node, "code": outcome.error.code},
+                exc_info=outcome.error.exception,
+            )
+        return outcome
+
+    async def end(self, last: InboundMessage, ended: EndedSession, session: TurnSession) -> SessionEnd:
+        """Write what a session that is over leaves in the memory, once. `last` is a message of its person, whose
+        memory it is. Raises StorageError."""
+        context = self._context(last, UserWords(text=last.text), session)
+        flow = self._memory.context(self._llm, session.mode)
+        return await end_session(
+            flow.memory_store,
+            context.scope.owner,
+            ended,
+            ask=metered_ask(context, ARC_SCHEMA, max_tokens=MAX_TOKENS),
+            clock=self._clock,
+            redactor=context.redactor,
+        )
+
+    def _context(self, message: InboundMessage, words: UserWords, session: TurnSession) -> RunContext:
+        """The context of work after the answer to `message`."""
         services = self._contexts.services
         scope = TurnScope(
             session_id=session.session_id,
@@ -69,27 +106,12 @@ class AfterAnswer:
             agent=self._agent,
             send=ignore_event,
         )
-        reads = self._contexts.reads(message, session, scope, words)
-        context = self._contexts.context(
+        return self._contexts.context(
             message,
             session,
             words,
-            reads,
+            self._contexts.reads(message, session, scope, words),
             llm=self._llm,
-            tools=NotedTools(services.tools),
+            tools=NullTools(),
             workflow=self._memory.context(self._llm, session.mode),
         )
-        try:
-            outcome = await self._executor.resume(
-                records, context, log=SafeRunLog(log, services.redactor, self._memory.unrecorded)
-            )
-        except (GraphChanged, RunUnreadable, RunEnded) as error:
-            _log.info("the rest of a run is left out", extra={"code": error.code})
-            return None
-        if outcome.error is not None:
-            _log.warning(
-                "what comes after an answer failed",
-                extra={"node": outcome.error.node, "code": outcome.error.code},
-                exc_info=outcome.error.exception,
-            )
-        return outcome

@@ -9,7 +9,14 @@ from gateway.app.tools import SharedTools
 from gateway.scheduling.jobs import JobKind, JobRunner
 from gateway.turns.after_answer import MEMORY, AfterAnswers
 from gateway.turns.after_turn import SUMMARY, TITLE, AfterTurn
-from gateway.turns.session_ends import ROTATION, SESSION_END, SessionEnds, WhenIdle
+from gateway.turns.session_ends import (
+    ROTATION,
+    SESSION_END,
+    SESSION_MEMORY,
+    SessionEnds,
+    WhenIdle,
+)
+from gateway.turns.session_memory import SessionMemories
 from gateway.turns.summarizer import RETRY_AFTER_S, Summaries
 from gateway.turns.titler import Titles
 
@@ -68,5 +75,9 @@ def build_after_turn(
         failpoints=base.failpoints,
     )
     jobs.handle(JobKind(name=MEMORY, run=answers.run, at_once=_AT_ONCE))
+    memories = SessionMemories(
+        store=base.store, agents=agents, when_idle=when_idle, failpoints=base.failpoints
+    )
+    jobs.handle(JobKind(name=SESSION_MEMORY, run=memories.run, at_once=_AT_ONCE))
     jobs.handle(JobKind(name=ROTATION, run=ends.rotate, at_once=_AT_ONCE))
     return after

@@ -44,6 +44,8 @@ Label = Literal[
     "memory-after",
     "session-end-before",
     "session-end-after",
+    "session-memory-before",
+    "session-memory-after",
 ]
 LABELS: tuple[Label, ...] = get_args(Label)
 _KILLED = 137

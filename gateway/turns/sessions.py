@@ -215,6 +215,13 @@ async def logged_conversation(store: Store, thread: str, session_id: str) -> Con
     return conversation_of(await _spoken(store, thread, session_id))
 
 
+async def whole_conversation(store: Store, thread: str, session_id: str) -> Conversation:
+    """As `logged_conversation`, without its summary: the newest turns of the whole session."""
+    kinds: tuple[RecordKind, ...] = ("user", "assistant", "error", "notice")
+    records = await store.read_log(thread, kinds=kinds, session_id=session_id, limit=MAX_HISTORY_RECORDS)
+    return conversation_of(records)
+
+
 async def conversation_before(store: Store, record: Record) -> Conversation:
     """The conversation of the record's session as it was before the record."""
     records = await _spoken(store, record.thread, record.session_id)

@@ -9,21 +9,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from pipeline.agent.usage_metering import metered_text
+from pipeline.agent.metered_ask import metered_ask
 from pipeline.companion.state import CRISIS, DIAGNOSTICS, RESPONSE, SAID, owner_of, progress_of, workflow_of
-from pipeline.domain.chat import ChatMessage
 from pipeline.graph.definition.decisions import NodeResult, State
-from pipeline.llm.client import LlmRequest
-from pipeline.llm.structured import MAX_ANSWER_CHARS, Ask
 from pipeline.memory.extraction.model_candidates import MAX_TOKENS, Kind, answer_schema
 from pipeline.memory.extraction.outcome import SaidTurn
 from pipeline.memory.extraction.writing import remember_facts, remember_rules
 from pipeline.memory.ports import MemoryWrites
 from pipeline.memory.values import EntityRef, Fact
 from pipeline.runtime.context import RunContext
+from pipeline.safety.assessment import CLEAR
 from pipeline.safety.conversation_entries import entries_of
 
-_TIMEOUT_S: Final = 60.0
 _ENTRIES: Final = 12
 _PERSON: Final = EntityRef("User", "user")
 
@@ -48,7 +45,8 @@ async def _remembered(kind: Kind, remember: Remember, state: State, context: Run
         flow.memory_store,
         owner_of(context),
         said,
-        ask=_asking(kind, context),
+        # What is said in a crisis goes to no model that only collects.
+        ask=None if said.crisis_level >= CLEAR else metered_ask(context, answer_schema(kind), max_tokens=MAX_TOKENS),
         clock=context.clock,
         redactor=context.redactor,
     )
@@ -70,29 +68,6 @@ async def _said(state: State, context: RunContext) -> SaidTurn:
         earlier=tuple(entry.text for entry in before if entry.said_by == "person"),
         crisis_level=state.get(CRISIS, {}).get("level", 0),
     )
-
-
-def _asking(kind: Kind, context: RunContext) -> Ask:
-    """One question to the model, counted in the person's budget; no answer where the budget allows none."""
-
-    async def ask(messages: tuple[ChatMessage, ...]) -> str:
-        if (await context.budgets.allowance(context.scope)).model == "none":
-            return ""
-        request = LlmRequest(
-            messages=messages,
-            schema=answer_schema(kind),
-            max_tokens=MAX_TOKENS,
-            temperature=0.0,
-            timeout_s=_TIMEOUT_S,
-            retries=0,
-        )
-        try:
-            async with context.clock.timeout(_TIMEOUT_S):
-                return await metered_text(request, context, most_chars=MAX_ANSWER_CHARS)
-        except TimeoutError:
-            return ""
-
-    return ask
 
 
 async def _remember_exercise(state: State, context: RunContext) -> dict[str, Any]:

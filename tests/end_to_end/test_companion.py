@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.companion import open_companion
+from tests.support.companion import CompanionModel, open_companion
 
 AFTER = {"extract_semantic_facts", "extract_procedural_rules"}
 
@@ -21,7 +21,7 @@ def no_model() -> ScriptedLlm:
 
 
 async def test_a_message_passes_the_gate_memory_one_mode_and_both_extractors(tmp_path: Path) -> None:
-    llm = ScriptedLlm([ScriptedAnswer.of("That sounds hard.")])
+    llm = CompanionModel([ScriptedAnswer.of("That sounds hard.")])
     async with open_companion(tmp_path, llm=llm) as talk:
         assert await talk.say("I can't calm down, nothing is helping") == "That sounds hard."
         path = await talk.path()

@@ -2,20 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import json
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from gateway.turns.run_codec import runs_of
 from pipeline.domain.clock import SystemClock
 from pipeline.companion.graph import companion_graph
+from pipeline.domain.ids import identity_key
 from pipeline.graph.documents.trace import Trace, trace
 from pipeline.graph.execution.executor import Executor
+from pipeline.llm.client import LlmFinished, LlmItem, LlmRequest, TextDelta
+from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from pipeline.memory.values import Fact
 from tests.support.harness import GatewayHarness, open_gateway
 
 COMPANION = 'agent.graph="companion"'
+
+
+class CompanionModel(ScriptedLlm):
+    """Answers questions of a form from `forms`, by the form's name, with an empty result where there is none;
+    everything else as the script says."""
+
+    def __init__(self, script: Iterable[ScriptedAnswer] = (), **forms: Sequence[Mapping[str, Any]]) -> None:
+        super().__init__(script)
+        self.forms = {name: deque(answers) for name, answers in forms.items()}
+        self.asked: list[LlmRequest] = []
+        """The requests for a form."""
+
+    async def stream(self, request: LlmRequest) -> AsyncGenerator[LlmItem, None]:
+        if request.schema is None:
+            async for item in super().stream(request):
+                yield item
+            return
+        self.asked.append(request)
+        name = request.schema.name
+        left = self.forms.get(name, deque())
+        yield TextDelta(text=json.dumps(left.popleft() if left else _EMPTY[name]))
+        yield LlmFinished(finish_reason="stop", prompt_tokens=9, completion_tokens=3)
+
+
+_EMPTY: Final[Mapping[str, Mapping[str, Any]]] = {
+    "facts": {"facts": [], "reason": "nothing"},
+    "rules": {"rules": [], "reason": "nothing"},
+    "mode_of_the_message": {"mode": "supportive"},
+}
 
 
 @dataclass(slots=True)
@@ -24,6 +59,7 @@ class Talk:
 
     harness: GatewayHarness
     chat: str = "c1"
+    user: str = "owner"
 
     @property
     def thread(self) -> str:
@@ -31,8 +67,17 @@ class Talk:
 
     async def say(self, text: str) -> str:
         """Say it; the answer."""
-        accepted = await self.harness.channel.say(text, chat=self.chat)
+        accepted = await self.harness.channel.say(text, chat=self.chat, author=self.user)
         return (await self.harness.channel.reply(accepted.message_id)).text
+
+    @property
+    def owner(self) -> str:
+        """The owner of the person's memory."""
+        return identity_key("console", "local", self.user)
+
+    async def facts(self) -> tuple[Fact, ...]:
+        """What is remembered of the person, newest first."""
+        return await self.harness.store.memories.facts(self.owner)
 
     async def rested(self) -> None:
         """Wait until nothing is left to do after the answers."""
@@ -76,5 +121,6 @@ class Talk:
 @asynccontextmanager
 async def open_companion(data: Path, *overrides: str, **given: Any) -> AsyncIterator[Talk]:
     """Run a gateway with a companion; the arguments are those of `open_gateway`."""
+    given.setdefault("llm", CompanionModel())
     async with open_gateway(data, COMPANION, *overrides, **given) as harness:
         yield Talk(harness)
