@@ -19,8 +19,8 @@ _LOWER_NAME: Final = re.compile(r"[^\W\d_][\w'\u2019-]*(?:\s[^\W\d_][\w'\u2019-]
 def value_of(text: str, kind: str, *, until: str = "", message: str = "") -> str:
     """The value at the beginning of `text`; empty if it is none of that kind. Names may be in lower case
     where the whole `message` is."""
-    if kind in {"name", "place"}:
-        return _name(text.strip(), lower=message == message.lower())
+    if kind in {"name", "place", "proper"}:
+        return _name(text.strip(), lower=kind != "proper" and message == message.lower())
     cut = _patterns()["end"].search(text)
     value = text[: cut.start()] if cut is not None else text
     if until and (stop := re.search(rf"\s(?:{until})(?=\s|$)", value, re.IGNORECASE)) is not None:
