@@ -134,15 +134,15 @@ class Lexicon:
             for pair in normalised(str(words)).split():
                 form, _, plain = pair.partition("=")
                 self.irregular[form] = plain
-        self._groups: list[tuple[str, ...]] = []
+        self.groups: list[tuple[str, ...]] = []
         self._of_word: dict[str, list[int]] = {}
         for words in document["related"].values():
-            self._groups.append(tuple(normalised(str(words)).split()))
+            self.groups.append(tuple(normalised(str(words)).split()))
 
     def related(self, asked: list[str]) -> Iterator[str]:
         """The terms of words that mean about the same as one of `asked`."""
         if not self._of_word:
-            for number, group in enumerate(self._groups):
+            for number, group in enumerate(self.groups):
                 for word in group:
                     self._of_word.setdefault(_key(word), []).append(number)
         numbers: dict[int, None] = {}
@@ -151,7 +151,7 @@ class Lexicon:
             for key in keys:
                 numbers.update(dict.fromkeys(self._of_word.get(key, ())))
         for number in numbers:
-            for word in self._groups[number]:
+            for word in self.groups[number]:
                 yield from (_key(word),) if not _UNSPACED.match(word) else (word,)
 
 

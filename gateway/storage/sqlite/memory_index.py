@@ -18,7 +18,9 @@ from pipeline.memory.values import Fact
 from pipeline.memory.words import WORDS_VERSION, terms_of
 
 _SALT = "SELECT salt, words FROM memory_owners WHERE owner = ?"
-_NEW_OWNER = "INSERT INTO memory_owners (owner, salt, words) VALUES (?, randomblob(32), ?) ON CONFLICT DO NOTHING"
+_NEW_OWNER = (
+    "INSERT INTO memory_owners (owner, salt, words) VALUES (?, randomblob(32), ?) ON CONFLICT DO NOTHING"
+)
 _SET_WORDS = "UPDATE memory_owners SET words = ? WHERE owner = ?"
 _INDEX = "INSERT INTO memory_index (rowid, terms) VALUES (?, ?)"
 _UNINDEX = "INSERT INTO memory_index (memory_index, rowid, terms) VALUES ('delete', ?, ?)"
@@ -44,7 +46,9 @@ _DELETE_TEXT = "DELETE FROM memory_texts WHERE n = ?"
 _DELETE = "DELETE FROM memory_facts WHERE n = ?"
 _LIVE = "SELECT live, terms FROM memory_facts WHERE n = ?"
 _DELETE_VECTOR = "DELETE FROM memory_vectors WHERE fact = ?"
-_LIVE_ROWS = "SELECT n, terms, body FROM memory_facts JOIN memory_texts USING (n) WHERE owner = ? AND live = 1"
+_LIVE_ROWS = (
+    "SELECT n, terms, body FROM memory_facts JOIN memory_texts USING (n) WHERE owner = ? AND live = 1"
+)
 _SET_TERMS = "UPDATE memory_facts SET terms = ? WHERE n = ?"
 
 
