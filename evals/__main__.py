@@ -1,4 +1,4 @@
-"""`python -m evals [NAME …] [--set tuning|held_out|all] [--model 0.5b|1.5b] [--data FOLDER]`: run the named evals, or
+"""`python -m evals [NAME …] [--set tuning|held_out|all] [--model 0.5b|1.5b] [--data FOLDER] [--record]`: run the named evals, or
 all of them."""
 
 from __future__ import annotations
@@ -11,15 +11,18 @@ from pathlib import Path
 
 from bench.report import BenchUnavailable
 from evals import companion, crisis, embedded, injection, shield
+from evals import crisis, embedded, injection, memory, shield
 from gateway.app.embedded_model import MODELS
 
 EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
     "crisis": lambda options: crisis.run(options.set),
     "exercises": lambda _options: companion.run_exercises(),
     "embedded": lambda options: embedded.run(options.set, options.model),
+    "extraction": lambda options: memory.run_extraction(keep=options.record),
     "injection": lambda options: injection.run(options.data),
     "routing": lambda _options: companion.run_routing(),
     "shield": lambda _options: shield.run(),
+    "write_policy": lambda options: memory.run_write_policy(keep=options.record),
 }
 SETS = ("all", "tuning", "held_out")
 
@@ -36,6 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument(
         "--data", type=Path, help="for injection: the folder of published collections, judged as well"
+    )
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="keep the run of extraction or write_policy for later comparisons",
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in EVALS]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pipeline.agent.metered_ask import metered_ask
 from pipeline.domain.clock import Clock
@@ -17,15 +18,17 @@ from pipeline.graph.run.outcome import RunOutcome
 from pipeline.graph.run.records import GraphChanged, RawRecord, RunEnded, RunUnreadable
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.context import RunContext
-from pipeline.memory.sessions.ended import EndedSession
-from pipeline.memory.sessions.ending import SessionEnd, end_session
-from pipeline.memory.sessions.summary import ARC_SCHEMA, MAX_TOKENS
 from pipeline.runtime.null_services import NullTools
 from pipeline.runtime.ports import TurnSession, UserWords
 from pipeline.runtime.safe_log import SafeRunLog
 from pipeline.runtime.scope import TurnScope, ignore_event
 from pipeline.runtime.workflow_context import AgentMemory
 from pipeline.turn_contexts import TurnContexts
+
+if TYPE_CHECKING:
+    # Only an agent with a memory needs them.
+    from pipeline.memory.sessions.ended import EndedSession
+    from pipeline.memory.sessions.ending import SessionEnd
 
 _log = logging.getLogger(__name__)
 
@@ -81,6 +84,9 @@ class AfterAnswer:
     async def end(self, last: InboundMessage, ended: EndedSession, session: TurnSession) -> SessionEnd:
         """Write what a session that is over leaves in the memory, once. `last` is a message of its person, whose
         memory it is. Raises StorageError."""
+        from pipeline.memory.sessions.ending import end_session  # noqa: PLC0415 - see above
+        from pipeline.memory.sessions.summary import ARC_SCHEMA, MAX_TOKENS  # noqa: PLC0415
+
         context = self._context(last, UserWords(text=last.text), session)
         flow = self._memory.context(self._llm, session.mode)
         return await end_session(

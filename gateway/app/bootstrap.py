@@ -112,6 +112,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             expiries=expiries,
             jobs=jobs,
             crises=base.crises,
+            memory=base.memory,
             clock=base.clock,
             remove_reactions=partial(base.taken.remove_left, base.store.finished),
             sweep_media=partial(base.page.sweep_media, base.store),
@@ -155,13 +156,15 @@ def _access(base: Foundation) -> AccessPolicy:
 
 
 def _jobs(base: Foundation) -> JobRunner:
-    return JobRunner(
+    runner = JobRunner(
         book=base.store.jobs,
         clock=base.clock,
         spawn=base.tasks.background.spawn,
         count=base.telemetry.job_ended,
         redact=base.redactor.text,
     )
+    base.memory.use(runner)
+    return runner
 
 
 def _shared_tools(

@@ -7,16 +7,12 @@ from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Protocol
 
-from pipeline.domain.errors import ModelError
+from pipeline.domain.errors import ModelUnavailable
 from pipeline.memory.words import terms_of
 
 
-class EmbeddingFailed(ModelError):
-    """No embedding was made; the text says why. Recall goes on by words."""
-
-
 class Embedder(Protocol):
-    """Texts to vectors of one model."""
+    """Texts to vectors of one model. Where it fails, recall goes on by words."""
 
     @property
     def model(self) -> str:
@@ -24,11 +20,15 @@ class Embedder(Protocol):
         ...
 
     async def question(self, text: str) -> tuple[float, ...]:
-        """The vector of something that is looked for. Raises EmbeddingFailed."""
+        """The vector of something that is looked for. Raises ModelError."""
         ...
 
     async def passages(self, texts: Sequence[str]) -> tuple[tuple[float, ...], ...]:
-        """The vectors of texts that are kept, in order. Raises EmbeddingFailed."""
+        """The vectors of texts that are kept, in order. Raises ModelError."""
+        ...
+
+    async def close(self) -> None:
+        """Release everything."""
         ...
 
 
@@ -48,9 +48,12 @@ class HashedEmbedder:
 
     async def passages(self, texts: Sequence[str]) -> tuple[tuple[float, ...], ...]:
         if self.failing:
-            raise EmbeddingFailed("the embedding model does not answer")
+            raise ModelUnavailable("The embedding model does not answer")
         self.texts += texts
         return tuple(self._vector(text) for text in texts)
+
+    async def close(self) -> None:
+        pass
 
     def _vector(self, text: str) -> tuple[float, ...]:
         sums = [0.0] * self._size

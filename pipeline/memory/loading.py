@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 from pipeline.domain.clock import Clock
+from pipeline.domain.errors import ModelError
 from pipeline.domain.frozen import dataclass
-from pipeline.memory.embedding import Embedder, EmbeddingFailed
+from pipeline.memory.embedding import Embedder
 from pipeline.memory.ports import MemoryBook, Question
 from pipeline.memory.values import Fact, MemoryMode, Rule, SessionArc
 
@@ -112,7 +113,7 @@ async def _asked(question: str, embedder: Embedder | None) -> tuple[Question, Re
         return Question(text=question), "words"
     try:
         vector = await embedder.question(question)
-    except EmbeddingFailed:
+    except ModelError:
         return Question(text=question), "token_recall_after_embed_error"
     return Question(text=question, vector=vector, vector_model=embedder.model), "words_and_vectors"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from pipeline.domain.errors import ConfigurationError
@@ -102,6 +102,9 @@ class NoMemory:
 
     async def prune(self, *, before: float) -> int:  # noqa: ARG002
         return 0
+
+    def watch(self, added: Callable[[], None]) -> None:
+        pass
 
     async def without_vector(self, model: str, *, limit: int) -> tuple[tuple[str, Fact], ...]:  # noqa: ARG002
         return ()

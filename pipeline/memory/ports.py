@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pipeline.domain.errors import StorageError
@@ -153,6 +153,10 @@ class MemoryBook(Protocol):
     async def prune(self, *, before: float) -> int:
         """Delete facts last referenced, arcs ended, and candidates held before a Unix time, of all owners; how
         many."""
+        ...
+
+    def watch(self, added: Callable[[], None]) -> None:
+        """Call `added` after each write that added facts. It replaces an earlier one."""
         ...
 
     async def without_vector(self, model: str, *, limit: int) -> tuple[tuple[str, Fact], ...]:

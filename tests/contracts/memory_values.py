@@ -15,7 +15,9 @@ ANN, BEN = "telegram:main:user:ann", "telegram:main:user:ben"
 USER = EntityRef("User", "user")
 
 
-def fact(fact_id: str, quote: str, *, session: str = "s1", turn: int = 0, about: str = "", **more: object) -> Fact:
+def fact(
+    fact_id: str, quote: str, *, session: str = "s1", turn: int = 0, about: str = "", **more: object
+) -> Fact:
     known = Fact(
         id=fact_id,
         category="context",

@@ -27,7 +27,9 @@ from tests.contracts.memory_values import (
 )
 
 
-async def test_everything_is_read_as_it_was_written_also_after_a_restart(store: Store, reopen: Reopen) -> None:
+async def test_everything_is_read_as_it_was_written_also_after_a_restart(
+    store: Store, reopen: Reopen
+) -> None:
     odd = fact("f1", 'I said "no" \ud800 to O\'Neil', about="Zoë", write_timing="session_end", turn=4)
     sleep = arc("s1", "Ann slept badly.", mood_opened="tense", resolved_threads=("exam",), crisis_level_max=1)
     await write(store, ANN, odd, held=(held("h1"), held("h2", is_rule=True)), arc=sleep, profile=PROFILE)
@@ -93,7 +95,9 @@ async def test_superseded_and_dormant_facts_are_kept_and_not_recalled(store: Sto
     assert await found(store, ANN, "Leeds") == []
     assert await found(store, ANN, "York") == ["f2"]
     assert (await store.memories.counts(ANN)).facts == 1
-    marks = [(one.id, one.superseded_by, one.dormant_at) for one in (await store.memories.everything(ANN)).facts]
+    marks = [
+        (one.id, one.superseded_by, one.dormant_at) for one in (await store.memories.everything(ANN)).facts
+    ]
     assert marks == [("f1", "f2", None), ("f2", None, None), ("f3", None, NOW)]
 
 
@@ -111,7 +115,9 @@ async def test_the_latest_is_the_latest_among_more_than_fifty(store: Store) -> N
     for number in range(60):
         ended = NOW + number * DAY_S
         key = f"k{number}"
-        await write(store, ANN, fact(f"f{number}", f"number {number}"), key=key, arc=arc(key, key, ended_at=ended))
+        await write(
+            store, ANN, fact(f"f{number}", f"number {number}"), key=key, arc=arc(key, key, ended_at=ended)
+        )
     assert (await kept(store, ANN))[:2] == ["f59", "f58"]
     assert [one.session_id for one in await store.memories.arcs(ANN, limit=2)] == ["k59", "k58"]
     assert [one.id for one in await store.memories.facts(ANN, limit=1)] == ["f59"]
@@ -211,7 +217,9 @@ async def test_a_session_is_forgotten(store: Store) -> None:
 
 async def test_an_owner_is_erased_and_another_one_stays(store: Store, reopen: Reopen) -> None:
     for owner in (ANN, BEN):
-        await write(store, owner, fact("f1", "green tea"), arc=arc("s1", "x"), held=(held("h1"),), profile=PROFILE)
+        await write(
+            store, owner, fact("f1", "green tea"), arc=arc("s1", "x"), held=(held("h1"),), profile=PROFILE
+        )
     assert await store.memories.erase(ANN) == 6
     store = await reopen()
     assert await store.memories.counts(ANN) == MemoryCounts(facts=0, arcs=0, rules=0)

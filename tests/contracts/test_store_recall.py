@@ -93,7 +93,11 @@ async def test_two_owners_never_mix(store: Store) -> None:
 
 async def test_both_stores_find_the_same_in_the_same_order(tmp_path: Path) -> None:
     chance = random.Random(11)
-    words = [f"{begin}{end}" for begin in ("tea", "river", "sister", "猫猫", "schlaf") for end in ("", "en", "s", "1")]
+    words = [
+        f"{begin}{end}"
+        for begin in ("tea", "river", "sister", "猫猫", "schlaf")
+        for end in ("", "en", "s", "1")
+    ]
     stores: list[Store] = [MemoryStore(), SqliteStore(tmp_path / "store.db")]
     for store in stores:
         await store.open()

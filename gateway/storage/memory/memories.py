@@ -62,6 +62,7 @@ class MemoryMemories:
         self._require_open = require_open
         self._owners: dict[str, _Owned] = {}
         self._last = 0
+        self._added: Callable[[], None] | None = None
 
     async def counts(self, owner: str) -> MemoryCounts:
         owned = self._of(owner)
@@ -135,6 +136,8 @@ class MemoryMemories:
                 self._drop_held(owned, writes.session_id)
             return Written(disabled=True)
         written = self._write_facts(owned, facts, writes)
+        if written.facts and self._added is not None:
+            self._added()
         for one in held:
             owned.held.setdefault((writes.session_id, one.candidate.id), (writes.at, one))
         if arc is not None:
@@ -216,6 +219,9 @@ class MemoryMemories:
             owned.arcs, owned.held = arcs, held
             owned.keys = {key: at for key, at in owned.keys.items() if at >= before}
         return gone
+
+    def watch(self, added: Callable[[], None]) -> None:
+        self._added = added
 
     async def without_vector(self, model: str, *, limit: int) -> tuple[tuple[str, Fact], ...]:
         self._require_open()

@@ -35,11 +35,10 @@ _VECTORS = "SELECT fact, vector FROM memory_vectors WHERE owner = ? AND model = 
 _WITHOUT_VECTOR = """
     SELECT owner, body, referenced_at, dormant_at, superseded_by
     FROM memory_facts JOIN memory_texts USING (n)
-    WHERE live = 1 AND NOT EXISTS (SELECT 1 FROM memory_vectors WHERE fact = n AND model = ?)
-    ORDER BY n LIMIT ?"""
+    WHERE live = 1 AND (model < ?1 OR model > ?1) LIMIT ?2"""
+_EMBEDDED = "UPDATE memory_facts SET model = ? WHERE owner = ? AND id = ? AND live = 1 RETURNING n"
 _PUT_VECTOR = """
-    INSERT INTO memory_vectors (fact, owner, model, vector)
-    SELECT n, owner, ?, ? FROM memory_facts WHERE owner = ? AND id = ? AND live = 1
+    INSERT INTO memory_vectors (fact, owner, model, vector) VALUES (?, ?, ?, ?)
     ON CONFLICT (fact) DO UPDATE SET model = excluded.model, vector = excluded.vector"""
 _ALL_ROWS = -1
 
@@ -57,6 +56,7 @@ class SqliteMemories:
         self._writer = writer
         self._reader = reader
         self._group_commit = group_commit
+        self._added: Callable[[], None] | None = None
 
     async def counts(self, owner: str) -> MemoryCounts:
         def work(db: sqlite3.Connection) -> MemoryCounts:
@@ -111,7 +111,10 @@ class SqliteMemories:
     async def write(self, owner: str, writes: MemoryWrites) -> Written:
         require_valid(writes)
         key = storable_owner(owner)
-        return await self._writer().submit(lambda db: memory_writing.write(db, key, writes))
+        written = await self._writer().submit(lambda db: memory_writing.write(db, key, writes))
+        if written.facts and self._added is not None:
+            self._added()
+        return written
 
     async def held(self, owner: str, session_id: str) -> tuple[Held, ...]:
         def work(db: sqlite3.Connection) -> tuple[Held, ...]:
@@ -135,6 +138,9 @@ class SqliteMemories:
     async def prune(self, *, before: float) -> int:
         return await self._forget(lambda db: memory_writing.prune(db, before))
 
+    def watch(self, added: Callable[[], None]) -> None:
+        self._added = added
+
     async def without_vector(self, model: str, *, limit: int) -> tuple[tuple[str, Fact], ...]:
         def work(db: sqlite3.Connection) -> tuple[tuple[str, Fact], ...]:
             rows = db.execute(_WITHOUT_VECTOR, (model, limit)).fetchall()
@@ -143,10 +149,13 @@ class SqliteMemories:
         return await self._reader().submit(work)
 
     async def write_vectors(self, model: str, vectors: Sequence[FactVector]) -> None:
-        rows = [(model, packed(one.vector), storable_owner(one.owner), one.fact_id) for one in vectors]
+        rows = [(storable_owner(one.owner), one.fact_id, packed(one.vector)) for one in vectors]
 
         def work(db: sqlite3.Connection) -> None:
-            db.executemany(_PUT_VECTOR, rows)
+            for owner, fact_id, vector in rows:
+                found = db.execute(_EMBEDDED, (model, owner, fact_id)).fetchall()
+                for (number,) in found:
+                    db.execute(_PUT_VECTOR, (number, owner, model, vector))
 
         await self._writer().submit(work)
 

@@ -21,6 +21,7 @@ MEMORY_TABLES = (
         referenced_at REAL NOT NULL,
         dormant_at REAL,
         superseded_by TEXT,
+        model TEXT NOT NULL DEFAULT '',
         terms TEXT NOT NULL,
         UNIQUE (owner, id)
     ) STRICT""",
@@ -30,6 +31,7 @@ MEMORY_TABLES = (
     "CREATE INDEX memory_facts_turn ON memory_facts(owner, session, turn)",
     "CREATE INDEX memory_facts_triple ON memory_facts(owner, triple)",
     "CREATE INDEX memory_facts_referenced ON memory_facts(referenced_at)",
+    "CREATE INDEX memory_facts_model ON memory_facts(model) WHERE live = 1",
     # Its terms are hashes of 16 hexadecimal digits. Rows have the numbers of the facts.
     """CREATE VIRTUAL TABLE memory_index USING fts5(
         terms, content = '', columnsize = 0, detail = none, tokenize = 'ascii')""",

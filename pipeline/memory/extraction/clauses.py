@@ -49,16 +49,20 @@ def clauses_of(message: str) -> tuple[Clause, ...]:
 
 def _found(text: str) -> Iterator[Clause]:
     for line in text.splitlines():
+        greeted = False
         for sentence in _SENTENCE.findall(line):
-            yield from _of_sentence(sentence)
+            for clause in _of_sentence(_introduced(sentence), greeted=greeted):
+                yield clause
+                greeted = greeted or clause.after_greeting
+            greeted = greeted or _patterns()["greeting"].match(sentence) is not None
         if line.rstrip().endswith(":") and not _patterns()["introduces"].search(plain(line)):
             return  # what follows is somebody else's text, or a list of what is asked for
 
 
-def _of_sentence(sentence: str) -> Iterator[Clause]:
+def _of_sentence(sentence: str, *, greeted: bool) -> Iterator[Clause]:
     if has("speculative", sentence):
         return
-    before, after_greeting, is_noted = "", False, False
+    before, after_greeting, is_noted = "", greeted, False
     for part in _patterns()["joint"].split(sentence):
         opening = _patterns()["opening"].match(part)
         start = opening.end() if opening is not None else 0
@@ -70,6 +74,13 @@ def _of_sentence(sentence: str) -> Iterator[Clause]:
         before += f" {part}"
 
 
+def _introduced(sentence: str) -> str:
+    """The words after the colon, where those before it introduce the person's own."""
+    before, colon, after = sentence.partition(":")
+    introduced = after and colon and _patterns()["introduces"].search(plain(before)) is not None
+    return after if introduced and not has("fact_shaped", sentence) else sentence
+
+
 @functools.cache
 def _patterns() -> Mapping[str, re.Pattern[str]]:
     table: Mapping[str, Any] = tomllib.loads(FILE.read_text(encoding="utf-8"))
@@ -79,7 +90,8 @@ def _patterns() -> Mapping[str, re.Pattern[str]]:
         "introduces": re.compile(rf"(?<!\w)(?:{parts['introduces']})(?!\w)"),
         "reported": re.compile(rf"(?<!\w)(?:{parts['reported']})(?!\w)"),
         "joint": re.compile(
-            rf"(?:,\s*(?:{parts['connective']})?\s*|\s+(?:{parts['connective']})\s+)(?=(?:{parts['starter']})(?!\w))",
+            rf"(?:,\s*(?:{parts['connective']})?\s*|\s+(?:{parts['connective']})\s+)(?=(?:{parts['starter']})(?!\w))"
+            rf"|\s+(?:with|con|mit|avec)\s+(?=(?:{parts['possessive']})\s)",
             re.IGNORECASE,
         ),
         "opening": re.compile(

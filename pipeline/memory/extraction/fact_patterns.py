@@ -6,6 +6,7 @@ Precise before complete: what no pattern fits is left to a model. The write poli
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import tomllib
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 from pipeline.domain.frozen import dataclass
 from pipeline.memory.extraction.clauses import Clause, clauses_of
-from pipeline.memory.extraction.values_of_clauses import value_of
+from pipeline.memory.extraction.values_of_clauses import Ending, value_of
 from pipeline.memory.plain_text import has_phrase, words
 from pipeline.memory.policy.decisions import is_transient, is_turn_scoped
 from pipeline.memory.policy.markers import has
@@ -80,6 +81,8 @@ class _Pattern:
     value: str
     until: str
     after_greeting: bool
+    any_word_follows: bool
+    within: re.Pattern[str] | None
     needs: tuple[str, ...]
     patterns: tuple[re.Pattern[str], ...]
 
@@ -91,14 +94,27 @@ def _of_clause(clause: Clause) -> Iterator[Stated]:
             continue
         if one.needs and not any(need in lowered for need in one.needs):
             continue
-        matched = next((found for pattern in one.patterns if (found := pattern.match(clause.text))), None)
-        if matched is not None and (fact := _fact(one, matched, clause)) is not None:
-            yield fact
+        for matched in _matches(one, clause.text):
+            if (fact := _fact(one, matched, clause)) is not None:
+                yield fact
+
+
+def _matches(one: _Pattern, text: str) -> Iterator[re.Match[str]]:
+    """The first match at the beginning of the text, or all within one that begins as a list does."""
+    if one.within is None:
+        found = (matched for pattern in one.patterns if (matched := pattern.match(text)) is not None)
+        yield from itertools.islice(found, 1)
+    elif one.within.match(text) is not None:
+        for pattern in one.patterns:
+            yield from pattern.finditer(text)
 
 
 def _fact(one: _Pattern, matched: re.Match[str], clause: Clause) -> Stated | None:
     groups = matched.groupdict()
-    value = value_of(groups["x"], one.value, until=one.until, message=clause.text) if one.value else ""
+    value = ""
+    if one.value:
+        rule = Ending(until=one.until, any_word=one.any_word_follows)
+        value = value_of(groups["x"], one.value, rule, message=clause.text)
     identifier = one.form.format(x=value, r=groups.get("r", ""))
     if (one.value and not value) or len(identifier) > MAX_IDENTIFIER_CHARS:
         return None
@@ -143,6 +159,8 @@ def _patterns() -> tuple[_Pattern, ...]:
             value=row["value"],
             until=row.get("until", ""),
             after_greeting=row.get("after_greeting", False),
+            any_word_follows=row.get("any_word_follows", False),
+            within=re.compile(row["within"], re.IGNORECASE) if "within" in row else None,
             needs=tuple(row.get("needs", ())),
             patterns=tuple(re.compile(_expanded(one, shared), re.IGNORECASE) for one in row["patterns"]),
         )

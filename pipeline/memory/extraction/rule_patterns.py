@@ -49,15 +49,20 @@ def _rule(clause: Clause) -> Asked | None:
     text = _without_courtesy(clause.text)
     name = _patterns()["name"].match(plain(text))
     if name is not None:
-        called = value_of(text[name.end() :].strip(), "name", message=clause.text)
+        rest = text[name.end() :].strip()
+        cue = _patterns()["cue"].match(plain(rest))
+        called = value_of(rest[cue.end() if cue else 0 :].strip(), "name", message=clause.text)
         return _asked(text, clause, names_person=True) if called else None
     if has("fact_shaped", clause.text) or len(text) > MAX_RULE_CHARS:
         return None
     said = plain(text)
-    lasting = has("durable_cue", clause.sentence) and _patterns()["with_cue"].fullmatch(said) is not None
-    if lasting or _patterns()["always"].fullmatch(said) is not None:
-        return _asked(text, clause)
-    return None
+    wordings = (said, said.partition(",")[0])
+    lasting = has("durable_cue", clause.sentence)
+    kinds: tuple[str, ...] = ("with_cue", "always") if lasting else ("always",)
+    if not lasting and _patterns()["work"].search(said) is not None:
+        kinds = ()
+    fits = any(_patterns()[kind].fullmatch(one) is not None for kind in kinds for one in wordings)
+    return _asked(text, clause) if fits else None
 
 
 def _asked(text: str, clause: Clause, *, names_person: bool = False) -> Asked:
@@ -99,5 +104,6 @@ def _patterns() -> Mapping[str, re.Pattern[str]]:
         joined = "|".join(pattern for patterns in by_language.values() for pattern in patterns)
         for word, text in shared.items():
             joined = joined.replace(f"{{{word}}}", text)
-        compiled[name] = re.compile(rf"(?:{joined})(?!\w)" if name == "name" else f"(?:{joined})")
+        whole = name in {"name", "work", "cue"}
+        compiled[name] = re.compile(rf"(?<!\w)(?:{joined})(?!\w)" if whole else f"(?:{joined})")
     return compiled

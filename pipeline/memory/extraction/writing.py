@@ -5,7 +5,7 @@ The work is done at most once, whatever is repeated: `key` names the message and
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from pipeline.memory.extraction.skipping import SKIPPED
 from pipeline.memory.policy.contradictions import superseded
 from pipeline.memory.policy.profile_rules import with_rules
 from pipeline.memory.ports import MemoryBook, MemoryWrites, ProfileChanged, Written
+from pipeline.memory.values import Rule
 from pipeline.redaction.redactor import Redactor
 
 _MEMORY_IS_OFF: Final = f"{SKIPPED}the person lets nothing be remembered"
@@ -69,25 +70,30 @@ async def write_extraction(
         supersedes=supersedes,
         held=found.held,
     )
-    return await write_with_rules(book, owner, writes, found)
+    return await write_with_rules(book, owner, writes, found.rules)
 
 
-async def write_with_rules(book: MemoryBook, owner: str, writes: MemoryWrites, found: Extraction) -> Written:
-    """Store `writes` with the rules of `found` added to the profile as it is then. Two writers lose no rule:
-    the one that comes second reads the profile again. Raises StorageError."""
-    for _ in range(MAX_TRIES - 1):
+async def write_with_rules(
+    book: MemoryBook,
+    owner: str,
+    writes: MemoryWrites,
+    rules: Sequence[Rule],
+    *,
+    consolidated_at: float | None = None,
+) -> Written:
+    """Store `writes` with `rules` added to the profile as it is then. Two writers lose no rule: the one that
+    comes second reads the profile again. Raises StorageError."""
+    if not rules:
+        return await book.write(owner, writes)
+    tries = 0
+    while True:
+        profile = await book.profile(owner)
+        changed = with_rules(profile, rules)
+        if changed is not profile and consolidated_at is not None:
+            changed = replace(changed, last_consolidated_at=consolidated_at)
         try:
-            return await book.write(owner, await _with_profile(book, owner, writes, found))
+            return await book.write(owner, replace(writes, profile=None if changed is profile else changed))
         except ProfileChanged:
-            continue
-    return await book.write(owner, await _with_profile(book, owner, writes, found))
-
-
-async def _with_profile(
-    book: MemoryBook, owner: str, writes: MemoryWrites, found: Extraction
-) -> MemoryWrites:
-    if not found.rules:
-        return writes
-    profile = await book.profile(owner)
-    changed = with_rules(profile, found.rules)
-    return replace(writes, profile=None if changed is profile else changed)
+            tries += 1
+            if tries >= MAX_TRIES:
+                raise

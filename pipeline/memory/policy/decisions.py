@@ -5,6 +5,7 @@ The extractor's recommendation is kept for the record and has no influence. Ever
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from pipeline.domain.frozen import dataclass
@@ -19,6 +20,7 @@ _PLAIN_CATEGORIES: Final[frozenset[Category]] = frozenset(
 _NEVER_FACTS: Final[tuple[Marker, ...]] = ("control", "secret", "override", "instruction", "speculative")
 _NEVER_RULES: Final[tuple[Marker, ...]] = ("safety_conflict", "control", "override", "secret")
 """In the order in which they are looked for. The reason of the decision is the marker."""
+_MARKUP: Final = re.compile(r"[<>{}|`\\\[\]]|://")
 _UNCERTAIN: Final[tuple[Marker, ...]] = ("negative_self_belief", "emerging_pattern")
 
 
@@ -56,6 +58,8 @@ def decide_rule(candidate: RuleCandidate) -> Decided:
     """The decision on a possible rule. It is explicit if the person's words ask for it; what the extractor
     says does not make it so."""
     said = f"{candidate.evidence_quote}\n{candidate.text}"
+    if _MARKUP.search(said) is not None:
+        return Decided("drop", "markup")
     for marker in _NEVER_RULES:
         if has(marker, said):
             return Decided("drop", marker)
@@ -71,6 +75,8 @@ def decide_rule(candidate: RuleCandidate) -> Decided:
 def _never_a_fact(candidate: FactCandidate) -> str:
     """The marker for which a candidate is never a fact; empty if it may be one."""
     said = f"{candidate.evidence_quote}\n{candidate.subject.identifier}\n{candidate.object.identifier}"
+    if _MARKUP.search(said) is not None:
+        return "markup"
     if has("question", candidate.evidence_quote):
         return "question"
     return next((marker for marker in _NEVER_FACTS if has(marker, said)), "")

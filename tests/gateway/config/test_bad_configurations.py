@@ -36,7 +36,7 @@ BAD_OVERLAYS = [
         (
             '"": names no setting (in the environment variable PARLOUR__); known sections: bot, '
             "data, files, models, "
-            "server, llm, voice, channels, turn, agent, tools, shield, safety, limits, budget, storage, log, "
+            "server, llm, voice, channels, turn, agent, tools, shield, safety, memory, limits, budget, storage, log, "
             "agents, routes"
         ),
     ),

@@ -108,7 +108,9 @@ async def test_terms_of_an_earlier_release_are_made_again_at_the_next_search(tmp
     db = sqlite3.connect(tmp_path / "store.db")
     rows = db.execute("SELECT n, terms FROM memory_facts").fetchall()
     for number, terms in rows:
-        db.execute("INSERT INTO memory_index (memory_index, rowid, terms) VALUES ('delete', ?, ?)", (number, terms))
+        db.execute(
+            "INSERT INTO memory_index (memory_index, rowid, terms) VALUES ('delete', ?, ?)", (number, terms)
+        )
         db.execute("INSERT INTO memory_index (rowid, terms) VALUES (?, 'old')", (number,))
     db.execute("UPDATE memory_facts SET terms = 'old'")
     db.execute("UPDATE memory_owners SET words = ?", (WORDS_VERSION - 1,))

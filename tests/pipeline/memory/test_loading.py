@@ -107,7 +107,9 @@ async def test_the_first_turn_catches_up_with_the_latest_session_once(store: Mem
     await write(store, ANN, key="a", arc=arc("old", "The exam of May.", ended_at=NOW - 31 * DAY_S))
     await write(store, ANN, key="b", arc=arc("mid", "The exam of June.", ended_at=NOW - 9 * DAY_S))
     await write(store, ANN, key="c", arc=arc("last", "Ann fears her exam.", ended_at=NOW - DAY_S))
-    first = [dict(entry) for entry in (await _load(store, first_turn=True)).entries if not isinstance(entry, str)]
+    first = [
+        dict(entry) for entry in (await _load(store, first_turn=True)).entries if not isinstance(entry, str)
+    ]
     assert [(one["summary"], one["is_catch_up"]) for one in first] == [
         ("Ann fears her exam.", True),
         ("The exam of June.", False),
@@ -115,7 +117,9 @@ async def test_the_first_turn_catches_up_with_the_latest_session_once(store: Mem
     later = (await _load(store)).entries
     assert all(not entry["is_catch_up"] for entry in later if not isinstance(entry, str))
     quiet = await _load(store, "hello", first_turn=True)
-    assert [entry["summary"] for entry in quiet.entries if not isinstance(entry, str)] == ["Ann fears her exam."]
+    assert [entry["summary"] for entry in quiet.entries if not isinstance(entry, str)] == [
+        "Ann fears her exam."
+    ]
 
 
 async def test_an_old_latest_session_is_caught_up_with_too(store: MemoryStore) -> None:
