@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from gateway.storage.ports import Record
 from gateway.turns.run_codec import runs_of
 from pipeline.domain.clock import SystemClock
 from pipeline.companion.graph import companion_graph
@@ -49,6 +50,7 @@ class CompanionModel(ScriptedLlm):
 _EMPTY: Final[Mapping[str, Mapping[str, Any]]] = {
     "facts": {"facts": [], "reason": "nothing"},
     "rules": {"rules": [], "reason": "nothing"},
+    "session_arc": {"too_thin": True, "summary": "", "primary_themes": []},
     "mode_of_the_message": {"mode": "supportive"},
 }
 
@@ -83,6 +85,13 @@ class Talk:
         """Wait until nothing is left to do after the answers."""
         while await self.jobs():
             await SystemClock().sleep(0.005)  # the store answers from a separate thread
+
+    async def sessions(self, count: int) -> list[Record]:
+        """The records of the chat's sessions, when there are so many."""
+        while len(found := await self.harness.records("session", thread=self.thread)) < count:
+            await SystemClock().sleep(0.005)
+        assert len(found) == count
+        return found
 
     async def jobs(self) -> list[str]:
         """The kinds of the open jobs that are due at once."""
