@@ -97,7 +97,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             reading=base.reading,
             bus=base.bus,
             people=base.people,
-            guests=build_page_guests(base, tools, owner_of, jobs, when_idle),
+            guests=build_page_guests(base, tools, owner_of, jobs, when_idle, rooms),
             health=inbox.health,
             channels=base.channels,
             inbox=inbox,

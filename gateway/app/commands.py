@@ -23,6 +23,7 @@ from gateway.turns.file_undo import FileUndo
 from gateway.turns.history_search import HistorySearch
 from gateway.turns.last_turn import LastTurnCommands
 from gateway.turns.link_commands import LinkCommands
+from gateway.turns.memory_command import MemoryCommand
 from gateway.turns.model_choice import ModelChoice
 from gateway.turns.status_command import StatusCommand
 from gateway.turns.usage_command import UsageCommand
@@ -66,6 +67,7 @@ def build_commands(
             takes_files=partial(_takes_files, base.channels),
         ),
         allowed=AllowedCommand(base.store.shield.permissions, tools.shield.revoked),
+        memory=MemoryCommand(base.store.memories, base.people.person_of, base.clock),
         usage=UsageCommand(tools.budgets, base.people),
         status=StatusCommand(
             store=base.store,

@@ -284,6 +284,8 @@ def _pair(options: argparse.Namespace) -> int:
 
 def _people(options: argparse.Namespace) -> int:
     from gateway.cli.people import invite, list_people, remove
+    from gateway.cli.people_erase import erase
+    from gateway.cli.people_export import export_person
     from gateway.config import environment, load
 
     settings = load(options.config, environment(), options.overrides, secrets=False)
@@ -294,6 +296,10 @@ def _people(options: argparse.Namespace) -> int:
             return invite(settings, name=options.name, known=options.known, days=options.days)
         case "remove":
             return remove(settings, options.name)
+        case "export":
+            return export_person(settings, options.name, options.to)
+        case "erase":
+            return erase(settings, options.name, confirmed=options.yes)
     return list_people(settings)
 
 

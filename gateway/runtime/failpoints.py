@@ -46,6 +46,10 @@ Label = Literal[
     "session-end-after",
     "session-memory-before",
     "session-memory-after",
+    "person-chats-erased",
+    "person-room-redacted",
+    "person-forgotten",
+    "person-compacted",
 ]
 LABELS: tuple[Label, ...] = get_args(Label)
 _KILLED = 137

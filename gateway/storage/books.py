@@ -6,6 +6,7 @@ from typing import Protocol
 
 from gateway.storage.crash_counts import DeathBook
 from gateway.storage.crises import CrisisBook
+from gateway.storage.erasure import ErasureBook
 from gateway.storage.expiries import ExpiryBook
 from gateway.storage.feedback import FeedbackBook
 from gateway.storage.file_changes import FileChangeBook
@@ -72,6 +73,10 @@ class Books(Protocol):
     @property
     def crises(self) -> CrisisBook:
         """The records of crisis responses."""
+
+    @property
+    def erasure(self) -> ErasureBook:
+        """What is needed to erase everything of a person."""
 
     @property
     def memories(self) -> MemoryBook:

@@ -19,6 +19,7 @@ from gateway.turns.history_search import HistorySearch
 from gateway.turns.journal import StoreJournal
 from gateway.turns.last_turn import LastTurnCommands
 from gateway.turns.link_commands import LinkCommands
+from gateway.turns.memory_command import MemoryCommand
 from gateway.turns.model_choice import ModelChoice
 from gateway.turns.status_command import StatusCommand
 from gateway.turns.usage_command import UsageCommand
@@ -73,6 +74,7 @@ class SessionCommands:
         usage: UsageCommand,
         status: StatusCommand,
         allowed: AllowedCommand,
+        memory: MemoryCommand,
         fetch_voice: FetchVoice = no_voice_to_fetch,
     ) -> None:
         """`can_speak`: whether answers can be read aloud in a chat. `copies`: where else the channel keeps
@@ -96,6 +98,7 @@ class SessionCommands:
             "usage": usage.run,
             "status": status.run,
             "allowed": allowed.run,
+            "memory": memory.run,
             "link": links.link,
             "unlink": links.unlink,
             "help": self._help,

@@ -134,6 +134,19 @@ class SessionState:
         """Record when a message of the author arrived, as Unix time."""
         self._arrivals.get_or_add(author, lambda: deque(maxlen=MAX_ARRIVALS)).append(at)
 
+    def forget(self) -> None:
+        """Begin as in a new thread: everything in the thread was erased."""
+        self.restart(new_id("ses"))
+        self.stored = False
+        self.answered_by = ""
+        self._arrivals.clear()
+
+    def read_again(self, log: Callable[[], Awaitable[Conversation]]) -> None:
+        """Read the conversation from the log when it is needed next: a part of it was erased there."""
+        self._summary, self._conversation, self._log = None, None, log
+        self._turns.clear()
+        self.title = ""
+
     def restart(self, session_id: str, *, mode: Mode = "normal", agent: str = "") -> None:
         """Begin a new, empty session whose record is durable."""
         self.session_id = session_id
@@ -208,6 +221,11 @@ async def load_session(store: Store, thread: str) -> SessionState:
             case ModelRecord(name=model):
                 session.model = model
     return session
+
+
+def read_again(store: Store, thread: str, session: SessionState) -> None:
+    """Have the session of a thread read its conversation from the log again."""
+    session.read_again(partial(logged_conversation, store, thread, session.session_id))
 
 
 async def logged_conversation(store: Store, thread: str, session_id: str) -> Conversation:

@@ -27,6 +27,7 @@ CommandName = Literal[
     "usage",
     "status",
     "allowed",
+    "memory",
     "link",
     "unlink",
     "help",
@@ -260,6 +261,24 @@ COMMANDS: Final[tuple[Command, ...]] = (
                 "de": "Was zurückgenommen wird: die Nummer, oder all",
                 "fr": "Ce qui est retiré : son numéro, ou all",
                 "es": "Qué se retira: su número, o all",
+            },
+        ),
+    ),
+    Command(
+        name="memory",
+        description={
+            "en": "Show what I remember of you, forget it, or turn memory off",
+            "de": "Zeigen, was ich von dir behalten habe, es vergessen, oder das Gedächtnis abschalten",
+            "fr": "Montrer ce que je retiens de vous, l'oublier, ou désactiver la mémoire",
+            "es": "Mostrar lo que recuerdo de ti, olvidarlo o desactivar la memoria",
+        },
+        argument=Argument(
+            name="what",
+            description={
+                "en": "page 2, forget 3, forget all, off, on, recall on or recall off",
+                "de": "page 2, forget 3, forget all, off, on, recall on oder recall off",
+                "fr": "page 2, forget 3, forget all, off, on, recall on ou recall off",
+                "es": "page 2, forget 3, forget all, off, on, recall on o recall off",
             },
         ),
     ),

@@ -13,6 +13,7 @@ from gateway.storage.json_bodies import FORGOTTEN, encode_body, storable_text
 from gateway.storage.memory.bursts import MemoryBursts
 from gateway.storage.memory.crash_counts import MemoryDeaths
 from gateway.storage.memory.crises import MemoryCrises
+from gateway.storage.memory.erasure import MemoryErasure
 from gateway.storage.memory.expiries import MemoryExpiries
 from gateway.storage.memory.feedback import MemoryFeedback
 from gateway.storage.memory.file_changes import MemoryFileChanges
@@ -85,6 +86,7 @@ class MemoryStore:
         rows = (self._threads, self._entries, self._outbox, self._interactions)
         self.page = MemoryPage(self._require_open, *rows, self.jobs, self.states, self.feedback, self.shield)
         self.search = MemorySearch(self._require_open, *rows[:2], self.page.is_deleted)
+        self.erasure = MemoryErasure(self._require_open, *rows, self)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:

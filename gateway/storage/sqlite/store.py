@@ -46,6 +46,7 @@ from gateway.storage.sqlite.connection import Synchronous
 from gateway.storage.sqlite.crash_counts import SqliteDeaths
 from gateway.storage.sqlite.crises import SqliteCrises
 from gateway.storage.sqlite.damage import damage_in
+from gateway.storage.sqlite.erasure import SqliteErasure
 from gateway.storage.sqlite.expiries import SqliteExpiries
 from gateway.storage.sqlite.feedback import SqliteFeedback
 from gateway.storage.sqlite.file_changes import SqliteFileChanges
@@ -100,6 +101,7 @@ class SqliteStore:
         self.finished = SqliteFinished(lambda: self._reader)
         self.bursts = SqliteBursts(lambda: self._writer)
         self.page = SqlitePage(lambda: self._writer, lambda: self._reader, self._group_commit)
+        self.erasure = SqliteErasure(lambda: self._writer, lambda: self._reader, self._group_commit)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:
