@@ -74,23 +74,15 @@ def fact_text(fact: Fact) -> str:
     """What is compared of a fact: its quote, and whom and what it is about."""
     people = (fact.subject, fact.object)
     named = " ".join(one.identifier for one in people if one.type != "User")
-    return f"{fact.evidence_quote} {named} {lexicon_words(fact)}"
+    return f"{fact.evidence_quote} {named}"
 
 
-def lexicon_words(fact: Fact) -> str:
-    """Words that questions use for facts of this category."""
-    return _CATEGORY_WORDS[fact.category]
-
-
-_CATEGORY_WORDS: Final = {
-    "loss": "loss",
-    "preference": "preference",
-    "coping_strategy": "coping helps",
-    "relationship": "relationship",
-    "trigger": "trigger",
-    "goal": "goal",
-    "context": "",
-}
+def terms_of_fact(fact: Fact) -> tuple[str, ...]:
+    """The terms of a fact: those of its text, and its category. A fact about a person has that mark too."""
+    marks = [f"#{fact.category}"]
+    if "Person" in (fact.subject.type, fact.object.type):
+        marks.append("#person")
+    return (*terms_of(fact_text(fact)), *marks)
 
 
 def find_by_words(index: FactIndex, question: str, *, limit: int) -> tuple[Hit, ...]:
