@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any, Final, Literal, get_args
 
 from pipeline.domain.chat import ChatMessage
-from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.json_schema import JsonSchema, SchemaMismatch, check_value
-from pipeline.llm.client import LlmClient, LlmFinished, LlmRequest, TextDelta
 from pipeline.llm.structured import Ask, structured
 from pipeline.memory.candidates import Durability, Explicitness, Judged, Scope, Sensitivity
 from pipeline.memory.extraction.outcome import SaidTurn
@@ -120,43 +118,6 @@ def judged_of(candidate: Mapping[str, Any]) -> Judged:
         recommendation=candidate.get("policy_recommendation", ""),
         reason=candidate.get("reason", ""),
     )
-
-
-def model_ask(llm: LlmClient, kind: Kind, *, timeout_s: float, clock: Clock) -> Ask:
-    """Ask `llm` in one attempt, with the form of the answer. The answer is empty where it takes longer than
-    `timeout_s` seconds."""
-
-    async def ask(messages: tuple[ChatMessage, ...]) -> str:
-        request = LlmRequest(
-            messages=messages,
-            schema=answer_schema(kind),
-            max_tokens=MAX_TOKENS,
-            temperature=0.0,
-            timeout_s=timeout_s,
-            retries=0,
-        )
-        return await whole_answer(llm, request, clock=clock)
-
-    return ask
-
-
-async def whole_answer(llm: LlmClient, request: LlmRequest, *, clock: Clock) -> str:
-    """The text of an answer; empty if it takes longer than `request.timeout_s`. Raises ModelError."""
-    parts: list[str] = []
-    deadline = clock.timeout(request.timeout_s)
-    try:
-        async with deadline:
-            async for item in llm.stream(request):
-                match item:
-                    case TextDelta(text=text):
-                        parts.append(text)
-                    case LlmFinished():
-                        break
-    except TimeoutError:
-        if not deadline.expired():
-            raise
-        return ""
-    return "".join(parts)
 
 
 def _problem(kind: Kind, candidate: Any, said: SaidTurn) -> str:

@@ -19,21 +19,26 @@ _QUOTED: Final = re.compile(
 )
 _SHORT_QUOTE_WORDS: Final = 2
 """A name or a title between quotation marks is the person's own."""
+_GAP: Final = "\0"
 _ADDRESS: Final = re.compile(r"https?://\S+", re.IGNORECASE)
 
 
 def own_words(message: str) -> str:
     """`message` without what is quoted in it, code and addresses; each gap is a full stop."""
-    text = _QUOTED_LINE.sub(" . ", _CODE.sub(" . ", message))
-    return _ADDRESS.sub(" . ", _QUOTED.sub(_kept, text))
+    return " . ".join(_pieces(message))
 
 
 def is_said(quote: str, message: str) -> bool:
     """Whether the person says `quote` in `message`: the same words in the same order, outside of quotations.
     False for a quote without words or above 280 characters."""
-    return len(quote) <= MAX_QUOTE_CHARS and has_phrase(own_words(message), quote)
+    return len(quote) <= MAX_QUOTE_CHARS and any(has_phrase(piece, quote) for piece in _pieces(message))
+
+
+def _pieces(message: str) -> list[str]:
+    text = _QUOTED_LINE.sub(_GAP, _CODE.sub(_GAP, message))
+    return _ADDRESS.sub(_GAP, _QUOTED.sub(_kept, text)).split(_GAP)
 
 
 def _kept(found: re.Match[str]) -> str:
     inside = found[0][1:-1]
-    return f" {inside} " if len(words(inside)) <= _SHORT_QUOTE_WORDS else " . "
+    return f" {inside} " if len(words(inside)) <= _SHORT_QUOTE_WORDS else _GAP

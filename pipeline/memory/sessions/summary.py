@@ -7,14 +7,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from pipeline.domain.chat import ChatMessage
-from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.inert_text import inert
 from pipeline.domain.json_schema import JsonSchema
-from pipeline.llm.client import LlmClient, LlmRequest
 from pipeline.llm.structured import Ask, structured
-from pipeline.memory.extraction.model_candidates import whole_answer
 from pipeline.memory.extraction.skipping import SKIPPED
 from pipeline.memory.policy.markers import has
 from pipeline.memory.policy.small_talk import is_small_talk
@@ -73,24 +70,6 @@ async def summarise(session: EndedSession, *, ask: Ask | None, redactor: Redacto
     if not summary or has("override", summary) or has("secret", summary):
         return Summarised(reason=f"{SKIPPED}the summary is empty, or reads like an order or a secret")
     return Summarised(arc=_arc(session, summary, found, redactor), reason="summarised")
-
-
-def arc_ask(llm: LlmClient, *, timeout_s: float, clock: Clock) -> Ask:
-    """Ask `llm` for an arc in one attempt. The answer is empty where it takes longer than `timeout_s`
-    seconds."""
-
-    async def ask(messages: tuple[ChatMessage, ...]) -> str:
-        request = LlmRequest(
-            messages=messages,
-            schema=ARC_SCHEMA,
-            max_tokens=MAX_TOKENS,
-            temperature=0.1,
-            timeout_s=timeout_s,
-            retries=0,
-        )
-        return await whole_answer(llm, request, clock=clock)
-
-    return ask
 
 
 def _skipped(session: EndedSession, ask: Ask | None) -> str:
