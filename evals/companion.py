@@ -22,7 +22,7 @@ from pipeline.safety.ladder import Entry
 
 HERE = Path(__file__).with_name("companion_texts")
 RECORDED = Path(__file__).with_name("recorded")
-HALVES = ("tuning", "after")
+HALVES = ("tuning", "second", "after")
 
 
 class Judged(NamedTuple):

@@ -65,8 +65,8 @@ def count_items(read: str) -> int:
     if len(parts) == 1:
         # Speech has no commas: "a lamp a table my phone", "lamp table phone".
         words = parts[0].split()
-        bare = len(words) >= _LISTED_WORDS and first("sentence", parts[0]) is None
-        parts = words if bare else _parts("article", cleared)
+        listed = len(words) >= _LISTED_WORDS and first("sentence", parts[0]) is None
+        parts = [word for word in words if _bare(word)] if listed else _parts("article", cleared)
     return len(set(parts))
 
 
@@ -88,7 +88,8 @@ def _confirmed(read: str) -> StepReading:
 def _all_the_same(read: str) -> str:
     """What a person names who also says that they are stuck: before it, or after words such as "maybe"."""
     before, *after = without("stuck", read, _SPLIT).split(_SPLIT)
-    named = [before] if first("names", before) is not None else []
+    shows = first("names", before) is not None and first("clause_ends", before) is not None
+    named = [before] if shows else []
     named += [without("all_the_same", part) for part in after if first("all_the_same", part) is not None]
     return ", ".join(named)
 
