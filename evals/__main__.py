@@ -1,5 +1,5 @@
-"""`python -m evals [NAME …] [--set tuning|held_out|all] [--model 0.5b|1.5b] [--data FOLDER]`: run the named evals, or
-all of them."""
+"""`python -m evals [NAME …] [--set tuning|held_out|all] [--model 0.5b|1.5b] [--data FOLDER] [--record]`: run the named
+evals, or all of them."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from gateway.app.embedded_model import MODELS
 
 EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
     "crisis": lambda options: crisis.run(options.set),
-    "exercises": lambda _options: companion.run_exercises(),
+    "exercises": lambda options: companion.run_exercises(keep=options.record),
     "embedded": lambda options: embedded.run(options.set, options.model),
     "injection": lambda options: injection.run(options.data),
-    "routing": lambda _options: companion.run_routing(),
+    "routing": lambda options: companion.run_routing(keep=options.record),
     "shield": lambda _options: shield.run(),
 }
 SETS = ("all", "tuning", "held_out")
@@ -36,6 +36,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument(
         "--data", type=Path, help="for injection: the folder of published collections, judged as well"
+    )
+    parser.add_argument(
+        "--record", action="store_true", help="for routing and exercises: keep the run in evals/recorded"
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in EVALS]

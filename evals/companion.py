@@ -1,9 +1,9 @@
 """The companion's rules on messages of our own: which mode answers, what an answer does to an exercise, and which
 exercise is chosen. Without a model.
 
-The rules were tuned with the cases of `*_tuning`; those of `*_after` were written when the rules were final, and no
-rule was changed by them. All are by the author of the rules, so they say less about other people's words than about
-mistakes.
+The rules were tuned with `tuning`, which was written first, and then with `second`, which was written after that and
+measured before the rules saw it. `after` was written when the rules were final, and no rule was changed by it. All are
+by the author of the rules, so they say less about other people's words than about mistakes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.report import table
-from pipeline.companion.dispatcher import AskModel, dispatch
+from pipeline.companion.dispatcher import dispatch
 from pipeline.companion.exercise_choice import choose_exercise
 from pipeline.companion.exercise_flow import ITEMS_KEY, STEP_KEY, TYPE_KEY, continue_exercise
 from pipeline.safety.ladder import Entry
@@ -43,19 +43,20 @@ class Judged(NamedTuple):
         return self.expected == self.found
 
 
-async def run_routing(ask: AskModel | None = None, name: str = "routing") -> str:
-    """Which mode answers: the table, every miss, the difference to the record, and the figures as a line of JSON."""
+async def run_routing(*, keep: bool = False) -> str:
+    """Which mode answers: the table, every miss, the difference to the recorded run, and the figures as a line of JSON.
+    `keep`: record this run."""
 
     async def found(case: dict[str, Any]) -> tuple[str, str]:
-        decision = await dispatch(case["text"], history(case), ask=ask)
+        decision = await dispatch(case["text"], history(case))
         return decision.mode, f"{decision.source}: {decision.type}"
 
     judged = await _judged("routing", "mode", found)
     groups = [*dict.fromkeys(one.expected for one in judged), *(f"by {by}" for by in ("rules", "model"))]
-    return report(name, judged, groups)
+    return report("routing", judged, groups, keep=keep)
 
 
-async def run_exercises() -> str:
+async def run_exercises(*, keep: bool = False) -> str:
     """What answers do to an exercise and which one is chosen; otherwise as `run_routing`."""
 
     async def flow(case: dict[str, Any]) -> tuple[str, str]:
@@ -67,7 +68,7 @@ async def run_exercises() -> str:
         return choose_exercise(case["text"], history(case)), ""
 
     judged = [*await _judged("flow", "next", flow), *await _judged("selection", "exercise", selection)]
-    return report("exercises", judged, ["flow", "selection"])
+    return report("exercises", judged, ["flow", "selection"], keep=keep)
 
 
 def history(case: dict[str, Any]) -> tuple[Entry, ...]:
@@ -91,15 +92,22 @@ async def _judged(
     return judged
 
 
-def report(name: str, judged: Sequence[Judged], groups: Sequence[str]) -> str:
-    """The table, the misses of each half, the difference to the recorded run, and the line of JSON."""
+def report(name: str, judged: Sequence[Judged], groups: Sequence[str], *, keep: bool) -> str:
+    """The table, the misses of each part of the cases, the difference to the recorded run, and the line of JSON."""
     rows = [_row(group, judged) for group in [*groups, *_languages(judged), "all"]]
-    parts = ["\n".join(table(("", *(f"{half}" for half in HALVES), "both"), rows))]
+    parts = ["\n".join(table(("", *(f"{half}" for half in HALVES), "all"), rows))]
     for half in HALVES:
         wrong = [_wrong(one) for one in judged if one.half == half and not one.right]
         parts.append("\n".join((f"Other than expected in {half}: {len(wrong)}", *wrong)))
-    figures = {half: _share([one for one in judged if one.half == half]) for half in HALVES}
+    figures: dict[str, float] = {half: _share([one for one in judged if one.half == half]) for half in HALVES}
     parts.append(difference(name, judged))
+    if keep:
+        (RECORDED / f"{name}.json").write_text(
+            json.dumps(record(judged), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+    ruled = [one for one in judged if one.half == HALVES[-1] and one.why.startswith("rules")]
+    if ruled:
+        figures["after_by_phrases"], figures["after_phrases_right"] = len(ruled), _share(ruled)
     parts.append(json.dumps({"eval": name, "cases": len(judged), "right": _share(judged), **figures}))
     return "\n\n".join(parts)
 
