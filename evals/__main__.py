@@ -1,5 +1,5 @@
-"""`python -m evals [NAME …] [--set tuning|held_out|all] [--model 0.5b|1.5b] [--data FOLDER] [--record]`: run the named
-evals, or all of them."""
+"""`python -m evals [NAME …] [--set tuning|held_out|all] [--model 0.5b|1.5b] [--data FOLDER] [--record]
+[--with-model]`: run the named evals, or all of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
     "exercises": lambda options: companion.run_exercises(keep=options.record),
     "embedded": lambda options: embedded.run(options.set, options.model),
     "injection": lambda options: injection.run(options.data),
-    "routing": lambda options: companion.run_routing(keep=options.record),
+    "routing": lambda options: companion.run_routing(
+        keep=options.record, model=options.model if options.with_model else ""
+    ),
     "shield": lambda _options: shield.run(),
 }
 SETS = ("all", "tuning", "held_out")
@@ -39,6 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument(
         "--record", action="store_true", help="for routing and exercises: keep the run in evals/recorded"
+    )
+    parser.add_argument(
+        "--with-model",
+        action="store_true",
+        help="for routing: the embedded model judges what no phrase knows",
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in EVALS]

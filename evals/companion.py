@@ -11,13 +11,19 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.report import table
-from pipeline.companion.dispatcher import dispatch
+from bench.report import ROOT, BenchUnavailable, table
+from gateway.app.embedded_model import MODELS
+from pipeline.companion.dispatcher import AskModel, dispatch
 from pipeline.companion.exercise_choice import choose_exercise
 from pipeline.companion.exercise_flow import ITEMS_KEY, STEP_KEY, TYPE_KEY, continue_exercise
+from pipeline.domain.clock import SystemClock
+from pipeline.llm.client import LlmClient, LlmRequest, TextDelta
+from pipeline.llm.local_model import LocalModel
+from pipeline.llm.local_process import ChildSettings
 from pipeline.safety.ladder import Entry
 
 HERE = Path(__file__).with_name("companion_texts")
@@ -43,17 +49,36 @@ class Judged(NamedTuple):
         return self.expected == self.found
 
 
-async def run_routing(*, keep: bool = False) -> str:
+async def run_routing(*, keep: bool = False, model: str = "") -> str:
     """Which mode answers: the table, every miss, the difference to the recorded run, and the figures as a line of JSON.
-    `keep`: record this run."""
+    `keep`: record this run. `model`: what llm.local.model calls the embedded model that judges what no phrase knows;
+    empty for none. Raises BenchUnavailable without its file."""
+    if not model:
+        return await _routing("routing", None, keep=keep)
+    file = MODELS[model].path(ROOT / "models")
+    if not file.is_file():
+        raise BenchUnavailable(f"{file} is missing: run `parlour models get {MODELS[model].id}`")
+    embedded = LocalModel(ChildSettings(model_path=file), clock=SystemClock())
+    try:
+        return await _routing(f"routing_{model}", lambda request: _answer(embedded, request), keep=keep)
+    finally:
+        await embedded.close()
+
+
+async def _answer(model: LlmClient, request: LlmRequest) -> str:
+    stream = model.stream(replace(request, timeout_s=250.0))
+    return "".join([item.text async for item in stream if isinstance(item, TextDelta)])
+
+
+async def _routing(name: str, ask: AskModel | None, *, keep: bool) -> str:
 
     async def found(case: dict[str, Any]) -> tuple[str, str]:
-        decision = await dispatch(case["text"], history(case))
+        decision = await dispatch(case["text"], history(case), ask=ask)
         return decision.mode, f"{decision.source}: {decision.type}"
 
     judged = await _judged("routing", "mode", found)
     groups = [*dict.fromkeys(one.expected for one in judged), *(f"by {by}" for by in ("rules", "model"))]
-    return report("routing", judged, groups, keep=keep)
+    return report(name, judged, groups, keep=keep)
 
 
 async def run_exercises(*, keep: bool = False) -> str:
