@@ -1,5 +1,7 @@
 """`python -m evals [NAME …] [--set tuning|held_out|all] [--model 0.5b|1.5b] [--data FOLDER] [--record]`: run the named evals, or
 all of them."""
+"""`python -m evals [NAME …] [--set tuning|held_out|all] [--model 0.5b|1.5b] [--data FOLDER] [--record]
+[--with-model]`: run the named evals, or all of them."""
 
 from __future__ import annotations
 
@@ -15,12 +17,15 @@ from gateway.app.embedded_model import MODELS
 
 EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
     "crisis": lambda options: crisis.run(options.set),
-    "exercises": lambda _options: companion.run_exercises(),
+    "exercises": lambda options: companion.run_exercises(keep=options.record),
     "embedded": lambda options: embedded.run(options.set, options.model),
     "extraction": lambda options: memory.run_extraction(keep=options.record),
     "injection": lambda options: injection.run(options.data),
     "routing": lambda _options: companion.run_routing(),
     "recall": lambda options: recall.run(options.set),
+    "routing": lambda options: companion.run_routing(
+        keep=options.record, model=options.model if options.with_model else ""
+    ),
     "shield": lambda _options: shield.run(),
     "write_policy": lambda options: memory.run_write_policy(keep=options.record),
 }
@@ -44,6 +49,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--record",
         action="store_true",
         help="keep the run of extraction or write_policy for later comparisons",
+        "--record", action="store_true", help="for routing and exercises: keep the run in evals/recorded"
+    )
+    parser.add_argument(
+        "--with-model",
+        action="store_true",
+        help="for routing: the embedded model judges what no phrase knows",
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in EVALS]

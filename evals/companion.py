@@ -1,9 +1,9 @@
 """The companion's rules on messages of our own: which mode answers, what an answer does to an exercise, and which
 exercise is chosen. Without a model.
 
-The rules were tuned with the cases of `*_tuning`; those of `*_after` were written when the rules were final, and no
-rule was changed by them. All are by the author of the rules, so they say less about other people's words than about
-mistakes.
+The rules were tuned with `tuning`, which was written first, and then with `second`, which was written after that and
+measured before the rules saw it. `after` was written when the rules were final, and no rule was changed by it. All are
+by the author of the rules, so they say less about other people's words than about mistakes.
 """
 
 from __future__ import annotations
@@ -11,18 +11,24 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.report import table
+from bench.report import ROOT, BenchUnavailable, table
+from gateway.app.embedded_model import MODELS
 from pipeline.companion.dispatcher import AskModel, dispatch
 from pipeline.companion.exercise_choice import choose_exercise
 from pipeline.companion.exercise_flow import ITEMS_KEY, STEP_KEY, TYPE_KEY, continue_exercise
+from pipeline.domain.clock import SystemClock
+from pipeline.llm.client import LlmClient, LlmRequest, TextDelta
+from pipeline.llm.local_model import LocalModel
+from pipeline.llm.local_process import ChildSettings
 from pipeline.safety.ladder import Entry
 
 HERE = Path(__file__).with_name("companion_texts")
 RECORDED = Path(__file__).with_name("recorded")
-HALVES = ("tuning", "after")
+HALVES = ("tuning", "second", "after")
 
 
 class Judged(NamedTuple):
@@ -43,8 +49,28 @@ class Judged(NamedTuple):
         return self.expected == self.found
 
 
-async def run_routing(ask: AskModel | None = None, name: str = "routing") -> str:
-    """Which mode answers: the table, every miss, the difference to the record, and the figures as a line of JSON."""
+async def run_routing(*, keep: bool = False, model: str = "") -> str:
+    """Which mode answers: the table, every miss, the difference to the recorded run, and the figures as a line of JSON.
+    `keep`: record this run. `model`: what llm.local.model calls the embedded model that judges what no phrase knows;
+    empty for none. Raises BenchUnavailable without its file."""
+    if not model:
+        return await _routing("routing", None, keep=keep)
+    file = MODELS[model].path(ROOT / "models")
+    if not file.is_file():
+        raise BenchUnavailable(f"{file} is missing: run `parlour models get {MODELS[model].id}`")
+    embedded = LocalModel(ChildSettings(model_path=file), clock=SystemClock())
+    try:
+        return await _routing(f"routing_{model}", lambda request: _answer(embedded, request), keep=keep)
+    finally:
+        await embedded.close()
+
+
+async def _answer(model: LlmClient, request: LlmRequest) -> str:
+    stream = model.stream(replace(request, timeout_s=250.0))
+    return "".join([item.text async for item in stream if isinstance(item, TextDelta)])
+
+
+async def _routing(name: str, ask: AskModel | None, *, keep: bool) -> str:
 
     async def found(case: dict[str, Any]) -> tuple[str, str]:
         decision = await dispatch(case["text"], history(case), ask=ask)
@@ -52,10 +78,10 @@ async def run_routing(ask: AskModel | None = None, name: str = "routing") -> str
 
     judged = await _judged("routing", "mode", found)
     groups = [*dict.fromkeys(one.expected for one in judged), *(f"by {by}" for by in ("rules", "model"))]
-    return report(name, judged, groups)
+    return report(name, judged, groups, keep=keep)
 
 
-async def run_exercises() -> str:
+async def run_exercises(*, keep: bool = False) -> str:
     """What answers do to an exercise and which one is chosen; otherwise as `run_routing`."""
 
     async def flow(case: dict[str, Any]) -> tuple[str, str]:
@@ -67,7 +93,7 @@ async def run_exercises() -> str:
         return choose_exercise(case["text"], history(case)), ""
 
     judged = [*await _judged("flow", "next", flow), *await _judged("selection", "exercise", selection)]
-    return report("exercises", judged, ["flow", "selection"])
+    return report("exercises", judged, ["flow", "selection"], keep=keep)
 
 
 def history(case: dict[str, Any]) -> tuple[Entry, ...]:
@@ -91,15 +117,22 @@ async def _judged(
     return judged
 
 
-def report(name: str, judged: Sequence[Judged], groups: Sequence[str]) -> str:
-    """The table, the misses of each half, the difference to the recorded run, and the line of JSON."""
+def report(name: str, judged: Sequence[Judged], groups: Sequence[str], *, keep: bool) -> str:
+    """The table, the misses of each part of the cases, the difference to the recorded run, and the line of JSON."""
     rows = [_row(group, judged) for group in [*groups, *_languages(judged), "all"]]
-    parts = ["\n".join(table(("", *(f"{half}" for half in HALVES), "both"), rows))]
+    parts = ["\n".join(table(("", *(f"{half}" for half in HALVES), "all"), rows))]
     for half in HALVES:
         wrong = [_wrong(one) for one in judged if one.half == half and not one.right]
         parts.append("\n".join((f"Other than expected in {half}: {len(wrong)}", *wrong)))
-    figures = {half: _share([one for one in judged if one.half == half]) for half in HALVES}
+    figures: dict[str, float] = {half: _share([one for one in judged if one.half == half]) for half in HALVES}
     parts.append(difference(name, judged))
+    if keep:
+        (RECORDED / f"{name}.json").write_text(
+            json.dumps(record(judged), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
+    ruled = [one for one in judged if one.half == HALVES[-1] and one.why.startswith("rules")]
+    if ruled:
+        figures["after_by_phrases"], figures["after_phrases_right"] = len(ruled), _share(ruled)
     parts.append(json.dumps({"eval": name, "cases": len(judged), "right": _share(judged), **figures}))
     return "\n\n".join(parts)
 

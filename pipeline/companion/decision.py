@@ -37,7 +37,7 @@ class DispatchDecision:
     type: str
     """The grounds, as a code: the family of the phrase (`en.leave_taking`), `active_exercise`, `model` …"""
     approach: Approach = "none"
-    """The school whose ways of asking the answer uses; only a model chooses one."""
+    """The school whose questions the answer uses; only a model chooses one."""
     reasoning: str = ""
     """One sentence for the trace. It may quote the person, so it is in no log and no reply."""
     clears_exercise: bool = False

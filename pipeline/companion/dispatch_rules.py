@@ -92,11 +92,14 @@ def _started(read: str, last: str) -> DispatchDecision | None:
         return _ruled("psychoeducation", tips.code)
     if (leave := first("closing", read)) is not None:
         return _ruled("closing", leave.code)
+    ends = first("winding_down", last) is not None
     for kind, mode in _LAST:
         if (found := first(kind, read)) is not None:
-            if found.name == "thanks" and first("winding_down", last) is not None:
+            if "thanks" in found.name and ends:
                 return _ruled("closing", f"{found.language}.thanks_at_the_end")
             return _ruled(mode, found.code)
+    if ends and (found := first("nothing_else", read)) is not None:
+        return _ruled("closing", "any.nothing_else")
     return None
 
 

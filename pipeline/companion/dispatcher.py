@@ -108,7 +108,7 @@ async def _by_model(
         )
 
     messages = (
-        ChatMessage(role="system", content=_instructions()),
+        ChatMessage(role="system", content=instructions()),
         ChatMessage(role="user", content=_shown(message, history, in_exercise, memory_lines)),
     )
     answer = await structured(messages, _SCHEMA, asked)
@@ -153,7 +153,7 @@ def _shown(message: str, history: Sequence[Entry], in_exercise: bool, memory_lin
 
 
 @functools.cache
-def _instructions() -> str:
+def instructions() -> str:
     return _PROMPT.read_text(encoding="utf-8").strip()
 
 

@@ -17,6 +17,9 @@ Outcome = Literal["exit", "stuck", "complete", "hold"]
 _SPLIT: Final = "\x1f"
 _ENOUGH: Final = re.compile(r"[^\W_]{2}|[\u3040-\u30ff\u3400-\u9fff]")
 """A part with two letters in a row is a thing that is named; so is one sign of Chinese or Japanese."""
+_NUMBER: Final = re.compile(r"\d{1,3}(?:[.,]\d)?\.?")
+_LISTED_WORDS: Final = 3
+"""This many words or more that are no sentence are a list."""
 _TENTATIVE_WORDS: Final = 4
 """A thing named with a question mark behind it ("a lamp?") has at most this many words."""
 
@@ -55,17 +58,21 @@ def count_items(read: str) -> int:
     """How many different things a text in its plain form names."""
     if first("no_item", read) is not None:
         return 0
+    if _NUMBER.fullmatch(read) is not None:
+        return 1
     cleared = without("filler", read)
     parts = _parts("separator", cleared)
     if len(parts) == 1:
-        # Speech has no commas: "a lamp a table my phone".
-        parts = _parts("article", cleared)
+        # Speech has no commas: "a lamp a table my phone", "lamp table phone".
+        words = parts[0].split()
+        listed = len(words) >= _LISTED_WORDS and first("sentence", parts[0]) is None
+        parts = [word for word in words if _bare(word)] if listed else _parts("article", cleared)
     return len(set(parts))
 
 
 def is_question(read: str) -> bool:
     """Whether a text in its plain form asks the bot something, and not the person themselves."""
-    asked = without("own_question", read, " ... ")
+    asked = without("own_question", read, " _ ")
     if first("question", asked) is None:
         return False
     return not (asked.endswith("?") and len(asked.split()) <= _TENTATIVE_WORDS and "," in asked)
@@ -81,7 +88,8 @@ def _confirmed(read: str) -> StepReading:
 def _all_the_same(read: str) -> str:
     """What a person names who also says that they are stuck: before it, or after words such as "maybe"."""
     before, *after = without("stuck", read, _SPLIT).split(_SPLIT)
-    named = [before] if first("names", before) is not None else []
+    shows = first("names", before) is not None and first("clause_ends", before) is not None
+    named = [before] if shows else []
     named += [without("all_the_same", part) for part in after if first("all_the_same", part) is not None]
     return ", ".join(named)
 

@@ -63,7 +63,7 @@ class ExerciseTurn:
     """The first sentences, which a model may write in their place except for `start`, `restart` and
     `exit`."""
     prompt: str = ""
-    """What the step asks; nobody rewrites it. Empty after the end."""
+    """What the step asks, in fixed words. Empty after the end."""
     delta: Mapping[str, Any] = field(default_factory=dict)
     fact: CopingFact | None = None
     type: str = ""

@@ -1,6 +1,6 @@
 """The table of phrases that the companion's rules look for (`phrases.toml`), by kind and language.
 
-All languages are tried on each message: nobody has to say which one they write in.
+All languages are tried on each message, as no person is asked which one they write in.
 """
 
 from __future__ import annotations

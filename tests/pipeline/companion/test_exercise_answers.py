@@ -200,6 +200,12 @@ def test_questions_to_oneself_are_none_to_the_bot() -> None:
     assert not is_question(plain("A lamp, a chair?"))
 
 
+def test_repeated_words_are_read_once() -> None:
+    assert _outcome("i did it " * 200 + "x", Step(kind="items")) == "complete"
+    assert _outcome("i did it " * 200 + "?", CONFIRM) == "complete"
+    assert count_items(plain("ok yes done " * 150 + "x")) == 0
+
+
 def test_an_end_comes_before_being_stuck() -> None:
     assert _outcome("I don't know, can we stop", ONE) == "exit"
     assert _outcome("I can't. I don't want to do this.", ONE) == "exit"

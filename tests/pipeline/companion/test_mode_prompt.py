@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.companion.decision import APPROACHES, MODES, Mode
+from pipeline.companion.dispatcher import instructions
 from pipeline.companion.exercise_book import LANGUAGES
 from pipeline.companion.mode_prompt import MOST_MEMORY_LINES, mode_prompt, mode_reply, mode_text
 
@@ -17,6 +18,12 @@ def test_each_mode_has_instructions_after_the_identity(mode: Mode) -> None:
     assert prompt.startswith(IDENTITY)
     assert mode_text(mode) in prompt
     assert len({mode_text(one) for one in MODES}) == len(MODES)
+
+
+def test_the_dispatchers_prompt_names_each_mode_and_approach() -> None:
+    prompt = instructions()
+    assert [mode for mode in MODES if f"- {mode}:" not in prompt] == []
+    assert [approach for approach in APPROACHES if approach not in prompt] == []
 
 
 def test_what_is_remembered_is_data_and_bounded() -> None:
