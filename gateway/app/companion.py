@@ -41,4 +41,11 @@ def build_agent_memory(settings: Settings, base: Foundation) -> AgentMemory | No
     from pipeline.companion.graph import AFTER_ANSWER  # noqa: PLC0415
     from pipeline.companion.memory_node import UNRECORDED  # noqa: PLC0415
 
-    return AgentMemory(store=base.store.memories, later=AFTER_ANSWER, unrecorded=UNRECORDED)
+    memory = base.memory
+    return AgentMemory(
+        store=memory.book,
+        mode=memory.mode,
+        embedder=memory.embedder,
+        later=AFTER_ANSWER,
+        unrecorded=UNRECORDED,
+    )
