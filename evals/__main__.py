@@ -1,7 +1,5 @@
-"""`python -m evals [NAME …] [--set tuning|held_out|all] [--model 0.5b|1.5b] [--data FOLDER] [--record]`: run the named evals, or
-all of them."""
-"""`python -m evals [NAME …] [--set tuning|held_out|all] [--model 0.5b|1.5b] [--data FOLDER] [--record]
-[--with-model]`: run the named evals, or all of them."""
+"""`python -m evals [NAME …]` with `--set`, `--model`, `--data`, `--record` and `--with-model`: run the named evals,
+or all of them."""
 
 from __future__ import annotations
 
@@ -21,7 +19,6 @@ EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
     "embedded": lambda options: embedded.run(options.set, options.model),
     "extraction": lambda options: memory.run_extraction(keep=options.record),
     "injection": lambda options: injection.run(options.data),
-    "routing": lambda _options: companion.run_routing(),
     "recall": lambda options: recall.run(options.set),
     "routing": lambda options: companion.run_routing(
         keep=options.record, model=options.model if options.with_model else ""
@@ -48,8 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--record",
         action="store_true",
-        help="keep the run of extraction or write_policy for later comparisons",
-        "--record", action="store_true", help="for routing and exercises: keep the run in evals/recorded"
+        help="keep the run of exercises, extraction, routing or write_policy for later comparisons",
     )
     parser.add_argument(
         "--with-model",
