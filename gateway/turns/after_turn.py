@@ -12,12 +12,22 @@ from functools import partial
 
 from gateway.storage.jobs import Job, NewJob
 from gateway.storage.ports import InboxEntry, Lease
-from gateway.turns.session_ends import SESSION_END, SessionEnds, WhenIdle
+from gateway.turns.after_answer import memory_job
+from gateway.turns.session_ends import (
+    ROTATION_TURNS,
+    SESSION_END,
+    SessionEnds,
+    WhenIdle,
+    about,
+    rotation_job,
+    session_memory_job,
+)
 from gateway.turns.sessions import SessionState
 from gateway.turns.summarizer import Summaries
 from gateway.turns.titler import Titles
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author
+from pipeline.runtime.ports import TurnAnswer
 from pipeline.runtime.scope import TurnScope, ignore_event
 
 TITLE, SUMMARY = "title", "summary"
@@ -37,7 +47,10 @@ class AfterTurn:
         when_idle: WhenIdle,
         person_of: Callable[[ThreadKey, str], str],
         added: Callable[[tuple[NewJob, ...]], None],
+        remembers: bool = False,
     ) -> None:
+        """`remembers`: whether any agent has a memory."""
+        self._remembers = remembers
         self._titles = titles
         self._summaries = summaries
         self._ends = ends
@@ -45,11 +58,23 @@ class AfterTurn:
         self._person_of = person_of
         self._added = added
 
-    def jobs(self, session: SessionState, entry: InboxEntry, said: int, at: float) -> tuple[NewJob, ...]:
-        """The jobs to add with the commit of the turn of `entry`, which adds `said` messages to `session`."""
+    def jobs(
+        self,
+        session: SessionState,
+        entry: InboxEntry,
+        said: int,
+        at: float,
+        *,
+        answer: TurnAnswer | None = None,
+        over: bool = False,
+    ) -> tuple[NewJob, ...]:
+        """The jobs to add with the commit of the turn of `entry`, which adds `said` messages to `session` and
+        has this `answer`, or with that of a command with which the session is `over`."""
+        if over:
+            return self._ended(session, entry, at)
         if not said:
             return ()
-        end = self._ends.job(session, entry.thread, at)
+        end = self._ends.job(session, entry.thread, at, about(entry, session))
         ends = () if end is None else (end,)
         if session.mode == "otr":
             return ends
@@ -57,7 +82,17 @@ class AfterTurn:
         wanted = [TITLE] if titled else []
         if self._summaries.wanted(session, said):
             wanted.append(SUMMARY)
-        return (*ends, *(_job(kind, session, entry, at) for kind in wanted))
+        rest: tuple[NewJob, ...] = ()
+        if answer is not None and answer.goes_on:
+            rest = (memory_job(session, entry, at),)
+            if answer.turn >= ROTATION_TURNS:
+                rest = (*rest, rotation_job(session, entry, at))
+        return (*ends, *rest, *(_job(kind, session, entry, at) for kind in wanted))
+
+    def _ended(self, session: SessionState, entry: InboxEntry, at: float) -> tuple[NewJob, ...]:
+        if not self._remembers or session.mode == "otr" or not session.stored:
+            return ()
+        return (session_memory_job(session.session_id, entry.thread, about(entry, session), at),)
 
     def added(self, session: SessionState, jobs: tuple[NewJob, ...], at: float) -> None:
         """Note that a turn of `session` ended at the Unix time `at`, and that its `jobs` are durable."""

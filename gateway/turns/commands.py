@@ -39,6 +39,7 @@ from pipeline.domain.messages import (
 from pipeline.runtime.before_message import Shortcut
 
 NEW_SESSION_TEXT = "New conversation"
+END_TEXT = "This conversation is over. Write to me again whenever you like; that begins a new one."
 _HELP_TEXT = "Send a message or a voice note and I answer.\n\n{commands}"
 _HELP_LINE = "- `/{name}`: {description}"
 OTR_ON_TEXT = (
@@ -86,6 +87,7 @@ class SessionCommands:
         self._last_turn = last_turn
         self._runs: dict[CommandName, RunCommand] = {
             "new": self._new,
+            "end": self._end,
             "undo": last_turn.undo,
             "otr": self._otr,
             "voice": self._voice,
@@ -136,6 +138,9 @@ class SessionCommands:
 
     async def _new(self, _command: SessionCommand, journal: StoreJournal) -> None:
         await journal.commit_new_session(NEW_SESSION_TEXT)
+
+    async def _end(self, _command: SessionCommand, journal: StoreJournal) -> None:
+        await journal.commit_new_session(END_TEXT, mode=journal.mode)
 
     async def _otr(self, command: SessionCommand, journal: StoreJournal) -> None:
         if journal.mode == "otr":

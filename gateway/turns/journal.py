@@ -219,7 +219,7 @@ class StoreJournal:
         crisis = self._crises.record(
             answer.crisis, self._entry, self.session_id, off_record=self._session.mode == "otr"
         )
-        committed = await ends(questions=questions, crisis=crisis)
+        committed = await ends(questions=questions, crisis=crisis, answer=answer)
         entry_id = committed.record_ids[-1]
         if (asked := await self.messages.asked(answer.steered)) is not None:
             question, source = asked
@@ -341,6 +341,7 @@ class StoreJournal:
         forgotten: bool = False,
         steered: Sequence[str] = (),
         crisis: CrisisRecord | None = None,
+        answer: TurnAnswer | None = None,
     ) -> Committed:
         # Raises if a step could not be written: the turn must fail before anything is visible.
         unwritten = await self._log.unwritten()
@@ -379,7 +380,9 @@ class StoreJournal:
             also=self.messages.finished_too(forget=off_record),
             forget_session=self.session_id if off_record else "",
             crisis=crisis,
-            jobs=self._after.jobs(self._session, self._entry, said, now),
+            jobs=self._after.jobs(
+                self._session, self._entry, said, now, answer=answer, over=role == "session"
+            ),
             at=now,
         )
         self._failpoints.reach("turn-commit-before")

@@ -15,6 +15,7 @@ from pipeline.domain.frozen import dataclass
 CommandName = Literal[
     "stop",
     "new",
+    "end",
     "undo",
     "retry",
     "otr",
@@ -78,6 +79,15 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "de": "Ein neues Gespräch beginnen und das bisherige vergessen",
             "fr": "Commencer une nouvelle conversation et oublier la précédente",
             "es": "Empezar una conversación nueva y olvidar la anterior",
+        },
+    ),
+    Command(
+        name="end",
+        description={
+            "en": "End the conversation; your next message begins a new one",
+            "de": "Das Gespräch beenden; deine nächste Nachricht beginnt ein neues",
+            "fr": "Terminer la conversation ; votre prochain message en commence une autre",
+            "es": "Terminar la conversación; tu próximo mensaje empieza otra",
         },
     ),
     Command(

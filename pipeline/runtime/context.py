@@ -16,6 +16,7 @@ from pipeline.runtime.attachments import Attachments
 from pipeline.runtime.ports import Budgets, FactBook, History, SkillBook, ToolGate, Workspace
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
+from pipeline.runtime.workflow_context import WorkflowContext
 
 
 async def ignore_text(_text: str) -> None:
@@ -78,6 +79,8 @@ class RunContext:
     """When the message arrived, as Unix time."""
     arrivals: tuple[float, ...] = ()
     """When its author's earlier messages arrived (see `TurnJournal.arrivals`)."""
+    workflow: WorkflowContext | None = None
+    """Memory, for an agent that has any."""
 
     @property
     def file_tokens(self) -> int:

@@ -46,7 +46,7 @@ class CrisisGate:
         assessment = self._assessed(text, history)
         if not assessment.needs_crisis_response:
             return CrisisVerdict(assessment=assessment)
-        return CrisisVerdict(assessment=assessment, reply=self._reply(assessment, text, history, language))
+        return CrisisVerdict(assessment=assessment, reply=self.reply(assessment, text, history, language))
 
     def alarms(self, text: str) -> bool:
         """Whether `text` by itself gets the crisis response."""
@@ -60,14 +60,17 @@ class CrisisGate:
                 _log.error("the crisis gate fails", extra={"error": type(error).__name__})
         return CrisisAssessment(level=CLEAR, confidence="low", reason=GATE_FAILED, path="failed")
 
-    def _reply(self, assessment: CrisisAssessment, text: str, history: Sequence[Entry], language: str) -> str:
+    def reply(
+        self, assessment: CrisisAssessment, text: str, history: Sequence[Entry] = (), language: str = ""
+    ) -> str:
+        """The crisis response to `text` after `history`, whose level is assessed."""
         if assessment.path == "failed":
             return STATIC_REPLY
         try:
             return crisis_reply(
                 assessment.level,
                 language=known_language(assessment.language, language, self._language),
-                country=self._place(text, history),
+                country=self.place(text, history),
                 resources=self._resources,
                 again=assessment.reason.endswith(" earlier"),
             )
@@ -75,7 +78,7 @@ class CrisisGate:
             _log.error("the crisis response fails", extra={"error": type(error).__name__})
             return STATIC_REPLY
 
-    def _place(self, text: str, history: Sequence[Entry]) -> Country | None:
+    def place(self, text: str, history: Sequence[Entry] = ()) -> Country | None:
         """Where the person is: as the newest of their messages says that names a country, else as
         configured."""
         own = [entry.text for entry in history if entry.said_by == "person"]

@@ -1,1 +1,1 @@
-"""Tests of pipeline.memory."""
+"""Tests of what is written into the memory, and when."""
