@@ -16,6 +16,7 @@ from pipeline.memory.extraction.model_candidates import MAX_TOKENS, Kind, answer
 from pipeline.memory.extraction.outcome import SaidTurn
 from pipeline.memory.extraction.writing import remember_facts, remember_rules
 from pipeline.memory.ports import MemoryWrites
+from pipeline.memory.source_message import exercise_id
 from pipeline.memory.values import EntityRef, Fact
 from pipeline.runtime.context import RunContext
 from pipeline.safety.assessment import CLEAR
@@ -78,7 +79,7 @@ async def _remember_exercise(state: State, context: RunContext) -> dict[str, Any
         return {}
     message_id, now = context.scope.message_id, context.clock.now()
     fact = Fact(
-        id=f"{message_id}-exercise",
+        id=exercise_id(message_id),
         category="coping_strategy",
         subject=_PERSON,
         predicate="USES",

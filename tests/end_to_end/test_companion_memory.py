@@ -120,3 +120,18 @@ async def test_a_long_session_ends_after_its_last_turn(tmp_path: Path, monkeypat
         await talk.say(ASKED)
         lines = await talk.sessions(2)
         assert lines[-1].body["text"] == "New conversation: the one before has become long"
+
+
+async def test_what_rests_on_a_turn_that_is_taken_back_is_forgotten(tmp_path: Path) -> None:
+    async with open_companion(tmp_path) as talk:
+        await talk.say("I love swimming in the sea")
+        await talk.say(HIKING)
+        await talk.say("/undo")
+        await talk.rested()
+        assert [fact.evidence_quote for fact in await talk.facts()] == ["I love swimming in the sea"]
+        await talk.say(HIKING)
+        await talk.rested()
+        assert len(await talk.facts()) == 2
+        await talk.say("/undo")
+        await talk.rested()
+        assert [fact.evidence_quote for fact in await talk.facts()] == ["I love swimming in the sea"]
