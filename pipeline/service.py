@@ -108,7 +108,7 @@ class Pipeline:
         self.crisis = CrisisCheck(crisis, in_graph=bool(self._later))
         self.after = (
             None
-            if memory is None
+            if memory is None or not memory.later
             else AfterAnswer(self._executor, self._contexts, llm=llm, memory=memory, agent=agent, clock=clock)
         )
         """Runs what is left of a turn's run after its answer; None for an agent without memory."""

@@ -7,7 +7,7 @@ from gateway.app.companion import has_companion
 from gateway.app.components import Foundation
 from gateway.app.tools import SharedTools
 from gateway.scheduling.jobs import JobKind, JobRunner
-from gateway.turns.after_answer import MEMORY, AfterAnswers
+from gateway.turns.after_answer import FORGETTING, MEMORY, AfterAnswers
 from gateway.turns.after_turn import SUMMARY, TITLE, AfterTurn
 from gateway.turns.session_ends import (
     ROTATION,
@@ -73,7 +73,9 @@ def build_after_turn(
         clock=base.clock,
         when_idle=when_idle,
         failpoints=base.failpoints,
+        person_of=base.people.person_of,
     )
+    jobs.handle(JobKind(name=FORGETTING, run=answers.forget, at_once=_AT_ONCE))
     jobs.handle(JobKind(name=MEMORY, run=answers.run, at_once=_AT_ONCE))
     memories = SessionMemories(
         store=base.store, agents=agents, when_idle=when_idle, failpoints=base.failpoints

@@ -35,13 +35,14 @@ def session_idle_s(settings: Settings) -> float:
 
 def build_agent_memory(settings: Settings, base: Foundation) -> AgentMemory | None:
     """The memory of the agent with these settings; None for one without memory."""
+    memory = base.memory
     if not is_companion(settings):
-        return None
+        knows = settings.memory.agents == "all"
+        return AgentMemory(store=memory.book, mode=memory.mode, embedder=memory.embedder) if knows else None
     # Imported here: a gateway without a companion does not need its texts and patterns.
     from pipeline.companion.graph import AFTER_ANSWER  # noqa: PLC0415
     from pipeline.companion.memory_node import UNRECORDED  # noqa: PLC0415
 
-    memory = base.memory
     return AgentMemory(
         store=memory.book,
         mode=memory.mode,

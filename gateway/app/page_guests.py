@@ -8,6 +8,7 @@ from functools import partial
 
 from adapters.guests import person_of
 from adapters.web.adapter import WebAdapter
+from adapters.web.inbound import OWNER
 from adapters.web.settings import ACCOUNT, CHANNEL
 from gateway.app.components import Foundation
 from gateway.app.person_traces import build_traces
@@ -146,10 +147,18 @@ def _erasures(people: Iterable[str], now: float) -> list[NewJob]:
 
 
 async def _discard_files(base: Foundation, tools: SharedTools, thread: ThreadKey) -> None:
+    await _forget_sessions(base, thread)
     await base.files.discard_thread(thread)
     await tools.discard_commands(thread)
     await tools.forgetting.of_thread(thread.encode())
     await _discard_uploads(base.page.adapter, thread.chat)
+
+
+async def _forget_sessions(base: Foundation, thread: ThreadKey) -> None:
+    """Forget what is remembered of a conversation of the page."""
+    owner = base.people.person_of(thread, person_of(thread.chat) or OWNER.id)
+    for record in await base.store.read_log(thread.encode(), kinds=("session",)):
+        await base.memory.book.forget_session(owner, record.session_id)
 
 
 async def _discard_uploads(page: WebAdapter | None, chats: str) -> None:

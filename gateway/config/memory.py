@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator
 
@@ -20,6 +20,11 @@ class MemorySettings(Section):
         "Whether agents with a memory keep it in the store (local), or read and write nothing (incognito). "
         "synced is for a store that several gateways share, and works as local. A person can lower it to "
         "incognito for a conversation; nothing raises it.",
+    )
+    agents: Literal["companions", "all"] = setting(
+        "companions",
+        "Whether agents with the graph companion alone know what is remembered (companions), or all agents, each "
+        "of whose messages then costs a search of the store. Only companions add to it.",
     )
     embedding: Annotated[str, AfterValidator(check_embedding)] = setting(
         "none",

@@ -7,43 +7,44 @@ in the order of its turns.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from gateway.agents.agent_book import AgentBook
 from gateway.runtime.failpoints import Failpoints
 from gateway.storage.jobs import Job, NewJob
+from gateway.storage.log_records import UserRecord
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.turns.run_codec import newest_run
 from gateway.turns.run_log import StoreRunLog
-from gateway.turns.session_ends import WhenIdle
+from gateway.turns.session_ends import WhenIdle, about
 from gateway.turns.sessions import PastSession, SessionState, logged_conversation, record_in
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation, PastTurn
-from pipeline.domain.ids import ThreadKey
+from pipeline.domain.ids import ThreadKey, room_owner
 from pipeline.domain.messages import Author, InboundMessage
+from pipeline.memory.source_message import rests_on
 from pipeline.runtime.ports import UserWords
 
-MEMORY = "memory"
-"""The kind of the jobs. A job's key is the message's id, its owner the thread, which orders them."""
+MEMORY, FORGETTING = "memory", "forgetting"
+"""The kinds of the jobs: what comes after an answer, and what goes with a turn that was taken out of its
+conversation. A job's key is the message's id, its owner the thread, which orders them."""
 _AGAIN_S = 1.0
 
 
 def memory_job(session: SessionState, entry: InboxEntry, at: float) -> NewJob:
     """The job to add with the commit of the answer to `entry`."""
-    author = entry.item.author
-    return NewJob(
-        kind=MEMORY,
-        key=entry.message_id,
-        thread=entry.thread,
-        owner=entry.thread,
-        due=at,
-        body={
-            "session": session.session_id,
-            "agent": session.answered_by,
-            "author": author.id,
-            "private": entry.item.private,
-        },
-    )
+    return _job(MEMORY, entry.message_id, session, entry, at)
+
+
+def forget_job(session: SessionState, entry: InboxEntry, root: str, at: float) -> NewJob:
+    """The job to add with the commit that takes the turn of the message `root` out of the conversation."""
+    return _job(FORGETTING, root, session, entry, at)
+
+
+def _job(kind: str, key: str, session: SessionState, entry: InboxEntry, at: float) -> NewJob:
+    body = about(entry, session) | {"session": session.session_id}
+    return NewJob(kind=kind, key=key, thread=entry.thread, owner=entry.thread, due=at, body=body)
 
 
 class AfterAnswers:
@@ -57,7 +58,10 @@ class AfterAnswers:
         clock: Clock,
         when_idle: WhenIdle,
         failpoints: Failpoints,
+        person_of: Callable[[ThreadKey, str], str],
     ) -> None:
+        """`person_of` gives the key of the person that a user of an account is."""
+        self._person_of = person_of
         self._store = store
         self._agents = agents
         self._clock = clock
@@ -71,6 +75,26 @@ class AfterAnswers:
         if first.id != job.id:
             return _AGAIN_S
         return None if await self._when_idle(job.thread, partial(self._go_on, job)) else 0.0
+
+    async def forget(self, job: Job) -> float | None:
+        """Forget what rests on the versions of the job's message that are out of its conversation. Returns and
+        raises as `run`."""
+        if await self._store.jobs.of(MEMORY, job.owner):
+            return _AGAIN_S
+        return None if await self._when_idle(job.thread, partial(self._forget, job)) else 0.0
+
+    async def _forget(self, job: Job, lease: Lease, session: SessionState) -> None:
+        known = await self._conversation(lease.thread, session, str(job.body["session"]))
+        alive = {turn.source.message_id for turn in known.turns}
+        said = await self._store.read_log(lease.thread, kinds=("user",), session_id=str(job.body["session"]))
+        versions = {job.key, *(one.message_id for one in said if UserRecord.of(one).replaces == job.key)} - alive
+        thread, author = ThreadKey.decode(job.thread), str(job.body["author"])
+        owner = self._person_of(thread, author) if job.body["private"] else room_owner(thread)
+        kept = await self._store.memories.everything(owner)
+        ids = [fact.id for fact in kept.facts if any(rests_on(fact, version) for version in versions)]
+        ids += [rule.id for rule in kept.profile.rules if any(rests_on(rule, version) for version in versions)]
+        if ids:
+            await self._store.memories.forget(owner, ids)
 
     async def _go_on(self, job: Job, lease: Lease, session: SessionState) -> None:
         session_id, message_id = str(job.body["session"]), job.key

@@ -12,7 +12,7 @@ from functools import partial
 
 from gateway.storage.jobs import Job, NewJob
 from gateway.storage.ports import InboxEntry, Lease
-from gateway.turns.after_answer import memory_job
+from gateway.turns.after_answer import forget_job, memory_job
 from gateway.turns.session_ends import (
     ROTATION_TURNS,
     SESSION_END,
@@ -27,6 +27,7 @@ from gateway.turns.summarizer import Summaries
 from gateway.turns.titler import Titles
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author
+from pipeline.domain.timeline import EntryRole
 from pipeline.runtime.ports import TurnAnswer
 from pipeline.runtime.scope import TurnScope, ignore_event
 
@@ -66,14 +67,19 @@ class AfterTurn:
         at: float,
         *,
         answer: TurnAnswer | None = None,
-        over: bool = False,
+        role: EntryRole = "assistant",
+        gone: str = "",
     ) -> tuple[NewJob, ...]:
-        """The jobs to add with the commit of the turn of `entry`, which adds `said` messages to `session` and
-        has this `answer`, or with that of a command with which the session is `over`."""
-        if over:
+        """The jobs to add with the commit of the turn of `entry`, which adds `said` messages to `session`, has
+        this `answer` and an entry of this `role`, and with which the turn of the message `gone` is taken out of
+        the conversation."""
+        if role == "session":
             return self._ended(session, entry, at)
+        forgets: tuple[NewJob, ...] = ()
+        if gone and self._remembers and session.mode != "otr":
+            forgets = (forget_job(session, entry, gone, at),)
         if not said:
-            return ()
+            return forgets
         end = self._ends.job(session, entry.thread, at, about(entry, session))
         ends = () if end is None else (end,)
         if session.mode == "otr":
@@ -82,9 +88,9 @@ class AfterTurn:
         wanted = [TITLE] if titled else []
         if self._summaries.wanted(session, said):
             wanted.append(SUMMARY)
-        rest: tuple[NewJob, ...] = ()
+        rest: tuple[NewJob, ...] = forgets
         if answer is not None and answer.goes_on:
-            rest = (memory_job(session, entry, at),)
+            rest = (*rest, memory_job(session, entry, at))
             if answer.turn >= ROTATION_TURNS:
                 rest = (*rest, rotation_job(session, entry, at))
         return (*ends, *rest, *(_job(kind, session, entry, at) for kind in wanted))

@@ -305,8 +305,7 @@ class StoreJournal:
         """Begin a new session, whose messages see an empty history; return the entry's id. `agent` is the
         agent that a person chose for it; None keeps the one that was chosen."""
         agent = self._session.agent if agent is None else agent
-        session_id = new_id("ses")
-        at = self._clock.now()
+        session_id, at = new_id("ses"), self._clock.now()
         record = session_record(session_id, self._entry.message_id, at, text=text, mode=mode, agent=agent)
         code = "" if mode == "normal" else mode
         committed = await self._finish("command", [record], role="session", text=text, code=code)
@@ -370,6 +369,7 @@ class StoreJournal:
         )
         if not self._session.stored and role != "session":
             records.insert(0, session_record(self.session_id, self._entry.message_id, now))
+        gone = self.messages.replaces or str(records[-1].body.get("removed", ""))
         commit = TurnCommit(
             seq=self._entry.seq,
             outcome=outcome,
@@ -380,9 +380,7 @@ class StoreJournal:
             also=self.messages.finished_too(forget=off_record),
             forget_session=self.session_id if off_record else "",
             crisis=crisis,
-            jobs=self._after.jobs(
-                self._session, self._entry, said, now, answer=answer, over=role == "session"
-            ),
+            jobs=self._after.jobs(self._session, self._entry, said, now, answer=answer, role=role, gone=gone),
             at=now,
         )
         self._failpoints.reach("turn-commit-before")

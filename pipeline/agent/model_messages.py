@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.agent.pictures import with_files
+from pipeline.agent.recalled import recalled
 from pipeline.agent.results import fitted
 from pipeline.agent.room_talk import room_block
-from pipeline.agent.system_prompt import system_prompt
+from pipeline.agent.system_prompt import RULE, system_prompt
 from pipeline.domain.chat import ChatMessage, ToolDefinition, message_from_plain
 from pipeline.domain.conversation import Conversation, PastTurn
 from pipeline.domain.rooms import said_by
@@ -41,6 +42,8 @@ async def build_messages(
     settings = context.settings
     said_before = await context.history.conversation()
     first = ChatMessage(role="system", content=system) if system else _system(context, state, tools)
+    if not system and (known := await recalled(context)):
+        first = ChatMessage(role="system", content=f"{first.content}{RULE}{known}")
     talk = "" if context.scope.private else room_block(await context.history.room(), settings.context_tokens)
     words = clean_text(said_by(context.text, context.by))
     said = ChatMessage(role="user", content=f"{talk}{words}")

@@ -16,6 +16,8 @@ from pipeline.memory.extraction.model_candidates import MAX_TOKENS, Kind, answer
 from pipeline.memory.extraction.outcome import SaidTurn
 from pipeline.memory.extraction.writing import remember_facts, remember_rules
 from pipeline.memory.ports import MemoryWrites
+from pipeline.memory.recall_request import allow_recall, asks_for_recall
+from pipeline.memory.source_message import exercise_id
 from pipeline.memory.values import EntityRef, Fact
 from pipeline.runtime.context import RunContext
 from pipeline.safety.assessment import CLEAR
@@ -35,8 +37,13 @@ async def extract_semantic_facts(state: State, context: RunContext) -> NodeResul
 
 
 async def extract_procedural_rules(state: State, context: RunContext) -> NodeResult:
-    """Store rules for answers that the message asks for. Raises StorageError."""
-    return NodeResult(update={DIAGNOSTICS: await _remembered("rules", remember_rules, state, context)})
+    """Store rules for answers that the message asks for, and that it asks for earlier conversations. Raises
+    StorageError."""
+    found = await _remembered("rules", remember_rules, state, context)
+    flow = workflow_of(context)
+    if flow.memory_mode != "incognito" and asks_for_recall(str(state.get(SAID, ""))):
+        found["proactive_recall_allowed"] = await allow_recall(flow.memory_store, owner_of(context))
+    return NodeResult(update={DIAGNOSTICS: found})
 
 
 async def _remembered(kind: Kind, remember: Remember, state: State, context: RunContext) -> dict[str, Any]:
@@ -78,7 +85,7 @@ async def _remember_exercise(state: State, context: RunContext) -> dict[str, Any
         return {}
     message_id, now = context.scope.message_id, context.clock.now()
     fact = Fact(
-        id=f"{message_id}-exercise",
+        id=exercise_id(message_id),
         category="coping_strategy",
         subject=_PERSON,
         predicate="USES",

@@ -13,6 +13,7 @@ from pipeline.companion.state import (
     DIAGNOSTICS,
     MEMORY,
     MESSAGE,
+    SAID,
     WORKING_MEMORY,
     owner_of,
     progress_of,
@@ -21,6 +22,7 @@ from pipeline.companion.state import (
 from pipeline.graph.definition.decisions import NodeResult, State
 from pipeline.memory import loading
 from pipeline.memory.loading import Entry, LoadedMemory
+from pipeline.memory.recall_request import asks_for_recall
 from pipeline.runtime.context import RunContext
 
 UNRECORDED: Final = frozenset({WORKING_MEMORY, MEMORY})
@@ -30,14 +32,14 @@ UNRECORDED: Final = frozenset({WORKING_MEMORY, MEMORY})
 async def load_memory(state: State, context: RunContext) -> NodeResult:
     """Load the memory of the turn's owner. Raises NoOwner and StorageError."""
     loaded = await _loaded(state, context)
-    return NodeResult(update={**_values(loaded), DIAGNOSTICS: dict(loaded.diagnostics)})
+    return NodeResult(update={**_values(loaded, state), DIAGNOSTICS: dict(loaded.diagnostics)})
 
 
 async def recalled(state: State, context: RunContext) -> State:
     """The state with what `load_memory` has put there, loaded again where the run was resumed without it."""
     if WORKING_MEMORY in state:
         return state
-    return {**state, **_values(await _loaded(state, context))}
+    return {**state, **_values(await _loaded(state, context), state)}
 
 
 async def _loaded(state: State, context: RunContext) -> LoadedMemory:
@@ -53,7 +55,7 @@ async def _loaded(state: State, context: RunContext) -> LoadedMemory:
     )
 
 
-def _values(loaded: LoadedMemory) -> dict[str, Any]:
+def _values(loaded: LoadedMemory, state: State) -> dict[str, Any]:
     facts = [one for one in loaded.entries if not isinstance(one, str) and one["type"] == "semantic"]
     return {
         WORKING_MEMORY: [one if isinstance(one, str) else dict(one) for one in loaded.entries],
@@ -62,7 +64,7 @@ def _values(loaded: LoadedMemory) -> dict[str, Any]:
             "active_concerns": _objects(facts, "predicate", "WORRIES_ABOUT"),
             "current_goal": next(iter(_objects(facts, "category", "goal")), ""),
             "procedural_rules": [rule.text for rule in loaded.rules],
-            "proactive_recall_enabled": loaded.proactive_recall,
+            "proactive_recall_enabled": loaded.proactive_recall or asks_for_recall(state.get(SAID, "")),
         },
     }
 

@@ -63,6 +63,8 @@ class WorkflowContext:
     embedding_provider: Embedder | None = None
     crisis_gate: TurnCrisis | None = field(default=None, repr=False)
     """None for what runs after the answer."""
+    recalled: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
+    """What the turn has recalled for a prompt already."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -120,3 +120,41 @@ async def test_a_long_session_ends_after_its_last_turn(tmp_path: Path, monkeypat
         await talk.say(ASKED)
         lines = await talk.sessions(2)
         assert lines[-1].body["text"] == "New conversation: the one before has become long"
+
+
+async def test_what_rests_on_a_turn_that_is_taken_back_is_forgotten(tmp_path: Path) -> None:
+    async with open_companion(tmp_path) as talk:
+        await talk.say("I love swimming in the sea")
+        await talk.say(HIKING)
+        await talk.say("/undo")
+        await talk.rested()
+        assert [fact.evidence_quote for fact in await talk.facts()] == ["I love swimming in the sea"]
+        await talk.say(HIKING)
+        await talk.rested()
+        assert len(await talk.facts()) == 2
+        await talk.say("/undo")
+        await talk.rested()
+        assert [fact.evidence_quote for fact in await talk.facts()] == ["I love swimming in the sea"]
+
+
+async def test_other_agents_know_what_is_remembered_where_the_settings_say_so(tmp_path: Path) -> None:
+    beside = ('agents.helper.graph="conversation"', 'agents.helper.description="x"', 'routes.1.also=["helper"]')
+    for agents, known in (("companions", False), ("all", True)):
+        (tmp_path / agents).mkdir()
+        async with open_companion(tmp_path / agents, *beside, f'memory.agents="{agents}"') as talk:
+            await talk.say(HIKING)
+            await talk.rested()
+            await talk.say("/agent helper")
+            await talk.say("Where could I go hiking in the mountains?")
+            assert (HIKING in prompt(talk)) is known
+
+
+async def test_earlier_conversations_are_brought_up_only_when_that_is_asked_for(tmp_path: Path) -> None:
+    async with open_companion(tmp_path) as talk:
+        await talk.say(ASKED)
+        assert "Do not mention earlier conversations" in prompt(talk)
+        await talk.say("Please remind me of what we talked about last time")
+        assert "You may mention an earlier conversation" in prompt(talk)
+        await talk.rested()
+        await talk.say(ASKED)
+        assert "You may mention an earlier conversation" in prompt(talk)

@@ -96,7 +96,7 @@ class Talk:
     async def jobs(self) -> list[str]:
         """The kinds of the open jobs that are due at once."""
         listed = await self.harness.store.jobs.listed(limit=100)
-        return [job.kind for job in listed if job.kind in ("memory", "session_memory", "rotation")]
+        return [job.kind for job in listed if job.kind in ("memory", "forgetting", "session_memory", "rotation")]
 
     async def traces(self) -> list[Trace]:
         """What the runs of the chat did, oldest first."""
