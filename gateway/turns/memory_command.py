@@ -95,7 +95,8 @@ class MemoryCommand:
         book: MemoryBook,
         person_of: Callable[[ThreadKey, str], str],
         clock: Clock,
-        is_on: Callable[[], bool] = lambda: True,
+        *,
+        is_on: bool = True,
     ) -> None:
         self._book = book
         self._person_of = person_of
@@ -107,7 +108,7 @@ class MemoryCommand:
         if journal.mode == "otr":
             await journal.commit_notice(_OFF_THE_RECORD)
             return
-        if not self._is_on():
+        if not self._is_on:
             await journal.commit_notice(_NO_MEMORY)
             return
         answer = await self._answer(self._whose(command), command.argument)
