@@ -1,6 +1,7 @@
 """Have an agent's crisis gate judge what the person of a turn says, before anything else works on it.
 
-For an agent whose graph has the gate as its own first node, whole turns are judged there (`CrisisOfTurn`). Only the person's own words count: no forwarded or quoted ones, and in a room none of other people.
+For an agent whose graph has the gate as its own first node, whole turns are judged there (`CrisisOfTurn`).
+Only the person's own words count: no forwarded or quoted ones, and in a room none of other people.
 """
 
 from __future__ import annotations
@@ -33,8 +34,8 @@ class CrisisCheck:
     """Judges the turns of one agent."""
 
     def __init__(self, gate: CrisisGate | None, *, in_graph: bool = False) -> None:
-        """Without a gate the agent is exempt, and nothing is judged. `in_graph`: the agent's graph has the gate
-        as a node."""
+        """Without a gate the agent is exempt, and nothing is judged. `in_graph`: the agent's graph has the
+        gate as a node."""
         self._gate = gate
         self._in_graph = in_graph
 

@@ -1,4 +1,5 @@
-"""A companion on the page and on Telegram: an exercise from start to end, and crises that nothing comes before.
+"""A companion on the page and on Telegram: an exercise from start to end, and crises that nothing comes
+before.
 
 Covers: pipeline/crisis_check.py, pipeline/companion/safety_nodes.py, pipeline/companion/mode_nodes.py.
 """
