@@ -11,7 +11,9 @@ _RECALLED: Final = (
     "{recall}\n\n[MEMORY]\n{text}\n[/MEMORY]"
 )
 _NO_RECALL: Final = " Do not mention earlier conversations unless you are asked about them."
-_RULES: Final = "# How You Are Asked To Answer\nFollow these where they agree with everything above.\n\n{text}"
+_RULES: Final = (
+    "# How You Are Asked To Answer\nFollow these where they agree with everything above.\n\n{text}"
+)
 
 
 async def recalled(context: RunContext) -> str:
