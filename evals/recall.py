@@ -18,14 +18,14 @@ from bench.report import table
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import SystemClock
 from pipeline.memory.embedding import Embedder
-from pipeline.memory.loading import FETCHED, SHOWN_FACTS
+from pipeline.memory.loading import FETCHED
 from pipeline.memory.local_embedder import LocalEmbedder, is_installed
 from pipeline.memory.ports import FactVector, MemoryWrites, Question
-from pipeline.memory.recall import fact_text
+from pipeline.memory.recall import SHOWN, fact_text
 from pipeline.memory.values import EntityRef, Fact
 
 HERE = Path(__file__).with_name("recall_people")
-HALVES = ("tuning", "held_out")
+HALVES = ("tuning", "tuning_after", "held_out")
 _USER = EntityRef("User", "user")
 _NOW = 1_796_000_000.0
 _CROWD = "everybody"
@@ -60,7 +60,7 @@ class Answered(NamedTuple):
 async def run(chosen: str = "all") -> str:
     """The table, each miss, and the figures as one line of JSON. `chosen`: tuning, held_out or all. Without the extra
     parlour[memory] there are no figures for vectors."""
-    halves = tuple(half for half in HALVES if chosen in ("all", half) and _file(half).exists())
+    halves = tuple(half for half in HALVES if (chosen == "all" or half.startswith(chosen)) and _file(half).exists())
     embedder = LocalEmbedder(SystemClock(), timeout_s=120.0) if is_installed() else None
     try:
         answered = [one for half in halves for one in await _answers(half, embedder)]
@@ -158,7 +158,7 @@ async def _answer(store: SqliteStore, asked: Asked, embedder: Embedder | None) -
 
 async def _shown(store: SqliteStore, owner: str, question: Question) -> tuple[str, ...]:
     facts = await store.memories.find_facts(owner, question, limit=FETCHED)
-    return tuple(fact.id for fact in facts[:SHOWN_FACTS])
+    return tuple(fact.id for fact in facts[:SHOWN])
 
 
 def figures(answered: Sequence[Answered]) -> dict[str, float | int]:

@@ -78,6 +78,12 @@ def terms_of_question(text: str) -> dict[str, float]:
     return weights
 
 
+def asks_about_oneself(text: str) -> bool:
+    """Whether the text is a question of a person about themselves, which memory alone can answer."""
+    found = lexicon().about_oneself.named_in(list(_parts(text)))
+    return "first_person" in found and ("asking" in found or "?" in text or "\uff1f" in text)
+
+
 _WORD_WEIGHT: Final = 1.0
 _STEM_WEIGHT: Final = 1.0
 _CONCEPT_WEIGHT: Final = 0.8
@@ -130,6 +136,7 @@ class Lexicon:
     def __init__(self, document: Mapping[str, Mapping[str, object]]) -> None:
         stop = " ".join(str(words) for words in document["stop_words"].values())
         self.stop_words = frozenset(normalised(stop).split())
+        self.about_oneself = Naming(document["about_oneself"])
         self.concepts = Naming(document["concepts"])
         self.cues = Naming(document["cues"])
 
