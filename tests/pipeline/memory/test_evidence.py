@@ -11,8 +11,8 @@ from pipeline.memory.policy.evidence import is_said, own_words
     ("quote", "message"),
     [
         ("I live in Rome", "well,  I LIVE in\nRome now"),
-        ("I’m vegan", "I'm vegan"),
-        ("j'habite à Nîmes", "bonjour, j’habite a Nimes"),
+        ("I\u2019m vegan", "I'm vegan"),
+        ("j'habite à Nîmes", "bonjour, j\u2019habite a Nimes"),
         ("I live in Rome", "I live in Rome"),
     ],
 )

@@ -20,7 +20,7 @@ QUESTION = "That sounds important. Do you want me to remember that?"
         "go on",
         "yes",
         "Danke dir!",
-        "D’accord",
+        "D\u2019accord",
         "muchas gracias",
     ],
 )

@@ -93,7 +93,7 @@ def test_orders_secrets_guesses_questions_and_markup_are_never_facts(words: str,
     "words",
     [
         "don't save this",
-        "Don’t remember that",
+        "Don\u2019t remember that",
         "please forget everything",
         "forget what I said",
         "use incognito mode",
