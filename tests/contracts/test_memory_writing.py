@@ -32,7 +32,7 @@ from tests.pipeline.memory.candidates import (
 )
 from tests.pipeline.memory.test_summary import ARC, TALK
 
-ROUNDS = 500
+ROUNDS, SOAK_ROUNDS = 60, 500
 
 
 async def _facts(book: MemoryBook, text: str, *, message: str = "m1", owner: str = ANN) -> dict[str, object]:
@@ -115,7 +115,8 @@ async def test_both_extractors_of_a_message_write(store: Store) -> None:
     assert len((await book.profile(ANN)).rules) == 1
 
 
-async def test_two_writers_lose_no_rule(tmp_path: Path) -> None:
+@pytest.mark.soak
+async def test_two_writers_lose_no_rule(tmp_path: Path, *, soak: bool) -> None:
     # No wait for the disk: this is about two writers, and a power cut is tested elsewhere.
     opened = SqliteStore(tmp_path / "store.db", synchronous="NORMAL")
     await opened.open()
@@ -125,12 +126,13 @@ async def test_two_writers_lose_no_rule(tmp_path: Path) -> None:
         made = replace(rule(name, f"Mention {name} in winter."), created_at=NOW + number)
         return MemoryWrites(key=name, session_id="s1", at=NOW), made
 
-    for number in range(ROUNDS):
+    rounds = SOAK_ROUNDS if soak else ROUNDS
+    for number in range(rounds):
         both = added(f"a{number}", number), added(f"b{number}", number)
         await asyncio.gather(*(write_with_rules(book, ANN, writes, [made]) for writes, made in both))
         kept = [known.id for known in (await book.profile(ANN)).rules[-2:]]
         assert sorted(kept) == [f"a{number}", f"b{number}"]
-    assert (await book.profile(ANN)).revision == 2 * ROUNDS
+    assert (await book.profile(ANN)).revision == 2 * rounds
     await opened.close()
 
 
