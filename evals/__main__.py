@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench.report import BenchUnavailable
-from evals import crisis, embedded, injection, memory, shield
+from evals import crisis, embedded, injection, memory, recall, shield
 from gateway.app.embedded_model import MODELS
 
 EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
@@ -18,6 +18,7 @@ EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
     "embedded": lambda options: embedded.run(options.set, options.model),
     "extraction": lambda options: memory.run_extraction(keep=options.record),
     "injection": lambda options: injection.run(options.data),
+    "recall": lambda options: recall.run(options.set),
     "shield": lambda _options: shield.run(),
     "write_policy": lambda options: memory.run_write_policy(keep=options.record),
 }
@@ -29,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m evals", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(EVALS)}; all when absent")
     parser.add_argument(
-        "--set", choices=SETS, default="all", help="which prompts of embedded, which half of crisis"
+        "--set", choices=SETS, default="all", help="which prompts of embedded, which half of crisis or recall"
     )
     parser.add_argument(
         "--model", choices=tuple(MODELS), default="0.5b", help="which embedded model (default: 0.5b)"

@@ -2,7 +2,7 @@
 
 The cases of `held_out` were written before any rule, those of `after` when the rules were final, and no rule was
 changed by these; the rules were written with `tuning`. All are by the author of the rules, so they say less about other
-people's words than about mistakes. A fact that nobody stated is worse than one that is missed: the table counts both.
+people's words than about mistakes. A fact that was not stated is worse than one that is missed: the table counts both.
 """
 
 from __future__ import annotations

@@ -11,10 +11,10 @@ from pipeline.domain.errors import ModelError
 from pipeline.domain.frozen import dataclass
 from pipeline.memory.embedding import Embedder
 from pipeline.memory.ports import MemoryBook, Question
+from pipeline.memory.recall import SHOWN
 from pipeline.memory.values import Fact, MemoryMode, Rule, SessionArc
 
 FETCHED: Final = 20
-SHOWN_FACTS: Final = 5
 SHOWN_ARCS: Final = 2
 ARC_DAYS: Final = 30
 """Days after its end that an arc is recalled by a question."""
@@ -120,7 +120,7 @@ async def _asked(question: str, embedder: Embedder | None) -> tuple[Question, Re
 
 async def _facts(book: MemoryBook, owner: str, question: Question) -> tuple[Fact, ...]:
     found = await book.find_facts(owner, question, limit=FETCHED)
-    return tuple(fact for fact in found if fact.is_live)[:SHOWN_FACTS]
+    return tuple(fact for fact in found if fact.is_live)[:SHOWN]
 
 
 async def _arcs(

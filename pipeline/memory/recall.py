@@ -14,12 +14,15 @@ from typing import Final, Protocol
 
 from pipeline.domain.frozen import dataclass
 from pipeline.memory.values import Fact, SessionArc
-from pipeline.memory.words import lexicon, terms_of, terms_of_question, words_of
+from pipeline.memory.words import asks_about_oneself, lexicon, terms_of, terms_of_question, words_of
 
 TOKEN_RECALL: Final = 0.33
 """The least part of the question's words that a record has for `token_recall`."""
 SAME_STATEMENT: Final = 0.85
 """The least Jaccard index of the words of two quotes of one statement."""
+
+SHOWN: Final = 5
+"""Facts that a turn is given at most."""
 
 _MOST_CANDIDATES = 400
 _MOST_RAISED = 40
@@ -74,23 +77,15 @@ def fact_text(fact: Fact) -> str:
     """What is compared of a fact: its quote, and whom and what it is about."""
     people = (fact.subject, fact.object)
     named = " ".join(one.identifier for one in people if one.type != "User")
-    return f"{fact.evidence_quote} {named} {lexicon_words(fact)}"
+    return f"{fact.evidence_quote} {named}"
 
 
-def lexicon_words(fact: Fact) -> str:
-    """Words that questions use for facts of this category."""
-    return _CATEGORY_WORDS[fact.category]
-
-
-_CATEGORY_WORDS: Final = {
-    "loss": "loss",
-    "preference": "preference",
-    "coping_strategy": "coping helps",
-    "relationship": "relationship",
-    "trigger": "trigger",
-    "goal": "goal",
-    "context": "",
-}
+def terms_of_fact(fact: Fact) -> tuple[str, ...]:
+    """The terms of a fact: those of its text, and its category. A fact about a person has that mark too."""
+    marks = [f"#{fact.category}"]
+    if "Person" in (fact.subject.type, fact.object.type):
+        marks.append("#person")
+    return (*terms_of(fact_text(fact)), *marks)
 
 
 def find_by_words(index: FactIndex, question: str, *, limit: int) -> tuple[Hit, ...]:
@@ -194,9 +189,22 @@ def same_evidence(one: str, other: str) -> bool:
     return one == other or bool(both) and len(words & others) / len(both) >= SAME_STATEMENT
 
 
-def joined(hits: Sequence[Hit], near: Sequence[tuple[int, float]], *, limit: int) -> list[int]:
-    """The numbers of what words found and of what vectors found, best first. Strong hits of words come first;
-    then vectors fill places, and the weak hits follow."""
+def joined(
+    hits: Sequence[Hit], near: Sequence[tuple[int, float]], newest: Sequence[int] = (), *, limit: int
+) -> list[int]:
+    """The numbers of what words found, of what vectors found, and, up to `SHOWN`, of the newest facts, best first.
+    Strong hits of words come first."""
     strong = [hit.number for hit in hits if hit.strong]
     weak = [hit.number for hit in hits if not hit.strong]
-    return list(dict.fromkeys((*strong, *weak, *(number for number, _ in near))))[:limit]
+    found = dict.fromkeys((*strong, *weak, *(number for number, _ in near)))
+    if len(found) < SHOWN and newest:
+        found = dict.fromkeys([*found, *newest][: SHOWN * 2])
+        return list(found)[: min(limit, SHOWN)]
+    return list(found)[:limit]
+
+
+def places_for_newest(question: str, hits: Sequence[Hit], near: Sequence[tuple[int, float]]) -> int:
+    """How many of the newest facts to read for the places that are free: none unless a person asks about
+    themselves, as other messages need no memory that does not fit them."""
+    free = len(hits) + len(near) < SHOWN
+    return SHOWN * 2 if free and asks_about_oneself(question) else 0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import tomllib
 import unicodedata
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Final
@@ -57,35 +57,50 @@ def words_of(text: str) -> list[str]:
 
 
 def terms_of(text: str) -> tuple[str, ...]:
-    """The terms of a text that is kept, with repetitions: each word and its stem, and pairs of characters of
-    unspaced writing."""
-    return tuple(_terms(text))
+    """The terms of a text that is kept, with repetitions: each word and its stem, pairs of characters of unspaced
+    writing, and the concepts that it names."""
+    parts = list(_parts(text))
+    return (*_plain_terms(parts), *(f"={name}" for name in lexicon().concepts.named_in(parts)))
 
 
 def terms_of_question(text: str) -> dict[str, float]:
-    """The terms of a question, each with its weight: 1 for the words and the stems said, less for words that
-    mean the same. Empty for a text of stop words alone."""
-    weights: dict[str, float] = {}
-    asked: list[str] = []
-    for part in _parts(text):
-        if _UNSPACED.match(part):
-            weights.update(dict.fromkeys(_pairs(part), 1.0))
-            asked.append(part)
-        elif len(part) >= 2 and part not in lexicon().stop_words:
-            weights.update(dict.fromkeys(_forms(part), 1.0))
-            asked.append(part)
-    for term in lexicon().related(asked):
-        weights.setdefault(term, _RELATED_WEIGHT)
+    """The terms of a question, each with its weight: 1 for the words and the stems said, less for concepts and for
+    the category that it asks for. Empty for a text of stop words alone."""
+    parts = list(_parts(text))
+    asked = [part for part in parts if part not in lexicon().stop_words]
+    weights = dict.fromkeys(_plain_terms(asked), _WORD_WEIGHT)
+    for word in asked:
+        weights[f"~{stem_of(word)}"] = _STEM_WEIGHT
+    for name in lexicon().concepts.named_in(parts):
+        weights[f"={name}"] = _CONCEPT_WEIGHT
+    for name in lexicon().cues.named_in(parts):
+        weights[f"#{name}"] = _CUE_WEIGHT
     return weights
 
 
-_RELATED_WEIGHT: Final = 0.5
+def asks_about_oneself(text: str) -> bool:
+    """Whether the text is a question of a person about themselves, which memory alone can answer."""
+    found = lexicon().about_oneself.named_in(list(_parts(text)))
+    return "first_person" in found and ("asking" in found or "?" in text or "\uff1f" in text)
+
+
+_WORD_WEIGHT: Final = 1.0
+_STEM_WEIGHT: Final = 1.0
+_CONCEPT_WEIGHT: Final = 0.8
+_CUE_WEIGHT: Final = 0.6
+
+
+def _plain_terms(parts: Sequence[str]) -> Iterator[str]:
+    for part in parts:
+        if _UNSPACED.match(part):
+            yield from _pairs(part)
+        elif len(part) >= 2:
+            yield from _forms(part)
 
 
 def stem_of(word: str) -> str:
     """`word` without one common ending; the same for most forms of a word. Not a word of any language."""
-    if word in lexicon().irregular:
-        word = lexicon().irregular[word]
+    word = _irregular().get(word, word)
     if len(word) <= _SHORTEST_STEM or not word.isalpha():
         return word
     for ending in _ENDINGS:
@@ -105,14 +120,6 @@ def _parts(text: str) -> Iterator[str]:
             yield from _PARTS.findall(run)
 
 
-def _terms(text: str) -> Iterator[str]:
-    for part in _parts(text):
-        if _UNSPACED.match(part):
-            yield from _pairs(part)
-        elif len(part) >= 2:
-            yield from _forms(part)
-
-
 def _forms(word: str) -> tuple[str, ...]:
     """The word, and its stem with a mark, so that the same word counts more than the same stem."""
     return (word, f"~{stem_of(word)}")
@@ -129,37 +136,58 @@ class Lexicon:
     def __init__(self, document: Mapping[str, Mapping[str, object]]) -> None:
         stop = " ".join(str(words) for words in document["stop_words"].values())
         self.stop_words = frozenset(normalised(stop).split())
-        self.irregular: dict[str, str] = {}
-        for words in document["irregular"].values():
-            for pair in normalised(str(words)).split():
-                form, _, plain = pair.partition("=")
-                self.irregular[form] = plain
-        self.groups: list[tuple[str, ...]] = []
-        self._of_word: dict[str, list[int]] = {}
-        for words in document["related"].values():
-            self.groups.append(tuple(normalised(str(words)).split()))
-
-    def related(self, asked: list[str]) -> Iterator[str]:
-        """The terms of words that mean about the same as one of `asked`."""
-        if not self._of_word:
-            for number, group in enumerate(self.groups):
-                for word in group:
-                    self._of_word.setdefault(_key(word), []).append(number)
-        numbers: dict[int, None] = {}
-        for part in asked:
-            keys = _pairs(part) if _UNSPACED.match(part) else [_key(part)]
-            for key in keys:
-                numbers.update(dict.fromkeys(self._of_word.get(key, ())))
-        for number in numbers:
-            for word in self.groups[number]:
-                yield from (_key(word),) if not _UNSPACED.match(word) else (word,)
+        self.about_oneself = Naming(document["about_oneself"])
+        self.concepts = Naming(document["concepts"])
+        self.cues = Naming(document["cues"])
 
 
-def _key(word: str) -> str:
-    return word if _UNSPACED.match(word) else f"~{stem_of(word)}"
+class Naming:
+    """Groups of words, each with a name."""
+
+    def __init__(self, groups: Mapping[str, object]) -> None:
+        self._of_stem: dict[str, list[str]] = {}
+        self._of_phrase: dict[str, list[str]] = {}
+        self._unspaced: list[tuple[str, str]] = []
+        for name, words in groups.items():
+            for word in normalised(str(words)).split():
+                if _UNSPACED.match(word):
+                    self._unspaced.append((word, name))
+                elif "_" in word:
+                    self._of_phrase.setdefault(word.replace("_", " ").strip(), []).append(name)
+                else:
+                    self._of_stem.setdefault(stem_of(word), []).append(name)
+
+    def named_in(self, parts: Sequence[str]) -> dict[str, None]:
+        """The names of the groups of which `parts`, the words of a text, have a word, in the order of the words."""
+        found: dict[str, None] = {}
+        for at, part in enumerate(parts):
+            if _UNSPACED.match(part):
+                found.update(dict.fromkeys(name for word, name in self._unspaced if word in part))
+                continue
+            found.update(dict.fromkeys(self._of_stem.get(stem_of(part), ())))
+            for length in (2, 3, 4):
+                phrase = " ".join(parts[at : at + length])
+                found.update(dict.fromkeys(self._of_phrase.get(phrase, ())))
+        return found
 
 
 @lru_cache(maxsize=1)
 def lexicon() -> Lexicon:
     """The shipped words, read at the first use."""
-    return Lexicon(tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text("utf-8")))
+    return Lexicon(_document())
+
+
+@lru_cache(maxsize=1)
+def _irregular() -> Mapping[str, str]:
+    """The common form of each irregular one."""
+    found: dict[str, str] = {}
+    for words in _document()["irregular"].values():
+        for pair in normalised(str(words)).split():
+            form, _, plain = pair.partition("=")
+            found[form] = plain
+    return found
+
+
+@lru_cache(maxsize=1)
+def _document() -> Mapping[str, Mapping[str, object]]:
+    return tomllib.loads(Path(__file__).with_name("lexicon.toml").read_text("utf-8"))

@@ -101,7 +101,7 @@ def test_every_candidate_gets_one_decision_and_always_the_same(
 
 @settings(max_examples=150, deadline=None)
 @given(_TEXTS)
-def test_what_is_found_in_a_message_stands_in_it(text: str) -> None:
+def test_what_is_found_in_a_message_was_said_there(text: str) -> None:
     turn = said(text)
     facts = asyncio.run(extract_facts(turn, ask=None, clock=CLOCK, redactor=REDACTOR))
     rules = asyncio.run(extract_rules(turn, ask=None, clock=CLOCK, redactor=REDACTOR))

@@ -24,7 +24,7 @@ from gateway.storage.memories import (
 from gateway.storage.memory.memory_index import DictionaryIndex
 from pipeline.memory.candidates import Held
 from pipeline.memory.ports import FactVector, MemoryCounts, MemoryWrites, Question, Remembered, Written
-from pipeline.memory.recall import find_arcs, find_by_words, joined
+from pipeline.memory.recall import find_arcs, find_by_words, joined, places_for_newest
 from pipeline.memory.values import Fact, Profile, SessionArc
 from pipeline.memory.vectors import nearest, packed
 
@@ -85,7 +85,9 @@ class MemoryMemories:
                 if model == question.vector_model
             ]
             near = nearest(question.vector, stored, limit=limit)
-        return tuple(owned.facts[number] for number in joined(hits, near, limit=limit))
+        most = places_for_newest(question.text, hits, near)
+        newest = [number for number, fact in reversed(owned.facts.items()) if fact.is_live][:most]
+        return tuple(owned.facts[number] for number in joined(hits, near, newest, limit=limit))
 
     async def everything(self, owner: str) -> Remembered:
         owned = self._of(owner)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pipeline.memory.recall import Document, fact_text
+from pipeline.memory.recall import Document, terms_of_fact
 from pipeline.memory.values import Fact
-from pipeline.memory.words import terms_of
 
 
 class DictionaryIndex:
@@ -16,7 +15,7 @@ class DictionaryIndex:
         self._documents = {
             number: Document(
                 number=number,
-                terms=terms_of(fact_text(fact)),
+                terms=terms_of_fact(fact),
                 session_id=fact.source_session_id,
                 turn=fact.source_turn_index,
             )

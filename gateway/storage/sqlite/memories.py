@@ -15,7 +15,7 @@ from gateway.storage.sqlite.memory_writing import FACT, profile_of
 from gateway.storage.sqlite.worker_thread import DatabaseThread, Work
 from pipeline.memory.candidates import Held
 from pipeline.memory.ports import FactVector, MemoryCounts, MemoryWrites, Question, Remembered, Written
-from pipeline.memory.recall import find_arcs, find_by_words, joined
+from pipeline.memory.recall import find_arcs, find_by_words, joined, places_for_newest
 from pipeline.memory.values import Fact, Profile, SessionArc
 from pipeline.memory.vectors import nearest, packed
 
@@ -25,6 +25,7 @@ _COUNTS = """
     SELECT (SELECT count(*) FROM memory_facts WHERE owner = ?1 AND live = 1),
         (SELECT count(*) FROM memory_arcs WHERE owner = ?1)"""
 _NEWEST = f"{FACT} WHERE owner = ? AND live = 1 ORDER BY n DESC LIMIT ?"
+_NEWEST_NUMBERS = "SELECT n FROM memory_facts WHERE owner = ? AND live = 1 ORDER BY n DESC LIMIT ?"
 _ALL = f"{FACT} WHERE owner = ? ORDER BY n"
 _THESE = f"{FACT} WHERE n IN (SELECT value FROM json_each(?))"
 _ARCS = """
@@ -185,7 +186,9 @@ def _find(db: sqlite3.Connection, owner: str, question: Question, limit: int) ->
     if question.vector:
         stored = db.execute(_VECTORS, (owner, question.vector_model)).fetchall()
         near = nearest(question.vector, stored, limit=limit)
-    numbers = joined(hits, near, limit=limit)
+    most = places_for_newest(question.text, hits, near)
+    newest = [row[0] for row in db.execute(_NEWEST_NUMBERS, (owner, most))] if most else []
+    numbers = joined(hits, near, newest, limit=limit)
     found = {row[0]: decode_fact(*row[1:]) for row in db.execute(_THESE, (json.dumps(numbers),))}
     return tuple(found[number] for number in numbers)
 

@@ -13,9 +13,9 @@ from hashlib import blake2b
 
 from gateway.storage.memories import decode_fact, encode_fact
 from gateway.storage.sqlite.secure_overwrite import filled
-from pipeline.memory.recall import Document, fact_text
+from pipeline.memory.recall import Document, terms_of_fact
 from pipeline.memory.values import Fact
-from pipeline.memory.words import WORDS_VERSION, terms_of
+from pipeline.memory.words import WORDS_VERSION
 
 _SALT = "SELECT salt, words FROM memory_owners WHERE owner = ?"
 _NEW_OWNER = (
@@ -139,7 +139,7 @@ class FactRows:
         return self._hash(json.dumps([*parts, fact.object.identifier]))
 
     def _hashed(self, fact: Fact) -> str:
-        return " ".join(self._hash(term) for term in terms_of(fact_text(fact)))
+        return " ".join(self._hash(term) for term in terms_of_fact(fact))
 
     def _hash(self, term: str) -> str:
         digest = blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8, key=self._salt).hexdigest()

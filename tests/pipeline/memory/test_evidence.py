@@ -23,7 +23,7 @@ def test_the_same_words_in_the_same_order_are_said(quote: str, message: str) -> 
 @pytest.mark.parametrize(
     ("quote", "message"),
     [
-        ("I live in Rome", "I live in Romeo's house"),
+        ("I live in Rome", "I live in Romeo's flat"),
         ("I live in Rome", "in Rome I live"),
         ("I live in Rome", 'she wrote "I live in Rome" to me'),
         ("I live in Rome", "he says „I live in Rome“"),

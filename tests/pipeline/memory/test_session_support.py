@@ -99,7 +99,7 @@ def test_a_held_fact_needs_two_turns_or_a_summary(
         (("the harbour",), "", ("The harbour came up.",), True),
     ],
 )
-def test_what_needs_repetition_is_not_repeated_by_the_summary_of_its_own_session(
+def test_what_needs_repetition_is_not_repeated_by_the_summary_of_the_same_session(
     texts: tuple[str, ...], arc: str, before: tuple[str, ...], enough: bool
 ) -> None:
     waiting = (held(WORK, "require_repetition"),)

@@ -17,7 +17,7 @@ QUESTION = "That sounds important. Do you want me to remember that?"
         "thank you so much",
         "ok",
         "  good morning  ",
-        "go on",
+        "continue",
         "yes",
         "Danke dir!",
         "D\u2019accord",
