@@ -67,7 +67,12 @@ def build_commands(
             takes_files=partial(_takes_files, base.channels),
         ),
         allowed=AllowedCommand(base.store.shield.permissions, tools.shield.revoked),
-        memory=MemoryCommand(base.store.memories, base.people.person_of, base.clock),
+        memory=MemoryCommand(
+            base.store.memories,
+            base.people.person_of,
+            base.clock,
+            is_on=base.settings.memory.mode != "incognito",
+        ),
         usage=UsageCommand(tools.budgets, base.people),
         status=StatusCommand(
             store=base.store,

@@ -1,7 +1,7 @@
 """Erase everything of a person, on all channels where they are linked: the job behind `parlour people erase`.
 
 Each step may be repeated, and finds what an earlier attempt has left, so that a process that dies in between
-continues at its next start. The store is written anew at the end, so that its file holds no deleted byte.
+continues at its next start. The store's file is made new at the end, so that its file holds no deleted byte.
 """
 
 from __future__ import annotations

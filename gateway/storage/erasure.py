@@ -18,7 +18,7 @@ from gateway.storage.json_bodies import FORGOTTEN, encode_body
 from pipeline.domain.frozen import dataclass
 
 ERASED: Final = "[erased]"
-"""Stands where the words of an erased person stood in a room, and where the audit named them."""
+"""In place of the words of an erased person in a room, and of what names them in the audit."""
 DROPPED: Final = ""
 _WORDS: Final = encode_body({"text": ERASED})
 PERSON_ERASED: Final = "person_erased"

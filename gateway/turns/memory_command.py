@@ -95,7 +95,8 @@ class MemoryCommand:
         book: MemoryBook,
         person_of: Callable[[ThreadKey, str], str],
         clock: Clock,
-        is_on: Callable[[], bool] = lambda: True,
+        *,
+        is_on: bool = True,
     ) -> None:
         self._book = book
         self._person_of = person_of
@@ -107,7 +108,7 @@ class MemoryCommand:
         if journal.mode == "otr":
             await journal.commit_notice(_OFF_THE_RECORD)
             return
-        if not self._is_on():
+        if not self._is_on:
             await journal.commit_notice(_NO_MEMORY)
             return
         answer = await self._answer(self._whose(command), command.argument)
@@ -204,8 +205,8 @@ class MemoryCommand:
         arcs = await self._book.arcs(whose.key)
         rules = [_Item(id=one.id, line=_RULE.format(text=_plain(one.text, _LONG))) for one in profile.rules]
         known = [_Item(id=one.id, line=_fact_line(one)) for one in facts]
-        told = [_Item(id=one.session_id, line=_arc_line(one)) for one in arcs]
-        return [*rules, *known, *told], profile
+        episodes = [_Item(id=one.session_id, line=_arc_line(one)) for one in arcs]
+        return [*rules, *known, *episodes], profile
 
     # -- whose memory ---------------------------------------------------------------------------
     def _whose(self, command: SessionCommand) -> _Owner:

@@ -20,7 +20,7 @@ from tests.contracts.store_values import NOW, entry, record, reply, turn
 
 ANN = Identity(channel="memory", account="main", user="ann")
 BEN = Identity(channel="memory", account="main", user="ben")
-DESK = Identity(channel="console", account="local", user="owner")
+TERMINAL = Identity(channel="console", account="local", user="owner")
 ROOM, PRIVATE = "memory:main:lounge", "memory:main:dm-ann"
 ONE = PersonKeys(identities=(ANN,), keys=(ANN.key,))
 
@@ -48,7 +48,7 @@ async def linked(store: Store) -> PersonKeys:
     code = LinkCode(identity=ANN, thread=PRIVATE, code_hash="c", issued_at=NOW, expires_at=NOW + 9)
     await store.identities.issue(code, limit=9)
     request = JoinRequest(
-        identity=DESK,
+        identity=TERMINAL,
         thread="console:local:c1",
         message_id="m",
         code_hash="c",
@@ -59,15 +59,15 @@ async def linked(store: Store) -> PersonKeys:
     )
     joined = await store.identities.join(request, TryLimits(window_s=9, identity=9, everybody=9))
     assert joined.status == "joined"
-    return await store.erasure.keys_of(DESK)
+    return await store.erasure.keys_of(TERMINAL)
 
 
 async def test_a_person_has_all_linked_identities_and_their_keys(store: Store) -> None:
     alone = await store.erasure.keys_of(ANN)
     assert alone == ONE
     person = await linked(store)
-    assert set(person.identities) == {ANN, DESK}
-    assert set(person.keys) == {"person:p1", ANN.key, DESK.key}
+    assert set(person.identities) == {ANN, TERMINAL}
+    assert set(person.keys) == {"person:p1", ANN.key, TERMINAL.key}
     assert set((await store.erasure.keys_of(ANN)).keys) == set(person.keys)
     assert await store.erasure.keys_of(BEN) == PersonKeys(identities=(BEN,), keys=(BEN.key,))
 
@@ -188,13 +188,13 @@ async def _kept(store: Store, who: Identity) -> list[object]:
 
 async def test_everything_else_of_the_person_goes_and_nothing_of_others(store: Store) -> None:
     person = await linked(store)
-    for who, thread in ((ANN, PRIVATE), (DESK, "console:local:c1"), (BEN, "memory:main:dm-ben")):
+    for who, thread in ((ANN, PRIVATE), (TERMINAL, "console:local:c1"), (BEN, "memory:main:dm-ben")):
         await _fill(store, who, thread)
         assert all(await _kept(store, who))
     await store.jobs.add(NewJob(kind="full_erasure", key="k", due=NOW, owner=ANN.key))
     for _ in range(2):
         await store.erasure.forget_person(person, but_jobs="full_erasure")
-        for who in (ANN, DESK):
+        for who in (ANN, TERMINAL):
             assert not any(await _kept(store, who))
         assert all(await _kept(store, BEN))
         assert await store.identities.linked() == {}

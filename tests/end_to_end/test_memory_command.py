@@ -173,6 +173,11 @@ async def test_in_a_room_the_rooms_memory_alone_is_shown_and_forgotten(tmp_path:
         assert "annsecret" in await talk.say("ann", "/memory")
 
 
+async def test_where_memory_is_off_for_everyone_it_says_so(tmp_path: Path) -> None:
+    async with open_link_talk(tmp_path, 'memory.mode="incognito"') as talk:
+        assert await talk.say("ann", "/memory") == "This bot remembers nothing between conversations."
+
+
 async def test_linked_chats_have_one_memory_and_off_the_record_says_so(tmp_path: Path) -> None:
     async with open_link_talk(tmp_path) as talk:
         await talk.link(OWNER, "ann")

@@ -17,6 +17,7 @@ from gateway.sandbox.folders import CommandFolders
 from gateway.storage.file_changes import NO_FILE, FileState, NewChange
 from gateway.storage.jobs import NewJob
 from pipeline.domain.ids import ThreadKey, identity_key
+from pipeline.memory.values import Profile
 from pipeline.tools.confine import person_folder
 from tests.end_to_end.test_off_the_record import found_in
 from tests.support.file_reader import FakeFileReader
@@ -37,6 +38,8 @@ async def test_words_files_uploads_and_reminders_are_erased(tmp_path: Path, kind
         notes = person_folder(tmp_path / "workspace", identity_key("web", "local", person))
         (notes / "notes").mkdir(parents=True)
         (notes / "notes" / "a.md").write_text("a note of Ann's")
+        owner = identity_key("web", "local", person)
+        await page.store.memories.write_profile(owner, Profile(enabled=False))
         if kind == "person":
             assert await page.remove(person)
         else:
@@ -50,6 +53,7 @@ async def test_words_files_uploads_and_reminders_are_erased(tmp_path: Path, kind
         assert [job.key for job in await page.store.jobs.listed(limit=9)] == [f"reminder of {ben.chat}"]
         # Notes and facts are the person's, and stay with the person.
         assert notes.exists() == (kind == "conversation")
+        assert (await page.store.memories.profile(owner)).enabled == (kind == "person")
         assert await page.store.threads_of("web", "local", limit=9) == (
             f"web:local:{await page.id_of('Ben')}.{ben.chat}",
         )

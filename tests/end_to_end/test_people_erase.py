@@ -285,7 +285,7 @@ async def test_of_50_phrases_on_the_page_none_is_left(tmp_path: Path) -> None:
     assert found(tmp_path, ["staysforben"])
 
 
-@pytest.mark.parametrize("person", ["nobody", "telegram:main"])
+@pytest.mark.parametrize("person", ["nemo", "telegram:main"])
 async def test_a_person_who_is_not_there_is_refused_in_words(
     tmp_path: Path, person: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

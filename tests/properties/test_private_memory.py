@@ -24,6 +24,7 @@ from pipeline.llm.client import LlmRequest
 from pipeline.memory.ports import MemoryWrites
 from pipeline.tools.confine import person_folder
 from tests.end_to_end.test_memory_command import NOW, fact
+from tests.support.companion import CompanionModel
 from tests.support.link_talk import OWNER, LinkTalk, open_link_talk
 from tests.support.tool_echo import ToolEcho, wish
 
@@ -33,8 +34,10 @@ AT_ONCE = 40
 RULE = AccessRule.of(mode="open", open_messages_per_day=9_999)
 PEOPLE = ("ann", "ben")
 AGENTS = (
-    'agents.cook.system_prompt="You cook."',
-    'agents.cook.description="Knows recipes"',
+    'agents.friend.graph="companion"',
+    'routes.1.agent="friend"',
+    'routes.1.also=["default"]',
+    'agents.friend.description="Listens, and remembers"',
     "turn.max_queue_per_thread=100",
 )
 _LISTS = ("/history pvt", "/memory")
@@ -42,6 +45,10 @@ _SECRET = re.compile(r"pvt-(ann|ben)-\d+")
 _ROOM_WORDS = re.compile(r"room-\d+")
 _VIEWER = re.compile(r"as:(ann|ben|room)")
 OWNERS = {"ben": "memory:main:user:ben", "room": "memory:main:room:lounge"}
+
+
+class Model(CompanionModel, ToolEcho):
+    """Calls the tools that a message names, and has an empty result for each form."""
 
 
 class World:
@@ -65,7 +72,7 @@ class World:
         if choose < 0.45:
             await self._private(person, self._said(person))
         elif choose < 0.75:
-            await self._in_room(person, f"{self.token('room')} as:room")
+            await self._in_room(person, f"{self._topic(self.token('room'))} as:room")
         elif choose < 0.85:
             await self._in_room(person, self.token("room"), addressed=False)
         elif choose < 0.93:
@@ -82,7 +89,14 @@ class World:
             return f"{mark} {wish('notes', 'search_notes', text='pvt')}"
         if kind < 0.3:
             return f"{mark} {wish('schedule', 'remind_me', text=words, in_minutes=9_000)}"
-        return f"{words} {mark}"
+        return f"{self._topic(words)} {mark}"
+
+    def _topic(self, words: str) -> str:
+        """Something that a companion remembers, or that makes it recall such things."""
+        loved = self._random.choice(("hiking", "painting", "my garden", "swimming"))
+        if self._random.random() < 0.5:
+            return f"I love {loved} so much, {words}."
+        return f"I can't decide what to do today, {words}. Would {loved} help?"
 
     async def _command(self, person: str) -> None:
         line = self._random.choice(
@@ -91,7 +105,7 @@ class World:
                 "/otr",
                 "/undo",
                 "/retry yes",
-                "/agent cook",
+                "/agent friend",
                 "/agent default",
                 "/history pvt",
                 "/memory",
@@ -156,6 +170,11 @@ def viewer(request: LlmRequest) -> str:
     return asked[-1] if asked else ""
 
 
+def _without_notes(prompt: str) -> str:
+    """A system prompt without the lines of MEMORY.md."""
+    return re.sub(r"\S*-99999", "", prompt)
+
+
 async def _quiet(talk: LinkTalk, holds: Callable[[], bool]) -> None:
     """Wait until all is answered."""
     store = talk.harness.store
@@ -174,7 +193,7 @@ def _write_facts(data: Path, owners: dict[str, str]) -> Iterator[str]:
 
 @pytest.mark.parametrize("seed", [1])
 async def test_what_is_private_of_one_is_never_shown_for_another(tmp_path: Path, seed: int) -> None:
-    llm = ToolEcho()
+    llm = Model()
     async with open_link_talk(tmp_path, *AGENTS, llm=llm, rule=RULE) as talk:
         await talk.link(OWNER, "ann")
         (person,) = set((await talk.harness.store.identities.linked()).values())
@@ -186,7 +205,7 @@ async def test_what_is_private_of_one_is_never_shown_for_another(tmp_path: Path,
                 await _quiet(talk, lambda: True)
         await _quiet(talk, lambda: True)
     counts: Counter[str] = Counter()
-    for request in llm.requests:
+    for request in (*llm.requests, *llm.asked):
         text, whose = shown(request), viewer(request)
         secrets = set(_SECRET.findall(text))
         counts[whose] += 1
@@ -196,5 +215,7 @@ async def test_what_is_private_of_one_is_never_shown_for_another(tmp_path: Path,
         assert whose == "room" or not _ROOM_WORDS.search(text), "a room's words are shown in the room alone"
     # It is no empty promise: everyone was answered, and shown their own.
     assert min(counts["ann"], counts["ben"], counts["room"]) > MESSAGES // 10, counts
+    recalled = [one for one in llm.requests if _SECRET.search(_without_notes(one.messages[0].content))]
+    assert recalled, "what the memory keeps is in a prompt"
     for token in written:
         assert any(token in shown(request) for request in llm.requests)

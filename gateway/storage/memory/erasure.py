@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from gateway.storage.append_errors import fence_lost
 from gateway.storage.erasure import (
@@ -19,12 +19,34 @@ from gateway.storage.erasure import (
 from gateway.storage.identities import Identity
 from gateway.storage.inbox_items import native_id_of
 from gateway.storage.json_bodies import FORGOTTEN, encode_body
+from gateway.storage.memory.crises import MemoryCrises
+from gateway.storage.memory.feedback import MemoryFeedback
+from gateway.storage.memory.file_changes import MemoryFileChanges
+from gateway.storage.memory.identities import MemoryIdentities
+from gateway.storage.memory.jobs import MemoryJobs
+from gateway.storage.memory.pairings import MemoryPairings
 from gateway.storage.memory.rows import EntryRow, InteractionRow, ReplyRow, ThreadRow
+from gateway.storage.memory.shield import MemoryShield
+from gateway.storage.memory.speech import MemoryVoices
+from gateway.storage.memory.states import MemoryStates
+from gateway.storage.memory.usage import MemoryUsage
 from gateway.storage.ports import Lease
 from pipeline.domain.ids import ThreadKey
 
-if TYPE_CHECKING:
-    from gateway.storage.memory.store import MemoryStore
+
+class Tables(Protocol):
+    """The parts of a `MemoryStore` that hold something of people."""
+
+    identities: MemoryIdentities
+    states: MemoryStates
+    crises: MemoryCrises
+    shield: MemoryShield
+    usage: MemoryUsage
+    jobs: MemoryJobs
+    voices: MemoryVoices
+    pairings: MemoryPairings
+    feedback: MemoryFeedback
+    file_changes: MemoryFileChanges
 
 
 class MemoryErasure:
@@ -38,7 +60,7 @@ class MemoryErasure:
         entries: Mapping[int, EntryRow],
         outbox: Mapping[int, ReplyRow],
         interactions: dict[str, InteractionRow],
-        store: MemoryStore,
+        store: Tables,
     ) -> None:
         self._require_open = require_open
         self._threads = threads

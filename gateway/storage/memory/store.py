@@ -70,10 +70,8 @@ class MemoryStore:
         self._outbox_ids: dict[str, int] = {}
         self._shown: dict[str, dict[int, SentPart]] = {}
         self._interactions: dict[str, InteractionRow] = {}
-        self.pairings = MemoryPairings(self._require_open)
-        self.voices = MemoryVoices(self._require_open)
-        self.jobs = MemoryJobs(self._require_open)
-        self.states = MemoryStates(self._require_open)
+        self.pairings, self.voices = MemoryPairings(self._require_open), MemoryVoices(self._require_open)
+        self.jobs, self.states = MemoryJobs(self._require_open), MemoryStates(self._require_open)
         self.file_changes = MemoryFileChanges(self._require_open)
         self.expiries = MemoryExpiries(self._require_open, self._interactions)
         self.feedback = MemoryFeedback(self._require_open, self._outbox, self._entries, self._shown)

@@ -34,7 +34,7 @@ class GroupCommit:
         self.forgot = False
         """Set by a call that erased data, which must be removed from the write-ahead log too."""
         self.compact = False
-        """Set by a call after which the file is written anew, so that no gap in a page holds deleted data."""
+        """Set by a call after which the file is made new, so that no gap in a page holds deleted data."""
 
     def connect(self) -> sqlite3.Connection:
         """The one connection that writes."""
@@ -61,7 +61,7 @@ class GroupCommit:
         self.commits += 1
         self.calls += len(calls)
         if self.compact:
-            self._write_anew(db, calls)
+            self._make_new(db, calls)
         if self.forgot:
             self._empty_log(db)
         elif self.commits % _LOOK_EVERY_COMMITS == 0 and self.wal.frames() >= _CHECKPOINT_UNDER_LOAD_FRAMES:
@@ -106,7 +106,7 @@ class GroupCommit:
             return StorageError(f"a value cannot be stored: {error}")
         return error
 
-    def _write_anew(self, db: sqlite3.Connection, calls: list[Call]) -> None:
+    def _make_new(self, db: sqlite3.Connection, calls: list[Call]) -> None:
         """Copy all data into a new file in place of this one. If that fails, so do the calls, which are
         repeated."""
         self.compact, self.forgot = False, True
