@@ -19,8 +19,8 @@ from pipeline.safety.assessment import CLEAR, IMMINENT, CrisisAssessment
 from pipeline.safety.ladder import Entry, assess
 
 HERE = Path(__file__).with_name("crisis_texts")
-HALVES = ("tuning", "development", "held_out", "held_out_after", "unread")
-READ = ("tuning", "development")
+HALVES = ("tuning", "development", "development_2", "held_out", "held_out_after", "unread")
+READ = ("tuning", "development", "development_2")
 """The halves that were read while rules and model were made."""
 
 

@@ -12,6 +12,7 @@ from pipeline.domain.conversation import Conversation, PastTurn
 from pipeline.domain.errors import StorageError
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.runtime.ports import TurnAnswer, UserWords
+from pipeline.safety.classifier import Asked
 from pipeline.safety.crisis_gate import CrisisGate
 from pipeline.safety.ladder import WINDOW, Entry
 from pipeline.turn import Turn
@@ -51,7 +52,9 @@ class CrisisCheck:
             return None
         speech = None if turn.words is None else turn.words.speech
         history = _history(await _known(turn), turn.message.author.id)
-        verdict = self._gate.judge(said, history, language=speech.language if speech else "")
+        language = speech.language if speech else ""
+        verdict = await self._gate.judged(said, history, _asked(turn), language=language)
+        turn.crisis_level = verdict.assessment.level
         if not verdict.reply:
             return None
         _log.warning(
@@ -59,6 +62,19 @@ class CrisisCheck:
             extra={"message_id": turn.message.message_id, "level": verdict.assessment.level},
         )
         return TurnAnswer(text=verdict.reply, crisis=verdict.assessment)
+
+
+def _asked(turn: Turn) -> Asked:
+    return Asked(
+        session_id=turn.journal.session_id,
+        message_id=turn.message.message_id,
+        thread=turn.message.thread,
+        author=turn.message.author,
+        person=turn.person,
+        private=turn.message.private,
+        off_record=turn.journal.mode == "otr",
+        agent=turn.agent,
+    )
 
 
 async def _known(turn: Turn) -> Conversation:

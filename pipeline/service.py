@@ -282,6 +282,7 @@ class Pipeline:
                     on_text=turn.stream_text,
                     on_earlier=turn.stream_earlier,
                     steered=functools.partial(self._words.steered, turn, arrivals, scope),
+                    crisis_level=turn.crisis_level,
                 )
                 with arrivals.running():
                     outcome = await self._resumed(turn, context)

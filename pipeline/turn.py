@@ -105,6 +105,8 @@ class Turn:
     """The user's typed or live words; None for a voice note."""
     words: UserWords | None = None
     """The words of the first message, once they are known."""
+    crisis_level: int = 0
+    """What the crisis gate says about its words; 0 for an agent without the gate."""
     taken: Taken | None = None
     """What is known of the files of the first message already; None if they have to be fetched."""
     joined: list[Said] = field(default_factory=list)

@@ -379,7 +379,10 @@ class StoreJournal:
             also=self.messages.finished_too(forget=off_record),
             forget_session=self.session_id if off_record else "",
             crisis=crisis,
-            jobs=self._after.jobs(self._session, self._entry, said, now),
+            jobs=(
+                *self._after.jobs(self._session, self._entry, said, now),
+                *self._crises.notice(crisis, self._entry, self.agent),
+            ),
             at=now,
         )
         self._failpoints.reach("turn-commit-before")

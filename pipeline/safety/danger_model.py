@@ -16,6 +16,7 @@ import tomllib
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -34,6 +35,7 @@ STRIDE: Final = 16
 MOST_WORDS: Final = 2_000
 """Words of a text that are scored, the newest ones."""
 _KNOWN_WORDS: Final = 8_192
+_MOST_LETTERS: Final = 32
 _MASK: Final = BUCKETS - 1
 _CJK: Final = "\u3040-\u30ff\u4e00-\u9fff"
 _TOKEN: Final = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+(?:'[^\W_{_CJK}]+)*|[.!?,;\n]|[🔫🔪🪓🪢💊💀☠⚰🪦😂🤣🩸]")
@@ -128,7 +130,7 @@ def concepts_hash() -> str:
 
 def words_of(plain: str) -> list[str]:
     """The words and marks of a text in its plain form."""
-    return [word.replace("'", "") for word in _TOKEN.findall(plain)][-MOST_WORDS:]
+    return [word.replace("'", "") for word in _TOKEN.findall(plain)[-MOST_WORDS:]]
 
 
 def windows_of(words: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -144,7 +146,7 @@ def windows_of(words: Sequence[str]) -> Iterator[Sequence[str]]:
 @functools.lru_cache(maxsize=_KNOWN_WORDS)
 def word_of(text: str) -> Word:
     """What is known of a word by itself."""
-    marked = f"<{text}>"
+    marked = f"<{text[:_MOST_LETTERS]}>"
     grams = (
         zlib.crc32(marked[at : at + order].encode()) & _MASK
         for order in (3, 4, 5)
@@ -179,8 +181,7 @@ def _concept_features(by_word: Sequence[tuple[int, ...]]) -> list[int]:
         base = first << 7
         found += [(base + second) * 0x9E37 >> 1 & _MASK for second in after]
         found += [
-            ((base + second << 7) + third) * 0x9E3779B1 >> 5 & _MASK
-            for second, third in zip(after[:3], after[1:4], strict=False)
+            ((base + second << 7) + third) * 0x9E3779B1 >> 5 & _MASK for second, third in pairwise(after[:4])
         ]
     return found
 
@@ -227,17 +228,19 @@ def from_bytes(data: bytes, name: str) -> DangerModel:
     """The model in the bytes of the file `name`. Raises BadWeights."""
     line, _, body = data.removeprefix(MAGIC).partition(b"\n")
     size = QUESTIONS * len(GROUPS) * BUCKETS
+    damaged = BadWeights(f"{name} is damaged or no file of crisis weights; install the package again")
     try:
         header = json.loads(line)
-        scales = [tuple(float(one) for one in row) for row in header["scales"]]
-        biases = [float(one) for one in header["biases"]]
-        is_whole = data.startswith(MAGIC) and len(body) == size and len(scales) == len(biases) == QUESTIONS
-        is_whole = is_whole and hashlib.sha256(body).hexdigest() == header["sha256"]
+        scales = tuple(tuple(float(one) for one in row) for row in header["scales"])
+        biases = tuple(float(one) for one in header["biases"])
+        concepts, digest = header["concepts"], header["sha256"]
     except (ValueError, KeyError, TypeError):
-        is_whole = False
-    if not is_whole:
-        raise BadWeights(f"{name} is damaged or no file of crisis weights; install the package again")
-    if header["concepts"] != concepts_hash():
+        raise damaged from None
+    if not data.startswith(MAGIC) or hashlib.sha256(body).hexdigest() != digest:
+        raise damaged
+    if len(body) != size or not len(scales) == len(biases) == QUESTIONS:
+        raise damaged
+    if concepts != concepts_hash():
         raise BadWeights(
             f"{name} was trained with another concepts.toml: train it with `python -m tools.crisis`"
         )
@@ -245,8 +248,8 @@ def from_bytes(data: bytes, name: str) -> DangerModel:
     parts = [view[start : start + BUCKETS] for start in range(0, size, BUCKETS)]
     return DangerModel(
         weights=tuple(tuple(parts[at : at + len(GROUPS)]) for at in range(0, len(parts), len(GROUPS))),
-        scales=tuple(scales),
-        biases=tuple(biases),
+        scales=scales,
+        biases=biases,
     )
 
 

@@ -26,11 +26,17 @@ CLEAR_AT: Final = 0.72
 """The probability from which the model's verdict is level 2."""
 IMMINENT_AT: Final = 0.45
 """The probability of imminent danger from which what is clear is level 3."""
+SURE_AT: Final = 0.75
+"""The same for what the patterns call clear."""
 UNCLEAR_AT: Final = 0.7
 """The probability from which the model's verdict is level 1."""
 _TIERS: Final[tuple[Tier, ...]] = ("ambiguous", "distress")
+_ANSWERS: Final[tuple[tuple[Tier, Tier], ...]] = (("asks_safety", "no"), ("asks_danger", "yes"))
+"""Questions of the bot, and the answers that confirm danger."""
 _MODEL_CODES: Final = ("", "model.unclear", "model.clear", "model.imminent")
 """The reason of a verdict of the model, by level."""
+_FEWEST_WORDS: Final = 3
+"""Words and marks from which the model judges: it knows nothing of a bare "no"."""
 _LAST_QUESTION: Final = re.compile(r"[^.!?\n]*\?[^?]*$")
 
 
@@ -61,13 +67,14 @@ def assess(
         found = _by_patterns(book, current, said, earlier, recent)
     if found.level == IMMINENT:
         return found
-    raised = _by_model(model, book.without("idiom", said))
+    imminent_at = IMMINENT_AT if found.level < CLEAR else SURE_AT
+    raised = _by_model(model, book.without("idiom", said), imminent_at)
     if found.override != "none" and raised.level < CLEAR:
         return found
     for plain in reversed(earlier):
         if raised.level >= CLEAR:
             break
-        if (before := _by_model(model, book.without("idiom", plain))).level >= CLEAR:
+        if (before := _by_model(model, book.without("idiom", plain), imminent_at)).level >= CLEAR:
             raised = replace(before, reason=f"{before.reason} earlier")
     return raised if raised.level > found.level else found
 
@@ -116,17 +123,20 @@ def _of_family(level: int, family: Family, said: str) -> CrisisAssessment:
     )
 
 
-def _by_model(model: DangerModel, plain: str) -> CrisisAssessment:
+def _by_model(model: DangerModel, plain: str, imminent_at: float) -> CrisisAssessment:
     """The verdict of the model on one message."""
+    words = words_of(plain)
+    if len(words) < _FEWEST_WORDS:
+        return CrisisAssessment()
     scores = model.score(plain)
     if max(scores.unclear, scores.clear) < UNCLEAR_AT:
         return CrisisAssessment()
-    level = UNCLEAR if scores.clear < CLEAR_AT else IMMINENT if scores.imminent >= IMMINENT_AT else CLEAR
+    level = UNCLEAR if scores.clear < CLEAR_AT else IMMINENT if scores.imminent >= imminent_at else CLEAR
     return CrisisAssessment(
         level=level,
         confidence="medium" if level >= CLEAR else "low",
         reason=_MODEL_CODES[level],
-        language=shipped_concepts().language_of(words_of(plain)),
+        language=shipped_concepts().language_of(words),
     )
 
 
@@ -141,7 +151,7 @@ def _answered(book: PatternBook, current: str, recent: Sequence[Entry]) -> Famil
     found = _LAST_QUESTION.search(plain_words(recent[-1].text))
     if found is None:
         return None
-    for asked, answer in (("asks_safety", "no"), ("asks_danger", "yes")):
+    for asked, answer in _ANSWERS:
         if book.first(asked, found[0]) is not None:
             return book.first(answer, current)
     return None

@@ -45,7 +45,7 @@ _PHRASES: Final = {
 
 
 _MISTYPED: Final = {
-    "kil": "kill", "myslef": "myself", "mysef": "myself", "mysel": "myself", "wana": "wanna", "wnna": "wanna",
+    "kil": "kill", "myslef": "myself", "mysef": "myself", "mysel": "myself", "myslf": "myself", "wnat": "want", "killl": "kill", "wana": "wanna", "wnna": "wanna",
     "sucide": "suicide", "suicidle": "suicidal", "tonite": "tonight", "2nite": "tonight", "2night": "tonight",
     "tmrw": "tomorrow", "nich": "nicht", "kiero": "quiero", "mourrir": "mourir", "unalived": "unalive",
     "ima": "i'm going to", "finna": "going to", "boutta": "about to",
@@ -58,7 +58,7 @@ _LONG: Final = (
 """Words of danger that are understood with one letter wrong, missing, doubled or in another place."""
 _WELL_TYPED: Final = frozenset(("filling", "killings", "kidding", "billing", "kissing", "umringen"))
 _STEM: Final = 6
-_WORD: Final = re.compile(r"[a-z0-9]{3,}")
+_WORD: Final = re.compile(r"(?<![a-z0-9])[a-z0-9]{3,16}(?![a-z0-9])")
 
 
 def plain_words(text: str) -> str:

@@ -5,8 +5,10 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import re
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -21,28 +23,15 @@ HONEST_ENGLISH: Final = 1_500
 HONEST_OTHERS: Final = 150
 """Texts without danger in English and in each other language, from the templates of the shield's model."""
 _CHOICE: Final = re.compile(r"\(([^()]*)\)")
+_GAPS: Final = ("", ",", ".", "...")
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 _HEARD: Final = {
-    "to": "two", "here": "hear", "know": "no", "die": "dye", "you": "u", "are": "r", "going": "goin", "i'm": "im",
+    "to": "two", "here": "hear", "know": "no", "die": "dye", "you": "u", "are": "r", "i'm": "im",
     "don't": "dont", "can't": "cant", "because": "cuz", "tonight": "tonite", "nicht": "nich", "habe": "hab",
-    "ich": "isch", "que": "q", "quiero": "kiero", "je": "j", "veux": "veu", "mourir": "mourrir", "want": "wan",
+    "ich": "isch", "que": "q", "quiero": "kiero", "je": "j", "veux": "veu", "mourir": "mourrir",
     "morir": "morrir", "myself": "my self", "already": "all ready", "their": "there", "by": "bye",
 }  # fmt: skip
 """How speech recognition and hurried fingers write words."""
-_BEFORE: Final = {
-    "en": "hey|hi|so|honestly|idk|well|look|ok so|sorry but|i need to tell you something|can i tell you something|i know this sounds bad but|tbh|lately|um|yeah|no one knows this but|i had a fight with my mum|it's been a long day|my boyfriend left me",
-    "de": "hey|hallo|also|ehrlich gesagt|ich weiß nicht|naja|sorry aber|ich muss dir was sagen|seit wochen|mein freund hat mich verlassen|es war ein langer tag",
-    "fr": "salut|bonjour|en fait|franchement|je sais pas|bon|désolé mais|il faut que je te dise|depuis des mois|mon copain m'a quittée|bref",
-    "es": "hola|oye|pues|la verdad|no sé|bueno|perdón pero|tengo que decirte algo|desde hace meses|mi novio me dejó|mira",
-    "more": "hey|ok",
-}
-_AFTER: Final = {
-    "en": "idk|sorry|lol|haha|please|you know|i guess|thanks|that's all|and i don't know who to tell|what should i do|i'm serious|don't tell anyone|can you help|am i weird",
-    "de": "sorry|bitte|weißt du|danke|das ist alles|was soll ich tun|kein witz|sag es keinem|haha",
-    "fr": "désolé|s'il te plaît|tu vois|merci|voilà|que faire|je suis sérieux|dis rien à personne|mdr",
-    "es": "perdón|por favor|sabes|gracias|eso es todo|qué hago|en serio|no se lo digas a nadie|jaja",
-    "more": "ok",
-}
 
 
 class Sample(NamedTuple):
@@ -95,12 +84,21 @@ def honest_texts(seed: int) -> Iterator[Sample]:
             yield Sample(plain_words(one.text[:300]), 0)
 
 
+@functools.cache
+def _around() -> Mapping[str, Mapping[str, Sequence[str]]]:
+    found: Mapping[str, Mapping[str, Sequence[str]]] = tomllib.loads(
+        (HERE / "around.toml").read_text(encoding="utf-8")
+    )
+    return found
+
+
 def _dressed(text: str, language: str, neutral: Sequence[str], rng: random.Random) -> str:
-    """The text as people send it: with words before and after, without marks, with a mistyped letter."""
+    """The text as people send it: with words before and after, without marks, mistyped or misheard."""
+    around = _around()
     if rng.random() < 0.25:
-        text = f"{rng.choice(_BEFORE[language].split('|'))}{rng.choice(('', ',', '.', '...'))} {text}"
+        text = f"{rng.choice(around['before'][language])}{rng.choice(_GAPS)} {text}"
     if rng.random() < 0.2:
-        text = f"{text}{rng.choice(('', ',', '.', '...'))} {rng.choice(_AFTER[language].split('|'))}"
+        text = f"{text}{rng.choice(_GAPS)} {rng.choice(around['after'][language])}"
     if rng.random() < 0.15:
         other = filled(rng.choice(neutral), rng)
         text = f"{other}. {text}" if rng.random() < 0.5 else f"{text}. {other}"
@@ -108,19 +106,24 @@ def _dressed(text: str, language: str, neutral: Sequence[str], rng: random.Rando
         text += rng.choice((".", "!", "?", "...", "."))
     if rng.random() < 0.2:
         text = re.sub(r"[.,!?]", "", text)
+    return _mistyped(text, rng)
+
+
+def _mistyped(text: str, rng: random.Random) -> str:
+    """The text, sometimes with words that were misheard or left out, or a wrong letter."""
     if rng.random() < 0.1:
         text = " ".join(_HEARD.get(word, word) for word in text.split())
     words = text.split()
     if rng.random() < 0.1 and len(words) > 5:
         del words[rng.randrange(len(words))]
         text = " ".join(words)
-    if rng.random() < 0.12 and len(text) > 12:
-        at = rng.randrange(3, len(text) - 2)
-        kind = rng.randrange(3)
-        if kind == 0:
-            text = text[:at] + text[at + 1 :]
-        elif kind == 1:
-            text = text[:at] + text[at + 1] + text[at] + text[at + 2 :]
-        else:
-            text = text[:at] + rng.choice(_LETTERS) + text[at + 1 :]
-    return text
+    if rng.random() >= 0.12 or len(text) <= 12:
+        return text
+    at = rng.randrange(3, len(text) - 2)
+    return rng.choice(
+        (
+            text[:at] + text[at + 1 :],
+            text[:at] + text[at + 1] + text[at] + text[at + 2 :],
+            text[:at] + rng.choice(_LETTERS) + text[at + 1 :],
+        )
+    )

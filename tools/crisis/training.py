@@ -1,4 +1,4 @@
-"""Train the crisis gate's linear model: logistic regression by stochastic gradient descent on generated texts.
+"""Train the crisis gate's linear model: logistic regression by gradient descent on generated texts.
 
 Deterministic: one thread, one order, one seed. Whole groups of features are left out of some steps, so that
 the model learns what words mean and not only the templates.
@@ -59,9 +59,9 @@ def cross_validated(*, each: int = EACH // 3, epochs: int = 2) -> list[tuple[Sam
     found = []
     for fold in range(FOLDS):
         model = from_bytes(
-            fitted([*samples(_part(fold, False), each, SEED), *honest_texts(SEED)], epochs), "fold"
+            fitted([*samples(_part(fold, left_out=False), each, SEED), *honest_texts(SEED)], epochs), "fold"
         )
-        found += [(one, model.score(one.text)) for one in samples(_part(fold, True), 3, SEED + 1)]
+        found += [(one, model.score(one.text)) for one in samples(_part(fold, left_out=True), 3, SEED + 1)]
     return found
 
 
@@ -69,10 +69,10 @@ def _all_templates() -> dict[str, Mapping[int, Sequence[str]]]:
     return {language: templates(language) for language in LANGUAGES}
 
 
-def _part(fold: int, is_left_out: bool) -> dict[str, Mapping[int, Sequence[str]]]:
+def _part(fold: int, *, left_out: bool) -> dict[str, Mapping[int, Sequence[str]]]:
     return {
         language: {
-            level: [one for at, one in enumerate(rows) if (at % FOLDS == fold) == is_left_out]
+            level: [one for at, one in enumerate(rows) if (at % FOLDS == fold) == left_out]
             for level, rows in by_level.items()
         }
         for language, by_level in _all_templates().items()
