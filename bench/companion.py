@@ -75,7 +75,8 @@ def _require(peer: Path) -> None:
 
 
 async def _turn(peer_python: Path, folder: Path, rounds: int) -> Measured:
-    """The graph of eight nodes, one of them a subgraph of seven, on SQLite; LangGraph's has the same nodes."""
+    """The graph of eight nodes, one of them a subgraph of seven, on SQLite; LangGraph's has the same
+    nodes."""
     async with AsyncExitStack() as stack:
         ours = await stack.enter_async_context(
             worker(Path(sys.executable), "bench.graph_ours", folder / "ours")

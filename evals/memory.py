@@ -2,7 +2,7 @@
 
 The cases of `held_out` were written before any rule, those of `after` when the rules were final, and no rule was
 changed by these; the rules were written with `tuning`. All are by the author of the rules, so they say less about other
-people's words than about mistakes. A fact that nobody stated is worse than one that is missed: the table counts both.
+people's words than about mistakes. A fact that was not stated is worse than one that is missed: the table counts both.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ async def run_extraction(*, keep: bool = False) -> str:
 
 async def run_write_policy(*, keep: bool = False) -> str:
     """What the policy decides about candidates; otherwise as `run_extraction`."""
-    outcomes = [_decided(half, case) for half in HALVES for case in _cases("policy", half)]
+    outcomes = [_decided(half, case) for half in HALVES for case in read_cases("policy", half)]
     return _report("write_policy", outcomes, keep=keep)
 
 
 async def _facts(half: str) -> list[Outcome]:
     outcomes: list[Outcome] = []
-    for case in _cases("facts", half):
+    for case in read_cases("facts", half):
         found = await extract_facts(_said(case), ask=None, clock=ManualClock(), redactor=Redactor())
         kept = [*found.facts, *(one.candidate for one in found.held)]
         names = {
@@ -80,7 +80,7 @@ async def _facts(half: str) -> list[Outcome]:
 
 async def _rules(half: str) -> list[Outcome]:
     outcomes: list[Outcome] = []
-    for case in _cases("rules", half):
+    for case in read_cases("rules", half):
         found = await extract_rules(_said(case), ask=None, clock=ManualClock(), redactor=Redactor())
         dropped = found.diagnostics["procedural_policy_drops"]
         names = [f"commit_now {one.text}" for one in found.rules] + ["drop"] * dropped
@@ -143,7 +143,8 @@ def _decided(half: str, case: Mapping[str, Any]) -> Outcome:
     return Outcome(part, half, case["language"], case["decision"], decided.decision, case["quote"])
 
 
-def _cases(part: str, half: str) -> Sequence[Mapping[str, Any]]:
+def read_cases(part: str, half: str) -> Sequence[Mapping[str, Any]]:
+    """The cases of a part and a half, as its file has them."""
     read: Sequence[Mapping[str, Any]] = tomllib.loads(
         (HERE / f"{part}_{half}.toml").read_text(encoding="utf-8")
     )["case"]

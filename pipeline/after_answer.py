@@ -61,9 +61,9 @@ class AfterAnswer:
         records: Sequence[RawRecord],
         log: RunLog,
     ) -> RunOutcome | None:
-        """Go on with the run in `records`, of the turn that answered `message` with these `words`; `session` is
-        that of the turn, as it was before it. None if there is nothing left of the run that can go on. Raises
-        StorageError where the log fails."""
+        """Go on with the run in `records`, of the turn that answered `message` with these `words`;
+        `session` is that of the turn, as it was before it. None if there is nothing left of the run that
+        can go on. Raises StorageError where the log fails."""
         context = self._context(message, words, session)
         redactor = context.redactor
         try:
@@ -82,8 +82,8 @@ class AfterAnswer:
         return outcome
 
     async def end(self, last: InboundMessage, ended: EndedSession, session: TurnSession) -> SessionEnd:
-        """Write what a session that is over leaves in the memory, once. `last` is a message of its person, whose
-        memory it is. Raises StorageError."""
+        """Write what a session that is over leaves in the memory, once. `last` is a message of its person,
+        whose memory it is. Raises StorageError."""
         from pipeline.memory.sessions.ending import end_session  # noqa: PLC0415 - see above
         from pipeline.memory.sessions.summary import ARC_SCHEMA, MAX_TOKENS  # noqa: PLC0415
 

@@ -1,6 +1,7 @@
 """Have an agent's crisis gate judge what the person of a turn says, before anything else works on it.
 
-For an agent whose graph has the gate as its own first node, whole turns are judged there (`CrisisOfTurn`). Only the person's own words count: no forwarded or quoted ones, and in a room none of other people.
+For an agent whose graph has the gate as its own first node, whole turns are judged there (`CrisisOfTurn`).
+Only the person's own words count: no forwarded or quoted ones, and in a room none of other people.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.runtime.ports import TurnAnswer, UserWords
 from pipeline.runtime.workflow_context import CrisisHelp
 from pipeline.safety.assessment import CLEAR, GATE_FAILED, CrisisAssessment
+from pipeline.safety.classifier import Asked
 from pipeline.safety.conversation_entries import entries_of
 from pipeline.safety.crisis_gate import CrisisGate
 from pipeline.safety.ladder import Entry
@@ -33,8 +35,8 @@ class CrisisCheck:
     """Judges the turns of one agent."""
 
     def __init__(self, gate: CrisisGate | None, *, in_graph: bool = False) -> None:
-        """Without a gate the agent is exempt, and nothing is judged. `in_graph`: the agent's graph has the gate
-        as a node."""
+        """Without a gate the agent is exempt, and nothing is judged. `in_graph`: the agent's graph has the
+        gate as a node."""
         self._gate = gate
         self._in_graph = in_graph
 
@@ -67,7 +69,8 @@ class CrisisCheck:
         if self._gate is None or not said:
             return None
         history = entries_of(await _known(turn), turn.message.author.id)
-        verdict = self._gate.judge(said, history, language=_language(turn))
+        verdict = await self._gate.judged(said, history, _asked(turn), language=_language(turn))
+        turn.crisis_level, turn.judged = verdict.assessment.level, (said, verdict.assessment)
         if not verdict.reply:
             return None
         _log.warning(
@@ -92,10 +95,16 @@ class CrisisOfTurn:
     async def assess(self) -> CrisisAssessment:
         """See `TurnCrisis.assess`. Words of others alone are no reason for concern."""
         try:
+            judged = self._turn.judged
+            if judged is not None and judged[0] == self.words:
+                return judged[1]
             said, history = await self._read()
             if not said:
                 return CrisisAssessment()
-            return self._gate.judge(said, history, language=_language(self._turn)).assessment
+            verdict = await self._gate.judged(
+                said, history, _asked(self._turn), language=_language(self._turn)
+            )
+            return verdict.assessment
         except Exception as error:  # noqa: BLE001 - whatever fails, the message is not passed unchecked
             _log.error("the crisis gate fails", extra={"error": type(error).__name__})
             return CrisisAssessment(level=CLEAR, confidence="low", reason=GATE_FAILED, path="failed")
@@ -123,6 +132,19 @@ def _language(turn: Turn) -> str:
     """The language that was spoken; empty for typed words."""
     speech = None if turn.words is None else turn.words.speech
     return speech.language if speech else ""
+
+
+def _asked(turn: Turn) -> Asked:
+    return Asked(
+        session_id=turn.journal.session_id,
+        message_id=turn.message.message_id,
+        thread=turn.message.thread,
+        author=turn.message.author,
+        person=turn.person,
+        private=turn.message.private,
+        off_record=turn.journal.mode == "otr",
+        agent=turn.agent,
+    )
 
 
 async def _known(turn: Turn) -> Conversation:

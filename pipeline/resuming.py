@@ -39,9 +39,9 @@ async def resumed(
     later: frozenset[str] = frozenset(),
     unrecorded: frozenset[str] = frozenset(),
 ) -> RunOutcome | None:
-    """The outcome of the turn's recorded run, without the nodes that are left for `later`, with records without
-    the keys `unrecorded`; None if there is none, or one that has to begin again. Raises TurnFailed if it cannot
-    be resumed and must not begin again."""
+    """The outcome of the turn's recorded run, without the nodes that are left for `later`, with records
+    without the keys `unrecorded`; None if there is none, or one that has to begin again. Raises TurnFailed
+    if it cannot be resumed and must not begin again."""
     records = await turn.journal.recorded_run()
     answers = isinstance(turn.message, ApprovalReply)
     if not records and not answers:

@@ -7,9 +7,9 @@ has a separate deadline (`pipeline.intake.transcription`).
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 from pipeline.after_answer import AfterAnswer
 from pipeline.agent.llm_decider import LlmDecider
@@ -102,17 +102,13 @@ class Pipeline:
         )
         """The check that every message passes first; None without one."""
         self._memory = memory
-        self._later, self._unrecorded = frozenset[str](), frozenset[str]()
-        if memory is not None:
-            self._later, self._unrecorded = memory.later, memory.unrecorded
+        self._later = frozenset[str]() if memory is None else memory.later
+        self._unrecorded = frozenset[str]() if memory is None else memory.unrecorded
         self.crisis = CrisisCheck(crisis, in_graph=bool(self._later))
-        self.after = (
-            None
-            if memory is None or not memory.later
-            else AfterAnswer(self._executor, self._contexts, llm=llm, memory=memory, agent=agent, clock=clock)
-        )
+        rest = partial(AfterAnswer, self._executor, self._contexts, llm=llm, agent=agent, clock=clock)
+        self.after = None if memory is None or not memory.later else rest(memory=memory)
         """Runs what is left of a turn's run after its answer; None for an agent without memory."""
-        check = None if self.gate is None else functools.partial(self.gate.reply, is_command=False)
+        check = None if self.gate is None else partial(self.gate.reply, is_command=False)
         alarms = self.crisis.alarms
         unasked = UnaskedMessages(self._contexts, llm=llm, clock=clock, gate=check, in_danger=alarms)
         self._words = TurnWords(
@@ -293,7 +289,7 @@ class Pipeline:
             async with deadline:
                 scope = turn.scope
                 reads = self._contexts.reads(turn.message, turn.journal, scope, words)
-                turn.links.named = functools.partial(reads.named_hosts, words.text)
+                turn.links.named = partial(reads.named_hosts, words.text)
                 if checks and (self.gate is not None or shortcut is not None):
                     over, answer = await self._before_run(turn, words, reads, shortcut)
                     if over:
@@ -308,8 +304,9 @@ class Pipeline:
                     tools=tools,
                     on_text=turn.stream_text,
                     on_earlier=turn.stream_earlier,
-                    steered=functools.partial(self._words.steered, turn, arrivals, scope),
+                    steered=partial(self._words.steered, turn, arrivals, scope),
                     workflow=self._workflow(llm, turn),
+                    crisis_level=turn.crisis_level,
                 )
                 with arrivals.running():
                     return answer_of(await self._outcome(turn, context), turn, self._graph)

@@ -108,6 +108,8 @@ class Turn:
     """The user's typed or live words; None for a voice note."""
     words: UserWords | None = None
     """The words of the first message, once they are known."""
+    crisis_level: int = 0
+    """What the crisis gate says about its words; 0 for an agent without the gate."""
     taken: Taken | None = None
     """What is known of the files of the first message already; None if they have to be fetched."""
     joined: list[Said] = field(default_factory=list)
@@ -123,6 +125,8 @@ class Turn:
     foreign: ForeignWords = field(default_factory=ForeignWords)
     unstored: dict[str, Unstored] = field(default_factory=dict)
     """The files of a message off the record, by their ids."""
+    judged: tuple[str, CrisisAssessment] | None = None
+    """What the crisis gate has judged last, and its assessment."""
     began_with: Mapping[str, Any] = field(default_factory=dict)
     """The kept state with which the run began."""
     outcome: RunOutcome | None = None

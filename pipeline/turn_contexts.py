@@ -61,6 +61,7 @@ class TurnContexts:
         on_earlier: Callable[[str], Awaitable[None]] = ignore_text,
         steered: Callable[[Collection[str]], Awaitable[Sequence[SteeredWords]]] = none_steered,
         workflow: WorkflowContext | None = None,
+        crisis_level: int = 0,
     ) -> RunContext:
         """The context of one run about `words`. Without `on_text` nothing is shown while it runs."""
         services = self.services
@@ -85,6 +86,7 @@ class TurnContexts:
             on_text=on_text,
             on_earlier=on_earlier,
             steered=steered,
+            crisis_level=crisis_level,
             received_at=message.received_at,
             arrivals=session.arrivals,
             workflow=workflow,

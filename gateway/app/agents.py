@@ -11,7 +11,7 @@ from gateway.app.attachments import build_attachments
 from gateway.app.companion import build_agent_memory, session_idle_s
 from gateway.app.components import Foundation
 from gateway.app.llm import pipeline_settings, warm_up
-from gateway.app.safety import build_crisis_gate
+from gateway.app.safety import agents_crisis_gate
 from gateway.app.tools import AgentTools, SharedTools, build_agent_tools
 from gateway.config import DEFAULT_AGENT, DEFAULT_GRAPH, Settings, agent_settings, model_settings
 from gateway.ingress.room_history import Rooms
@@ -103,7 +103,7 @@ def _with_model(
         services=tools.services,
         agent="" if is_default else name,
         gate=_gate(settings, base),
-        crisis=build_crisis_gate(settings),
+        crisis=agents_crisis_gate(settings, base, tools.services.budgets),
         memory=build_agent_memory(settings, base),
     )
     models = AgentModels(

@@ -33,6 +33,7 @@ from gateway.ingress.room_history import RoomRule, Rooms
 from gateway.interactions.question_expiry import QuestionExpiry
 from gateway.runtime.data_dir import DataDir
 from gateway.runtime.http_server import Server
+from gateway.scheduling.crisis_notices import NoticeJobs
 from gateway.scheduling.jobs import JobRunner
 from gateway.speech.live_sessions import LiveSpeechService
 from gateway.speech.voice_notes import VoiceNoteTranscriber
@@ -78,6 +79,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
         return worker.when_idle(thread, work)
 
     access, jobs = _access(base), _jobs(base)
+    NoticeJobs(jobs=jobs, store=base.store, wake=base.bus.wake, failpoints=base.failpoints)
     tools, rooms = _shared_tools(base, owner_of, access, jobs), _rooms(base)
     agents = build_agents(base, tools, _voice_notes(base, transcriber, forgetful), rooms)
     expiries = _expiries(base, access)

@@ -40,6 +40,7 @@ from gateway.runtime.http_server import Addresses
 from gateway.runtime.metrics import Telemetry
 from gateway.runtime.tasks import Supervisor
 from gateway.safety.crisis_records import CrisisRecords
+from gateway.safety.notices import notice_target
 from gateway.speech.read_aloud import AnswerReader
 from gateway.speech.voice_download import VoiceDownload
 from gateway.storage.memory import MemoryStore
@@ -178,8 +179,10 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         reading=reading,
         file_reader=extras.file_reader or reading,
         links=links,
-        crises=CrisisRecords(own_key(data.crises_key_path), store.crises, clock),
         memory=build_memory(settings, store.memories, clock, extras.embedder),
+        crises=CrisisRecords(
+            own_key(data.crises_key_path), store.crises, clock, notices=notice_target(settings)
+        ),
         bus=extras.bus or InProcessBus(),
         people=people,
         preferences=preferences,

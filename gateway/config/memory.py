@@ -23,8 +23,8 @@ class MemorySettings(Section):
     )
     agents: Literal["companions", "all"] = setting(
         "companions",
-        "Whether agents with the graph companion alone know what is remembered (companions), or all agents, each "
-        "of whose messages then costs a search of the store. Only companions add to it.",
+        "Whether agents with the graph companion alone know what is remembered (companions), or all agents, "
+        "each of whose messages then costs a search of the store. Only companions add to it.",
     )
     embedding: Annotated[str, AfterValidator(check_embedding)] = setting(
         "none",

@@ -387,6 +387,7 @@ class Settings(Section):
             "tools.search.api_key": self.tools.search.api_key,
             "shield.evaluator_api_key": self.shield.evaluator_api_key,
             "memory.embedding_api_key": self.memory.embedding_api_key,
+            "safety.classifier_api_key": self.safety.classifier_api_key,
         }
         agents = {f"agents.{name}.api_key": profile.api_key for name, profile in self.agents.items()}
         found = {**keys, **agents, **self.channels.secret_refs()}

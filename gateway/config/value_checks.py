@@ -123,6 +123,11 @@ def check_embedding_base(value: str | None) -> str | None:
     return _checked_base(value, example="http://127.0.0.1:11434", key_goes="use memory.embedding_api_key")
 
 
+def check_classifier_base(value: str | None) -> str | None:
+    """As `check_api_base`, for the crisis classifier."""
+    return _checked_base(value, example="http://127.0.0.1:11434", key_goes="use safety.classifier_api_key")
+
+
 def check_gateway_url(value: str | None) -> str | None:
     """A ws(s) address without credentials, query and fragment."""
     if value is not None and not value.startswith(("ws://", "wss://")):

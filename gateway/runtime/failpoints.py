@@ -12,6 +12,7 @@ from typing import Literal, get_args
 Label = Literal[
     "inbox-commit-before",
     "inbox-commit-after",
+    "crisis-notice-queued",
     "effect-begun-before",
     "effect-begun-after",
     "effect-done-before",

@@ -1,8 +1,8 @@
 """Do what comes after the answer of a turn as a job: the extractors of the companion's graph.
 
-The commit of the answer adds the job, so that a process that dies loses none, and a reply never waits. The words
-are read from the log: a message that was taken back or deleted meanwhile is left out. The jobs of one thread run
-in the order of its turns.
+The commit of the answer adds the job, so that a process that dies loses none, and a reply never waits. The
+words are read from the log: a message that was taken back or deleted meanwhile is left out. The jobs of one
+thread run in the order of its turns.
 """
 
 from __future__ import annotations
@@ -69,16 +69,17 @@ class AfterAnswers:
         self._failpoints = failpoints
 
     async def run(self, job: Job) -> float | None:
-        """Go on with the run of the job's turn. Returns seconds if an earlier job of the thread is not done or
-        a message came first, None when it is done. Raises StorageError, and KeyError for a job that cannot be read."""
+        """Go on with the run of the job's turn. Returns seconds if an earlier job of the thread is not done
+        or a message came first, None when it is done. Raises StorageError, and KeyError for a job that cannot
+        be read."""
         first, *_ = await self._store.jobs.of(MEMORY, job.owner) or (job,)
         if first.id != job.id:
             return _AGAIN_S
         return None if await self._when_idle(job.thread, partial(self._go_on, job)) else 0.0
 
     async def forget(self, job: Job) -> float | None:
-        """Forget what rests on the versions of the job's message that are out of its conversation. Returns and
-        raises as `run`."""
+        """Forget what rests on the versions of the job's message that are out of its conversation. Returns
+        and raises as `run`."""
         if await self._store.jobs.of(MEMORY, job.owner):
             return _AGAIN_S
         return None if await self._when_idle(job.thread, partial(self._forget, job)) else 0.0
@@ -87,12 +88,17 @@ class AfterAnswers:
         known = await self._conversation(lease.thread, session, str(job.body["session"]))
         alive = {turn.source.message_id for turn in known.turns}
         said = await self._store.read_log(lease.thread, kinds=("user",), session_id=str(job.body["session"]))
-        versions = {job.key, *(one.message_id for one in said if UserRecord.of(one).replaces == job.key)} - alive
+        versions = {
+            job.key,
+            *(one.message_id for one in said if UserRecord.of(one).replaces == job.key),
+        } - alive
         thread, author = ThreadKey.decode(job.thread), str(job.body["author"])
         owner = self._person_of(thread, author) if job.body["private"] else room_owner(thread)
         kept = await self._store.memories.everything(owner)
         ids = [fact.id for fact in kept.facts if any(rests_on(fact, version) for version in versions)]
-        ids += [rule.id for rule in kept.profile.rules if any(rests_on(rule, version) for version in versions)]
+        ids += [
+            rule.id for rule in kept.profile.rules if any(rests_on(rule, version) for version in versions)
+        ]
         if ids:
             await self._store.memories.forget(owner, ids)
 

@@ -70,9 +70,9 @@ class AfterTurn:
         role: EntryRole = "assistant",
         gone: str = "",
     ) -> tuple[NewJob, ...]:
-        """The jobs to add with the commit of the turn of `entry`, which adds `said` messages to `session`, has
-        this `answer` and an entry of this `role`, and with which the turn of the message `gone` is taken out of
-        the conversation."""
+        """The jobs to add with the commit of the turn of `entry`, which adds `said` messages to `session`,
+        has this `answer` and an entry of this `role`, and with which the turn of the message `gone` is taken
+        out of the conversation."""
         if role == "session":
             return self._ended(session, entry, at)
         forgets: tuple[NewJob, ...] = ()

@@ -79,8 +79,8 @@ class SessionEnds:
     def job(
         self, session: SessionState, thread: str, at: float, body: Mapping[str, Any] | None = None
     ) -> NewJob | None:
-        """The job to add with a turn's commit; None if the session has one or does not end by itself. `body` is
-        as from `about`."""
+        """The job to add with a turn's commit; None if the session has one or does not end by itself.
+        `body` is as from `about`."""
         if session.end_is_due:
             return None
         idle_s = self._models(session.answered_by).session_idle_s

@@ -1,4 +1,5 @@
-"""Write what a session leaves in the memory when it is over, as a job: an arc, and what it has held until then.
+"""Write what a session leaves in the memory when it is over, as a job: an arc, and what it has held until
+then.
 
 The end of the session adds the job. It waits until nothing is left to do for the session's turns, and is done
 once: repeated, it writes nothing.
@@ -82,7 +83,9 @@ class SessionMemories:
         self._failpoints.reach("session-memory-before")
         done = await agent.pipeline.after.end(last, ended, PastSession(job.key, known))
         self._failpoints.reach("session-memory-after")
-        _log.info("a session is remembered", extra={"arc": done.arc, "reason": done.reason, **done.diagnostics})
+        _log.info(
+            "a session is remembered", extra={"arc": done.arc, "reason": done.reason, **done.diagnostics}
+        )
 
     async def _level(self, session_id: str, agent: str) -> int:
         """The highest level of the crisis gate in the session."""

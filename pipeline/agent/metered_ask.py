@@ -1,4 +1,5 @@
-"""Ask the model for an answer of a given form, counted in the person's budget; for work that nobody waits for."""
+"""Ask the model for an answer of a given form, counted in the person's budget; for work that nobody waits
+for."""
 
 from __future__ import annotations
 

@@ -154,6 +154,7 @@ def _shown(message: str, history: Sequence[Entry], in_exercise: bool, memory_lin
 
 @functools.cache
 def instructions() -> str:
+    """What the model is asked to decide."""
     return _PROMPT.read_text(encoding="utf-8").strip()
 
 

@@ -23,6 +23,9 @@ STEP_KEY: Final = "exercise_step"
 ITEMS_KEY: Final = "exercise_items"
 EXERCISE_KEYS: Final = (TYPE_KEY, STEP_KEY, ITEMS_KEY)
 
+_LEAVES: Final = ".leaving"
+"""The family of words by which a person leaves the conversation too."""
+
 ExerciseEvent = Literal["start", "restart", "hold", "stuck", "advance", "complete", "exit"]
 
 
@@ -165,7 +168,8 @@ def _ended(
         event="exit",
         exercise=running.exercise,
         step=running.step,
-        lead=general("exit", language),
+        # Who leaves the conversation is asked nothing.
+        lead=general("exit_leaving" if reading.type.endswith(_LEAVES) else "exit", language),
         delta=cleared(state),
         type=reading.type,
     )

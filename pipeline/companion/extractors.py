@@ -1,7 +1,7 @@
 """The two nodes after the answer: each searches the message for one kind of memory, and stores what it finds.
 
-They run in parallel and write different keys of the diagnostics. Work that is repeated stores nothing twice. Its
-failures change no answer: it has been delivered.
+They run in parallel and write different keys of the diagnostics. Work that is repeated stores nothing
+twice. Its failures change no answer: it has been delivered.
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ async def _remembered(kind: Kind, remember: Remember, state: State, context: Run
         owner_of(context),
         said,
         # What is said in a crisis goes to no model that only collects.
-        ask=None if said.crisis_level >= CLEAR else metered_ask(context, answer_schema(kind), max_tokens=MAX_TOKENS),
+        ask=None
+        if said.crisis_level >= CLEAR
+        else metered_ask(context, answer_schema(kind), max_tokens=MAX_TOKENS),
         clock=context.clock,
         redactor=context.redactor,
     )

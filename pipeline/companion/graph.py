@@ -1,7 +1,7 @@
 """The companion's graph: safety first, then memory, a mode, the answer, and memory again (seed 1).
 
-START ─▶ crisis_gate ─▶ load_memory ─▶ therapeutic_subgraph ─▶ finalize_turn ─┬▶ extract_semantic_facts ───▶ END
-             └─▶ crisis_response ─▶ crisis_log ─────────────────────▶ ┘       └▶ extract_procedural_rules ─▶ END
+crisis_gate ─┬▶ load_memory ─▶ therapeutic_subgraph ─┬▶ finalize_turn ─┬▶ extract_semantic_facts
+             └▶ crisis_response ─▶ crisis_log ───────┘                 └▶ extract_procedural_rules
 """
 
 from __future__ import annotations
@@ -50,12 +50,13 @@ NAME: Final = "companion"
 AFTER_ANSWER: Final = frozenset({"extract_semantic_facts", "extract_procedural_rules"})
 """The nodes that run after the answer is delivered."""
 _TWICE: Final = RetryPolicy(max_attempts=2, delay_s=0.2)
-"""Of every node that reads, writes or calls a model. Each can be repeated: what it changes outside has a key."""
+"""Of every node that reads, writes or calls a model. Each can be repeated: what it changes outside has a
+key."""
 
 
 def companion_graph() -> GraphSpec[RunContext]:
-    """The graph, with eight nodes. Its edges after `crisis_gate` and the crisis nodes hold after a failure too:
-    a message that could not be checked gets the crisis response."""
+    """The graph, with eight nodes. Its edges after `crisis_gate` and the crisis nodes hold after a failure
+    too: a message that could not be checked gets the crisis response."""
     return GraphSpec(
         name=NAME,
         entry="crisis_gate",

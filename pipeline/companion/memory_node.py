@@ -1,4 +1,5 @@
-"""The node that loads memory: what is remembered of the owner and fits the message, and the rules for answers.
+"""The node that loads memory: what is remembered of the owner and fits the message, and the rules for
+answers.
 
 What it puts into the state is not recorded with the run, so that what a person has deleted is nowhere else: a
 run that is resumed loads it again.

@@ -99,7 +99,8 @@ def mode_node(mode: Mode) -> Node[RunContext]:
 
 
 async def guided_exercise(state: State, context: RunContext) -> NodeResult:
-    """Begin an exercise, or do what the answer does to the running one. Its step is committed with the answer."""
+    """Begin an exercise, or do what the answer does to the running one. Its step is committed with the
+    answer."""
     began, progress, words = context.clock.monotonic(), progress_of(state), state[MESSAGE]
     language, history = _language(state, context), await _history(context)
     if running_exercise(progress) is None:

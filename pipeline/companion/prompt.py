@@ -1,4 +1,5 @@
-"""The system prompt of a mode for one turn: who the companion is, the mode, what is remembered, and the rules."""
+"""The system prompt of a mode for one turn: who the companion is, the mode, what is remembered, and the
+rules."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from pipeline.companion.decision import Approach, Mode
-from pipeline.companion.mode_prompt import mode_prompt
 from pipeline.companion.memory_node import memory_lines
+from pipeline.companion.mode_prompt import mode_prompt
 from pipeline.companion.state import CRISIS, MEMORY, ROUTING
 from pipeline.graph.definition.decisions import State
 from pipeline.runtime.context import RunContext

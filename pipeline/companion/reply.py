@@ -1,4 +1,5 @@
-"""Write a mode's reply with the model, streamed as it arrives; words of the mode's own where the model fails."""
+"""Write a mode's reply with the model, streamed as it arrives; words of the mode's own where the model
+fails."""
 
 from __future__ import annotations
 

@@ -42,8 +42,8 @@ _FAILED: Final = CrisisAssessment(level=CLEAR, confidence="low", reason=GATE_FAI
 async def crisis_gate(state: State, context: RunContext) -> NodeResult:
     """Assess the message, and go to the crisis branch or on to memory.
 
-    The state begins here: the person's entry of `history` and `transcript`, `crisis`, `routing`, the number of
-    the turn. A running exercise ends in a crisis. Raises NoWorkflow and NoOwner.
+    The state begins here: the person's entry of `history` and `transcript`, `crisis`, `routing`, the number
+    of the turn. A running exercise ends in a crisis. Raises NoWorkflow and NoOwner.
     """
     flow, began, words = workflow_of(context), context.clock.monotonic(), clean_text(context.text)
     owner_of(context)
@@ -128,7 +128,7 @@ async def crisis_log(state: State, context: RunContext) -> NodeResult:
     assessment = _FAILED if found is None else read_assessment(found)
     try:
         entry = workflow_of(context).crisis_log_backend(assessment)
-    except Exception:
+    except Exception:  # noqa: BLE001 - whatever fails, the person has been answered
         _log.exception("the entry of a crisis cannot be made")
         entry = plain_assessment(_FAILED)
     return NodeResult(update={CRISIS_LOG: dict(entry)})

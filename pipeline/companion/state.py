@@ -1,7 +1,7 @@
 """The keys of the companion's state, and the rule of its nodes: an update has only what changes (seed 1).
 
-Of the conversation, `history` and `transcript` hold what this turn adds; the log keeps the turns before it, and
-nodes read them from the run's context.
+Of the conversation, `history` and `transcript` hold what this turn adds; the log keeps the turns before it,
+and nodes read them from the run's context.
 """
 
 from __future__ import annotations

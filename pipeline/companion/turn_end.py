@@ -1,4 +1,5 @@
-"""The last node before the answer is delivered: the assistant's entry, and the answer as every graph has it."""
+"""The last node before the answer is delivered: the assistant's entry, and the answer as every graph has
+it."""
 
 from __future__ import annotations
 

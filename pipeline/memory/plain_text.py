@@ -30,6 +30,7 @@ def words(text: str) -> tuple[str, ...]:
     return tuple(_WORD.findall(plain(text)))
 
 
+@functools.lru_cache(maxsize=512)
 def meaningful(text: str) -> frozenset[str]:
     """The different words that say something about a topic: no stop words, no single letters."""
     return frozenset(word for word in words(text) if not _is_empty(word))

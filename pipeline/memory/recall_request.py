@@ -1,4 +1,5 @@
-"""Whether a person asks to be reminded of earlier conversations: then the bot may bring them up by itself (seed 1)."""
+"""Whether a person asks to be reminded of earlier conversations: then the bot may bring them up by itself
+(seed 1)."""
 
 from __future__ import annotations
 
@@ -25,8 +26,8 @@ def asks_for_recall(message: str) -> bool:
 
 
 async def allow_recall(book: MemoryBook, owner: str) -> bool:
-    """Have the owner's profile allow proactive recall; whether that changed it. Two writers lose nothing. Raises
-    StorageError."""
+    """Have the owner's profile allow proactive recall; whether that changed it. Two writers lose nothing.
+    Raises StorageError."""
     for attempt in range(_TRIES):
         profile = await book.profile(owner)
         if profile.proactive_recall_enabled or not profile.enabled:

@@ -71,6 +71,8 @@ class RunContext:
     first, so that the whole answer is streamed."""
     steered: Callable[[Collection[str]], Awaitable[Sequence[SteeredWords]]] = none_steered
     """What the author sent meanwhile, without the messages with the given ids."""
+    crisis_level: int = 0
+    """What the crisis gate says about the words: 1 for ambiguous words or severe distress, else 0."""
     fails_closed: bool = False
     """A check that cannot be made fails its node, where a conversation would use a default."""
     redactor: Redactor = field(default_factory=Redactor)

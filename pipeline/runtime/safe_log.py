@@ -1,5 +1,5 @@
-"""A run log that redacts error messages, as providers and libraries quote addresses and keys in them, and leaves
-out keys of the state that are not to be recorded.
+"""A run log that redacts error messages, as providers and libraries quote addresses and keys in them, and
+leaves out keys of the state that are not to be recorded.
 
 It does not redact the rest of the run's state: the nodes are responsible for it.
 """

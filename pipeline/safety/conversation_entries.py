@@ -1,4 +1,5 @@
-"""The entries of a conversation between one person and the bot, as the crisis gate and the companion read them."""
+"""The entries of a conversation between one person and the bot, as the crisis gate and the companion read
+them."""
 
 from __future__ import annotations
 

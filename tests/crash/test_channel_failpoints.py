@@ -23,6 +23,7 @@ _PLACED = ("place-before", "place-after")
 _ELSEWHERE = {
     *("change-begun", "undo-begun", "undo-written"),
     *("join-before", "join-after"),
+    "crisis-notice-queued",
     *("voice-before", "voice-after"),
     *("effect-begun-before", "effect-begun-after", "effect-done-before", "effect-done-after"),
     *("audit-decided-before", "audit-decided-after", "audit-done-before", "audit-done-after"),

@@ -1,5 +1,5 @@
-"""kill -9 around a companion's answer and what comes after it: no answer is lost or doubled, no fact is stored
-twice, no step of an exercise is skipped or repeated.
+"""kill -9 around a companion's answer and what comes after it: no answer is lost or doubled, no fact is
+stored twice, no step of an exercise is skipped or repeated.
 
 Covers: gateway/turns/after_answer.py, gateway/turns/session_memory.py, gateway/turns/session_ends.py.
 """
@@ -43,7 +43,9 @@ def _facts(path: Path) -> int:
         return int(db.execute("SELECT count(*) FROM memory_facts").fetchone()[0])
 
 
-@pytest.mark.parametrize("label", ["turn-commit-before", "turn-commit-after", "memory-before", "memory-after"])
+@pytest.mark.parametrize(
+    "label", ["turn-commit-before", "turn-commit-after", "memory-before", "memory-after"]
+)
 async def test_a_message_is_answered_once_and_remembered_once(tmp_path: Path, label: Label) -> None:
     async with GatewayProcess(tmp_path, overrides=_COMPANION) as gateway, WebChat() as chat:
         await gateway.start(crash_at=f"{label}:1")

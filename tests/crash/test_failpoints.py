@@ -57,6 +57,7 @@ _ELSEWHERE = {
     *("audit-decided-before", "audit-decided-after", "audit-done-before", "audit-done-after"),
     *("change-begun", "undo-begun", "undo-written"),
     *("join-before", "join-after"),
+    "crisis-notice-queued",
     *("place-before", "place-after", "voice-before", "voice-after"),
     *("effect-begun-before", "effect-begun-after", "effect-done-before", "effect-done-after"),
     *("redeem-before", "redeem-after", "deletion-begun", "erase-before", "erase-after"),

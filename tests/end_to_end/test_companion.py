@@ -31,7 +31,9 @@ async def test_a_message_passes_the_gate_memory_one_mode_and_both_extractors(tmp
         assert set(path[6:]) == AFTER
 
 
-async def test_a_crisis_turn_reads_no_memory_is_recorded_once_and_still_ends_as_every_turn(tmp_path: Path) -> None:
+async def test_a_crisis_turn_reads_no_memory_is_recorded_once_and_still_ends_as_every_turn(
+    tmp_path: Path,
+) -> None:
     async with open_companion(tmp_path) as talk:
         answer = await talk.say("I want to kill myself")
         assert answer.startswith("Thank you for telling me.")

@@ -62,7 +62,9 @@ async def test_off_the_record_nothing_is_read_or_written(tmp_path: Path) -> None
 async def test_two_people_and_a_room_share_nothing(tmp_path: Path) -> None:
     posts = MemoryPosts()
     async with open_companion(tmp_path, posts=posts) as talk:
-        for number, (author, chat) in enumerate((("ann", "c1"), ("ben", "c2"), ("ann", "room"), ("ann", "c1"))):
+        for number, (author, chat) in enumerate(
+            (("ann", "c1"), ("ben", "c2"), ("ann", "room"), ("ann", "c1"))
+        ):
             text = HIKING if number == 0 else ASKED
             known = len(posts.texts(chat))
             await posts.receive(text, native_id=str(number), author=author, chat=chat, private=chat != "room")
@@ -113,7 +115,9 @@ async def test_a_session_ends_after_twenty_minutes_and_is_remembered_once(tmp_pa
         assert asked.count("session_arc") == 1
 
 
-async def test_a_long_session_ends_after_its_last_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_long_session_ends_after_its_last_turn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(after_turn, "ROTATION_TURNS", 2)
     async with open_companion(tmp_path) as talk:
         await talk.say(HIKING)
@@ -138,7 +142,11 @@ async def test_what_rests_on_a_turn_that_is_taken_back_is_forgotten(tmp_path: Pa
 
 
 async def test_other_agents_know_what_is_remembered_where_the_settings_say_so(tmp_path: Path) -> None:
-    beside = ('agents.helper.graph="conversation"', 'agents.helper.description="x"', 'routes.1.also=["helper"]')
+    beside = (
+        'agents.helper.graph="conversation"',
+        'agents.helper.description="x"',
+        'routes.1.also=["helper"]',
+    )
     for agents, known in (("companions", False), ("all", True)):
         (tmp_path / agents).mkdir()
         async with open_companion(tmp_path / agents, *beside, f'memory.agents="{agents}"') as talk:

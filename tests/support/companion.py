@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from gateway.storage.ports import Record
 from gateway.turns.run_codec import runs_of
-from pipeline.domain.clock import SystemClock
 from pipeline.companion.graph import companion_graph
+from pipeline.domain.clock import SystemClock
 from pipeline.domain.ids import identity_key
 from pipeline.graph.documents.trace import Trace, trace
 from pipeline.graph.execution.executor import Executor
@@ -96,7 +96,9 @@ class Talk:
     async def jobs(self) -> list[str]:
         """The kinds of the open jobs that are due at once."""
         listed = await self.harness.store.jobs.listed(limit=100)
-        return [job.kind for job in listed if job.kind in ("memory", "forgetting", "session_memory", "rotation")]
+        return [
+            job.kind for job in listed if job.kind in ("memory", "forgetting", "session_memory", "rotation")
+        ]
 
     async def traces(self) -> list[Trace]:
         """What the runs of the chat did, oldest first."""

@@ -20,8 +20,11 @@ from pipeline.memory.policy.evidence import own_words
 from pipeline.memory.policy.markers import has
 
 FILE: Final = Path(__file__).with_name("clauses.toml")
-MAX_CHARS: Final = 4_000
+MAX_CHARS: Final = 2_000
 """What is looked at of a message: a longer one is a text, not a statement."""
+_MAX_SENTENCES: Final = 40
+_MAX_PARTS: Final = 8
+"""Of a sentence. Both bound the time; what is beyond is left to a model."""
 _SENTENCE: Final = re.compile(r"[^.!?\u2026;\n]+[.!?\u2026;]*")
 _APOSTROPHES: Final = dict.fromkeys(map(ord, "\u2018\u2019\u02bc\u00b4`"), "'")
 
@@ -48,9 +51,12 @@ def clauses_of(message: str) -> tuple[Clause, ...]:
 
 
 def _found(text: str) -> Iterator[Clause]:
-    for line in text.splitlines():
+    left = _MAX_SENTENCES
+    for line in text.splitlines()[:_MAX_SENTENCES]:
         greeted = False
-        for sentence in _SENTENCE.findall(line):
+        sentences = _SENTENCE.findall(" ".join(line.split()))[:left]
+        left -= len(sentences)
+        for sentence in sentences:
             for clause in _of_sentence(_introduced(sentence), greeted=greeted):
                 yield clause
                 greeted = greeted or clause.after_greeting
@@ -63,7 +69,7 @@ def _of_sentence(sentence: str, *, greeted: bool) -> Iterator[Clause]:
     if has("speculative", sentence):
         return
     before, after_greeting, is_noted = "", greeted, False
-    for part in _patterns()["joint"].split(sentence):
+    for part in _patterns()["joint"].split(sentence, maxsplit=_MAX_PARTS):
         opening = _patterns()["opening"].match(part)
         start = opening.end() if opening is not None else 0
         after_greeting = after_greeting or _patterns()["greeting"].match(part) is not None

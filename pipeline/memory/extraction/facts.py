@@ -26,7 +26,7 @@ _STATED: Final = Judged(
 )
 """What a pattern says of its candidates: it fits plain statements alone."""
 _DANGER: Final = 2
-"""From this level of the crisis gate on, what is said is sensitive whoever judges it."""
+"""From this level of the crisis gate on, what is said is sensitive, whatever a model says."""
 
 
 async def extract_facts(said: SaidTurn, *, ask: Ask | None, clock: Clock, redactor: Redactor) -> Extraction:

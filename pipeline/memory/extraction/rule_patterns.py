@@ -21,6 +21,7 @@ from pipeline.memory.values import MAX_QUOTE_CHARS, MAX_RULE_CHARS
 
 FILE: Final = Path(__file__).with_name("rule_patterns.toml")
 MAX_RULES_OF_MESSAGE: Final = 4
+_MAX_COURTESIES: Final = 4
 _PUNCTUATION: Final = " ,.!?;:\u2026"
 
 
@@ -73,9 +74,8 @@ def _asked(text: str, clause: Clause, *, names_person: bool = False) -> Asked:
 def _without_courtesy(text: str) -> str:
     """`text` without "please" and the like at its beginning and end, and after its verb."""
     courtesy = _patterns()["courtesy"]
-    before = ""
-    while before != text:
-        before, text = text, text.strip(_PUNCTUATION)
+    for _ in range(_MAX_COURTESIES):
+        text = text.strip(_PUNCTUATION)
         for pattern in (
             rf"(?:{courtesy.pattern})(?!\w)[\s,:]*",
             rf".*?(?P<end>[\s,]+(?:{courtesy.pattern}))$",
@@ -86,7 +86,7 @@ def _without_courtesy(text: str) -> str:
                 continue
             end = found.groupdict().get("end")
             text = text[: len(text) - len(end)] if end else text[found.end() :]
-    return re.sub(r"\s+(?:please|bitte)(?=\s)", "", text)
+    return re.sub(r"\s+(?:please|bitte)(?=\s)", "", text.strip(_PUNCTUATION))
 
 
 def _aligned(text: str) -> str:

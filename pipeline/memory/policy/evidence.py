@@ -1,4 +1,4 @@
-"""What counts as evidence: the person's own words, as they stand in their own message.
+"""What counts as evidence: the person's own words in their own message.
 
 Words between quotation marks, quoted lines and code are somebody else's or an example; they are no evidence.
 """

@@ -16,6 +16,7 @@ _SAME: Final = 0.85
 """The share of common words of two rules that say the same."""
 
 
+@functools.lru_cache(maxsize=256)
 def topics(rule: str) -> frozenset[str]:
     """What of an answer the rule is about; empty if it is about something else."""
     text = plain(rule)

@@ -7,25 +7,14 @@ from __future__ import annotations
 
 import functools
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pipeline.memory.plain_text import has_phrase, words
 
 MAX_CHARS: Final = 40
 FILE: Final = Path(__file__).with_name("small_talk.toml")
-_ASKS_TO_REMEMBER: Final = (
-    "remember",
-    "save",
-    "keep in mind",
-    "merken",
-    "speichern",
-    "retienne",
-    "souvenir",
-    "enregistre",
-    "recuerde",
-    "guarde",
-)
 
 
 def is_small_talk(message: str, *, asked: str = "") -> bool:
@@ -47,10 +36,14 @@ def asks_to_remember(answer: str) -> bool:
     if not answer.endswith("?"):
         return False
     last = max(answer.rfind(end, 0, -1) for end in ".!?\n")
-    return any(has_phrase(answer[last + 1 :], phrase) for phrase in _ASKS_TO_REMEMBER)
+    return any(has_phrase(answer[last + 1 :], phrase) for phrase in _table()["asks_to_remember"])
+
+
+@functools.cache
+def _table() -> Mapping[str, Any]:
+    return tomllib.loads(FILE.read_text(encoding="utf-8"))
 
 
 @functools.cache
 def _vocabulary() -> frozenset[str]:
-    by_language = tomllib.loads(FILE.read_text(encoding="utf-8"))
-    return frozenset(word for words in by_language.values() for word in words.split())
+    return frozenset(word for words in _table()["vocabulary"].values() for word in words.split())

@@ -19,6 +19,8 @@ _ARC_SCORE: Final = 2
 _SUPPORT: Final = 2
 """Turns that support a candidate by themselves."""
 _LARGE_OVERLAP: Final = 3
+_DEATH: Final = "death of "
+"""As the patterns name a loss."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +64,8 @@ def supported(
 
 
 def object_term(candidate: FactCandidate) -> str:
-    """The words that name the object, without the kind of attribute ("likes: tea")."""
-    return candidate.object.identifier.rpartition(": ")[2]
+    """The words that name the object, without what it is to the person ("likes: tea", "death of father")."""
+    return candidate.object.identifier.rpartition(": ")[2].removeprefix(_DEATH)
 
 
 def topic_of(candidates: Iterable[FactCandidate]) -> frozenset[str]:

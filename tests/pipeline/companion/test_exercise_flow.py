@@ -153,6 +153,13 @@ def test_an_exit_clears_and_remembers_nothing() -> None:
     assert turn.text == general("exit", "en")
 
 
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_who_leaves_the_conversation_is_asked_nothing(language: str) -> None:
+    turn = continue_exercise(_at("grounding_5_4_3_2_1", 0), "sorry, I have to go", language=language)
+    assert (turn.event, turn.text) == ("exit", general("exit_leaving", language))
+    assert "?" not in turn.text
+
+
 @pytest.mark.parametrize(
     "state",
     [

@@ -11,8 +11,8 @@ from pipeline.memory.policy.evidence import is_said, own_words
     ("quote", "message"),
     [
         ("I live in Rome", "well,  I LIVE in\nRome now"),
-        ("I’m vegan", "I'm vegan"),
-        ("j'habite à Nîmes", "bonjour, j’habite a Nimes"),
+        ("I\u2019m vegan", "I'm vegan"),
+        ("j'habite à Nîmes", "bonjour, j\u2019habite a Nimes"),
         ("I live in Rome", "I live in Rome"),
     ],
 )
@@ -23,7 +23,7 @@ def test_the_same_words_in_the_same_order_are_said(quote: str, message: str) -> 
 @pytest.mark.parametrize(
     ("quote", "message"),
     [
-        ("I live in Rome", "I live in Romeo's house"),
+        ("I live in Rome", "I live in Romeo's flat"),
         ("I live in Rome", "in Rome I live"),
         ("I live in Rome", 'she wrote "I live in Rome" to me'),
         ("I live in Rome", "he says „I live in Rome“"),

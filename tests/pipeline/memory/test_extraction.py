@@ -82,17 +82,17 @@ async def test_some_messages_are_not_searched_and_no_model_is_asked(turn: SaidTu
 
 
 async def test_a_yes_to_the_question_whether_to_remember_keeps_the_message_before() -> None:
-    earlier = ("My shed key hangs behind the door.",)
+    earlier = ("My shed key hangs behind the barn.",)
     found = await _facts(said("yes please", asked=REMEMBER, earlier=earlier))
-    assert _objects(found) == ["note: My shed key hangs behind the door"]
+    assert _objects(found) == ["note: My shed key hangs behind the barn"]
     assert (await _facts(said("no", asked=REMEMBER, earlier=earlier))).facts == ()
     assert (await _facts(said("yes please", asked="Nice.", earlier=earlier))).facts == ()
 
 
 async def test_a_model_adds_what_the_patterns_do_not_find() -> None:
-    model = Answering({"facts": [proposed_fact("hills calm me", "walking in hills")], "reason": "one"})
+    model = Answering({"facts": [proposed_fact("hills calm me", "hiking in hills")], "reason": "one"})
     found = await _facts(said("I live in Leeds, and hills calm me"), model)
-    assert _objects(found) == ["home: Leeds", "walking in hills"]
+    assert _objects(found) == ["home: Leeds", "hiking in hills"]
     assert found.facts[1].confidence == "medium"
     shown = "\n".join(message.content for message in model.asked[0])
     assert "hills calm me" in shown

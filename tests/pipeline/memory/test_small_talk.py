@@ -17,10 +17,10 @@ QUESTION = "That sounds important. Do you want me to remember that?"
         "thank you so much",
         "ok",
         "  good morning  ",
-        "go on",
+        "continue",
         "yes",
         "Danke dir!",
-        "D’accord",
+        "D\u2019accord",
         "muchas gracias",
     ],
 )
