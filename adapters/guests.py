@@ -14,6 +14,7 @@ from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 
 _GUEST_CHAT = re.compile(r"(u_[0-9a-f]{20})\.(c_[0-9a-f]{32})")
+_GUEST = re.compile(r"u_[0-9a-f]{20}")
 _OWN_CHAT_PREFIX = "c_"
 
 
@@ -124,6 +125,11 @@ def shown_chat(chat: str) -> str:
 def chats_of(person: str) -> str:
     """The beginning of the ids of all chats of a person, or of the owner for an empty id."""
     return f"{person}." if person else _OWN_CHAT_PREFIX
+
+
+def is_guest(user: str) -> bool:
+    """Whether a user id of the page is that of an invited person, and not the owner's."""
+    return _GUEST.fullmatch(user) is not None
 
 
 def person_of(chat: str) -> str:

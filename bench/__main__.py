@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import channels, conversation, crash, graph, page, shield, startup, store, turn, voice
+from bench import channels, companion, conversation, crash, graph, page, shield, startup, store, turn, voice
 from bench.report import BenchUnavailable, Report
 
 
@@ -82,6 +82,10 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
         "voice": Bench(
             summary="transcription, beside faster-whisper with its defaults",
             run=lambda: voice.run(picture=_picture(options, voice.PLOT)),
+        ),
+        "companion": Bench(
+            summary="the companion's graph beside LangGraph, its gate, policy and memory",
+            run=lambda: companion.run(peer=options.peer.absolute(), rounds=options.rounds),
         ),
         "graph": Bench(
             summary="the graph engine, beside LangGraph",

@@ -1,5 +1,5 @@
-"""`python -m evals [NAME …] [--set tuning|held_out|all] [--model 0.5b|1.5b] [--data FOLDER]`: run the named evals, or
-all of them."""
+"""`python -m evals [NAME …]` with `--set`, `--model`, `--data`, `--record` and `--with-model`: run the named evals,
+or all of them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,21 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench.report import BenchUnavailable
-from evals import crisis, embedded, injection, shield
+from evals import companion, crisis, embedded, injection, memory, recall, shield
 from gateway.app.embedded_model import MODELS
 
 EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
     "crisis": lambda options: crisis.run(options.set),
+    "exercises": lambda options: companion.run_exercises(keep=options.record),
     "embedded": lambda options: embedded.run(options.set, options.model),
+    "extraction": lambda options: memory.run_extraction(keep=options.record),
     "injection": lambda options: injection.run(options.data),
+    "recall": lambda options: recall.run(options.set),
+    "routing": lambda options: companion.run_routing(
+        keep=options.record, model=options.model if options.with_model else ""
+    ),
     "shield": lambda _options: shield.run(),
+    "write_policy": lambda options: memory.run_write_policy(keep=options.record),
 }
 SETS = ("all", "tuning", "held_out")
 
@@ -27,13 +34,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m evals", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(EVALS)}; all when absent")
     parser.add_argument(
-        "--set", choices=SETS, default="all", help="which prompts of embedded, which half of crisis"
+        "--set", choices=SETS, default="all", help="which prompts of embedded, which half of crisis or recall"
     )
     parser.add_argument(
         "--model", choices=tuple(MODELS), default="0.5b", help="which embedded model (default: 0.5b)"
     )
     parser.add_argument(
         "--data", type=Path, help="for injection: the folder of published collections, judged as well"
+    )
+    parser.add_argument(
+        "--record",
+        action="store_true",
+        help="keep the run of exercises, extraction, routing or write_policy for later comparisons",
+    )
+    parser.add_argument(
+        "--with-model",
+        action="store_true",
+        help="for routing: the embedded model judges what no phrase knows",
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in EVALS]

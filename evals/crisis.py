@@ -1,8 +1,9 @@
-"""The crisis gate's rules on labelled messages of our own, with histories.
+"""The crisis gate's rules and model on labelled messages of our own, with histories.
 
-The rules were written with `tuning`. `held_out` was written before them and `held_out_after` when they were final; no
-rule was chosen or changed by these. All are by the author of the rules, so they say less about other people's words
-than about mistakes.
+`tuning` and `development` were written to choose rules, templates and thresholds with. `held_out` was written
+before the first rules and `held_out_after` when these were final; `unread` was written when rules and model
+were final. No rule, template or threshold was chosen or changed by these three. All are by the author of the
+rules, so they say less about other people's words than about mistakes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from pipeline.safety.assessment import CLEAR, IMMINENT, CrisisAssessment
 from pipeline.safety.ladder import Entry, assess
 
 HERE = Path(__file__).with_name("crisis_texts")
-HALVES = ("tuning", "held_out", "held_out_after")
+HALVES = ("tuning", "development", "development_2", "held_out", "held_out_after", "unread")
+READ = ("tuning", "development", "development_2")
+"""The halves that were read while rules and model were made."""
 
 
 class Case(NamedTuple):
@@ -50,8 +53,8 @@ class Judged(NamedTuple):
 
 
 async def run(chosen: str = "all") -> str:
-    """The table, each case with another level than expected, and the figures as one line of JSON. `chosen`: tuning,
-    held_out or all."""
+    """The table, each case with another level than expected, the figures of each half, and those of all cases as one
+    line of JSON. `chosen`: the beginning of a half's name, or all."""
     halves = tuple(half for half in HALVES if chosen == "all" or half.startswith(chosen))
     judged = [judge(case) for half in halves for case in read_cases(half)]
     parts = [report(judged)]
@@ -59,7 +62,10 @@ async def run(chosen: str = "all") -> str:
         wrong = [_wrong(one) for one in judged if one.case.half == half and _differs(one)]
         parts.append("\n".join((f"Other than expected in {half}: {len(wrong)}", *wrong)))
     by_half = {half: figures([one for one in judged if one.case.half == half]) for half in halves}
-    parts.append(json.dumps({"eval": "crisis", **figures(judged), **by_half}))
+    by_half["read"] = figures([one for one in judged if one.case.half in READ])
+    by_half["unread halves"] = figures([one for one in judged if one.case.half not in READ])
+    parts.append(json.dumps(by_half))
+    parts.append(json.dumps({"eval": "crisis", **figures(judged)}))
     return "\n\n".join(parts)
 
 

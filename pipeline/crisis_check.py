@@ -1,5 +1,6 @@
 """Have an agent's crisis gate judge what the person of a turn says, before anything else works on it.
 
+For an agent whose graph has the gate as its own first node, whole turns are judged there (`CrisisOfTurn`).
 Only the person's own words count: no forwarded or quoted ones, and in a room none of other people.
 """
 
@@ -7,27 +8,37 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from typing import Final
 
-from pipeline.domain.conversation import Conversation, PastTurn
+from pipeline.domain.conversation import Conversation
 from pipeline.domain.errors import StorageError
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.runtime.ports import TurnAnswer, UserWords
+from pipeline.runtime.workflow_context import CrisisHelp
+from pipeline.safety.assessment import CLEAR, GATE_FAILED, CrisisAssessment
+from pipeline.safety.classifier import Asked
+from pipeline.safety.conversation_entries import entries_of
 from pipeline.safety.crisis_gate import CrisisGate
-from pipeline.safety.ladder import WINDOW, Entry
+from pipeline.safety.ladder import Entry
+from pipeline.safety.replies import STATIC_REPLY
 from pipeline.turn import Turn
 
 _log = logging.getLogger(__name__)
 
 _HISTORY_S = 5.0
 """The longest wait for the conversation before a message is judged alone."""
+LEFT_TO_GRAPH: Final = TurnAnswer(text="")
+"""In place of a crisis response: the turn's graph gives it, and nothing else comes before the graph."""
 
 
 class CrisisCheck:
     """Judges the turns of one agent."""
 
-    def __init__(self, gate: CrisisGate | None) -> None:
-        """Without a gate the agent is exempt, and nothing is judged."""
+    def __init__(self, gate: CrisisGate | None, *, in_graph: bool = False) -> None:
+        """Without a gate the agent is exempt, and nothing is judged. `in_graph`: the agent's graph has the
+        gate as a node."""
         self._gate = gate
+        self._in_graph = in_graph
 
     def alarms(self, text: str) -> bool:
         """Whether `text` by itself gets the crisis response."""
@@ -42,16 +53,24 @@ class CrisisCheck:
         if not (message.voice is not None or message.has_other_content) or not self.alarms(_typed(message)):
             return None
         turn.words = turn.written or UserWords(text=message.text)
-        return await self.answer(turn)
+        return await self._answer(turn)
 
     async def answer(self, turn: Turn) -> TurnAnswer | None:
-        """The crisis response to what the person says in the turn; None for none."""
+        """The crisis response to what the person says in the turn, or LEFT_TO_GRAPH; None for none."""
+        found = await self._answer(turn)
+        return LEFT_TO_GRAPH if found is not None and self._in_graph else found
+
+    def of(self, turn: Turn) -> CrisisOfTurn | None:
+        """The gate for a node of the turn's graph; None without one."""
+        return None if self._gate is None else CrisisOfTurn(self._gate, turn)
+
+    async def _answer(self, turn: Turn) -> TurnAnswer | None:
         said = "" if self._gate is None else "\n".join(_said(turn))
         if self._gate is None or not said:
             return None
-        speech = None if turn.words is None else turn.words.speech
-        history = _history(await _known(turn), turn.message.author.id)
-        verdict = self._gate.judge(said, history, language=speech.language if speech else "")
+        history = entries_of(await _known(turn), turn.message.author.id)
+        verdict = await self._gate.judged(said, history, _asked(turn), language=_language(turn))
+        turn.crisis_level, turn.judged = verdict.assessment.level, (said, verdict.assessment)
         if not verdict.reply:
             return None
         _log.warning(
@@ -59,6 +78,73 @@ class CrisisCheck:
             extra={"message_id": turn.message.message_id, "level": verdict.assessment.level},
         )
         return TurnAnswer(text=verdict.reply, crisis=verdict.assessment)
+
+
+class CrisisOfTurn:
+    """Implements `TurnCrisis`: the same gate, for the words of one turn."""
+
+    def __init__(self, gate: CrisisGate, turn: Turn) -> None:
+        self._gate = gate
+        self._turn = turn
+
+    @property
+    def words(self) -> str:
+        """See `TurnCrisis.words`."""
+        return "\n".join(_said(self._turn))
+
+    async def assess(self) -> CrisisAssessment:
+        """See `TurnCrisis.assess`. Words of others alone are no reason for concern."""
+        try:
+            judged = self._turn.judged
+            if judged is not None and judged[0] == self.words:
+                return judged[1]
+            said, history = await self._read()
+            if not said:
+                return CrisisAssessment()
+            verdict = await self._gate.judged(
+                said, history, _asked(self._turn), language=_language(self._turn)
+            )
+            return verdict.assessment
+        except Exception as error:  # noqa: BLE001 - whatever fails, the message is not passed unchecked
+            _log.error("the crisis gate fails", extra={"error": type(error).__name__})
+            return CrisisAssessment(level=CLEAR, confidence="low", reason=GATE_FAILED, path="failed")
+
+    async def help(self, assessment: CrisisAssessment) -> CrisisHelp:
+        """See `TurnCrisis.help`."""
+        try:
+            said, history = await self._read()
+            text = self._gate.reply(assessment, said, history, _language(self._turn))
+            place = self._gate.place(said, history)
+        except Exception as error:  # noqa: BLE001 - a person in danger gets an answer in any case
+            _log.error("the crisis response fails", extra={"error": type(error).__name__})
+            return CrisisHelp(text=STATIC_REPLY)
+        if place is None:
+            return CrisisHelp(text=text)
+        return CrisisHelp(text=text, location=place.code, resources=place.lines)
+
+    async def _read(self) -> tuple[str, list[Entry]]:
+        """What the person says in the turn, and the conversation before it."""
+        turn = self._turn
+        return self.words, entries_of(await _known(turn), turn.message.author.id)
+
+
+def _language(turn: Turn) -> str:
+    """The language that was spoken; empty for typed words."""
+    speech = None if turn.words is None else turn.words.speech
+    return speech.language if speech else ""
+
+
+def _asked(turn: Turn) -> Asked:
+    return Asked(
+        session_id=turn.journal.session_id,
+        message_id=turn.message.message_id,
+        thread=turn.message.thread,
+        author=turn.message.author,
+        person=turn.person,
+        private=turn.message.private,
+        off_record=turn.journal.mode == "otr",
+        agent=turn.agent,
+    )
 
 
 async def _known(turn: Turn) -> Conversation:
@@ -92,18 +178,3 @@ def _heard(message: InboundMessage | ApprovalReply, words: UserWords | None) -> 
         return ""
     own = words.speech is None or not words.speech.forwarded
     return words.text if own and not message.forwarded else ""
-
-
-def _history(known: Conversation, author: str) -> list[Entry]:
-    """The newest entries of the conversation between the author and the bot."""
-    return [entry for past in known.turns[-WINDOW // 2 :] for entry in _entries(past, author)]
-
-
-def _entries(past: PastTurn, author: str) -> Iterator[Entry]:
-    """The entries of an earlier turn: what the author said, and what the bot answered."""
-    source = past.source
-    if source.author in ("", author):
-        yield Entry("person", source.text or past.messages[0].content)
-    last = past.messages[-1]
-    if last.role == "assistant":
-        yield Entry("bot", last.content)

@@ -18,7 +18,7 @@ from pipeline.nodes.document_graph import document_graph
 from pipeline.nodes.kinds import NODE_KINDS, Kind
 from pipeline.plugins import Plugin, installed
 from pipeline.runtime.context import RunContext
-from pipeline.topologies import shipped_graphs
+from pipeline.topologies import NO_SUBGRAPHS, shipped_graphs
 
 _DOCUMENT: Final = ".json"
 
@@ -65,7 +65,7 @@ class GraphBook:
         """The graph that the JSON document in a file describes. Raises ConfigurationError as `open`."""
         text = document_text(path)
         try:
-            graphs = {name: build() for name, build in self._graphs.items()}
+            graphs = {name: build() for name, build in self._graphs.items() if name not in NO_SUBGRAPHS}
             return document_graph(text, subgraphs=graphs, kinds=self.kinds)
         except GraphError as error:
             raise in_file(path, error) from error

@@ -32,15 +32,22 @@ _HALF_DONE_WORDS = (
 _OVER_WORDS = "This question is no longer open: the assistant has ended without your answer."
 
 
-async def resumed(executor: Executor[Any], turn: Turn, context: RunContext) -> RunOutcome | None:
-    """The outcome of the turn's recorded run; None if there is none, or one that has to begin again. Raises
-    TurnFailed if it cannot be resumed and must not begin again."""
+async def resumed(
+    executor: Executor[Any],
+    turn: Turn,
+    context: RunContext,
+    later: frozenset[str] = frozenset(),
+    unrecorded: frozenset[str] = frozenset(),
+) -> RunOutcome | None:
+    """The outcome of the turn's recorded run, without the nodes that are left for `later`, with records
+    without the keys `unrecorded`; None if there is none, or one that has to begin again. Raises TurnFailed
+    if it cannot be resumed and must not begin again."""
     records = await turn.journal.recorded_run()
     answers = isinstance(turn.message, ApprovalReply)
     if not records and not answers:
         return None
     try:
-        return await _resume(executor, turn, context, records)
+        return await _resume(executor, turn, context, records, later, unrecorded)
     except (run_records.GraphChanged, run_records.RunUnreadable, run_records.RunEnded) as error:
         _log.warning("a run cannot be resumed", extra={"code": error.code, "reason": str(error)})
         if answers:
@@ -53,7 +60,12 @@ async def resumed(executor: Executor[Any], turn: Turn, context: RunContext) -> R
 
 
 async def _resume(
-    executor: Executor[Any], turn: Turn, context: RunContext, records: Sequence[RawRecord]
+    executor: Executor[Any],
+    turn: Turn,
+    context: RunContext,
+    records: Sequence[RawRecord],
+    later: frozenset[str],
+    unrecorded: frozenset[str],
 ) -> RunOutcome:
     # A later step need not see the results of those that read text from elsewhere.
     state = executor.interrupted(records).state
@@ -62,16 +74,24 @@ async def _resume(
         # Its foreign words may be in what the run has written so far.
         await context.history.conversation()
     turn.began_with = run_records.head_of(records)["inputs"]
-    log = SafeRunLog(turn.journal.run_log(), turn.redactor)
+    log = SafeRunLog(turn.journal.run_log(), turn.redactor, unrecorded)
     listener, message = turn.on_graph_event, turn.message
     if isinstance(message, ApprovalReply) and not message.expired:
         answer = Answer(gate=message.interaction_id, choice=message.choice, by=message.author.id)
         try:
             return await executor.resume(
-                records, context, answers=(answer,), listener=listener, log=log, control=turn.control
+                records,
+                context,
+                answers=(answer,),
+                later=later,
+                listener=listener,
+                log=log,
+                control=turn.control,
             )
         except run_records.GateRefused as refused:
             if refused.status not in ("already_answered", "expired"):
                 raise
             # An earlier attempt recorded the answer, or it expired while it waited.
-    return await executor.resume(records, context, listener=listener, log=log, control=turn.control)
+    return await executor.resume(
+        records, context, later=later, listener=listener, log=log, control=turn.control
+    )

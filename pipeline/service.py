@@ -7,15 +7,16 @@ has a separate deadline (`pipeline.intake.transcription`).
 
 from __future__ import annotations
 
-import functools
 import logging
 from collections.abc import Sequence
+from functools import partial
 
+from pipeline.after_answer import AfterAnswer
 from pipeline.agent.llm_decider import LlmDecider
 from pipeline.agent.task import between_tasks
 from pipeline.agent.task_texts import TASKS
 from pipeline.agent.unfinished import NotedTools
-from pipeline.crisis_check import CrisisCheck
+from pipeline.crisis_check import LEFT_TO_GRAPH, CrisisCheck
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError, StorageError, TurnFailed
@@ -27,7 +28,7 @@ from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.execution.executor import Executor
 from pipeline.graph.run import records as run_records
 from pipeline.graph.run.outcome import GATE_EXPIRED, RunOutcome
-from pipeline.intake.attachments import has_content, takes, unused_line
+from pipeline.intake.attachments import has_content, takes
 from pipeline.intake.node import refuses
 from pipeline.intake.written import written_words
 from pipeline.llm.client import LlmClient
@@ -47,15 +48,16 @@ from pipeline.runtime.ports import (
     UserWords,
 )
 from pipeline.runtime.safe_log import SafeRunLog
-from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.stopping import StopSignal, TurnHalted
+from pipeline.runtime.workflow_context import AgentMemory, WorkflowContext
 from pipeline.safety.crisis_gate import CrisisGate
 from pipeline.turn import Turn, answer_of
 from pipeline.turn_contexts import TurnContexts
+from pipeline.turn_models import TurnModels
 from pipeline.turn_reads import TurnReads
-from pipeline.turn_words import TurnWords, spent
+from pipeline.turn_words import TurnWords
 from pipeline.unasked import UnaskedMessages
 
 _log = logging.getLogger(__name__)
@@ -64,8 +66,6 @@ _INTERNAL_WORDS = "Something went wrong inside the assistant. Please send the me
 _TOO_LONG_WORDS = "The answer took longer than {seconds} seconds and was given up. Please try again."
 _DETAIL_CHARS = 500
 """Length of a provider's message in a line of the log."""
-_MAX_NOTIFIED = 10_000
-"""Sessions that are remembered; a repeated notice is better than unbounded memory."""
 
 
 class Pipeline:
@@ -83,9 +83,10 @@ class Pipeline:
         agent: str = "",
         gate: BeforeMessage | None = None,
         crisis: CrisisGate | None = None,
+        memory: AgentMemory | None = None,
     ) -> None:
         """`agent` is the name of the agent, empty for the default one. `gate` sees every message first, after
-        the `crisis` gate."""
+        the `crisis` gate, which is a node of the graph of an agent whose `memory` says so."""
         self._executor = Executor(
             graph, clock=clock, decider=LlmDecider(), phase=between_tasks, phase_key=TASKS, details=False
         )
@@ -100,8 +101,14 @@ class Pipeline:
             None if gate is None else GateCheck(gate, self._contexts, llm=llm, agent=agent, clock=clock)
         )
         """The check that every message passes first; None without one."""
-        self.crisis = CrisisCheck(crisis)
-        check = None if self.gate is None else functools.partial(self.gate.reply, is_command=False)
+        self._memory = memory
+        self._later = frozenset[str]() if memory is None else memory.later
+        self._unrecorded = frozenset[str]() if memory is None else memory.unrecorded
+        self.crisis = CrisisCheck(crisis, in_graph=bool(self._later))
+        rest = partial(AfterAnswer, self._executor, self._contexts, llm=llm, agent=agent, clock=clock)
+        self.after = None if memory is None or not memory.later else rest(memory=memory)
+        """Runs what is left of a turn's run after its answer; None for an agent without memory."""
+        check = None if self.gate is None else partial(self.gate.reply, is_command=False)
         alarms = self.crisis.alarms
         unasked = UnaskedMessages(self._contexts, llm=llm, clock=clock, gate=check, in_danger=alarms)
         self._words = TurnWords(
@@ -113,8 +120,7 @@ class Pipeline:
             hears_all=gate is not None or crisis is not None,
             wants_answer=unasked.wants_answer,
         )
-        self._notified: set[str] = set()
-        """Sessions that were notified of the cheaper model."""
+        self._models = TurnModels(llm, self._services)
 
     async def process(
         self,
@@ -252,12 +258,29 @@ class Pipeline:
         """What to commit; None if no answer follows, or the caller does the rest. Raises TurnExtended when a
         message joins with which the run must begin again."""
         words = await self._said(turn, arrivals)
+        if words is LEFT_TO_GRAPH:
+            # Neither a full slot nor a gate, a budget or a line comes before the graph's crisis branch.
+            return await self._in_time(turn, turn.all_words, tools, UnlimitedSlot(), None, arrivals)
         if not isinstance(words, UserWords):
             return words
-        line = self._left_out(turn)
+        line = self._words.left_out(turn)
         if line and await self._is_all(turn, words, line):
             return TurnAnswer(text="")
         await slot.enter()
+        return await self._in_time(turn, words, tools, slot, shortcut, arrivals, checks=True)
+
+    async def _in_time(
+        self,
+        turn: Turn,
+        words: UserWords,
+        tools: NotedTools,
+        slot: Slot,
+        shortcut: Shortcut | None,
+        arrivals: Arrivals,
+        *,
+        checks: bool = False,
+    ) -> TurnAnswer | None:
+        """What to commit, within the turn's time; `checks`: unless gate, budget or `shortcut` decide it."""
         # Not the deadline of the engine: reading history and records counts as well.
         deadline = TurnDeadline(self._clock, self._settings.turn_timeout_s)
         suspension = TurnSuspension(deadline, slot)
@@ -266,12 +289,12 @@ class Pipeline:
             async with deadline:
                 scope = turn.scope
                 reads = self._contexts.reads(turn.message, turn.journal, scope, words)
-                turn.links.named = functools.partial(reads.named_hosts, words.text)
-                if self.gate is not None or shortcut is not None:
+                turn.links.named = partial(reads.named_hosts, words.text)
+                if checks and (self.gate is not None or shortcut is not None):
                     over, answer = await self._before_run(turn, words, reads, shortcut)
                     if over:
                         return answer
-                llm = await self._affordable(turn, scope)
+                llm = await self._models.affordable(turn, scope) if checks else self._llm
                 context = self._contexts.context(
                     turn.messages[-1],
                     turn.journal,
@@ -281,17 +304,12 @@ class Pipeline:
                     tools=tools,
                     on_text=turn.stream_text,
                     on_earlier=turn.stream_earlier,
-                    steered=functools.partial(self._words.steered, turn, arrivals, scope),
+                    steered=partial(self._words.steered, turn, arrivals, scope),
+                    workflow=self._workflow(llm, turn),
+                    crisis_level=turn.crisis_level,
                 )
                 with arrivals.running():
-                    outcome = await self._resumed(turn, context)
-                    if outcome is None:
-                        log, began_with = SafeRunLog(turn.journal.run_log(), turn.redactor), turn.began_with
-                        listener, control = turn.on_graph_event, turn.control
-                        outcome = await self._executor.run(
-                            began_with, context, listener=listener, log=log, control=control
-                        )
-                return answer_of(outcome, turn, self._graph)
+                    return answer_of(await self._outcome(turn, context), turn, self._graph)
         except TimeoutError as error:
             if not deadline.expired():
                 raise
@@ -301,6 +319,17 @@ class Pipeline:
             raise TurnFailed("timeout", too_long) from None
         finally:
             slot.leave()
+
+    async def _outcome(self, turn: Turn, context: RunContext) -> RunOutcome:
+        """Resume the turn's recorded run, or else make one."""
+        outcome = await self._resumed(turn, context)
+        if outcome is not None:
+            return outcome
+        log = SafeRunLog(turn.journal.run_log(), turn.redactor, self._unrecorded)
+        listener, control = turn.on_graph_event, turn.control
+        return await self._executor.run(
+            turn.began_with, context, later=self._later, listener=listener, log=log, control=control
+        )
 
     async def _said(self, turn: Turn, arrivals: Arrivals) -> UserWords | TurnAnswer | None:
         """The words of all messages so far, or the crisis response to them; None if they are not admitted."""
@@ -322,10 +351,15 @@ class Pipeline:
     async def _resumed(self, turn: Turn, context: RunContext) -> RunOutcome | None:
         """Resume the turn's recorded run. None without one; the turn has the state to begin with then."""
         stored = await self._stored_state(turn) if self._graph.keep else {}
-        outcome = await resumed(self._executor, turn, context)
+        outcome = await resumed(self._executor, turn, context, self._later, self._unrecorded)
         if outcome is None:
             turn.began_with = first_state(self._graph, stored)
         return outcome
+
+    def _workflow(self, llm: LlmClient, turn: Turn) -> WorkflowContext | None:
+        """What the nodes of an agent with memory get."""
+        memory = self._memory
+        return None if memory is None else memory.context(llm, turn.journal.mode, self.crisis.of(turn))
 
     async def _is_all(self, turn: Turn, words: UserWords, line: str) -> bool:
         """Put a line about what is left out of the messages above the answer. Whether that line is the whole
@@ -363,35 +397,3 @@ class Pipeline:
         if shortcut.code:
             raise TurnFailed(shortcut.code, shortcut.words, recoverable=True)
         return True, TurnAnswer(text=shortcut.words)
-
-    async def _affordable(self, turn: Turn, scope: TurnScope) -> LlmClient:
-        """The model that the budget allows. Raises TurnFailed if it allows none."""
-        allowance = await self._services.budgets.allowance(scope)
-        if allowance.model == "none":
-            raise spent(allowance)
-        cheaper = self._services.cheaper if allowance.model == "cheaper" else None
-        self._announce_cheaper(turn, allowance.words if cheaper is not None else "")
-        return cheaper or self._llm
-
-    def _announce_cheaper(self, turn: Turn, words: str) -> None:
-        """State above the answer that a cheaper model wrote it: once, until the full model answers again."""
-        session = turn.journal.session_id
-        if not words:
-            self._notified.discard(session)
-        elif session not in self._notified:
-            if len(self._notified) >= _MAX_NOTIFIED:
-                self._notified.clear()
-            self._notified.add(session)
-            turn.cheaper = words
-
-    def _left_out(self, turn: Turn) -> str:
-        """The lines about what the answer does not use of the turn's messages; empty for none."""
-        if not turn.joined:
-            taken = takes(self._services, turn.message)
-            return unused_line(turn.message, turn.words, self._settings, taken=taken)
-        words = (turn.words, *(said.words for said in turn.joined))
-        lines = [
-            unused_line(one, said, self._settings, taken=takes(self._services, one))
-            for one, said in zip(turn.messages, words, strict=True)
-        ]
-        return "\n\n".join(line for line in (*lines, *(said.problem for said in turn.joined)) if line)

@@ -10,16 +10,20 @@ conversation:   intake ──▶ agent ──▶ (done, blocked: end │ tool ca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Final
 
 from pipeline.agent.loop_graph import LOOP_CHANNELS, loop_edges, loop_nodes
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.nodes.intake_steps import conversation_steps, intake_edges
 from pipeline.runtime.context import RunContext
 
+NO_SUBGRAPHS: Final = frozenset({"companion"})
+"""The shipped graphs that work only as the graph of an agent, and not as a node of another graph."""
+
 
 def shipped_graphs() -> Mapping[str, Callable[[], GraphSpec[RunContext]]]:
     """Every graph that comes with Parlour, by name."""
-    return {"conversation": conversation_graph, "sub_agent": sub_agent_graph}
+    return {"conversation": conversation_graph, "sub_agent": sub_agent_graph, "companion": companion_graph}
 
 
 def conversation_graph() -> GraphSpec[RunContext]:
@@ -40,3 +44,11 @@ def sub_agent_graph() -> GraphSpec[RunContext]:
     return GraphSpec(
         name="sub_agent", entry="agent", channels=LOOP_CHANNELS, nodes=loop_nodes(), edges=loop_edges()
     )
+
+
+def companion_graph() -> GraphSpec[RunContext]:
+    """The graph of a companion (seed 1), drawn in its module."""
+    # Imported here: a gateway without a companion does not need its texts and patterns.
+    from pipeline.companion import graph  # noqa: PLC0415
+
+    return graph.companion_graph()

@@ -32,6 +32,7 @@ from pipeline.domain.events import (
 )
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.domain.ports import EventSender
+from pipeline.graph.definition.decisions import State
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.execution.control import RunControl
 from pipeline.graph.run import events as graph_events
@@ -54,6 +55,8 @@ from pipeline.runtime.ports import (
 from pipeline.runtime.questions import choices, expired_words, question_words
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.stopping import TurnHalted
+from pipeline.runtime.workflow_context import CRISIS_LOG
+from pipeline.safety.assessment import CrisisAssessment, read_assessment
 
 _log = logging.getLogger(__name__)
 
@@ -105,6 +108,8 @@ class Turn:
     """The user's typed or live words; None for a voice note."""
     words: UserWords | None = None
     """The words of the first message, once they are known."""
+    crisis_level: int = 0
+    """What the crisis gate says about its words; 0 for an agent without the gate."""
     taken: Taken | None = None
     """What is known of the files of the first message already; None if they have to be fetched."""
     joined: list[Said] = field(default_factory=list)
@@ -120,6 +125,8 @@ class Turn:
     foreign: ForeignWords = field(default_factory=ForeignWords)
     unstored: dict[str, Unstored] = field(default_factory=dict)
     """The files of a message off the record, by their ids."""
+    judged: tuple[str, CrisisAssessment] | None = None
+    """What the crisis gate has judged last, and its assessment."""
     began_with: Mapping[str, Any] = field(default_factory=dict)
     """The kept state with which the run began."""
     outcome: RunOutcome | None = None
@@ -344,7 +351,16 @@ def answer_of(outcome: RunOutcome, turn: Turn, graph: GraphSpec[Any]) -> TurnAns
         state=_change(outcome, turn, graph),
         steered=turn.steered,
         files=files,
+        crisis=crisis_of(outcome.state),
+        goes_on=outcome.stop_reason == "left",
+        turn=outcome.state.get("progress", {}).get("turn_count", 0) if outcome.stop_reason == "left" else 0,
     )
+
+
+def crisis_of(state: State) -> CrisisAssessment | None:
+    """The entry of the log of crises that a graph with its own crisis gate has made; None for none."""
+    entry = state.get(CRISIS_LOG)
+    return None if entry is None else read_assessment(entry)
 
 
 def _change(outcome: RunOutcome, turn: Turn, graph: GraphSpec[Any]) -> StateChange | None:

@@ -14,6 +14,7 @@ from pipeline.runtime.ports import ToolGate, TurnSession, UserWords
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
+from pipeline.runtime.workflow_context import WorkflowContext
 from pipeline.turn_reads import TurnReads
 
 
@@ -59,6 +60,8 @@ class TurnContexts:
         on_text: Callable[[str], Awaitable[None]] = ignore_text,
         on_earlier: Callable[[str], Awaitable[None]] = ignore_text,
         steered: Callable[[Collection[str]], Awaitable[Sequence[SteeredWords]]] = none_steered,
+        workflow: WorkflowContext | None = None,
+        crisis_level: int = 0,
     ) -> RunContext:
         """The context of one run about `words`. Without `on_text` nothing is shown while it runs."""
         services = self.services
@@ -83,6 +86,8 @@ class TurnContexts:
             on_text=on_text,
             on_earlier=on_earlier,
             steered=steered,
+            crisis_level=crisis_level,
             received_at=message.received_at,
             arrivals=session.arrivals,
+            workflow=workflow,
         )

@@ -12,7 +12,7 @@ from pipeline.domain.events import ApprovalResolved, TranscriptReady
 from pipeline.domain.messages import ApprovalReply, InboundMessage
 from pipeline.domain.rooms import said_by
 from pipeline.graph.run.records import has_ended
-from pipeline.intake.attachments import take_in_time, takes
+from pipeline.intake.attachments import take_in_time, takes, unused_line
 from pipeline.intake.cleaning import clean_text
 from pipeline.intake.forwarded_content import note_foreign
 from pipeline.intake.spoken import names_one_of, spoken_words
@@ -210,6 +210,18 @@ class TurnWords:
             _log.info("a message in a room is not answered", extra={"reason": str(error)})
             return False
         return names_one_of(turn.early_transcription.text, self._settings.called)
+
+    def left_out(self, turn: Turn) -> str:
+        """The lines about what the answer does not use of the turn's messages; empty for none."""
+        if not turn.joined:
+            taken = takes(self._services, turn.message)
+            return unused_line(turn.message, turn.words, self._settings, taken=taken)
+        words = (turn.words, *(said.words for said in turn.joined))
+        lines = [
+            unused_line(one, said, self._settings, taken=takes(self._services, one))
+            for one, said in zip(turn.messages, words, strict=True)
+        ]
+        return "\n\n".join(line for line in (*lines, *(said.problem for said in turn.joined)) if line)
 
     async def _take(self, turn: Turn, message: InboundMessage) -> Taken | None:
         if turn.taken is not None and message is turn.message:

@@ -48,6 +48,7 @@ _LEFT_OUT = (
     *("docs/adr/", "docs/seeds.md", "tools/language.py", "tests/data/"),
     *("pipeline/intake/injection.py", "pipeline/llm/request_files.py", "pipeline/llm/request_reminders.py"),
     *("voice/endpointing/phrases.py", "voice/transcription/hallucinations.py"),
+    *("tests/pipeline/companion/", "tests/properties/test_exercise_machine.py"),
 )
 """Dated records, a table that quotes, this list, other people's texts, and patterns of what people say."""
 

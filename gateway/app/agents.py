@@ -8,9 +8,10 @@ from dataclasses import replace
 from gateway.agents.agent_book import Agent, AgentBook, AgentModels
 from gateway.agents.routes import Routes
 from gateway.app.attachments import build_attachments
+from gateway.app.companion import build_agent_memory, session_idle_s
 from gateway.app.components import Foundation
 from gateway.app.llm import pipeline_settings, warm_up
-from gateway.app.safety import build_crisis_gate
+from gateway.app.safety import agents_crisis_gate
 from gateway.app.tools import AgentTools, SharedTools, build_agent_tools
 from gateway.config import DEFAULT_AGENT, DEFAULT_GRAPH, Settings, agent_settings, model_settings
 from gateway.ingress.room_history import Rooms
@@ -102,7 +103,8 @@ def _with_model(
         services=tools.services,
         agent="" if is_default else name,
         gate=_gate(settings, base),
-        crisis=build_crisis_gate(settings),
+        crisis=agents_crisis_gate(settings, base, tools.services.budgets),
+        memory=build_agent_memory(settings, base),
     )
     models = AgentModels(
         name=settings.llm.model,
@@ -111,7 +113,7 @@ def _with_model(
         cheaper=base.models.cheaper(),
         summarise_above=limits.summarise_above,
         llm_timeout_s=limits.llm_timeout_s,
-        session_idle_s=settings.agent.session_idle_s,
+        session_idle_s=session_idle_s(settings),
     )
     description = "" if is_default else settings.agents[name].description
     return Agent(

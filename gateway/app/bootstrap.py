@@ -33,6 +33,7 @@ from gateway.ingress.room_history import RoomRule, Rooms
 from gateway.interactions.question_expiry import QuestionExpiry
 from gateway.runtime.data_dir import DataDir
 from gateway.runtime.http_server import Server
+from gateway.scheduling.crisis_notices import NoticeJobs
 from gateway.scheduling.jobs import JobRunner
 from gateway.speech.live_sessions import LiveSpeechService
 from gateway.speech.voice_notes import VoiceNoteTranscriber
@@ -78,6 +79,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
         return worker.when_idle(thread, work)
 
     access, jobs = _access(base), _jobs(base)
+    NoticeJobs(jobs=jobs, store=base.store, wake=base.bus.wake, failpoints=base.failpoints)
     tools, rooms = _shared_tools(base, owner_of, access, jobs), _rooms(base)
     agents = build_agents(base, tools, _voice_notes(base, transcriber, forgetful), rooms)
     expiries = _expiries(base, access)
@@ -97,7 +99,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             reading=base.reading,
             bus=base.bus,
             people=base.people,
-            guests=build_page_guests(base, tools, owner_of, jobs, when_idle),
+            guests=build_page_guests(base, tools, owner_of, jobs, when_idle, rooms),
             health=inbox.health,
             channels=base.channels,
             inbox=inbox,
@@ -112,6 +114,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             expiries=expiries,
             jobs=jobs,
             crises=base.crises,
+            memory=base.memory,
             clock=base.clock,
             remove_reactions=partial(base.taken.remove_left, base.store.finished),
             sweep_media=partial(base.page.sweep_media, base.store),
@@ -155,13 +158,15 @@ def _access(base: Foundation) -> AccessPolicy:
 
 
 def _jobs(base: Foundation) -> JobRunner:
-    return JobRunner(
+    runner = JobRunner(
         book=base.store.jobs,
         clock=base.clock,
         spawn=base.tasks.background.spawn,
         count=base.telemetry.job_ended,
         redact=base.redactor.text,
     )
+    base.memory.use(runner)
+    return runner
 
 
 def _shared_tools(

@@ -23,6 +23,7 @@ from gateway.turns.file_undo import FileUndo
 from gateway.turns.history_search import HistorySearch
 from gateway.turns.last_turn import LastTurnCommands
 from gateway.turns.link_commands import LinkCommands
+from gateway.turns.memory_command import MemoryCommand
 from gateway.turns.model_choice import ModelChoice
 from gateway.turns.schedules_command import SchedulesCommand
 from gateway.turns.status_command import StatusCommand
@@ -68,6 +69,12 @@ def build_commands(
         ),
         allowed=AllowedCommand(base.store.shield.permissions, tools.shield.revoked),
         schedules=SchedulesCommand(tools.reminders),
+        memory=MemoryCommand(
+            base.store.memories,
+            base.people.person_of,
+            base.clock,
+            is_on=base.settings.memory.mode != "incognito",
+        ),
         usage=UsageCommand(tools.budgets, base.people),
         status=StatusCommand(
             store=base.store,

@@ -11,6 +11,7 @@ from gateway.access.policy import AccessRule
 from gateway.agents.routes import Routes
 from gateway.agents.speech_lookup import SpeechLookup
 from gateway.app.llm import ModelClients
+from gateway.app.memory import Memory, build_memory
 from gateway.app.platforms import BuiltChannel, LeftOut, built_channels
 from gateway.app.reading import build_reader
 from gateway.app.voice import build_read_aloud
@@ -39,6 +40,7 @@ from gateway.runtime.http_server import Addresses
 from gateway.runtime.metrics import Telemetry
 from gateway.runtime.tasks import Supervisor
 from gateway.safety.crisis_records import CrisisRecords
+from gateway.safety.notices import notice_target
 from gateway.speech.read_aloud import AnswerReader
 from gateway.speech.voice_download import VoiceDownload
 from gateway.storage.memory import MemoryStore
@@ -50,6 +52,7 @@ from pipeline.domain.ids import AccountKey
 from pipeline.domain.readings import FileReader
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.llm.client import LlmClient
+from pipeline.memory.embedding import Embedder
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.context import RunContext
 from pipeline.tools.tool import ToolGroup
@@ -73,6 +76,8 @@ class Extras:
     """Reads answers aloud."""
     file_reader: FileReader | None = None
     """Reads pictures and documents, in place of the gateway's own processes."""
+    embedder: Embedder | None = None
+    """Embeds what is remembered, in place of the configured model."""
     store: Store | None = None
     bus: Bus | None = None
     graph: GraphSpec[RunContext] | None = None
@@ -112,6 +117,7 @@ class Foundation:
     """The same, or what the host gives in its place."""
     links: FileLinks
     crises: CrisisRecords
+    memory: Memory
     bus: Bus
     people: PersonDirectory
     preferences: SharedPreferences
@@ -173,7 +179,10 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         reading=reading,
         file_reader=extras.file_reader or reading,
         links=links,
-        crises=CrisisRecords(own_key(data.crises_key_path), store.crises, clock),
+        memory=build_memory(settings, store.memories, clock, extras.embedder),
+        crises=CrisisRecords(
+            own_key(data.crises_key_path), store.crises, clock, notices=notice_target(settings)
+        ),
         bus=extras.bus or InProcessBus(),
         people=people,
         preferences=preferences,

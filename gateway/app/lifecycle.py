@@ -14,6 +14,7 @@ from typing import Any
 
 from gateway.app.agents import BuiltAgents
 from gateway.app.llm import ModelClients
+from gateway.app.memory import Memory
 from gateway.app.page_guests import PageGuests
 from gateway.app.platforms import LeftOut
 from gateway.app.plugin_channels import only_own
@@ -80,6 +81,7 @@ class Parts:
     expiries: QuestionExpiry
     jobs: JobRunner
     crises: CrisisRecords
+    memory: Memory
     clock: Clock
     remove_reactions: Callable[[], Coroutine[Any, Any, None]]
     """Removes what an earlier process has left on answered messages."""
@@ -192,6 +194,7 @@ class Gateway:
         parts.background.spawn(parts.voice.warm_up(), name="voice warm-up")
         parts.background.spawn(parts.files.remove_old(), name="old files")
         parts.background.spawn(parts.crises.remove_old(), name="old crisis records")
+        parts.memory.start(parts.background)
         parts.background.spawn(parts.tools.chronicle.remove_old(), name="old changes of files")
         parts.background.spawn(parts.tools.command_folders.remove_old(), name="old files of commands")
         parts.background.spawn(parts.health.watch(), name="store check")
@@ -240,6 +243,7 @@ class Gateway:
         await parts.models.close()
         await parts.voice.close()
         await parts.reading.close()
+        await parts.memory.close()
         await parts.bus.close()
         await parts.store.close()
         parts.data.release()

@@ -7,7 +7,14 @@ from collections.abc import Sequence
 from typing import Literal
 
 from gateway.app.embedded_model import embedded_model
-from gateway.config import SecretRef, Settings, evaluator_settings, machine_zone, model_limits
+from gateway.config import (
+    SecretRef,
+    Settings,
+    classifier_settings,
+    evaluator_settings,
+    machine_zone,
+    model_limits,
+)
 from pipeline.domain.chat import ChatMessage, ToolDefinition
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError
@@ -53,6 +60,11 @@ class ModelClients:
         if self._settings.shield.evaluator is None:
             return None
         return self.main(evaluator_settings(self._settings))
+
+    def classifier(self, settings: Settings) -> LlmClient | None:
+        """The client of an agent's crisis classifier; None if it has none."""
+        found = classifier_settings(settings)
+        return None if found is None else self.main(found)
 
     def _client(self, settings: Settings, model: str) -> LlmClient:
         key = _key(settings, model)

@@ -3,19 +3,27 @@ have begun."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from adapters.guests import person_of
 from adapters.web.adapter import WebAdapter
+from adapters.web.inbound import OWNER
 from adapters.web.settings import ACCOUNT, CHANNEL
 from gateway.app.components import Foundation
+from gateway.app.person_traces import build_traces
 from gateway.app.tools import SharedTools
 from gateway.ingress.chat_deletion import ERASURE, ChatDeletion, WhenIdle
+from gateway.ingress.full_erasure import FullErasure
 from gateway.ingress.person_erasure import PersonErasure
+from gateway.ingress.room_history import Rooms
 from gateway.ingress.thread_stops import ThreadStops
+from gateway.people.erasing import FULL_ERASURE, erasure_job
 from gateway.people.page_people import PERSON_ERASURE, PageAccounts, erasure_of
 from gateway.scheduling.jobs import JobKind, JobRunner
+from gateway.storage.erasure import PersonKeys
+from gateway.storage.identities import Identity
+from gateway.storage.jobs import NewJob
 from pipeline.domain.ids import ThreadKey
 
 _AT_ONCE = 8
@@ -74,6 +82,7 @@ def build_page_guests(
     owner_of: Callable[[str], str],
     jobs: JobRunner,
     when_idle: WhenIdle,
+    rooms: Rooms,
 ) -> PageGuests:
     """Build it, with what deletes conversations; without a page there are no devices."""
     page = base.page.adapter
@@ -102,6 +111,20 @@ def build_page_guests(
     )
     jobs.handle(JobKind(name=ERASURE, run=chats.run, at_once=_AT_ONCE))
     jobs.handle(JobKind(name=PERSON_ERASURE, run=people.run))
+    traces = build_traces(
+        base, tools, rooms, partial(_discard_files, base, tools), partial(_discard_uploads, page)
+    )
+    full = FullErasure(
+        store=base.store,
+        files=base.files,
+        stops=stops,
+        chats=chats,
+        when_idle=when_idle,
+        traces=traces,
+        clock=base.clock,
+        failpoints=base.failpoints,
+    )
+    jobs.handle(JobKind(name=FULL_ERASURE, run=full.run))
     if page is not None:
         page.attach_chats(chats)
     return PageGuests(
@@ -109,15 +132,33 @@ def build_page_guests(
         stops,
         devices=frozenset if page is None else page.devices,
         sign_out=_nothing if page is None else page.sign_out,
-        removed=lambda ids: jobs.note_added([erasure_of(one, base.clock.now()) for one in ids]),
+        removed=lambda ids: jobs.note_added(_erasures(ids, base.clock.now())),
     )
 
 
+def _erasures(people: Iterable[str], now: float) -> list[NewJob]:
+    """The jobs that may be there for people who are invited no longer: removed, or erased."""
+    found = []
+    for one in people:
+        identity = Identity(channel=CHANNEL, account=ACCOUNT, user=one)
+        person = PersonKeys(identities=(identity,), keys=(identity.key,))
+        found += [erasure_of(one, now), erasure_job(person, now)]
+    return found
+
+
 async def _discard_files(base: Foundation, tools: SharedTools, thread: ThreadKey) -> None:
+    await _forget_sessions(base, thread)
     await base.files.discard_thread(thread)
     await tools.discard_commands(thread)
     await tools.forgetting.of_thread(thread.encode())
     await _discard_uploads(base.page.adapter, thread.chat)
+
+
+async def _forget_sessions(base: Foundation, thread: ThreadKey) -> None:
+    """Forget what is remembered of a conversation of the page."""
+    owner = base.people.person_of(thread, person_of(thread.chat) or OWNER.id)
+    for record in await base.store.read_log(thread.encode(), kinds=("session",)):
+        await base.memory.book.forget_session(owner, record.session_id)
 
 
 async def _discard_uploads(page: WebAdapter | None, chats: str) -> None:

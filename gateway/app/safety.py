@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
-from gateway.config import DEFAULT_AGENT, Settings, agent_settings
+from functools import partial
+
+from gateway.app.components import Foundation
+from gateway.app.llm import ModelClients
+from gateway.config import DEFAULT_AGENT, Settings, agent_settings, classifier_settings
+from gateway.safety.classifier_client import ClassifierClient
+from gateway.safety.notices import notice_target
+from pipeline.domain.clock import Clock
+from pipeline.redaction.redactor import Redactor
+from pipeline.runtime.ports import Budgets
+from pipeline.safety.classifier import Classifier
 from pipeline.safety.crisis_gate import CrisisGate
+from pipeline.safety.danger_model import shipped_model
 from pipeline.safety.resources import ResourceBook, read_resources, shipped_resources
 
 
-def build_crisis_gate(settings: Settings) -> CrisisGate | None:
+def build_crisis_gate(settings: Settings, classifier: Classifier | None = None) -> CrisisGate | None:
     """The gate of the agent with these settings; None if the agent is exempt. Raises ConfigurationError for a
-    bad file of resources."""
+    bad file of resources, and BadWeights for a damaged model."""
     if settings.safety.gate == "off":
         return None
+    shipped_model()
     country, language = settings.safety.country or "", settings.agent.language or ""
-    return CrisisGate(_resources(settings), country=country, language=language)
+    return CrisisGate(_resources(settings), country=country, language=language, classifier=classifier)
+
+
+def agents_crisis_gate(settings: Settings, base: Foundation, budgets: Budgets) -> CrisisGate | None:
+    """The gate of an agent of the gateway, with its classifier, whose use counts in `budgets`."""
+    classifier = build_classifier(settings, base.models, base.clock, budgets, base.redactor)
+    if classifier is not None:
+        spawn = partial(base.tasks.background.spawn, name="failed crisis classifier")
+        classifier.failed = lambda level: spawn(base.crises.count_failure(level))
+    return build_crisis_gate(settings, classifier)
+
+
+def build_classifier(
+    settings: Settings, models: ModelClients, clock: Clock, budgets: Budgets, redactor: Redactor
+) -> Classifier | None:
+    """The crisis classifier of the agent with these settings; None if it has none."""
+    llm, timeout_s = models.classifier(settings), settings.safety.classifier_timeout_s
+    if llm is None:
+        return None
+    model = ClassifierClient(llm, budgets, timeout_s=timeout_s)
+    return Classifier(model=model, clock=clock, timeout_s=timeout_s, redact=redactor.text)
 
 
 def exempt_agents(settings: Settings) -> tuple[str, ...]:
@@ -26,7 +58,21 @@ def crisis_gate_words(settings: Settings) -> str:
     """One line for the operator: which agents have the gate, and of which date the numbers are."""
     exempt = exempt_agents(settings)
     before = f"not before: {', '.join(exempt)}" if exempt else "before every agent"
-    return f"{before}; numbers of help as of {_resources(settings).as_of}"
+    notice = notice_target(settings)
+    told = "nobody is told of a crisis" if notice is None else f"notices go to {notice.thread}"
+    return (
+        f"{before}; {_classifier_words(settings)}; {told}; numbers of help as of {_resources(settings).as_of}"
+    )
+
+
+def _classifier_words(settings: Settings) -> str:
+    """Which agents have a classifier beside the rules."""
+    if settings.safety.classifier is None:
+        return "rules alone judge (safety.classifier is not set)"
+    names = [name for name in (DEFAULT_AGENT, *settings.agents) if name not in exempt_agents(settings)]
+    without = [name for name in names if classifier_settings(agent_settings(settings, name)) is None]
+    words = f"the classifier is {settings.safety.classifier}"
+    return f"{words}, but none for the embedded model of {', '.join(without)}" if without else words
 
 
 def _resources(settings: Settings) -> ResourceBook:

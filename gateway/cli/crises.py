@@ -83,10 +83,9 @@ def _line(one: CrisisRecord) -> str:
 
 
 def _day_line(one: CrisisDay) -> str:
-    share = 100 * one.completed / one.events
-    line = (
-        f"{one.day}  level {one.level}  {one.path}  {one.events} responses, {share:.0f} % as they should be"
-    )
+    line = f"{one.day}  level {one.level}  {one.path}  {one.events} responses"
+    if one.events:
+        line += f", {100 * one.completed / one.events:.0f} % as they should be"
     return f"{line}, {one.llm_failures} failures of the model" if one.llm_failures else line
 
 

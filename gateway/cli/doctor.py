@@ -12,6 +12,7 @@ from pathlib import Path
 from adapters.channel import Channel
 from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
 from gateway.app.llm import ModelClients
+from gateway.app.memory import memory_state
 from gateway.app.platforms import built_channels
 from gateway.app.reading import build_reader
 from gateway.app.safety import crisis_gate_words
@@ -112,6 +113,8 @@ async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
     good, words = await search_state(settings, clock, Redactor())
     yield Finding(name="web search", good=good, words=words)
     yield Finding(name="crisis gate", good=True, words=crisis_gate_words(settings))
+    good, words = await memory_state(settings, clock)
+    yield Finding(name="memory", good=good, words=words)
     good, words = shell_state(settings)
     yield Finding(name="commands", good=good, words=words)
     found = plugin_finding()

@@ -283,18 +283,9 @@ def _pair(options: argparse.Namespace) -> int:
 
 
 def _people(options: argparse.Namespace) -> int:
-    from gateway.cli.people import invite, list_people, remove
-    from gateway.config import environment, load
+    from gateway.cli.people_actions import run_people
 
-    settings = load(options.config, environment(), options.overrides, secrets=False)
-    if settings.storage.kind == "memory":
-        raise ConfigurationError('storage.kind: in memory no one can be invited from outside; use "sqlite"')
-    match options.action:
-        case "invite":
-            return invite(settings, name=options.name, known=options.known, days=options.days)
-        case "remove":
-            return remove(settings, options.name)
-    return list_people(settings)
+    return run_people(options)
 
 
 def _jobs(options: argparse.Namespace) -> int:

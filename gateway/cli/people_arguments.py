@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+_PERSON: Final = "CHANNEL:ACCOUNT:USER, such as telegram:main:1001, or the name of someone on the page"
 
 
 def add_people(
@@ -28,3 +32,15 @@ def add_people(
     )
     remove.add_argument("name", metavar="NAME", help="the person, as the list shows them")
     remove.set_defaults(run=run, action="remove")
+    export = actions.add_parser(
+        "export", parents=[common], help="write everything that is kept of a person into a folder"
+    )
+    export.add_argument("name", metavar="PERSON", help=_PERSON)
+    export.add_argument(
+        "--to", type=Path, required=True, metavar="FOLDER", help="a folder that is not there yet"
+    )
+    export.set_defaults(run=run, action="export")
+    erase = actions.add_parser("erase", parents=[common], help="delete everything that is kept of a person")
+    erase.add_argument("name", metavar="PERSON", help=_PERSON)
+    erase.add_argument("--yes", action="store_true", help="erase; without it, what would be is shown")
+    erase.set_defaults(run=run, action="erase")

@@ -3,7 +3,12 @@
 The only package that reads the process's environment. Not here: building objects from settings.
 """
 
-from gateway.config.agent_settings import agent_settings, evaluator_settings, model_settings
+from gateway.config.agent_settings import (
+    agent_settings,
+    classifier_settings,
+    evaluator_settings,
+    model_settings,
+)
 from gateway.config.agent_speech import AgentSpeech, agent_speech
 from gateway.config.agents import DEFAULT_AGENT, DEFAULT_GRAPH, RouteSettings
 from gateway.config.environment import crash_at, environment, machine_zone
@@ -30,6 +35,7 @@ __all__ = [
     "agent_settings",
     "agent_speech",
     "check_config",
+    "classifier_settings",
     "crash_at",
     "environment",
     "evaluator_settings",

@@ -27,6 +27,7 @@ def agent_problems(settings: Settings, bad: Collection[str], source_of: SourceOf
     found = [*_profiles(settings, faulty, source_of)]
     if "agent.graph" not in bad:
         found += _graph_problems("agent", settings.agent.graph, source_of)
+    found += _exempt_companion("safety.gate", settings, bad)
     if settings.agent.gate and "agent.gate" not in bad:
         found += _graph_problems("agent", settings.agent.gate, source_of, key="gate")
     if not any(path.startswith("routes.") for path in bad):
@@ -51,6 +52,7 @@ def _profiles(settings: Settings, faulty: Collection[str], source_of: SourceOf) 
             continue
         if profile.graph is not None:
             yield from _graph_problems(table, profile.graph, source_of)
+        yield from _exempt_companion(f"{table}.crisis_gate", agent_settings(settings, name), bad=())
         if profile.gate:
             yield from _graph_problems(table, profile.gate, source_of, key="gate")
         llm = agent_settings(settings, name).llm
@@ -63,6 +65,14 @@ def _profiles(settings: Settings, faulty: Collection[str], source_of: SourceOf) 
         except ConfigurationError:
             what = f"is not set, but its model names no provider{_where(table, source_of, 'model')}"
             yield Problem(path=f"{table}.api_base", what=what, fix="write the address of the endpoint")
+
+
+def _exempt_companion(path: str, settings: Settings, bad: Collection[str]) -> list[Problem]:
+    """A companion without the crisis gate, which is the first node of its graph."""
+    if settings.agent.graph != "companion" or settings.safety.gate == "on" or "safety.gate" in bad:
+        return []
+    what = 'is "off" for an agent with the graph companion, which begins with the crisis gate'
+    return [Problem(path=path, what=what, fix='remove it, or write "on"')]
 
 
 def _graph_problems(table: str, graph: str, source_of: SourceOf, *, key: str = "graph") -> list[Problem]:

@@ -60,6 +60,19 @@ def evaluator_settings(settings: Settings) -> Settings:
     return settings.model_copy(update={"llm": _llm(settings.llm, profile)})
 
 
+def classifier_settings(settings: Settings) -> Settings | None:
+    """The settings of an agent with its crisis classifier as the language model; None if it has none."""
+    safety = settings.safety
+    if safety.gate == "off" or safety.classifier is None:
+        return None
+    if safety.classifier == "agent":
+        return None if settings.llm.model == "local" else settings
+    profile = AgentProfile.model_construct(
+        model=safety.classifier, api_base=safety.classifier_api_base, api_key=safety.classifier_api_key
+    )
+    return settings.model_copy(update={"llm": _llm(settings.llm, profile)})
+
+
 def _llm(llm: LlmSettings, profile: AgentProfile) -> LlmSettings:
     """The model's settings. An address and its key belong together: a key is not sent to another provider or
     address, and limits are those of one model."""

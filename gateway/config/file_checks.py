@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from gateway.config.channel_rules import channel_rules
 from gateway.config.cross_checks import RULES
+from gateway.config.memory_rules import MEMORY_RULES
 from gateway.config.problems import Problem, Source
 from gateway.config.secrets import SecretUnavailable
 from gateway.config.settings import Settings
@@ -30,7 +31,7 @@ def cross_problems(settings: Settings, bad: frozenset[str], source_of: SourceOf)
             what=rule.what + _where(source_of(rule.caused_by or rule.path)),
             fix=rule.fix,
         )
-        for rule in (*RULES, *channel_rules(settings))
+        for rule in (*RULES, *MEMORY_RULES, *channel_rules(settings))
         if bad.isdisjoint(rule.reads) and rule.broken(settings)
     ]
 

@@ -29,6 +29,7 @@ from gateway.config.file_checks import (
 )
 from gateway.config.posting import PostingSettings
 from gateway.config.problems import ConfigurationProblems, Problem, Source
+from gateway.config.safety_rules import safety_problems
 from gateway.config.secrets import REFERENCE_FIX, SecretContext
 from gateway.config.settings import Settings
 from gateway.config.sources import GivenValue, Layers, find_any_setting
@@ -81,6 +82,7 @@ def load_with_sources(
         *cross_problems(settings, bad, layers.source_of),
         *agent_problems(settings, bad, layers.source_of),
         *evaluator_problems(settings, bad, layers.source_of),
+        *safety_problems(settings, bad, layers.source_of),
         *(secret_problems(settings, layers.source_of) if secrets else ()),
         *(mcp_problems(settings, layers.source_of) if secrets else ()),
         *(policy_problems(settings, layers.source_of) if secrets else ()),

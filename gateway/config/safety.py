@@ -2,9 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
+from pydantic import AfterValidator
+
+from gateway.config.agent import check_model
+from gateway.config.secrets import SecretRef
 from gateway.config.section import PathSetting, Section, setting
+from gateway.config.value_checks import check_classifier_base
+
+
+def _check_classifier(value: str | None) -> str | None:
+    """As `check_model`, or "agent"."""
+    return value if value in (None, "agent") else check_model(value)
+
+
+class NoticeSettings(Section):
+    """[safety.notice]: where the operator is told of each crisis response, without a word of the person."""
+
+    channel: str | None = setting(
+        None,
+        "The channel of the chat that gets the notices. When absent: no notices.",
+        example="telegram",
+        min_length=1,
+        max_length=64,
+    )
+    account: str | None = setting(
+        None,
+        "The account on that channel, where there are several.",
+        example="main",
+        min_length=1,
+        max_length=64,
+    )
+    chat: str | None = setting(
+        None,
+        "The chat, by the platform's id. Whoever reads there learns that somebody was in danger, when, and "
+        "with which agent.",
+        example="123456789",
+        min_length=1,
+        max_length=200,
+    )
 
 
 class SafetySettings(Section):
@@ -31,3 +68,26 @@ class SafetySettings(Section):
         "same code replaces the shipped one.",
         example="resources.toml",
     )
+    classifier: Annotated[str | None, AfterValidator(_check_classifier)] = setting(
+        None,
+        'A model that is asked about each message in which the rules find no clear danger: "agent" for the '
+        "model of the agent that answers, or another one. It can only raise the level. Agents with the "
+        'embedded model get no classifier from "agent". When absent: rules alone.',
+        example="agent",
+        expected='"agent", "scripted:…" or a LiteLLM model name',
+        max_length=2_000,
+    )
+    classifier_api_base: Annotated[str | None, AfterValidator(check_classifier_base)] = setting(
+        None,
+        "The address of the classifier's API, when it is not the provider's own. The key of [llm] is not "
+        "sent there.",
+        example="http://127.0.0.1:11434",
+        expected="an address that starts with http:// or https://",
+    )
+    classifier_api_key: SecretRef | None = setting(
+        None, "The key for the classifier's API, by reference.", example="env:ANTHROPIC_API_KEY"
+    )
+    classifier_timeout_s: float = setting(
+        8.0, "Seconds after which the verdict of the rules counts.", ge=1, le=60
+    )
+    notice: NoticeSettings = NoticeSettings()

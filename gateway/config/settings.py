@@ -17,6 +17,8 @@ from gateway.config.agents import AgentProfile, ModelName, RouteSettings
 from gateway.config.bot import BotSettings
 from gateway.config.channels import WEB_TOKEN_FILE, ChannelsSettings
 from gateway.config.environment import models_folder
+from gateway.config.log import LogSettings
+from gateway.config.memory import MemorySettings
 from gateway.config.safety import SafetySettings
 from gateway.config.secrets import SecretRef
 from gateway.config.section import PathSetting, Section, setting
@@ -280,17 +282,6 @@ class StorageSettings(Section):
     )
 
 
-class LogSettings(Section):
-    """[log]: the log."""
-
-    level: Literal["debug", "info", "warning", "error"] = setting(
-        "info", "The least severe line that is logged."
-    )
-    format: Literal["auto", "json", "console"] = setting(
-        "auto", "The form of the lines; auto is console in a terminal and json elsewhere."
-    )
-
-
 class Settings(Section):
     """All settings, each valid on its own; `load` also checks them against each other."""
 
@@ -307,6 +298,7 @@ class Settings(Section):
     tools: ToolsSettings = ToolsSettings()
     shield: ShieldSettings = ShieldSettings()
     safety: SafetySettings = SafetySettings()
+    memory: MemorySettings = MemorySettings()
     limits: LimitsSettings = LimitsSettings()
     budget: BudgetSettings = BudgetSettings()
     storage: StorageSettings = StorageSettings()
@@ -363,6 +355,8 @@ class Settings(Section):
             "server.metrics_token": self.server.metrics_token,
             "tools.search.api_key": self.tools.search.api_key,
             "shield.evaluator_api_key": self.shield.evaluator_api_key,
+            "memory.embedding_api_key": self.memory.embedding_api_key,
+            "safety.classifier_api_key": self.safety.classifier_api_key,
         }
         agents = {f"agents.{name}.api_key": profile.api_key for name, profile in self.agents.items()}
         found = {**keys, **agents, **self.channels.secret_refs()}

@@ -131,6 +131,16 @@ def check_evaluator_base(value: str | None) -> str | None:
     return _checked_base(value, example="http://127.0.0.1:11434", key_goes="use shield.evaluator_api_key")
 
 
+def check_embedding_base(value: str | None) -> str | None:
+    """As `check_api_base`, for the embedding model of the memory."""
+    return _checked_base(value, example="http://127.0.0.1:11434", key_goes="use memory.embedding_api_key")
+
+
+def check_classifier_base(value: str | None) -> str | None:
+    """As `check_api_base`, for the crisis classifier."""
+    return _checked_base(value, example="http://127.0.0.1:11434", key_goes="use safety.classifier_api_key")
+
+
 def check_gateway_url(value: str | None) -> str | None:
     """A ws(s) address without credentials, query and fragment."""
     if value is not None and not value.startswith(("ws://", "wss://")):
@@ -213,6 +223,16 @@ def check_transcriber(value: str) -> str:
     raise _refused(
         "is not a known transcriber",
         'write "whisper", "scripted:" and the text to hear, or a name like "openai/whisper-1"',
+    )
+
+
+def check_embedding(value: str) -> str:
+    """`none`, `local`, or the name of a LiteLLM model with its provider."""
+    if value in ("none", "local") or _ENDPOINT.fullmatch(value):
+        return value
+    raise _refused(
+        "is not a known embedding model",
+        'write "none", "local" or a name like "openai/text-embedding-3-small"',
     )
 
 

@@ -59,6 +59,7 @@ class PersonErasure:
             owner = identity_key(channel, account, person)
             await self._discard_notes(owner)
             await self._store.states.forget(owner)
+            await self._store.memories.erase(owner)
             await self._forget_changes(owner)
         await self._store.shield.asked.forget(identity_key(channel, account, person))
         await self._store.crises.forget(identity_key(channel, account, person))

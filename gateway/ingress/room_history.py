@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from adapters.channel import Channel
 from adapters.rooms import looks_up_names, reads_rooms
 from gateway.access.policy import AccessRule
 from gateway.channels.registry import ChannelRegistry
+from gateway.storage.identities import Identity, wrote
 from gateway.storage.log_records import text_of
 from gateway.storage.ports import Store
 from pipeline.domain.attachments import attached_note
@@ -82,6 +83,12 @@ class Rooms:
         lines[_place(message)] = _line(message, self._clock.now())
         while len(lines) > rule.messages:
             lines.popitem(last=False)
+
+    def forget(self, identities: Collection[Identity]) -> None:
+        """Forget what these people wrote."""
+        for thread, lines in self._unaddressed.items():
+            for place in [at for at, one in lines.items() if wrote(identities, thread.encode(), one.author)]:
+                del lines[place]
 
     async def named(self, message: InboundMessage) -> InboundMessage:
         """See `pipeline.runtime.ports.Rooms`."""

@@ -1,4 +1,4 @@
-"""Stop everything in a thread for good: its person was removed, or its conversation deleted."""
+"""Stop everything in a thread, as its person is removed or erased, or its conversation deleted."""
 
 from __future__ import annotations
 
@@ -23,10 +23,18 @@ class ThreadStops:
         self._control = control
 
     async def stop(self, thread: str) -> None:
-        """Stop the thread. Raises StorageError."""
+        """Stop the thread for good. Raises StorageError."""
         await self._store.cancel_open(thread)
         self._control(StopBefore(thread=thread, seq=_LAST, cancelled=0))
         await self._waiting.withdraw(thread)
+
+    async def stop_present(self, thread: str) -> None:
+        """Stop what runs and waits in the thread now; what comes later is answered. Raises StorageError."""
+        entries = await self._store.open_entries(thread)
+        if entries:
+            await self._store.cancel_open(thread)
+            self._control(StopBefore(thread=thread, seq=entries[-1].seq + 1, cancelled=0))
+            await self._waiting.withdraw(thread)
 
     async def stop_where(self, wanted: Callable[[str], bool]) -> None:
         """Stop every thread with unfinished entries that is `wanted`, by its key. Raises StorageError."""

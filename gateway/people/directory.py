@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gateway.storage.identities import Identity, IdentityBook
 from pipeline.domain.ids import ThreadKey, identity_key
 
@@ -24,6 +26,11 @@ class PersonDirectory:
             self._people.pop(_entry(identity), None)
         else:
             self._people[_entry(identity)] = person
+
+    def forget(self, identities: Iterable[Identity]) -> None:
+        """These are linked no longer."""
+        for identity in identities:
+            self._people.pop(_entry(identity), None)
 
     def person_of(self, thread: ThreadKey, user: str) -> str:
         """The key of the person that `user` is on the account of `thread`."""

@@ -12,6 +12,7 @@ from typing import Literal, get_args
 Label = Literal[
     "inbox-commit-before",
     "inbox-commit-after",
+    "crisis-notice-queued",
     "effect-begun-before",
     "effect-begun-after",
     "effect-done-before",
@@ -40,6 +41,16 @@ Label = Literal[
     "deletion-begun",
     "erase-before",
     "erase-after",
+    "memory-before",
+    "memory-after",
+    "session-end-before",
+    "session-end-after",
+    "session-memory-before",
+    "session-memory-after",
+    "person-chats-erased",
+    "person-room-redacted",
+    "person-forgotten",
+    "person-compacted",
 ]
 LABELS: tuple[Label, ...] = get_args(Label)
 _KILLED = 137

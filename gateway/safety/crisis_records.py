@@ -6,7 +6,9 @@ import hashlib
 import hmac
 import logging
 
+from gateway.safety.notices import NoticeTarget, notice_job
 from gateway.storage.crises import CrisisBook, CrisisRecord
+from gateway.storage.jobs import NewJob
 from gateway.storage.ports import InboxEntry
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
@@ -22,17 +24,46 @@ class CrisisRecords:
     """The records of one gateway. `key` is secret: without it, no trying out of ids tells to which session or
     message a record belongs."""
 
-    def __init__(self, key: bytes, book: CrisisBook, clock: Clock) -> None:
+    def __init__(
+        self, key: bytes, book: CrisisBook, clock: Clock, notices: NoticeTarget | None = None
+    ) -> None:
         self._key = key
         self._book = book
         self._clock = clock
+        self._notices = notices
 
     def record(
         self, assessment: CrisisAssessment | None, entry: InboxEntry, session_id: str, *, off_record: bool
     ) -> CrisisRecord | None:
-        """The record of the crisis response to `entry`, made now; None without an assessment."""
+        """The record of the crisis response to `entry`, made now; None without an assessment, and where it
+        cannot be made: the response is more important than its record."""
         if assessment is None:
             return None
+        try:
+            return self._made(assessment, entry, session_id, off_record=off_record)
+        except Exception:
+            _log.exception("a crisis response has no record")
+            return None
+
+    def notice(self, record: CrisisRecord | None, entry: InboxEntry, agent: str) -> tuple[NewJob, ...]:
+        """The job that tells the operator of `record`; none without a chat for notices."""
+        if record is None or self._notices is None:
+            return ()
+        thread = ThreadKey.decode(entry.thread)
+        chat = self._hash(entry.thread)
+        return (notice_job(record, thread, chat, agent or "default", self._notices),)
+
+    async def count_failure(self, level: int) -> None:
+        """Count a call of the classifier that brought no verdict, after which `level` stays. Raises
+        nothing."""
+        try:
+            await self._book.count_failure(at=self._clock.now(), level=level)
+        except StorageError as error:
+            _log.error("a failure of the crisis classifier is not counted", extra={"reason": str(error)})
+
+    def _made(
+        self, assessment: CrisisAssessment, entry: InboxEntry, session_id: str, *, off_record: bool
+    ) -> CrisisRecord:
         thread = ThreadKey.decode(entry.thread)
         return CrisisRecord(
             id=self._hash(entry.message_id),

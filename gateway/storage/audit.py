@@ -4,6 +4,7 @@ A record is one line of canonical JSON (sorted keys, no spaces). Its hash is the
 holds the hash of the record before. A separate row has the number and the hash of the last record, so that a
 record that is missing at the end is noticed too. Nothing is changed: a damaged record stays. Old records are
 removed from the beginning alone, and a new record then has the number and the hash of the last one removed.
+The one exception is the erasure of a person (`gateway.storage.erasure`), which a new record names too.
 """
 
 from __future__ import annotations
@@ -110,7 +111,13 @@ class AuditBook(Protocol):
 
 def canonical(n: int, record: NewAuditRecord, previous: str) -> bytes:
     """The line of a record."""
-    plain = {"n": n, "at": record.at, "type": record.type, "prev": previous, "details": record.details}
+    return canonical_plain(
+        {"n": n, "at": record.at, "type": record.type, "prev": previous, "details": record.details}
+    )
+
+
+def canonical_plain(plain: Mapping[str, Any]) -> bytes:
+    """The line of a record from its fields."""
     text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
     return text.encode("utf-8", "replace")
 

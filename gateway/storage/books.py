@@ -6,6 +6,7 @@ from typing import Protocol
 
 from gateway.storage.crash_counts import DeathBook
 from gateway.storage.crises import CrisisBook
+from gateway.storage.erasure import ErasureBook
 from gateway.storage.expiries import ExpiryBook
 from gateway.storage.feedback import FeedbackBook
 from gateway.storage.file_changes import FileChangeBook
@@ -19,6 +20,7 @@ from gateway.storage.shield import ShieldBooks
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.storage.states import StateBook
 from gateway.storage.usage import UsageBook
+from pipeline.memory.ports import MemoryBook
 
 
 class Books(Protocol):
@@ -71,6 +73,14 @@ class Books(Protocol):
     @property
     def crises(self) -> CrisisBook:
         """The records of crisis responses."""
+
+    @property
+    def erasure(self) -> ErasureBook:
+        """What is needed to erase everything of a person."""
+
+    @property
+    def memories(self) -> MemoryBook:
+        """What is remembered of people and rooms."""
 
     @property
     def page(self) -> PageBooks:

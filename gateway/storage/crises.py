@@ -47,6 +47,7 @@ class CrisisDay:
     level: int
     path: str
     events: int
+    """Responses; 0 for levels below 2, of which the failures of the classifier are counted alone."""
     llm_failures: int
     completed: int
 
@@ -61,6 +62,11 @@ class CrisisBook(Protocol):
 
     async def days(self) -> tuple[CrisisDay, ...]:
         """The daily counts, by day, level and path."""
+        ...
+
+    async def count_failure(self, *, at: float, level: int) -> None:
+        """Count, for the day of the Unix time `at`, a call of the classifier that brought no verdict on a message
+        that the rules judge `level`."""
         ...
 
     async def keep(self, record_id: str, *, until: float, because: str) -> bool:

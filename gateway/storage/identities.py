@@ -6,7 +6,7 @@ All times are Unix seconds. Every method raises StorageError when the store fail
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final, Literal, Protocol
 
 from gateway.storage.usage import Spent
@@ -111,6 +111,11 @@ class Left:
     """The key that the identity has now."""
     others: tuple[Member, ...]
     """The identities that remain; none if it was not linked."""
+
+
+def wrote(identities: Collection[Identity], thread: str, user: object) -> bool:
+    """Whether `user` of the account of a thread, by its key, is one of `identities`."""
+    return any(one.user == user and thread.startswith(f"{one.channel}:{one.account}:") for one in identities)
 
 
 class IdentityBook(Protocol):

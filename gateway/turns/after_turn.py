@@ -12,12 +12,23 @@ from functools import partial
 
 from gateway.storage.jobs import Job, NewJob
 from gateway.storage.ports import InboxEntry, Lease
-from gateway.turns.session_ends import SESSION_END, SessionEnds, WhenIdle
+from gateway.turns.after_answer import forget_job, memory_job
+from gateway.turns.session_ends import (
+    ROTATION_TURNS,
+    SESSION_END,
+    SessionEnds,
+    WhenIdle,
+    about,
+    rotation_job,
+    session_memory_job,
+)
 from gateway.turns.sessions import SessionState
 from gateway.turns.summarizer import Summaries
 from gateway.turns.titler import Titles
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author
+from pipeline.domain.timeline import EntryRole
+from pipeline.runtime.ports import TurnAnswer
 from pipeline.runtime.scope import TurnScope, ignore_event
 
 TITLE, SUMMARY = "title", "summary"
@@ -37,7 +48,10 @@ class AfterTurn:
         when_idle: WhenIdle,
         person_of: Callable[[ThreadKey, str], str],
         added: Callable[[tuple[NewJob, ...]], None],
+        remembers: bool = False,
     ) -> None:
+        """`remembers`: whether any agent has a memory."""
+        self._remembers = remembers
         self._titles = titles
         self._summaries = summaries
         self._ends = ends
@@ -45,11 +59,28 @@ class AfterTurn:
         self._person_of = person_of
         self._added = added
 
-    def jobs(self, session: SessionState, entry: InboxEntry, said: int, at: float) -> tuple[NewJob, ...]:
-        """The jobs to add with the commit of the turn of `entry`, which adds `said` messages to `session`."""
+    def jobs(
+        self,
+        session: SessionState,
+        entry: InboxEntry,
+        said: int,
+        at: float,
+        *,
+        answer: TurnAnswer | None = None,
+        role: EntryRole = "assistant",
+        gone: str = "",
+    ) -> tuple[NewJob, ...]:
+        """The jobs to add with the commit of the turn of `entry`, which adds `said` messages to `session`,
+        has this `answer` and an entry of this `role`, and with which the turn of the message `gone` is taken
+        out of the conversation."""
+        if role == "session":
+            return self._ended(session, entry, at)
+        forgets: tuple[NewJob, ...] = ()
+        if gone and self._remembers and session.mode != "otr":
+            forgets = (forget_job(session, entry, gone, at),)
         if not said:
-            return ()
-        end = self._ends.job(session, entry.thread, at)
+            return forgets
+        end = self._ends.job(session, entry.thread, at, about(entry, session))
         ends = () if end is None else (end,)
         if session.mode == "otr":
             return ends
@@ -57,7 +88,17 @@ class AfterTurn:
         wanted = [TITLE] if titled else []
         if self._summaries.wanted(session, said):
             wanted.append(SUMMARY)
-        return (*ends, *(_job(kind, session, entry, at) for kind in wanted))
+        rest: tuple[NewJob, ...] = forgets
+        if answer is not None and answer.goes_on:
+            rest = (*rest, memory_job(session, entry, at))
+            if answer.turn >= ROTATION_TURNS:
+                rest = (*rest, rotation_job(session, entry, at))
+        return (*ends, *rest, *(_job(kind, session, entry, at) for kind in wanted))
+
+    def _ended(self, session: SessionState, entry: InboxEntry, at: float) -> tuple[NewJob, ...]:
+        if not self._remembers or session.mode == "otr" or not session.stored:
+            return ()
+        return (session_memory_job(session.session_id, entry.thread, about(entry, session), at),)
 
     def added(self, session: SessionState, jobs: tuple[NewJob, ...], at: float) -> None:
         """Note that a turn of `session` ended at the Unix time `at`, and that its `jobs` are durable."""

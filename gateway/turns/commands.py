@@ -19,6 +19,7 @@ from gateway.turns.history_search import HistorySearch
 from gateway.turns.journal import StoreJournal
 from gateway.turns.last_turn import LastTurnCommands
 from gateway.turns.link_commands import LinkCommands
+from gateway.turns.memory_command import MemoryCommand
 from gateway.turns.model_choice import ModelChoice
 from gateway.turns.schedules_command import SchedulesCommand
 from gateway.turns.status_command import StatusCommand
@@ -39,6 +40,7 @@ from pipeline.domain.messages import (
 from pipeline.runtime.before_message import Shortcut
 
 NEW_SESSION_TEXT = "New conversation"
+END_TEXT = "This conversation is over. Write to me again whenever you like; that begins a new one."
 _HELP_TEXT = "Send a message or a voice note and I answer.\n\n{commands}"
 _HELP_LINE = "- `/{name}`: {description}"
 OTR_ON_TEXT = (
@@ -74,6 +76,7 @@ class SessionCommands:
         status: StatusCommand,
         allowed: AllowedCommand,
         schedules: SchedulesCommand,
+        memory: MemoryCommand,
         fetch_voice: FetchVoice = no_voice_to_fetch,
     ) -> None:
         """`can_speak`: whether answers can be read aloud in a chat. `copies`: where else the channel keeps
@@ -86,6 +89,7 @@ class SessionCommands:
         self._last_turn = last_turn
         self._runs: dict[CommandName, RunCommand] = {
             "new": self._new,
+            "end": self._end,
             "undo": last_turn.undo,
             "otr": self._otr,
             "voice": self._voice,
@@ -97,6 +101,7 @@ class SessionCommands:
             "status": status.run,
             "allowed": allowed.run,
             "schedules": schedules.run,
+            "memory": memory.run,
             "link": links.link,
             "unlink": links.unlink,
             "help": self._help,
@@ -136,6 +141,9 @@ class SessionCommands:
 
     async def _new(self, _command: SessionCommand, journal: StoreJournal) -> None:
         await journal.commit_new_session(NEW_SESSION_TEXT)
+
+    async def _end(self, _command: SessionCommand, journal: StoreJournal) -> None:
+        await journal.commit_new_session(END_TEXT, mode=journal.mode)
 
     async def _otr(self, command: SessionCommand, journal: StoreJournal) -> None:
         if journal.mode == "otr":

@@ -152,10 +152,7 @@ class StoreJournal:
         return await write_summary(self._store, self._lease, self._session, summary, at=at, message_id=own)
 
     async def recorded_user(self, message: InboundMessage | None = None) -> UserWords | None:
-        if message is None:
-            found = await self._recorded.user()
-        else:
-            found = await self.messages.recorded(message)
+        found = await (self._recorded.user() if message is None else self.messages.recorded(message))
         return None if found is None else found.words
 
     async def recorded_agent(self) -> str | None:
@@ -219,7 +216,7 @@ class StoreJournal:
         crisis = self._crises.record(
             answer.crisis, self._entry, self.session_id, off_record=self._session.mode == "otr"
         )
-        committed = await ends(questions=questions, crisis=crisis)
+        committed = await ends(questions=questions, crisis=crisis, answer=answer)
         entry_id = committed.record_ids[-1]
         if (asked := await self.messages.asked(answer.steered)) is not None:
             question, source = asked
@@ -257,18 +254,17 @@ class StoreJournal:
         return entry_id
 
     async def try_consume_as_answer(self, words: str) -> bool:
-        if not await answer_question(self._store, self._entry, words, now=self._clock.now()):
-            return False
-        self.added_entry = True
-        await self.commit_silently("answered")
-        return True
+        self.added_entry = await answer_question(self._store, self._entry, words, now=self._clock.now())
+        if self.added_entry:
+            await self.commit_silently("answered")
+        return self.added_entry
 
     async def was_consumed_as_answer(self) -> bool:
         """Whether an earlier attempt took this message as an answer; if so, end the turn now."""
-        if not await has_answered_question(self._store, self._entry):
-            return False
-        await self.commit_silently("answered")
-        return True
+        was_answer = await has_answered_question(self._store, self._entry)
+        if was_answer:
+            await self.commit_silently("answered")
+        return was_answer
 
     async def decline(self) -> None:
         # The author, the caption and the message it replies to are private too.
@@ -305,14 +301,14 @@ class StoreJournal:
         """Begin a new session, whose messages see an empty history; return the entry's id. `agent` is the
         agent that a person chose for it; None keeps the one that was chosen."""
         agent = self._session.agent if agent is None else agent
-        session_id = new_id("ses")
-        at = self._clock.now()
-        record = session_record(session_id, self._entry.message_id, at, text=text, mode=mode, agent=agent)
+        session_id, message_id, at = new_id("ses"), self._entry.message_id, self._clock.now()
+        record = session_record(session_id, message_id, at, text=text, mode=mode, agent=agent)
         code = "" if mode == "normal" else mode
         committed = await self._finish("command", [record], role="session", text=text, code=code)
+        entry_id = committed.record_ids[-1]
         self._session.restart(session_id, mode=mode, agent=agent)
-        self._show("session", text, committed.record_ids[-1], code=code)
-        return committed.record_ids[-1]
+        self._show("session", text, entry_id, code=code)
+        return entry_id
 
     async def commit_silently(
         self, outcome: Outcome = "command", *, body: Mapping[str, Any] | None = None
@@ -341,6 +337,7 @@ class StoreJournal:
         forgotten: bool = False,
         steered: Sequence[str] = (),
         crisis: CrisisRecord | None = None,
+        answer: TurnAnswer | None = None,
     ) -> Committed:
         # Raises if a step could not be written: the turn must fail before anything is visible.
         unwritten = await self._log.unwritten()
@@ -369,6 +366,8 @@ class StoreJournal:
         )
         if not self._session.stored and role != "session":
             records.insert(0, session_record(self.session_id, self._entry.message_id, now))
+        gone = self.messages.replaces or str(records[-1].body.get("removed", ""))
+        after = self._after.jobs(self._session, self._entry, said, now, answer=answer, role=role, gone=gone)
         commit = TurnCommit(
             seq=self._entry.seq,
             outcome=outcome,
@@ -379,7 +378,7 @@ class StoreJournal:
             also=self.messages.finished_too(forget=off_record),
             forget_session=self.session_id if off_record else "",
             crisis=crisis,
-            jobs=self._after.jobs(self._session, self._entry, said, now),
+            jobs=(*after, *self._crises.notice(crisis, self._entry, self.agent)),
             at=now,
         )
         self._failpoints.reach("turn-commit-before")

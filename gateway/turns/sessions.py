@@ -134,6 +134,19 @@ class SessionState:
         """Record when a message of the author arrived, as Unix time."""
         self._arrivals.get_or_add(author, lambda: deque(maxlen=MAX_ARRIVALS)).append(at)
 
+    def forget(self) -> None:
+        """Begin as in a new thread: everything in the thread was erased."""
+        self.restart(new_id("ses"))
+        self.stored = False
+        self.answered_by = ""
+        self._arrivals.clear()
+
+    def read_again(self, log: Callable[[], Awaitable[Conversation]]) -> None:
+        """Read the conversation from the log when it is needed next: a part of it was erased there."""
+        self._summary, self._conversation, self._log = None, None, log
+        self._turns.clear()
+        self.title = ""
+
     def restart(self, session_id: str, *, mode: Mode = "normal", agent: str = "") -> None:
         """Begin a new, empty session whose record is durable."""
         self.session_id = session_id
@@ -174,13 +187,31 @@ class SessionView:
         return False
 
 
+class PastSession:
+    """A session as it was before one of its turns, for work after that turn."""
+
+    def __init__(self, session_id: str, before: Conversation) -> None:
+        self.session_id = session_id
+        self.mode: Mode = "normal"
+        self.arrivals: tuple[float, ...] = ()
+        self._before = before
+
+    async def conversation(self) -> Conversation:
+        return self._before
+
+    async def record_summary(self, _summary: Summary) -> bool:
+        return False
+
+
 async def load_session(store: Store, thread: str) -> SessionState:
     """The thread's current session, with its conversation unread, or a fresh one whose record is not yet
     written."""
     session_id = await store.current_session(thread)
     if session_id is None:
         return SessionState(new_id("ses"), stored=False)
-    session = SessionState(session_id, stored=True, log=partial(_logged, store, thread, session_id))
+    session = SessionState(
+        session_id, stored=True, log=partial(logged_conversation, store, thread, session_id)
+    )
     for record in await store.read_log(thread, kinds=("session", "title", "model"), session_id=session_id):
         match content_of(record):
             case SessionRecord(mode=mode, agent=agent):
@@ -192,8 +223,21 @@ async def load_session(store: Store, thread: str) -> SessionState:
     return session
 
 
-async def _logged(store: Store, thread: str, session_id: str) -> Conversation:
+def read_again(store: Store, thread: str, session: SessionState) -> None:
+    """Have the session of a thread read its conversation from the log again."""
+    session.read_again(partial(logged_conversation, store, thread, session.session_id))
+
+
+async def logged_conversation(store: Store, thread: str, session_id: str) -> Conversation:
+    """The conversation of a session of the thread, also of one that is over. Raises StorageError."""
     return conversation_of(await _spoken(store, thread, session_id))
+
+
+async def whole_conversation(store: Store, thread: str, session_id: str) -> Conversation:
+    """As `logged_conversation`, without its summary: the newest turns of the whole session."""
+    kinds: tuple[RecordKind, ...] = ("user", "assistant", "error", "notice")
+    records = await store.read_log(thread, kinds=kinds, session_id=session_id, limit=MAX_HISTORY_RECORDS)
+    return conversation_of(records)
 
 
 async def conversation_before(store: Store, record: Record) -> Conversation:
@@ -258,7 +302,11 @@ def session_record(
 
 
 def record_in(
-    session: SessionState, clock: Clock, message_id: str, kind: RecordKind, body: Mapping[str, Any]
+    session: SessionState | PastSession,
+    clock: Clock,
+    message_id: str,
+    kind: RecordKind,
+    body: Mapping[str, Any],
 ) -> NewRecord:
     """A new record of the message in `session`, made now."""
     own, at = session.session_id, clock.now()

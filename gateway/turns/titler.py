@@ -17,9 +17,10 @@ from gateway.turns.sessions import SessionState, write_between_turns
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import ThreadKey
+from pipeline.domain.inert_text import inert
 from pipeline.domain.json_schema import JsonSchema
 from pipeline.domain.timeline import TimelineEntry
-from pipeline.history.summarization import ask_with, inert, messages_for
+from pipeline.history.summarization import ask_with, messages_for
 from pipeline.llm.structured import AnswerUnreadable, structured
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.ports import Budgets

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pipeline.agent.pictures import with_files
+from pipeline.agent.recalled import recalled
 from pipeline.agent.results import fitted
 from pipeline.agent.room_talk import room_block
-from pipeline.agent.system_prompt import system_prompt
+from pipeline.agent.system_prompt import RULE, system_prompt
 from pipeline.domain.chat import ChatMessage, ToolDefinition, message_from_plain
 from pipeline.domain.conversation import Conversation, PastTurn
 from pipeline.domain.rooms import said_by
@@ -30,16 +31,19 @@ def exchanged(state: State) -> tuple[ChatMessage, ...]:
 
 
 async def build_messages(
-    context: RunContext, state: State, tools: Sequence[ToolDefinition] = ()
+    context: RunContext, state: State, tools: Sequence[ToolDefinition] = (), *, system: str = ""
 ) -> tuple[ChatMessage, ...]:
-    """The messages of one model call, system message first. Reads the history.
+    """The messages of one model call, system message first: `system`, or else the agent's own. Reads the
+    history.
 
     The history gets the room that the other messages, `tools` and the answer leave in the model's window.
     This run's own tool results are shortened before the history is fitted.
     """
     settings = context.settings
     said_before = await context.history.conversation()
-    system = _system(context, state, tools)
+    first = ChatMessage(role="system", content=system) if system else _system(context, state, tools)
+    if not system and (known := await recalled(context)):
+        first = ChatMessage(role="system", content=f"{first.content}{RULE}{known}")
     talk = "" if context.scope.private else room_block(await context.history.room(), settings.context_tokens)
     words = clean_text(said_by(context.text, context.by))
     said = ChatMessage(role="user", content=f"{talk}{words}")
@@ -48,7 +52,7 @@ async def build_messages(
     conversation = shown(said_before, state)
     # Reserves the notice's tokens: whether it is needed is known only when the turns have been fitted.
     before = opening(conversation.summary, left_out=True)
-    room = settings.context_tokens - _fixed(context, system, tools)
+    room = settings.context_tokens - _fixed(context, first, tools)
     room -= sum(message.tokens for message in (*before, said))
     exchange = fitted(exchanged(state), room)
     room -= sum(message.tokens for message in exchange)
@@ -56,7 +60,7 @@ async def build_messages(
     before = opening(conversation.summary, left_out=len(kept) < len(conversation.turns))
     # A question and its answer in each turn: nothing is shortened and nothing repeats.
     history = conversation.messages if kept is conversation.turns else sent(kept)
-    return (system, *before, *history, said, *exchange)
+    return (first, *before, *history, said, *exchange)
 
 
 def fixed_tokens(context: RunContext, state: State) -> int:

@@ -15,6 +15,7 @@ from pipeline.domain.frozen import dataclass
 CommandName = Literal[
     "stop",
     "new",
+    "end",
     "undo",
     "retry",
     "otr",
@@ -27,6 +28,7 @@ CommandName = Literal[
     "status",
     "allowed",
     "schedules",
+    "memory",
     "link",
     "unlink",
     "help",
@@ -78,6 +80,15 @@ COMMANDS: Final[tuple[Command, ...]] = (
             "de": "Ein neues Gespräch beginnen und das bisherige vergessen",
             "fr": "Commencer une nouvelle conversation et oublier la précédente",
             "es": "Empezar una conversación nueva y olvidar la anterior",
+        },
+    ),
+    Command(
+        name="end",
+        description={
+            "en": "End the conversation; your next message begins a new one",
+            "de": "Das Gespräch beenden; deine nächste Nachricht beginnt ein neues",
+            "fr": "Terminer la conversation ; votre prochain message en commence une autre",
+            "es": "Terminar la conversación; tu próximo mensaje empieza otra",
         },
     ),
     Command(
@@ -269,6 +280,24 @@ COMMANDS: Final[tuple[Command, ...]] = (
                 "de": "pause, resume oder delete, und die Nummer",
                 "fr": "pause, resume ou delete, et le numéro",
                 "es": "pause, resume o delete, y el número",
+            },
+        ),
+    ),
+    Command(
+        name="memory",
+        description={
+            "en": "Show what I remember of you, forget it, or turn memory off",
+            "de": "Zeigen, was ich von dir behalten habe, es vergessen, oder das Gedächtnis abschalten",
+            "fr": "Montrer ce que je retiens de vous, l'oublier, ou désactiver la mémoire",
+            "es": "Mostrar lo que recuerdo de ti, olvidarlo o desactivar la memoria",
+        },
+        argument=Argument(
+            name="what",
+            description={
+                "en": "page 2, forget 3, forget all, off, on, recall on or recall off",
+                "de": "page 2, forget 3, forget all, off, on, recall on oder recall off",
+                "fr": "page 2, forget 3, forget all, off, on, recall on ou recall off",
+                "es": "page 2, forget 3, forget all, off, on, recall on o recall off",
             },
         ),
     ),

@@ -70,6 +70,11 @@ def identity_key(channel: str, account: str, user: str) -> str:
     return f"{channel}:{account}:user:{user}"
 
 
+def room_owner(thread: ThreadKey) -> str:
+    """The owner of what is kept for the room of a thread, in all its topics."""
+    return f"{thread.channel}:{thread.account}:room:{thread.chat}"
+
+
 def own_person(thread: ThreadKey, user: str) -> str:
     """The key of the person that `user` on the account of `thread` is without any link."""
     return identity_key(thread.channel, thread.account, user)

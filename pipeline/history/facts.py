@@ -12,7 +12,8 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from pipeline.domain.errors import ModelError, StorageError
-from pipeline.history.summarization import ask, cut_to_tokens, inert
+from pipeline.domain.inert_text import inert
+from pipeline.history.summarization import ask, cut_to_tokens
 from pipeline.runtime.context import RunContext
 
 _log = logging.getLogger(__name__)

@@ -13,7 +13,8 @@ from typing import Any
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.errors import ModelError
-from pipeline.history.summarization import MAX_SUMMARY_TOKENS, Said, ask, cut_to_tokens, inert
+from pipeline.domain.inert_text import inert
+from pipeline.history.summarization import MAX_SUMMARY_TOKENS, Said, ask, cut_to_tokens
 from pipeline.history.transcript import transcript
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor

@@ -28,13 +28,16 @@ from pipeline.runtime.settings import PipelineSettings
 
 HISTORY_COUNTED = "turns_kept"
 """The key of `intake` that is there if the node has read the history."""
+CRISIS_LEVEL = "crisis_level"
+"""The key of `intake` that is there if the crisis gate found ambiguous words or severe distress."""
 
 
 async def message_node(_state: State, context: RunContext) -> NodeResult:
     """Clean and check the newest message; reads no history.
 
     Updates `intake`: `sanitized`, `rate_limited`, `rate_limit_reason`, `spam_detected`, `injection_detected`
-    and `refused`, which is empty or the flag for which the message is not answered.
+    and `refused`, which is empty or the flag for which the message is not answered; and `crisis_level` where
+    the crisis gate found ambiguous words or severe distress.
     """
     diagnostics = _judged(context, clean_text(context.text))
     # No question for a message that is not answered.
@@ -86,7 +89,7 @@ def _judged(context: RunContext, text: str) -> dict[str, Any]:
     # A file without words is no spam.
     spam = bool(text or not context.files) and looks_like_spam(own_words(text))
     refused = refusal(context.settings, too_fast=reason is not None, spam=spam)
-    return {
+    judged = {
         "sanitized": text != context.text,
         "rate_limited": reason is not None,
         "rate_limit_reason": reason,
@@ -95,6 +98,7 @@ def _judged(context: RunContext, text: str) -> dict[str, Any]:
         "injection_detected": looks_injected(context.text),
         "refused": refused,
     }
+    return judged | {CRISIS_LEVEL: context.crisis_level} if context.crisis_level else judged
 
 
 def _fitted(conversation: Conversation, context: RunContext, text: str) -> dict[str, int | bool]:

@@ -204,6 +204,12 @@ def _cost(litellm: Any, model: str, usage: Any) -> float:
         return 0.0
 
 
+async def load_litellm() -> Any:
+    """The library, imported in a thread at the first call. Raises ModelRejected."""
+    _ignore_its_warnings()
+    return await asyncio.to_thread(_import_litellm)
+
+
 @functools.cache
 def _import_litellm() -> Any:
     """Import and configure litellm; runs in a thread. Raises ModelRejected when it cannot be imported."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from pipeline.domain.errors import StorageError
@@ -37,6 +37,8 @@ class MemoryWrites:
     """One that says the same as a live fact only renews `last_referenced_at` of that one."""
     supersedes: tuple[tuple[str, str], ...] = ()
     """Ids of replaced facts, each with the id of the new one."""
+    dormant: tuple[str, ...] = ()
+    """Ids of facts that are kept and no longer recalled."""
     held: tuple[Held, ...] = ()
     """Candidates to keep until the session ends."""
     profile: Profile | None = None
@@ -54,6 +56,8 @@ class Written:
     renewed: int = 0
     repeated: bool = False
     """The key was recorded already, and nothing was written."""
+    disabled: bool = False
+    """The person lets nothing be remembered: at most the profile was written."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,8 +70,31 @@ class Question:
     vector_model: str = ""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """Everything that is kept of one owner, to export it."""
+
+    facts: tuple[Fact, ...]
+    """Dormant and superseded ones too; as the others oldest first."""
+    arcs: tuple[SessionArc, ...]
+    held: tuple[Held, ...]
+    profile: Profile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FactVector:
+    """The embedding of a fact."""
+
+    owner: str
+    fact_id: str
+    vector: tuple[float, ...]
+
+
 class MemoryBook(Protocol):
-    """Everything that is remembered. A part of `Store`."""
+    """Everything that is remembered, each owner's apart. A part of `Store`.
+
+    Text is stored with its limits (`values`): a longer one raises StorageError, which names the field.
+    """
 
     async def counts(self, owner: str) -> MemoryCounts: ...
 
@@ -78,6 +105,8 @@ class MemoryBook(Protocol):
     async def find_facts(self, owner: str, question: Question, *, limit: int) -> tuple[Fact, ...]:
         """The live facts that fit the question, best first."""
         ...
+
+    async def everything(self, owner: str) -> Remembered: ...
 
     async def arcs(
         self, owner: str, *, since: float = 0.0, limit: int | None = None
@@ -100,7 +129,8 @@ class MemoryBook(Protocol):
         ...
 
     async def write(self, owner: str, writes: MemoryWrites) -> Written:
-        """Do all of it or nothing. Raises ProfileChanged, with nothing written."""
+        """Do all of it or nothing. Raises ProfileChanged, with nothing written. While the profile is not
+        `enabled`, no fact, candidate or arc is written."""
         ...
 
     async def held(self, owner: str, session_id: str) -> tuple[Held, ...]:
@@ -108,12 +138,12 @@ class MemoryBook(Protocol):
         ...
 
     async def forget(self, owner: str, item_ids: Sequence[str]) -> int:
-        """Delete facts and rules by their ids and arcs by their sessions', with every copy in indexes; how
-        many."""
+        """Delete facts and rules by their ids and arcs by their sessions', with every copy in indexes and the
+        facts that a deleted one has replaced; how many of the ids there were."""
         ...
 
     async def forget_session(self, owner: str, session_id: str) -> int:
-        """Delete whatever rests on a session; how many items."""
+        """Delete the facts, the candidates and the arc of a session; how many."""
         ...
 
     async def erase(self, owner: str) -> int:
@@ -121,5 +151,19 @@ class MemoryBook(Protocol):
         ...
 
     async def prune(self, *, before: float) -> int:
-        """Delete facts last referenced, and arcs ended, before a Unix time, of all owners; how many."""
+        """Delete facts last referenced, arcs ended, and candidates held before a Unix time, of all owners;
+        how many."""
+        ...
+
+    def watch(self, added: Callable[[], None]) -> None:
+        """Call `added` after each write that added facts. It replaces an earlier one."""
+        ...
+
+    async def without_vector(self, model: str, *, limit: int) -> tuple[tuple[str, Fact], ...]:
+        """Live facts of all owners without an embedding by `model`, each with its owner; any embedding by
+        another model counts as none."""
+        ...
+
+    async def write_vectors(self, model: str, vectors: Sequence[FactVector]) -> None:
+        """Store embeddings in place of earlier ones. One of a fact that is gone is left out."""
         ...

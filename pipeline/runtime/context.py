@@ -16,6 +16,7 @@ from pipeline.runtime.attachments import Attachments
 from pipeline.runtime.ports import Budgets, FactBook, History, SkillBook, ToolGate, Workspace
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
+from pipeline.runtime.workflow_context import WorkflowContext
 
 
 async def ignore_text(_text: str) -> None:
@@ -70,6 +71,8 @@ class RunContext:
     first, so that the whole answer is streamed."""
     steered: Callable[[Collection[str]], Awaitable[Sequence[SteeredWords]]] = none_steered
     """What the author sent meanwhile, without the messages with the given ids."""
+    crisis_level: int = 0
+    """What the crisis gate says about the words: 1 for ambiguous words or severe distress, else 0."""
     fails_closed: bool = False
     """A check that cannot be made fails its node, where a conversation would use a default."""
     redactor: Redactor = field(default_factory=Redactor)
@@ -78,6 +81,8 @@ class RunContext:
     """When the message arrived, as Unix time."""
     arrivals: tuple[float, ...] = ()
     """When its author's earlier messages arrived (see `TurnJournal.arrivals`)."""
+    workflow: WorkflowContext | None = None
+    """Memory, for an agent that has any."""
 
     @property
     def file_tokens(self) -> int:

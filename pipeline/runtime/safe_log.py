@@ -1,6 +1,7 @@
-"""A run log that redacts error messages, as providers and libraries quote addresses and keys in them.
+"""A run log that redacts error messages, as providers and libraries quote addresses and keys in them, and
+leaves out keys of the state that are not to be recorded.
 
-It does not redact the run's state: the nodes are responsible for it.
+It does not redact the rest of the run's state: the nodes are responsible for it.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from pipeline.redaction.redactor import Redactor
 class SafeRunLog:
     """A `RunLog` that redacts and forwards to another one."""
 
-    def __init__(self, log: RunLog, redactor: Redactor) -> None:
+    def __init__(self, log: RunLog, redactor: Redactor, unrecorded: frozenset[str] = frozenset()) -> None:
         self._log = log
         self._redactor = redactor
+        self._unrecorded = unrecorded
 
     def append(self, record: Mapping[str, Any]) -> None:
         self._log.append(self._safe(record))
@@ -29,6 +31,10 @@ class SafeRunLog:
         await self._log.finish([self._safe(record) for record in records])
 
     def _safe(self, record: Mapping[str, Any]) -> Mapping[str, Any]:
+        update = record.get("update")
+        if self._unrecorded and update and not self._unrecorded.isdisjoint(update):
+            kept = {key: value for key, value in update.items() if key not in self._unrecorded}
+            record = {**record, "update": kept}
         error = record.get("error")
         if error is None or not isinstance(error, Mapping) or not isinstance(error.get("message"), str):
             return record

@@ -8,7 +8,7 @@ from dataclasses import field
 
 from pipeline.domain.events import PipelineEvent
 from pipeline.domain.frozen import dataclass
-from pipeline.domain.ids import ThreadKey, identity_key
+from pipeline.domain.ids import ThreadKey, identity_key, room_owner
 from pipeline.domain.messages import Author, Mode
 from pipeline.runtime.attachments import Unstored
 from pipeline.runtime.foreign_text import ForeignWords
@@ -65,7 +65,7 @@ class TurnScope:
         place = self.thread
         if self.private:
             return identity_key(place.channel, place.account, self.author.id)
-        return f"{place.channel}:{place.account}:room:{place.chat}"
+        return room_owner(place)
 
 
 async def ignore_event(_event: PipelineEvent) -> None:

@@ -5,7 +5,8 @@ A reason is a list of codes such as `en.intent`; no assessment holds words of a 
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 from pipeline.domain.frozen import dataclass
 
@@ -54,3 +55,31 @@ class CrisisAssessment:
     def needs_clarification(self) -> bool:
         """Whether the agent should ask how the person is."""
         return self.level == UNCLEAR
+
+
+def plain_assessment(assessment: CrisisAssessment) -> dict[str, Any]:
+    """The assessment as plain data."""
+    return {
+        "level": assessment.level,
+        "confidence": assessment.confidence,
+        "reason": assessment.reason,
+        "override": assessment.override,
+        "path": assessment.path,
+        "language": assessment.language,
+        "llm_failed": assessment.llm_failed,
+        "needs_crisis_response": assessment.needs_crisis_response,
+        "needs_clarification": assessment.needs_clarification,
+    }
+
+
+def read_assessment(plain: Mapping[str, Any]) -> CrisisAssessment:
+    """The assessment that `plain_assessment` wrote."""
+    return CrisisAssessment(
+        level=plain["level"],
+        confidence=plain["confidence"],
+        reason=plain["reason"],
+        override=plain["override"],
+        path=plain["path"],
+        language=plain.get("language", ""),
+        llm_failed=plain.get("llm_failed", False),
+    )

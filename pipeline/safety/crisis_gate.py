@@ -1,7 +1,8 @@
 """Judge a person's words, and make the reply that takes the agent's place. Never fails, never logs words.
 
 If the judgement with the earlier messages fails, that of the message alone counts. If that fails too, the
-message gets a reply of fixed words: no message passes without a check.
+message gets a reply of fixed words: no message passes without a check. A classifier, another model, is asked
+where the rules find no clear danger; it can only raise the level.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Sequence
 
 from pipeline.domain.frozen import dataclass
 from pipeline.safety.assessment import CLEAR, GATE_FAILED, CrisisAssessment
+from pipeline.safety.classifier import Asked, Classifier, higher
 from pipeline.safety.ladder import Entry, assess
 from pipeline.safety.replies import STATIC_REPLY, crisis_reply, known_language
 from pipeline.safety.resources import Country, ResourceBook
@@ -33,20 +35,45 @@ class CrisisGate:
     """Judges the messages of one agent's conversations."""
 
     def __init__(
-        self, resources: ResourceBook, *, country: str = "", language: str = "", assess: Assess = assess
+        self,
+        resources: ResourceBook,
+        *,
+        country: str = "",
+        language: str = "",
+        assess: Assess = assess,
+        classifier: Classifier | None = None,
     ) -> None:
         """`country`: the code of the one where people are who have named none; `language`: the agent's."""
         self._resources = resources
         self._country = resources.of(country) if country else None
         self._language = language
         self._assess = assess
+        self._classifier = classifier
 
     def judge(self, text: str, history: Sequence[Entry] = (), *, language: str = "") -> CrisisVerdict:
-        """The verdict on `text` after `history`. `language`: the one that was spoken; empty if unknown."""
+        """The verdict of the rules on `text` after `history`. `language`: the one that was spoken; empty if
+        unknown."""
+        return self._verdict(self._assessed(text, history), text, history, language)
+
+    async def judged(
+        self, text: str, history: Sequence[Entry], asked: Asked, *, language: str = ""
+    ) -> CrisisVerdict:
+        """As `judge`, with the classifier, if there is one and the rules find no clear danger."""
         assessment = self._assessed(text, history)
+        if self._classifier is not None and not assessment.needs_crisis_response:
+            said = await self._classifier.assess(text, history, asked)
+            if said is not None:
+                assessment = higher(assessment, said)
+                if said.llm_failed:
+                    self._classifier.failed(assessment.level)
+        return self._verdict(assessment, text, history, language)
+
+    def _verdict(
+        self, assessment: CrisisAssessment, text: str, history: Sequence[Entry], language: str
+    ) -> CrisisVerdict:
         if not assessment.needs_crisis_response:
             return CrisisVerdict(assessment=assessment)
-        return CrisisVerdict(assessment=assessment, reply=self._reply(assessment, text, history, language))
+        return CrisisVerdict(assessment=assessment, reply=self.reply(assessment, text, history, language))
 
     def alarms(self, text: str) -> bool:
         """Whether `text` by itself gets the crisis response."""
@@ -60,14 +87,17 @@ class CrisisGate:
                 _log.error("the crisis gate fails", extra={"error": type(error).__name__})
         return CrisisAssessment(level=CLEAR, confidence="low", reason=GATE_FAILED, path="failed")
 
-    def _reply(self, assessment: CrisisAssessment, text: str, history: Sequence[Entry], language: str) -> str:
+    def reply(
+        self, assessment: CrisisAssessment, text: str, history: Sequence[Entry] = (), language: str = ""
+    ) -> str:
+        """The crisis response to `text` after `history`, whose level is assessed."""
         if assessment.path == "failed":
             return STATIC_REPLY
         try:
             return crisis_reply(
                 assessment.level,
                 language=known_language(assessment.language, language, self._language),
-                country=self._place(text, history),
+                country=self.place(text, history),
                 resources=self._resources,
                 again=assessment.reason.endswith(" earlier"),
             )
@@ -75,7 +105,7 @@ class CrisisGate:
             _log.error("the crisis response fails", extra={"error": type(error).__name__})
             return STATIC_REPLY
 
-    def _place(self, text: str, history: Sequence[Entry]) -> Country | None:
+    def place(self, text: str, history: Sequence[Entry] = ()) -> Country | None:
         """Where the person is: as the newest of their messages says that names a country, else as
         configured."""
         own = [entry.text for entry in history if entry.said_by == "person"]

@@ -1,17 +1,20 @@
-"""Assess a message by patterns alone: pure functions, microseconds a message, time in proportion to the text.
+"""Assess a message by patterns and a linear model: pure functions, time in proportion to the text.
 
 The order: words of imminent danger; an idiom, unless the message also says something clear or ambiguous; an
-explicit denial after the bot has asked; then the ladder of tiers over the person's recent messages. Negated
-intent counts for no tier.
+explicit denial after the bot has asked; then the tiers over the person's recent messages, and where these
+find less, the model. Negated intent counts for no tier. The model only raises a level.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final, Literal
 
 from pipeline.domain.frozen import dataclass
 from pipeline.safety.assessment import CLEAR, IMMINENT, UNCLEAR, CrisisAssessment
+from pipeline.safety.danger_model import DangerModel, shipped_concepts, shipped_model, words_of
 from pipeline.safety.patterns import Family, PatternBook, Tier, shipped_patterns
 from pipeline.safety.plain_words import plain_words
 
@@ -19,12 +22,22 @@ WINDOW: Final = 6
 """Earlier entries of the conversation that are looked at, of the person and of the bot."""
 _CHECK_WINDOW: Final = 4
 """Earlier entries among which the bot's newest one may have asked about safety."""
-_LADDER: Final[tuple[tuple[Tier, int], ...]] = (
-    ("imminent", IMMINENT),
-    ("clear", CLEAR),
-    ("ambiguous", UNCLEAR),
-    ("distress", UNCLEAR),
-)
+CLEAR_AT: Final = 0.72
+"""The probability from which the model's verdict is level 2."""
+IMMINENT_AT: Final = 0.45
+"""The probability of imminent danger from which what is clear is level 3."""
+SURE_AT: Final = 0.75
+"""The same for what the patterns call clear."""
+UNCLEAR_AT: Final = 0.7
+"""The probability from which the model's verdict is level 1."""
+_TIERS: Final[tuple[Tier, ...]] = ("ambiguous", "distress")
+_ANSWERS: Final[tuple[tuple[Tier, Tier], ...]] = (("asks_safety", "no"), ("asks_danger", "yes"))
+"""Questions of the bot, and the answers that confirm danger."""
+_MODEL_CODES: Final = ("", "model.unclear", "model.clear", "model.imminent")
+"""The reason of a verdict of the model, by level."""
+_FEWEST_WORDS: Final = 3
+"""Words and marks from which the model judges: it knows nothing of a bare "no"."""
+_LAST_QUESTION: Final = re.compile(r"[^.!?\n]*\?[^?]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,17 +49,41 @@ class Entry:
 
 
 def assess(
-    message: str, history: Sequence[Entry] = (), *, patterns: PatternBook | None = None
+    message: str,
+    history: Sequence[Entry] = (),
+    *,
+    patterns: PatternBook | None = None,
+    model: DangerModel | None = None,
 ) -> CrisisAssessment:
     """The assessment of `message` after `history`, oldest first, of which the last six entries count."""
-    book = patterns or shipped_patterns()
+    book, model = patterns or shipped_patterns(), model or shipped_model()
     current = plain_words(message)
     recent = history[-WINDOW:]
-    before = [plain_words(entry.text) for entry in recent if entry.said_by == "person"]
-    if not book.says_something("\n".join((*before, current))):
-        return CrisisAssessment()
-    said = book.without("denial", current)
-    earlier = [book.without("denial", plain) for plain in before]
+    earlier = [
+        book.without("denial", plain_words(entry.text)) for entry in recent if entry.said_by == "person"
+    ]
+    said, found = book.without("denial", current), CrisisAssessment()
+    if recent or book.says_something(current):
+        found = _by_patterns(book, current, said, earlier, recent)
+    if found.level == IMMINENT:
+        return found
+    imminent_at = IMMINENT_AT if found.level < CLEAR else SURE_AT
+    raised = _by_model(model, book.without("idiom", said), imminent_at)
+    if found.override != "none" and raised.level < CLEAR:
+        return found
+    for plain in reversed(earlier):
+        if raised.level >= CLEAR:
+            break
+        if (before := _by_model(model, book.without("idiom", plain), imminent_at)).level >= CLEAR:
+            raised = replace(before, reason=f"{before.reason} earlier")
+    return raised if raised.level > found.level else found
+
+
+def _by_patterns(
+    book: PatternBook, current: str, said: str, earlier: Sequence[str], recent: Sequence[Entry]
+) -> CrisisAssessment:
+    """The verdict of the patterns on the message `current`, which is `said` without what it denies, after the
+    person's words `earlier`."""
     scope = "\n".join((*earlier, said))
     if (family := book.first("imminent", scope)) is not None:
         return CrisisAssessment(
@@ -67,19 +104,57 @@ def assess(
             return CrisisAssessment(
                 reason=denial.code, override="safety_denial", path="override", language=denial.language
             )
-    for tier, level in _LADDER[1:]:
+    if (family := book.first("clear", scope)) is not None:
+        return _of_family(CLEAR, family, said)
+    if (family := _answered(book, current, recent)) is not None:
+        return _of_family(CLEAR, family, current)
+    for tier in _TIERS:
         if (family := book.first(tier, scope)) is not None:
-            return CrisisAssessment(
-                level=level,
-                confidence="high" if level == CLEAR else "medium",
-                reason=_codes(family, earlier=not family.matches(said)),
-                language=family.language,
-            )
+            return _of_family(UNCLEAR, family, said)
     return CrisisAssessment()
+
+
+def _of_family(level: int, family: Family, said: str) -> CrisisAssessment:
+    return CrisisAssessment(
+        level=level,
+        confidence="high" if level == CLEAR else "medium",
+        reason=_codes(family, earlier=not family.matches(said)),
+        language=family.language,
+    )
+
+
+def _by_model(model: DangerModel, plain: str, imminent_at: float) -> CrisisAssessment:
+    """The verdict of the model on one message."""
+    words = words_of(plain)
+    if len(words) < _FEWEST_WORDS:
+        return CrisisAssessment()
+    scores = model.score(plain)
+    if max(scores.unclear, scores.clear) < UNCLEAR_AT:
+        return CrisisAssessment()
+    level = UNCLEAR if scores.clear < CLEAR_AT else IMMINENT if scores.imminent >= imminent_at else CLEAR
+    return CrisisAssessment(
+        level=level,
+        confidence="medium" if level >= CLEAR else "low",
+        reason=_MODEL_CODES[level],
+        language=shipped_concepts().language_of(words),
+    )
 
 
 def _codes(family: Family, *, earlier: bool) -> str:
     return f"{family.code} earlier" if earlier else family.code
+
+
+def _answered(book: PatternBook, current: str, recent: Sequence[Entry]) -> Family | None:
+    """The family of an answer that confirms danger to the bot's question about it; None without one."""
+    if not recent or recent[-1].said_by != "bot":
+        return None
+    found = _LAST_QUESTION.search(plain_words(recent[-1].text))
+    if found is None:
+        return None
+    for asked, answer in _ANSWERS:
+        if book.first(asked, found[0]) is not None:
+            return book.first(answer, current)
+    return None
 
 
 def _was_asked(recent: Sequence[Entry], book: PatternBook) -> bool:

@@ -14,7 +14,10 @@ from pipeline.domain.frozen import dataclass
 
 FILE = Path(__file__).with_name("patterns.toml")
 
-Tier = Literal["imminent", "clear", "ambiguous", "distress", "idiom", "denial", "check"]
+Tier = Literal[
+    "imminent", "clear", "ambiguous", "distress", "idiom", "denial",
+    "check", "asks_danger", "asks_safety", "yes", "no",
+]  # fmt: skip
 TIERS: tuple[Tier, ...] = get_args(Tier)
 LADDER: tuple[Tier, ...] = ("imminent", "clear", "ambiguous", "distress")
 """The tiers that speak of danger, the gravest first."""

@@ -7,8 +7,10 @@ written plainly where the result is a word that the patterns know; all else stay
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
+from collections.abc import Iterator
 from typing import Final
 
 _APOSTROPHES: Final = dict.fromkeys(map(ord, "\u2018\u2019\u201b\u02bc\u02b9\u00b4`\u2032\uff07"), "'")
@@ -42,6 +44,23 @@ _PHRASES: Final = {
 }
 
 
+_MISTYPED: Final = {
+    "kil": "kill", "myslef": "myself", "mysef": "myself", "mysel": "myself", "myslf": "myself", "wnat": "want", "killl": "kill", "wana": "wanna", "wnna": "wanna",
+    "sucide": "suicide", "suicidle": "suicidal", "tonite": "tonight", "2nite": "tonight", "2night": "tonight",
+    "tmrw": "tomorrow", "nich": "nicht", "kiero": "quiero", "mourrir": "mourir", "unalived": "unalive",
+    "ima": "i'm going to", "finna": "going to", "boutta": "about to",
+}  # fmt: skip
+"""Short words as people type them."""
+_LONG: Final = (
+    "suicide", "suicidal", "myself", "overdose", "worthless", "hopeless", "goodbye", "tonight", "killing",
+    "umbringen", "selbstmord", "suizid", "suicider", "suicidarme",
+)  # fmt: skip
+"""Words of danger that are understood with one letter wrong, missing, doubled or in another place."""
+_WELL_TYPED: Final = frozenset(("filling", "killings", "kidding", "billing", "kissing", "umringen"))
+_STEM: Final = 6
+_WORD: Final = re.compile(r"(?<![a-z0-9])[a-z0-9]{3,16}(?![a-z0-9])")
+
+
 def plain_words(text: str) -> str:
     """The plain form of `text`, in time proportional to its length."""
     if not text.isascii():
@@ -53,9 +72,33 @@ def plain_words(text: str) -> str:
     if "  " in text or not text.isprintable():
         text = _SPACES.sub(" ", text)
     text = _SPELLED.sub(lambda found: _joined(found[0]), text)
+    text = _WORD.sub(lambda found: _typed_well(found[0]), text)
     if _SIGNS.isdisjoint(text) and _DRAWN_OUT.search(text) is None:
         return text
     return _DISGUISED.sub(lambda found: _undisguised(found[0]), text)
+
+
+@functools.lru_cache(maxsize=4_096)
+def _typed_well(word: str) -> str:
+    """The word of danger that a mistyped word stands for; the word as it is if it stands for none."""
+    if word in _MISTYPED:
+        return _MISTYPED[word]
+    # With the same beginning it is another form of the word, and not mistyped.
+    if len(word) < _STEM or word in _WELL_TYPED or word[:_STEM] in _STEMS:
+        return word
+    for one in (word, *_shortened(word)):
+        if (known := _BY_SHORTENED.get(one)) and word[:1] == known[:1]:
+            return known
+    return word
+
+
+def _shortened(word: str) -> Iterator[str]:
+    """The word without one of its letters."""
+    return (word[:at] + word[at + 1 :] for at in range(len(word)))
+
+
+_STEMS: Final = frozenset(word[:_STEM] for word in _LONG)
+_BY_SHORTENED: Final = {one: word for word in _LONG for one in (word, *_shortened(word))}
 
 
 def _joined(spelled: str) -> str:

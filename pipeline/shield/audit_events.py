@@ -27,6 +27,7 @@ EventType = Literal[
     "rule_revoked",
     "chain_damaged",
     "audit_pruned",
+    "person_erased",
 ]
 EVENT_TYPES: tuple[EventType, ...] = get_args(EventType)
 _LONGEST = 100

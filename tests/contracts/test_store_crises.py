@@ -85,3 +85,10 @@ async def test_a_person_is_taken_out_of_the_records(store: Store) -> None:
         "aa": None,
         "other": "web:page:user:ben",
     }
+
+
+async def test_failures_of_the_classifier_are_counted_also_where_no_response_followed(store: Store) -> None:
+    await store.crises.count_failure(at=NOW, level=0)
+    await store.crises.count_failure(at=NOW, level=0)
+    (day,) = await store.crises.days()
+    assert (day.level, day.path, day.events, day.llm_failures, day.completed) == (0, "deterministic", 0, 2, 0)

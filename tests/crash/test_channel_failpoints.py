@@ -23,10 +23,14 @@ _PLACED = ("place-before", "place-after")
 _ELSEWHERE = {
     *("change-begun", "undo-begun", "undo-written"),
     *("join-before", "join-after"),
+    "crisis-notice-queued",
     *("voice-before", "voice-after"),
     *("effect-begun-before", "effect-begun-after", "effect-done-before", "effect-done-after"),
     *("audit-decided-before", "audit-decided-after", "audit-done-before", "audit-done-after"),
     *("redeem-before", "redeem-after", "deletion-begun", "erase-before", "erase-after"),
+    *("memory-before", "memory-after", "session-end-before", "session-end-after"),
+    *("session-memory-before", "session-memory-after"),
+    *("person-chats-erased", "person-room-redacted", "person-forgotten", "person-compacted"),
 }
 """An answer in words passes none of these. See the tests named after them, as test_tool_failpoints.py."""
 _CASES = [

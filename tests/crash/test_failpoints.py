@@ -57,9 +57,13 @@ _ELSEWHERE = {
     *("audit-decided-before", "audit-decided-after", "audit-done-before", "audit-done-after"),
     *("change-begun", "undo-begun", "undo-written"),
     *("join-before", "join-after"),
+    "crisis-notice-queued",
     *("place-before", "place-after", "voice-before", "voice-after"),
     *("effect-begun-before", "effect-begun-after", "effect-done-before", "effect-done-after"),
     *("redeem-before", "redeem-after", "deletion-begun", "erase-before", "erase-after"),
+    *("memory-before", "memory-after", "session-end-before", "session-end-after"),
+    *("session-memory-before", "session-memory-after"),
+    *("person-chats-erased", "person-room-redacted", "person-forgotten", "person-compacted"),
 }
 """See the tests named after them, such as test_tool_failpoints.py and test_invitation_kills.py."""
 

@@ -1,6 +1,6 @@
 """kill -9 while a removed person is erased: the next start completes it, and others keep what is theirs.
 
-Covers: gateway/ingress/person_erasure.py, gateway/ingress/chat_deletion.py.
+Covers: gateway/ingress/full_erasure.py, gateway/ingress/person_erasure.py, gateway/ingress/chat_deletion.py.
 """
 
 from __future__ import annotations
@@ -23,9 +23,16 @@ pytestmark = pytest.mark.crash
 SECRET = "theheronlandsatnine"
 
 
-@pytest.mark.parametrize("label", ["deletion-begun", "erase-before", "erase-after"])
+_CHAT = ("deletion-begun", "erase-before", "erase-after")
+_PERSON = ("person-chats-erased", "person-forgotten", "person-compacted")
+
+
+@pytest.mark.parametrize(
+    ("action", "label"),
+    [*(("remove", label) for label in _CHAT), *(("erase", label) for label in (*_CHAT, *_PERSON))],
+)
 async def test_a_removal_is_completed_after_a_kill(
-    tmp_path: Path, label: str, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, action: str, label: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async with GatewayProcess(tmp_path, overrides=slow_echo(0.0)) as gateway:
         await gateway.start(crash_at=f"{label}:1")
@@ -39,7 +46,8 @@ async def test_a_removal_is_completed_after_a_kill(
                 await client.join(gateway.url, found[1], tokens[name])
             await ann.say(SECRET)
             await ben.say("stays for Ben")
-            assert await asyncio.to_thread(main, ["people", "remove", "Ann", *options]) == 0
+            confirmed = ["--yes"] if action == "erase" else []
+            assert await asyncio.to_thread(main, ["people", action, "Ann", *confirmed, *options]) == 0
             assert await gateway.wait_exit() == 137
             await gateway.start()
             with pytest.raises(Disconnected, match="wrong_token"):

@@ -17,6 +17,7 @@ from gateway.sandbox.folders import CommandFolders
 from gateway.storage.file_changes import NO_FILE, FileState, NewChange
 from gateway.storage.jobs import NewJob
 from pipeline.domain.ids import ThreadKey, identity_key
+from pipeline.memory.values import Profile
 from pipeline.tools.confine import person_folder
 from tests.end_to_end.test_off_the_record import found_in
 from tests.support.file_reader import FakeFileReader
@@ -31,12 +32,14 @@ async def test_words_files_uploads_and_reminders_are_erased(tmp_path: Path, kind
         token, other = await page.join("Ann"), await page.join("Ben")
         await ann.connect(page.url, token)
         await ben.connect(page.url, other)
-        link = await _fill(page, ann, token, SECRET)
-        kept = await _fill(page, ben, other, "staysforben")
+        link = await fill(page, ann, token, SECRET)
+        kept = await fill(page, ben, other, "staysforben")
         person = await page.id_of("Ann")
         notes = person_folder(tmp_path / "workspace", identity_key("web", "local", person))
         (notes / "notes").mkdir(parents=True)
         (notes / "notes" / "a.md").write_text("a note of Ann's")
+        owner = identity_key("web", "local", person)
+        await page.store.memories.write_profile(owner, Profile(enabled=False))
         if kind == "person":
             assert await page.remove(person)
         else:
@@ -50,6 +53,7 @@ async def test_words_files_uploads_and_reminders_are_erased(tmp_path: Path, kind
         assert [job.key for job in await page.store.jobs.listed(limit=9)] == [f"reminder of {ben.chat}"]
         # Notes and facts are the person's, and stay with the person.
         assert notes.exists() == (kind == "conversation")
+        assert (await page.store.memories.profile(owner)).enabled == (kind == "person")
         assert await page.store.threads_of("web", "local", limit=9) == (
             f"web:local:{await page.id_of('Ben')}.{ben.chat}",
         )
@@ -63,14 +67,14 @@ async def test_links_end_with_the_deletion_and_not_only_with_the_file(tmp_path: 
     async with open_page(tmp_path, file_reader=FakeFileReader()) as page, Client() as ann, Client() as second:
         token = new_token()
         await ann.join(page.url, await page.invite("Ann"), token)
-        link = await _fill(page, ann, token, SECRET)
+        link = await fill(page, ann, token, SECRET)
         await second.connect(page.url, token)
         assert await _status(page, link) == 200
         assert (await second.ask(type="delete_chat", chat=ann.chat))["type"] == "chat_deleted"
         assert await _status(page, link) == 404
 
 
-async def _fill(page: OpenPage, client: Client, token: str, words: str) -> str:
+async def fill(page: OpenPage, client: Client, token: str, words: str) -> str:
     """A conversation with the words in a message, a file, a title, an upload that waits, feedback, a
     reminder, a transcript, a file of a command and a copy for /undo files; the link of the file."""
     assert client.chat

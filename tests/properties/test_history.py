@@ -7,11 +7,12 @@ from hypothesis import strategies as st
 
 from pipeline.domain.chat import ChatMessage, ToolCall
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
+from pipeline.domain.inert_text import inert
 from pipeline.history.compaction import Levels, beginning
 from pipeline.history.facts import MAX_BOOK_CHARS, with_facts
 from pipeline.history.observation_summary import too_old
 from pipeline.history.stale_results import as_sent, brief, one_line, sent
-from pipeline.history.summarization import cut_to_tokens, inert
+from pipeline.history.summarization import cut_to_tokens
 from pipeline.history.transcript import transcript
 from pipeline.history.view import opening
 

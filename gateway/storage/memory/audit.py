@@ -63,6 +63,17 @@ class MemoryAudit:
             self._keep(one.n, one.problem)
         self._append([naming(one.n, one.problem, at) for one in damage])
 
+    def rewrite(self, changed: Sequence[AuditRow], end: AuditHead, naming: Sequence[str]) -> None:
+        """Replace records, and what the last one should be. The copies of damaged records that hold one of
+        the texts `naming` are emptied."""
+        new = {row.n: row for row in changed}
+        self.rows[:] = [new.get(row.n, row) for row in self.rows]
+        self._head = end
+        self.quarantined[:] = [
+            (n, b"" if any(text.encode() in line for text in naming) else line, problem)
+            for n, line, problem in self.quarantined
+        ]
+
     def _append(self, records: Sequence[NewAuditRecord]) -> None:
         if not records:
             return

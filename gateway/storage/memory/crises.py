@@ -34,6 +34,14 @@ class MemoryCrises:
             completed=known.completed + record.completed,
         )
 
+    async def count_failure(self, *, at: float, level: int) -> None:
+        self._require_open()
+        key = (day_of(at), level, "deterministic")
+        known = self._days.get(key) or CrisisDay(
+            day=key[0], level=key[1], path=key[2], events=0, llm_failures=0, completed=0
+        )
+        self._days[key] = replace(known, llm_failures=known.llm_failures + 1)
+
     async def listed(self, *, limit: int) -> tuple[CrisisRecord, ...]:
         self._require_open()
         found = sorted(self._records.values(), key=lambda one: (one.at, one.id), reverse=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from gateway.storage.feedback import LOOKED_THROUGH, Feedback, ShownPart, ShownReply, Value, shown_reply
+from gateway.storage.identities import Identity
 from gateway.storage.json_bodies import decode_body, storable_text
 from gateway.storage.memory.rows import EntryRow, ReplyRow
 from gateway.storage.ports import SentPart
@@ -34,6 +35,11 @@ class MemoryFeedback:
     def drop_of(self, thread: str) -> None:
         """Delete the feedback on answers in `thread`."""
         self._given = {key: one for key, one in self._given.items() if one[0].thread != thread}
+
+    def drop_of_people(self, identities: Collection[Identity]) -> None:
+        """Delete the feedback of these people."""
+        places = {(one.channel, one.account, one.user) for one in identities}
+        self._given = {key: one for key, one in self._given.items() if key[1:] not in places}
 
     async def give(self, feedback: Feedback) -> bool:
         self._require_open()

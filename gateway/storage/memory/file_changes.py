@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import fields, replace
 
 from gateway.storage.file_changes import FileChange, FileState, NewChange
+from gateway.storage.identities import Identity, wrote
 from gateway.storage.json_bodies import storable_text
 
 
@@ -118,6 +119,11 @@ class MemoryFileChanges:
             del self._changes[one.id]
         self._forget_folders()
         return len(gone)
+
+    def forget_authors(self, identities: Collection[Identity]) -> None:
+        """Take these people out of the changes."""
+        for one in self._all(lambda one: wrote(identities, one.thread, one.author)):
+            self._changes[one.id] = replace(one, author="")
 
     async def contents(self) -> frozenset[str]:
         states = [state for one in self._all(lambda _one: True) for state in (one.before, one.after) if state]

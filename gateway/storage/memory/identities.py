@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
+from gateway.storage.erasure import PersonKeys
 from gateway.storage.identities import (
     GROUP_PREFIX,
     Identity,
@@ -18,6 +19,7 @@ from gateway.storage.identities import (
     counted_twice,
     judge_join,
 )
+from gateway.storage.memory.memories import MemoryMemories
 from gateway.storage.memory.states import MemoryStates
 from gateway.storage.memory.usage import MemoryUsage
 from pipeline.domain.frozen import dataclass
@@ -37,9 +39,16 @@ class _Row:
 class MemoryIdentities:
     """A part of `MemoryStore`. `require_open` raises StorageError if the store is closed."""
 
-    def __init__(self, require_open: Callable[[], None], states: MemoryStates, usage: MemoryUsage) -> None:
+    def __init__(
+        self,
+        require_open: Callable[[], None],
+        states: MemoryStates,
+        usage: MemoryUsage,
+        memories: MemoryMemories,
+    ) -> None:
         self._require_open = require_open
         self._states = states
+        self._memories = memories
         self._usage = usage
         self._rows: dict[Identity, _Row] = {}
         self._codes: dict[Identity, LinkCode] = {}
@@ -94,6 +103,7 @@ class MemoryIdentities:
         if is_new:
             self._rows[code.identity] = _Row(person=person, own=source, thread=code.thread)
             self._states.copy(source, person)
+            self._memories.copy(source, person)
         for day in self._usage.days_of((asked.person, row.person)):
             used = await self._usage.of(day, (asked.person, row.person, both))
             self._usage.put(day, person, added_up(used[asked.person], used[row.person], used[both]))
@@ -133,6 +143,32 @@ class MemoryIdentities:
     async def linked(self) -> Mapping[Identity, str]:
         self._require_open()
         return {one: row.person for one, row in self._rows.items() if row.person != one.key}
+
+    def keys_of(self, identity: Identity) -> PersonKeys:
+        """See `ErasureBook.keys_of`."""
+        row = self._row(identity)
+        others = [one for one, held in self._rows.items() if held.person == row.person]
+        found = dict.fromkeys([identity, *others])
+        keys = {identity.key: None, row.person: None}
+        for one in found:
+            keys |= {one.key: None, self._row(one).own: None}
+        return PersonKeys(identities=tuple(found), keys=tuple(keys))
+
+    def threads_of(self, identity: Identity) -> tuple[str, ...]:
+        """The private chat where the identity was linked; none if it was not."""
+        row = self._rows.get(identity)
+        return () if row is None else (row.thread,)
+
+    def drop_of(self, identities: Collection[Identity]) -> None:
+        """Forget the links and codes of these."""
+        keys = {one.key for one in identities}
+        for one in identities:
+            self._rows.pop(one, None)
+            self._codes.pop(one, None)
+        for other, row in self._rows.items():
+            if row.came_from in keys:
+                self._rows[other] = replace(row, came_from="")
+        self._tries = [(key, at) for key, at in self._tries if key not in keys]
 
     def _row(self, identity: Identity) -> _Row:
         return self._rows.get(identity) or _Row(person=identity.key, own=identity.key)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from gateway.storage.identities import Identity, wrote
 from gateway.storage.jobs import Job, JobState, NewJob
 from gateway.storage.json_bodies import decode_body, encode_body, storable_text
 
@@ -160,6 +161,13 @@ class MemoryJobs:
         """Delete the jobs about `thread`, but not those of the kind `but`."""
         for job in self._all():
             if job.thread == thread and job.kind != but:
+                del self._jobs[job.id]
+
+    def drop_of_person(self, owners: Collection[str], identities: Collection[Identity], *, but: str) -> None:
+        """Delete the jobs of owners and authors, but not those of the kind `but`."""
+        for job in self._all():
+            author = self._view(job).body.get("author")
+            if job.kind != but and (job.owner in owners or wrote(identities, job.thread, author)):
                 del self._jobs[job.id]
 
     def _all(self) -> list[Job]:

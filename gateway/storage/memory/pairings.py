@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
+from gateway.storage.identities import Identity
 from gateway.storage.json_bodies import storable_text
 from gateway.storage.pairings import PairedChat, Pairing, PairingRequest
 
@@ -61,6 +62,13 @@ class MemoryPairings:
         for place in gone:
             del self._pairings[place]
         return len(gone)
+
+    def drop_of(self, identities: Collection[Identity]) -> None:
+        """Delete the pairings and requests of these."""
+        places = {(one.channel, one.account, one.user) for one in identities}
+        for kept in (self._requests, self._pairings):
+            for place in [one for one in kept if (one.channel, one.account, one.user) in places]:
+                del kept[place]
 
 
 def _order(place: PairedChat) -> tuple[str, str, str, str]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
+from gateway.storage.identities import Identity, wrote
 from gateway.storage.json_bodies import storable_text
 from gateway.storage.memory.audit import MemoryAudit
 from gateway.storage.shield import HOUR_S
@@ -86,6 +87,12 @@ class MemoryPermissions:
     def drop_of(self, thread: str) -> None:
         """Forget all permissions of a thread."""
         self._given = {key: one for key, one in self._given.items() if one.thread != thread}
+
+    def drop_of_people(self, identities: Collection[Identity]) -> None:
+        """Forget what these people have allowed."""
+        self._given = {
+            key: one for key, one in self._given.items() if not wrote(identities, one.thread, one.person)
+        }
 
 
 class MemoryEvaluatorCalls:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from gateway.storage.identities import Identity, wrote
 from gateway.storage.json_bodies import decode_body, encode_body, storable_text
 from gateway.storage.speech import ReadAloudWishes, SpeakerKey, SpeakerPreferences
 
@@ -57,6 +59,26 @@ class MemoryVoices:
         newest = sorted(self._transcripts.items(), key=lambda kept: (-kept[1][0], kept[0]))
         self._transcripts = dict(newest[:limit])
 
+    def drop_of(self, people: Collection[str], identities: Collection[Identity]) -> None:
+        """Forget preferences and speech of these, and all transcripts."""
+        places = {(one.channel, one.account, one.user) for one in identities}
+        self._preferences = {
+            one: kept
+            for one, kept in self._preferences.items()
+            if (one.channel, one.account, one.user) not in places and f"{one.channel}{one.user}" not in people
+        }
+        self._buffers = {key: one for key, one in self._buffers.items() if not _is_of(key, identities)}
+        self._transcripts.clear()
+
     async def forget_transcripts(self) -> None:
         self._require_open()
         self._transcripts.clear()
+
+
+def _is_of(key: str, identities: Collection[Identity]) -> bool:
+    """Whether a buffer of that key holds speech of one of these."""
+    try:
+        thread, user = json.loads(key)
+    except ValueError:
+        return False
+    return wrote(identities, str(thread), user)

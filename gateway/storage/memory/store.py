@@ -13,12 +13,14 @@ from gateway.storage.json_bodies import FORGOTTEN, encode_body, storable_text
 from gateway.storage.memory.bursts import MemoryBursts
 from gateway.storage.memory.crash_counts import MemoryDeaths
 from gateway.storage.memory.crises import MemoryCrises
+from gateway.storage.memory.erasure import MemoryErasure
 from gateway.storage.memory.expiries import MemoryExpiries
 from gateway.storage.memory.feedback import MemoryFeedback
 from gateway.storage.memory.file_changes import MemoryFileChanges
 from gateway.storage.memory.finished import MemoryFinished
 from gateway.storage.memory.identities import MemoryIdentities
 from gateway.storage.memory.jobs import MemoryJobs
+from gateway.storage.memory.memories import MemoryMemories
 from gateway.storage.memory.page_chats import MemoryPage
 from gateway.storage.memory.pairings import MemoryPairings
 from gateway.storage.memory.rows import (
@@ -68,23 +70,21 @@ class MemoryStore:
         self._outbox_ids: dict[str, int] = {}
         self._shown: dict[str, dict[int, SentPart]] = {}
         self._interactions: dict[str, InteractionRow] = {}
-        self.pairings = MemoryPairings(self._require_open)
-        self.voices = MemoryVoices(self._require_open)
-        self.jobs = MemoryJobs(self._require_open)
-        self.states = MemoryStates(self._require_open)
+        self.pairings, self.voices = MemoryPairings(self._require_open), MemoryVoices(self._require_open)
+        self.jobs, self.states = MemoryJobs(self._require_open), MemoryStates(self._require_open)
         self.file_changes = MemoryFileChanges(self._require_open)
         self.expiries = MemoryExpiries(self._require_open, self._interactions)
         self.feedback = MemoryFeedback(self._require_open, self._outbox, self._entries, self._shown)
-        self.usage = MemoryUsage(self._require_open)
-        self.identities = MemoryIdentities(self._require_open, self.states, self.usage)
-        self.crises = MemoryCrises(self._require_open)
-        self.shield = MemoryShield(self._require_open)
+        self.usage, self.memories = MemoryUsage(self._require_open), MemoryMemories(self._require_open)
+        self.identities = MemoryIdentities(self._require_open, self.states, self.usage, self.memories)
+        self.crises, self.shield = MemoryCrises(self._require_open), MemoryShield(self._require_open)
         self.deaths = MemoryDeaths(self._require_open, self._entries)
         self.finished = MemoryFinished(self._require_open, self._entries)
         self.bursts = MemoryBursts(self._fenced)
         rows = (self._threads, self._entries, self._outbox, self._interactions)
         self.page = MemoryPage(self._require_open, *rows, self.jobs, self.states, self.feedback, self.shield)
         self.search = MemorySearch(self._require_open, *rows[:2], self.page.is_deleted)
+        self.erasure = MemoryErasure(self._require_open, *rows, self)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:

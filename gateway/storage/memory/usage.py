@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
+from gateway.storage.identities import BOTH_PREFIX
 from gateway.storage.usage import Spent
 
 
@@ -39,6 +40,14 @@ class MemoryUsage:
         for key in old:
             del self._sums[key]
         return len(old)
+
+    def drop_of(self, scopes: Collection[str]) -> None:
+        """Delete the sums of these scopes, and what they have in common with others."""
+        self._sums = {
+            key: one
+            for key, one in self._sums.items()
+            if key[1] not in scopes and not set(key[1].removeprefix(BOTH_PREFIX).split("|")) & set(scopes)
+        }
 
     def put(self, day: str, scope: str, spent: Spent) -> None:
         """Set the day's sum of a scope."""

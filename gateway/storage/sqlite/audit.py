@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from gateway.storage.audit import (
     AuditHead,
@@ -21,6 +21,9 @@ from pipeline.domain.errors import StorageError
 _COLUMNS = "n, CAST(line AS BLOB), CAST(hash AS BLOB)"
 _LAST = f"SELECT {_COLUMNS} FROM audit ORDER BY n DESC LIMIT ?"  # noqa: S608 - a constant
 _LISTED = f"SELECT {_COLUMNS} FROM audit WHERE n > ? ORDER BY n LIMIT ?"  # noqa: S608 - a constant
+_ALL = f"SELECT {_COLUMNS} FROM audit ORDER BY n"  # noqa: S608 - a constant
+_SET_ROW = "UPDATE audit SET line = ?, hash = ? WHERE n = ?"
+_EMPTY_COPY = "UPDATE audit_quarantine SET line = x'' WHERE instr(line, CAST(? AS BLOB))"
 _HEAD = "SELECT n, CAST(hash AS BLOB) FROM audit_head"
 _ADD = "INSERT INTO audit (n, line, hash) VALUES (?, ?, ?)"
 _SET_HEAD = "INSERT INTO audit_head (one, n, hash) VALUES (1, ?, ?) ON CONFLICT DO UPDATE SET n = ?, hash = ?"
@@ -40,7 +43,7 @@ class SqliteAudit:
 
     def append(self, records: Sequence[NewAuditRecord]) -> asyncio.Future[None]:
         try:
-            return self._writer().submit(lambda db: _append(db, records))
+            return self._writer().submit(lambda db: append(db, records))
         except StorageError as error:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             future.set_exception(error)
@@ -55,14 +58,14 @@ class SqliteAudit:
         return tuple(map(_row, reversed(rows)))
 
     async def head(self) -> AuditHead | None:
-        return await self._reader().submit(_head)
+        return await self._reader().submit(head)
 
     async def prune(self, through: int, record: NewAuditRecord) -> int:
         def work(db: sqlite3.Connection) -> int:
             if db.execute(_HAS, (through,)).fetchone() is None:
                 return 0
             # First: the end of the chain is checked while it is whole.
-            _append(db, [record])
+            append(db, [record])
             return db.execute(_PRUNE, (through,)).rowcount
 
         return await self._writer().submit(work)
@@ -71,17 +74,33 @@ class SqliteAudit:
         def work(db: sqlite3.Connection) -> None:
             for one in damage:
                 db.execute(_KEEP, (one.n, one.problem, at))
-            _append(db, [naming(one.n, one.problem, at) for one in damage])
+            append(db, [naming(one.n, one.problem, at) for one in damage])
 
         await self._writer().submit(work)
 
 
-def _append(db: sqlite3.Connection, records: Sequence[NewAuditRecord]) -> None:
+def rows(db: sqlite3.Connection) -> Iterator[AuditRow]:
+    """All records, in order."""
+    return map(_row, db.execute(_ALL))
+
+
+def rewrite(
+    db: sqlite3.Connection, changed: Sequence[AuditRow], end: AuditHead, naming: Sequence[str]
+) -> None:
+    """Replace records, and what the last one should be, inside the caller's transaction. The copies of
+    damaged records that hold one of the texts `naming` are emptied."""
+    db.executemany(_SET_ROW, [(row.line, row.hash, row.n) for row in changed])
+    db.execute(_SET_HEAD, (end.n, end.hash) * 2)
+    for text in naming:
+        db.execute(_EMPTY_COPY, (text,))
+
+
+def append(db: sqlite3.Connection, records: Sequence[NewAuditRecord]) -> None:
     """Append inside the caller's transaction."""
     if not records:
         return
     found = db.execute(_LAST, (1,)).fetchone()
-    continuation = continued(_head(db), None if found is None else _row(found), records)
+    continuation = continued(head(db), None if found is None else _row(found), records)
     if continuation.damaged is not None:
         db.execute(_KEEP, (*continuation.damaged, records[0].at))
     rows = continuation.rows
@@ -89,7 +108,8 @@ def _append(db: sqlite3.Connection, records: Sequence[NewAuditRecord]) -> None:
     db.execute(_SET_HEAD, (rows[-1].n, rows[-1].hash) * 2)
 
 
-def _head(db: sqlite3.Connection) -> AuditHead | None:
+def head(db: sqlite3.Connection) -> AuditHead | None:
+    """What the last record should be; None if that row is gone."""
     row = db.execute(_HEAD).fetchone()
     return None if row is None else AuditHead(n=row[0], hash=row[1].decode("utf-8", "replace"))
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 from collections.abc import Callable
 
 from gateway.storage.crises import CrisisDay, CrisisRecord, day_of, oldest_kept
 from gateway.storage.json_bodies import storable_text
 from gateway.storage.sqlite.worker_thread import DatabaseThread
+
+_log = logging.getLogger(__name__)
 
 CRISIS_TABLES = (
     """CREATE TABLE crises (
@@ -44,6 +47,9 @@ _COUNT = """INSERT INTO crisis_days (day, level, path, events, llm_failures, com
     VALUES (?, ?, ?, 1, ?, ?)
     ON CONFLICT (day, level, path) DO UPDATE SET events = events + 1,
         llm_failures = llm_failures + excluded.llm_failures, completed = completed + excluded.completed"""
+_COUNT_FAILURE = """INSERT INTO crisis_days (day, level, path, events, llm_failures, completed)
+    VALUES (?, ?, 'deterministic', 0, 1, 0)
+    ON CONFLICT (day, level, path) DO UPDATE SET llm_failures = llm_failures + 1"""
 _LISTED = f"SELECT {_ALL} FROM crises ORDER BY at DESC, id DESC LIMIT ?"  # noqa: S608 - a constant
 _DAYS = "SELECT day, level, path, events, llm_failures, completed FROM crisis_days ORDER BY day, level, path"
 _KEEP = "UPDATE crises SET kept_until = ?, kept_because = ? WHERE id = ?"
@@ -52,7 +58,19 @@ _PRUNE = "DELETE FROM crises WHERE at < ? AND (kept_until IS NULL OR kept_until 
 
 
 def add(db: sqlite3.Connection, record: CrisisRecord) -> None:
-    """Add a record and count it, unless it is there, in the caller's transaction."""
+    """Add a record and count it, unless it is there, in the caller's transaction. A fault of these tables alone
+    takes nothing else from it: the response is more important than its record."""
+    db.execute("SAVEPOINT crisis")
+    try:
+        _add(db, record)
+    except (sqlite3.IntegrityError, sqlite3.OperationalError, sqlite3.DataError):
+        db.execute("ROLLBACK TO crisis")
+        _log.exception("a crisis response has no record")
+    finally:
+        db.execute("RELEASE crisis")
+
+
+def _add(db: sqlite3.Connection, record: CrisisRecord) -> None:
     values = (
         record.id,
         record.session,
@@ -77,6 +95,9 @@ class SqliteCrises:
         # Fetched at each call, because a reopened store has new threads.
         self._writer = writer
         self._reader = reader
+
+    async def count_failure(self, *, at: float, level: int) -> None:
+        await self._writer().submit(lambda db: db.execute(_COUNT_FAILURE, (day_of(at), level)))
 
     async def listed(self, *, limit: int) -> tuple[CrisisRecord, ...]:
         rows = await self._reader().submit(lambda db: db.execute(_LISTED, (limit,)).fetchall())

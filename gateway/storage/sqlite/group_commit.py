@@ -33,6 +33,8 @@ class GroupCommit:
         self.calls = 0
         self.forgot = False
         """Set by a call that erased data, which must be removed from the write-ahead log too."""
+        self.compact = False
+        """Set by a call after which the file is made new, so that no gap in a page holds deleted data."""
 
     def connect(self) -> sqlite3.Connection:
         """The one connection that writes."""
@@ -58,6 +60,8 @@ class GroupCommit:
                 call.error = call.error or as_storage_error(error, self._path)
         self.commits += 1
         self.calls += len(calls)
+        if self.compact:
+            self._make_new(db, calls)
         if self.forgot:
             self._empty_log(db)
         elif self.commits % _LOOK_EVERY_COMMITS == 0 and self.wal.frames() >= _CHECKPOINT_UNDER_LOAD_FRAMES:
@@ -101,6 +105,17 @@ class GroupCommit:
         if isinstance(error, UnicodeEncodeError | OverflowError):
             return StorageError(f"a value cannot be stored: {error}")
         return error
+
+    def _make_new(self, db: sqlite3.Connection, calls: list[Call]) -> None:
+        """Copy all data into a new file in place of this one. If that fails, so do the calls, which are
+        repeated."""
+        self.compact, self.forgot = False, True
+        try:
+            # The copy that SQLite makes first, a file outside the data folder, holds no deleted data.
+            db.execute("VACUUM")
+        except sqlite3.Error as error:
+            for call in calls:
+                call.error = call.error or as_storage_error(error, self._path)
 
     def _empty_log(self, db: sqlite3.Connection) -> None:
         """Copy the log into the file and truncate it; tried again in `on_idle` if a reader prevents it."""

@@ -18,6 +18,7 @@ from gateway.storage.identities import (
     counted_twice,
     judge_join,
 )
+from gateway.storage.sqlite import memory_writing
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 from gateway.storage.usage import Spent
 from pipeline.domain.frozen import dataclass
@@ -132,6 +133,7 @@ def _join(db: sqlite3.Connection, request: JoinRequest, limits: TryLimits) -> Jo
         values = (*_values(owner.identity), owner.thread, person, source, "", "")
         db.execute(_PUT, values)
         db.execute(_COPY_STATES, (person, source))
+        memory_writing.copy(db, source, person)
     _add_up(db, asked.person, row.person, person)
     db.execute(_PUT, (*_values(identity), request.thread, person, row.person, source, request.message_id))
     db.execute(_CANCEL, (request.code_hash,))

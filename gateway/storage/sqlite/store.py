@@ -46,6 +46,7 @@ from gateway.storage.sqlite.connection import Synchronous
 from gateway.storage.sqlite.crash_counts import SqliteDeaths
 from gateway.storage.sqlite.crises import SqliteCrises
 from gateway.storage.sqlite.damage import damage_in
+from gateway.storage.sqlite.erasure import SqliteErasure
 from gateway.storage.sqlite.expiries import SqliteExpiries
 from gateway.storage.sqlite.feedback import SqliteFeedback
 from gateway.storage.sqlite.file_changes import SqliteFileChanges
@@ -53,6 +54,7 @@ from gateway.storage.sqlite.finished import SqliteFinished
 from gateway.storage.sqlite.group_commit import GroupCommit
 from gateway.storage.sqlite.identities import SqliteIdentities
 from gateway.storage.sqlite.jobs import SqliteJobs
+from gateway.storage.sqlite.memories import SqliteMemories
 from gateway.storage.sqlite.page_chats import SqlitePage
 from gateway.storage.sqlite.pairings import SqlitePairings
 from gateway.storage.sqlite.questions import QuestionThreads
@@ -93,11 +95,13 @@ class SqliteStore:
         self.identities = SqliteIdentities(lambda: self._writer, lambda: self._reader)
         self.search = SqliteSearch(lambda: self._writer, lambda: self._reader)
         self.crises = SqliteCrises(lambda: self._writer, lambda: self._reader)
+        self.memories = SqliteMemories(lambda: self._writer, lambda: self._reader, self._group_commit)
         self.shield = SqliteShield(lambda: self._writer, lambda: self._reader)
         self.deaths = SqliteDeaths(lambda: self._writer)
         self.finished = SqliteFinished(lambda: self._reader)
         self.bursts = SqliteBursts(lambda: self._writer)
         self.page = SqlitePage(lambda: self._writer, lambda: self._reader, self._group_commit)
+        self.erasure = SqliteErasure(lambda: self._writer, lambda: self._reader, self._group_commit)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:

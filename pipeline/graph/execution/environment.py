@@ -42,6 +42,8 @@ class RunEnvironment:
     control: RunControl
     deadline_at: float | None = None
     """The run's deadline, by the clock's `monotonic`."""
+    later: frozenset[str] = frozenset()
+    """Nodes that this call leaves to a later one."""
 
     def raise_if_cut_off(self) -> None:
         """Raise RunAborted or RunStopped if the run was aborted or its deadline has passed.

@@ -79,6 +79,7 @@ class Executor(Generic[ContextT, StateT]):
         base: State = NOTHING,
         entry: str = "",
         run_id: str = "",
+        later: frozenset[str] = frozenset(),
         listener: Listener | None = None,
         log: RunLog | None = None,
         control: RunControl | None = None,
@@ -87,7 +88,9 @@ class Executor(Generic[ContextT, StateT]):
 
         `inputs` enter the state and are recorded. `base` is state from before this run, such as an earlier
         outcome's `state`; it is not recorded, so `resume` needs the same one. A `MappingProxyType` is taken
-        as one and used as it is; any other mapping is copied. `entry` names an entry point.
+        as one and used as it is; any other mapping is copied. `entry` names an entry point. The call halts
+        before the nodes `later`, with the reason `left`; its last records are not waited for. `resume`
+        without them goes on there.
         A node's failure is in the outcome. Raises GraphError for inputs that are not plain data or an
         unknown entry, and any exception of the log or the listener.
         """
@@ -109,7 +112,7 @@ class Executor(Generic[ContextT, StateT]):
             "inputs": frozen,
         }
         recorder = RunRecorder(run, head, log, listener, self._first_snapshot, details=self._details)
-        return self._execute(run, recorder, context, control or RunControl(), ())
+        return self._execute(run, recorder, context, control or RunControl(), (), later=later)
 
     def resume(
         self,
@@ -118,6 +121,7 @@ class Executor(Generic[ContextT, StateT]):
         *,
         base: State = NOTHING,
         answers: Sequence[Answer] = (),
+        later: frozenset[str] = frozenset(),
         force: bool = False,
         listener: Listener | None = None,
         log: RunLog | None = None,
@@ -135,7 +139,7 @@ class Executor(Generic[ContextT, StateT]):
         _check_answers(run, answers, self._clock.now())
         recorder = RunRecorder(run, replayed.head, log, listener, self._first_snapshot, details=self._details)
         kept = replayed.kept if replayed.void else None
-        return self._execute(run, recorder, context, control or RunControl(), answers, kept)
+        return self._execute(run, recorder, context, control or RunControl(), answers, kept, later=later)
 
     def interrupted(self, records: Sequence[RawRecord]) -> RunOutcome:
         """The outcome of the run in `records` as if it had been cut off there: runs and writes nothing.
@@ -165,6 +169,8 @@ class Executor(Generic[ContextT, StateT]):
         control: RunControl,
         answers: Sequence[Answer],
         kept: int | None = None,
+        *,
+        later: frozenset[str],
     ) -> RunOutcome:
         """Make one call, from the first node to exactly one completion event.
 
@@ -184,6 +190,7 @@ class Executor(Generic[ContextT, StateT]):
             recorder=recorder,
             control=control,
             deadline_at=None if seconds is None else self._clock.monotonic() + seconds,
+            later=later,
         )
         loop, root = RunLoop(env), run.root
         try:
@@ -196,7 +203,9 @@ class Executor(Generic[ContextT, StateT]):
                         if run.records:
                             await _record_answers(loop, answers)
                         await loop.drive(root)
-                        while not (root.status in AT_REST or control.pause_requested or run.open_gates()):
+                        while not (
+                            root.status in AT_REST or control.pause_requested or loop.left or run.open_gates()
+                        ):
                             await loop.drive(root)  # The gate that halted the frames is no longer open.
                 status, reason, error = _verdict(loop)
             except BaseException as caught:  # noqa: BLE001 - raised again unless it is the engine's own
@@ -252,7 +261,7 @@ def _verdict(loop: RunLoop) -> _Verdict:
         return "failed", reason, failure if failure is None else loop.raised.get(failure, failure)
     if loop.run.open_gates() and not loop.env.control.pause_requested:
         return "paused", "waiting_for_user", None
-    return "paused", "pause_requested", None
+    return "paused", "pause_requested" if loop.env.control.pause_requested else "left", None
 
 
 async def _close(loop: RunLoop, status: RunStatus, reason: StopReason) -> None:
@@ -264,6 +273,8 @@ async def _close(loop: RunLoop, status: RunStatus, reason: StopReason) -> None:
             await recorder.record({"do": "cancel", "kept": kept}, kind="cancel", label="")
         await recorder.finish({"do": "end", "status": status, "reason": reason})
         return
+    if reason == "left":
+        return  # The rest of the records belongs to the commit of what has been done.
     if status == "cancelled":
         await recorder.record({"do": "cancel", "kept": loop.attempts.kept()}, kind="cancel", label="")
     else:

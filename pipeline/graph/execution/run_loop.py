@@ -62,6 +62,8 @@ class RunLoop:
         self.attempts = Attempts(env)
         self.raised: dict[Failure, Failure] = {}
         """Recorded failure -> the same failure with its exception."""
+        self.left = False
+        """Nodes are left to a later call."""
         self._recorder = env.recorder
         inside = sum(frame.status == "inside" for frame in env.run.frames.values())
         self._begun = env.run.steps + inside
@@ -80,6 +82,9 @@ class RunLoop:
             if frame.parent is not None and frame.last:
                 await asyncio.sleep(0)
             if env.control.pause_requested or (run.halting and frame.last):
+                return
+            if frame.node in env.later:
+                self.left = True
                 return
             if run.frames.get(frame.id) is not frame:
                 return

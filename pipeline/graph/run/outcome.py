@@ -17,6 +17,7 @@ StopReason = Literal[
     "waiting_for_user",
     "blocked",
     "pause_requested",
+    "left",
     "max_loops",
     "max_steps",
     "timeout",

@@ -283,7 +283,7 @@ BAD_FILES = [
         (
             "zebra: names no setting (in FILE); known sections: bot, data, files, models, server, llm, "
             "voice, channels, "
-            "turn, agent, tools, shield, safety, limits, budget, storage, log, agents, routes"
+            "turn, agent, tools, shield, safety, memory, limits, budget, storage, log, agents, routes"
         ),
     ),
     (
@@ -337,5 +337,40 @@ BAD_FILES = [
     (
         '[tools.search]\napi_key = "BSA123"',
         "tools.search.api_key: is not a reference to a secret (in FILE); " + REFERENCE_FIX,
+    ),
+    (
+        '[memory]\nmode = "shared"',
+        (
+            'memory.mode: expected "incognito", "local" or "synced", but text of 6 characters was given '
+            "(in FILE); choose one of them"
+        ),
+    ),
+    (
+        '[memory]\nembedding = "big model"',
+        (
+            "memory.embedding: is not a known embedding model (in FILE); "
+            'write "none", "local" or a name like "openai/text-embedding-3-small"'
+        ),
+    ),
+    (
+        "[memory]\nkeep_days = -1",
+        (
+            "memory.keep_days: expected a whole number from 0 to 36500, but -1 was given (in FILE); "
+            "write a number such as 365"
+        ),
+    ),
+    (
+        '[memory]\nembedding_api_base = "http://127.0.0.1:1"',
+        (
+            "memory.embedding_api_base: has no effect, as memory.embedding names no model of an API "
+            "(in FILE); remove it or name a model in memory.embedding"
+        ),
+    ),
+    (
+        '[memory]\nembedding = "openai_compatible/e5"',
+        (
+            "memory.embedding_api_base: is missing, as memory.embedding names no provider (in FILE); "
+            "write the address of the endpoint"
+        ),
     ),
 ]

@@ -9,7 +9,8 @@ import pytest
 from pipeline.domain.chat import estimate_tokens
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ModelError, ModelTimeout
-from pipeline.history.summarization import ask, cut_to_tokens, inert, usable
+from pipeline.domain.inert_text import inert
+from pipeline.history.summarization import ask, cut_to_tokens, usable
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.redaction.redactor import Redactor
 

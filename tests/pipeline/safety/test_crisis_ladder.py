@@ -115,6 +115,36 @@ def test_an_explicit_denial_after_a_safety_check_ends_the_alarm() -> None:
     assert assess("I'm safe", [Entry("person", "I want to die")]).level == 2
 
 
+@pytest.mark.parametrize(
+    ("asked", "answer", "level"),
+    [
+        ("Are you thinking about suicide?", "yes", 2),
+        ("Do you want to die? Tell me.", "sometimes, at night", 2),
+        ("You matter. Are you safe right now?", "no", 2),
+        ("Are you safe right now?", "yes, I'm safe", 0),
+        ("Are you thinking about hurting yourself?", "no", 0),
+        ("Denkst du an Suizid?", "ja", 2),
+        ("Bist du in Sicherheit?", "nein", 2),
+        ("Penses-tu au suicide ?", "oui", 2),
+        ("¿Estás a salvo?", "no", 2),
+        ("Shall I suggest a recipe?", "yes", 0),
+    ],
+)
+def test_a_bare_answer_to_a_question_about_danger_counts(asked: str, answer: str, level: int) -> None:
+    assert assess(answer, [Entry("person", "hard day"), Entry("bot", asked)]).level == level
+
+
+def test_mistyped_words_of_danger_are_understood_and_other_words_are_kept() -> None:
+    assert (
+        plain_words("I want to kil myslef, im suicdial tonigt")
+        == "i want to kill myself, im suicidal tonight"
+    )
+    assert (
+        plain_words("himself chilling willing Selbstmord suicidarse")
+        == "himself chilling willing selbstmord suicidarse"
+    )
+
+
 def test_a_denial_takes_nothing_from_other_words() -> None:
     assert assess("I don't want to kill myself, but I want to hurt myself").level == 2
     assert assess("I'm trying so hard not to kill myself").level == 2
@@ -125,6 +155,7 @@ def test_a_denial_takes_nothing_from_other_words() -> None:
 
 def test_a_reason_has_codes_and_no_words_of_the_person() -> None:
     codes = {family.code for family in sum(shipped_patterns().by_tier.values(), ())} | {"earlier"}
+    codes |= {"model.unclear", "model.clear", "model.imminent"}
     for text, _ in MISSED:
         assert set(assess(text).reason.split()) <= codes
     assert len(CrisisAssessment(reason="x" * 900).reason) == 500

@@ -1,0 +1,1 @@
+"""The crisis gate: its rules, its words, and the places of help."""

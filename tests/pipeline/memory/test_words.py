@@ -1,0 +1,79 @@
+"""The terms by which memory compares texts."""
+
+from __future__ import annotations
+
+import pytest
+
+from pipeline.memory.recall import same_evidence, token_recall
+from pipeline.memory.words import lexicon, normalised, stem_of, terms_of, terms_of_question, words_of
+
+
+def test_case_accents_and_width_do_not_count() -> None:
+    assert normalised("\uff23afé MÜLLER Straße") == "cafe muller strasse"
+    assert normalised("が") != normalised("か"), "a voiced sound is a letter of its own"
+
+
+@pytest.mark.parametrize(
+    ("forms"),
+    [
+        ("run", "running", "runs", "ran"),
+        ("bake", "baking", "baked", "baker"),
+        ("study", "studied", "studying", "studies"),
+        ("Kind", "Kinder", "Kindern"),
+        ("schlafen", "schlief", "geschlafen"),
+        ("ami", "amis", "amies"),
+        ("perro", "perros", "perra"),
+        ("cat", "cats"),
+    ],
+)
+def test_common_forms_of_a_word_have_one_stem(forms: tuple[str, ...]) -> None:
+    assert len({stem_of(normalised(form)) for form in forms}) == 1
+
+
+def test_short_words_and_numbers_keep_their_ends() -> None:
+    assert [stem_of(word) for word in ("dna", "as", "2019s", "bus")] == ["dna", "as", "2019s", "bus"]
+
+
+def test_unspaced_writing_is_cut_into_pairs_and_han_characters() -> None:
+    assert terms_of("我住上海") == ("我住", "住上", "上海", "我", "住", "上", "海")
+    assert terms_of("犬") == ("犬",)
+    assert terms_of("ねこ") == ("ねこ",)
+    assert terms_of("서울에서") == ("서울", "울에", "에서")
+    assert words_of("我住 Leeds") == ["我", "住", "leeds"]
+
+
+def test_stop_words_are_left_out_of_questions_alone() -> None:
+    assert "my" in terms_of("my tea")
+    assert "my" not in terms_of_question("my tea")
+    for question in ("what is it", "was ist das", "qu'est-ce que c'est", "¿qué es?"):
+        assert terms_of_question(question) == {}, question
+
+
+def test_names_joined_by_marks_or_capitals_are_separate_words() -> None:
+    assert words_of("CopingStrategy:box_breathing") == ["coping", "strategy", "box", "breathing"]
+
+
+def test_words_of_one_meaning_count_less_than_the_word_itself() -> None:
+    weights = terms_of_question("my mum")
+    assert weights["mum"] == 1.0
+    assert 0 < weights[f"~{stem_of('mother')}"] < 1.0
+    assert 0 < weights[f"~{stem_of('mutter')}"] < 1.0
+
+
+def test_no_stop_word_is_a_word_of_a_group() -> None:
+    groups = {word for group in lexicon().groups for word in group}
+    assert not groups & lexicon().stop_words
+
+
+def test_token_recall_counts_the_words_of_the_question() -> None:
+    assert token_recall("Where does Clara live?", "Clara has two cats") == 0.5
+    assert token_recall("what is it", "it is") == 0.0
+    assert token_recall("上海", "我住在上海") == 1.0
+
+
+def test_two_quotes_are_the_same_with_85_percent_of_their_words_in_common() -> None:
+    quote = "my sister Clara moved to Leeds with her kids"
+    assert same_evidence(quote, quote.upper() + "!")
+    assert not same_evidence(quote, "Clara moved to Leeds")
+    assert same_evidence("…", "…")
+    assert not same_evidence("…", "!")

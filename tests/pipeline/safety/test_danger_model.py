@@ -1,0 +1,116 @@
+"""The shipped weights of the crisis gate's model, their file, and that training is reproducible."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evals.crisis import HALVES, read_cases
+from pipeline.safety import danger_model
+from pipeline.safety.danger_model import (
+    FILE,
+    MAGIC,
+    QUESTIONS,
+    BadWeights,
+    from_bytes,
+    shipped_concepts,
+    shipped_model,
+    words_of,
+)
+from pipeline.safety.ladder import CLEAR_AT, IMMINENT_AT, Entry, assess
+from tools.crisis.texts import templates
+from tools.crisis.training import trained
+
+
+def test_the_shipped_weights_load_and_fit_in_a_megabyte() -> None:
+    assert FILE.stat().st_size <= 1_000_000
+    assert len(shipped_model().weights) == QUESTIONS
+
+
+def test_the_model_finds_indirect_words_in_four_languages_and_no_harmless_ones() -> None:
+    model = shipped_model()
+    for text in (
+        "i put one of my pills aside every day, now i have enough to never wake up",
+        "ich habe die tabletten gezahlt und heute nacht nehme ich alle",
+        "la corde est prete et ce soir je pars pour toujours",
+        "ya deje la carta para mi mama, esta noche me voy para siempre",
+    ):
+        scores = model.score(text)
+        assert scores.clear >= CLEAR_AT, text
+        assert scores.imminent >= IMMINENT_AT, text
+    for text in (
+        "how many pills are in a box of vitamin c?",
+        "heute nacht fahren wir mit dem zug nach wien",
+        "la fin du film etait nulle",
+        "mi abuela murio el ano pasado y la extrano",
+    ):
+        assert model.score(text).clear < CLEAR_AT, text
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "a", "\n", "\ud800", "\u0301", "é" * 700, "die " * 5_000, "x" * 90_000]
+)
+def test_any_text_has_scores(text: str) -> None:
+    assert all(0 <= score <= 1 for score in shipped_model().score(text))
+
+
+def test_danger_in_a_long_text_is_found_wherever_it_is() -> None:
+    page = "the garden opens at nine and the cafe at ten, children pay half. " * 30
+    said = "i have saved up my pills and tonight i will take them all to die. "
+    for place in (0, 650, len(page)):
+        assert shipped_model().score(page[:place] + said + page[place:]).clear >= CLEAR_AT
+
+
+def test_the_model_only_raises_a_level() -> None:
+    for text in ("I want to kill myself", "I'm going to kill myself tonight", "k m s"):
+        rules_alone = assess(text, model=_silent())
+        assert assess(text).level >= rules_alone.level >= 2
+    idiom = "this homework is killing me"
+    assert assess(idiom).level == 0
+
+
+def test_an_earlier_message_that_the_model_finds_counts_for_three_exchanges() -> None:
+    said = Entry("person", "i put one of my pills aside every day, now i have enough to never wake up")
+    between = [Entry("bot", "Tell me more."), Entry("person", "ok")]
+    later = assess("what is for dinner?", [said, *between])
+    assert (later.level, later.reason) == (3, "model.imminent earlier")
+    assert assess("what is for dinner?", [said, *between * 3]).level == 0
+
+
+def test_the_language_of_what_the_model_finds_is_guessed_from_its_words() -> None:
+    guess = shipped_concepts().language_of
+    assert guess(words_of("ich habe die tabletten gezahlt und nehme sie heute")) == "de"
+    assert guess(words_of("la corde est prete et ce soir je pars")) == "fr"
+    assert guess(words_of("1 2 3")) == ""
+
+
+def test_training_is_reproducible() -> None:
+    assert trained(each=1, epochs=1) == trained(each=1, epochs=1)
+
+
+def test_no_message_of_the_sets_is_a_template() -> None:
+    lines = {
+        line
+        for language in ("en", "de", "fr", "es", "more")
+        for one in templates(language).values()
+        for line in one
+    }
+    assert not lines & {case.text for half in HALVES for case in read_cases(half)}
+
+
+def test_a_damaged_file_is_named_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = FILE.read_bytes()
+    for bad in (b"", data[:-1], data[:-1] + bytes([data[-1] ^ 1]), MAGIC + b"{}\n", b"x" + data):
+        with pytest.raises(BadWeights, match="weights is damaged or no file of crisis weights"):
+            from_bytes(bad, "weights")
+    monkeypatch.setattr(danger_model, "concepts_hash", lambda: "another")
+    with pytest.raises(BadWeights, match="was trained with another concepts.toml"):
+        from_bytes(data, "weights")
+
+
+def _silent() -> danger_model.DangerModel:
+    """A model that finds nothing."""
+    return danger_model.DangerModel(
+        weights=shipped_model().weights, scales=((0.0,) * 3,) * QUESTIONS, biases=(-60.0,) * QUESTIONS
+    )

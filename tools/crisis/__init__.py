@@ -1,0 +1,1 @@
+"""Generate texts for the crisis gate's linear model and train it."""

@@ -1,0 +1,50 @@
+"""`python -m tools.crisis [FILE]`: train the weights of the crisis gate's linear model and write them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from pipeline.safety.danger_model import FILE, Scores
+from tools.crisis.texts import LEVELS, Sample
+from tools.crisis.training import cross_validated, trained
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Train and write: less than a minute. With --check: how well texts of unknown templates are judged."""
+    parser = argparse.ArgumentParser(prog="python -m tools.crisis", description=__doc__)
+    parser.add_argument(
+        "file", nargs="?", type=Path, default=FILE, help=f"default: {FILE.name} in the package"
+    )
+    parser.add_argument("--check", action="store_true", help="cross-validate in place of writing")
+    options = parser.parse_args(arguments)
+    if options.check:
+        judged = cross_validated()
+        for limit in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9):
+            lines = [_line(judged, question, limit) for question in Scores._fields]
+            sys.stdout.write(f"from {limit}: {'; '.join(lines)}\n")
+        return 0
+    options.file.write_bytes(trained())
+    sys.stdout.write(f"{options.file} written\n")
+    return 0
+
+
+def _line(judged: Sequence[tuple[Sample, Scores]], question: str, limit: float) -> str:
+    """The shares of the texts of each level to which the model says yes."""
+    shares = [
+        _share([getattr(scores, question) >= limit for one, scores in judged if one.level == level])
+        for level in LEVELS
+    ]
+    return f"{question} " + ", ".join(
+        f"{share} of {level}" for share, level in zip(shares, LEVELS, strict=True)
+    )
+
+
+def _share(flags: Sequence[bool]) -> float:
+    return round(sum(flags) / max(len(flags), 1), 3)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
