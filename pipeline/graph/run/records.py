@@ -72,6 +72,8 @@ class Record(TypedDict, total=False):
     attempts: int
     """Left out for one."""
     error: Mapping[str, Any]
+    at: float
+    """Of a failure and of an answer: when, in Unix seconds."""
     skipped: bool
     gate: Mapping[str, Any]
     edge_errors: Sequence[str]
@@ -181,6 +183,10 @@ def plain_gate(gate: Gate) -> dict[str, Any]:
         plain["options"] = gate.options
     if gate.expires_at is not None:
         plain["expires_at"] = gate.expires_at
+    if gate.allowed:
+        plain["allowed"] = gate.allowed
+    if gate.notes:
+        plain["notes"] = True
     return plain
 
 
@@ -192,6 +198,8 @@ def read_gate(plain: Mapping[str, Any], node: str) -> Gate:
         prompt=plain.get("prompt", ""),
         options=tuple(plain.get("options", ())),
         expires_at=plain.get("expires_at"),
+        allowed=tuple(plain.get("allowed", ())),
+        notes=plain.get("notes", False),
     )
 
 
