@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from gateway.storage.log_records import OutcomeRecord, StepRecord, content_of
 from gateway.storage.ports import Record
-from pipeline.graph.run.records import RawRecord
+from pipeline.graph.run.records import TRAIL, RawRecord
 
 TOGETHER = "records"
 """The key of several records that share one row."""
@@ -123,6 +123,8 @@ def _embedded(record: Mapping[str, Any]) -> dict[str, Any]:
     if record["do"] != "step":
         return to_row(record)
     body = {key: value for key, value in to_row(record).items() if key not in _NOT_EMBEDDED} | _used(record)
+    if (trail := record.get("update", {}).get(TRAIL)) is not None:
+        body["update"] = {TRAIL: trail}
     targets = list(body.pop("to", ()))
     return body if targets == _TO_THE_END else {**body, "to": targets}
 

@@ -106,8 +106,8 @@ class Limits:
     """Executions of the same node in a row (seed 0: MAX_CONSECUTIVE_LOOP)."""
     max_seconds: float | None = None
     """Wall-clock deadline of one `run` or `resume` call."""
-    inside: bool = True
-    """Whether the executions inside subgraphs count towards `max_steps`."""
+    outer_only: bool = False
+    """Whether the executions inside subgraphs do not count towards `max_steps`."""
     decide_seconds: float = 30.0
     """Deadline of one question to the decider; the fallback edge is taken afterwards."""
 

@@ -64,7 +64,7 @@ class RunLoop:
         self.raised: dict[Failure, Failure] = {}
         """Recorded failure -> the same failure with its exception."""
         self._recorder = env.recorder
-        self._begun = env.run.begun(inside=env.limits.inside)
+        self._begun = env.run.begun(outer_only=env.limits.outer_only)
         self.held_back = HeldBack(env)
         self._entered: dict[str, float] = {}
 
@@ -158,7 +158,7 @@ class RunLoop:
             raise RunStopped("max_loops", f"node {frame.label} ran {frame.consecutive} times in a row")
         if self._begun >= env.limits.max_steps:
             raise RunStopped("max_steps", f"the run has made {self._begun} steps")
-        if env.limits.inside or not frame.prefix:
+        if not (env.limits.outer_only and frame.prefix):
             self._begun += 1
         totals = env.run.totals.get(frame.label)
         return 1 if totals is None else totals.executions + 1

@@ -25,6 +25,9 @@ from typing import Any, Final, Literal, TypeAlias, TypedDict
 from pipeline.domain.errors import GraphError
 from pipeline.graph.run.outcome import Failure, Gate
 
+TRAIL: Final = "trail"
+"""The state's key under which a node writes what people read of its step later; it is kept when an ended
+run's other updates are dropped."""
 SHOWN_SECONDS: Final = 0.0001
 """Shorter times are left out of records."""
 

@@ -88,10 +88,10 @@ class Run:
         totals = self.totals.get(label)
         return 0 if totals is None else totals.executions
 
-    def begun(self, *, inside: bool) -> int:
-        """How many executions of nodes have begun; those inside subgraphs count if `inside`."""
+    def begun(self, *, outer_only: bool) -> int:
+        """How many executions of nodes have begun; those inside subgraphs do not count if `outer_only`."""
         entered = [frame for frame in self.frames.values() if frame.status == "inside"]
-        if inside:
+        if not outer_only:
             return self.steps + len(entered)
         own = sum(totals.executions for label, totals in self.totals.items() if "." not in label)
         return own + sum(not frame.prefix for frame in entered)
