@@ -65,7 +65,9 @@ async def _resume(
     log = SafeRunLog(turn.journal.run_log(), turn.redactor)
     listener, message = turn.on_graph_event, turn.message
     if isinstance(message, ApprovalReply) and not message.expired:
-        answer = Answer(gate=message.interaction_id, choice=message.choice, by=message.author.id)
+        answer = Answer(
+            gate=message.interaction_id, choice=message.choice, note=message.note, by=message.author.id
+        )
         try:
             return await executor.resume(
                 records, context, answers=(answer,), listener=listener, log=log, control=turn.control

@@ -212,6 +212,8 @@ class ApprovalReply:
     """One of the question's options; empty from a button."""
     option: int | None = None
     """From a button: the index of the option, from 0."""
+    note: str = ""
+    """What the person adds in words of their own, where the question takes it."""
     private: bool = True
     expired: bool = False
     """The time to answer is over. Only the gateway sets it, with EXPIRED as the choice."""

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 from pipeline.agent.loop_graph import LOOP_CHANNELS, loop_nodes
-from pipeline.agent.model_messages import EXCHANGE, LOADED
+from pipeline.agent.model_messages import LOADED
 from pipeline.agent.node import LOOP, after_agent, agent
 from pipeline.agent.tool_node import act
 from pipeline.domain.errors import TurnFailed
@@ -22,6 +22,7 @@ from pipeline.graph.definition.decisions import End, Next, NodeResult, State
 from pipeline.graph.definition.spec import END, EdgeSpec, GraphSpec, NodeSpec, OnSuccess, Route, append
 from pipeline.graph.execution.executor import Executor
 from pipeline.graph.run.records import TRAIL
+from pipeline.nodes.intake_steps import MESSAGE
 from pipeline.nodes.templates import DATA_NOTE, marked
 from pipeline.nodes.tools import load_groups
 from pipeline.runtime.context import RunContext, ignore_text, none_steered
@@ -30,8 +31,8 @@ from pipeline.runtime.ports import Workspace, WorkspaceTexts
 from pipeline.runtime.scope import TurnScope
 from pipeline.workflows.delegation import Call, Report, WorkflowTools
 from pipeline.workflows.document import PREVIOUS as PREVIOUS_PLACE
-from pipeline.workflows.document import Agent, Workflow, with_previous
-from pipeline.workflows.steps import CHANNELS, FIRST, ONCE, PREVIOUS, SOURCES, entry
+from pipeline.workflows.document import Agent, Workflow, filled, places
+from pipeline.workflows.steps import CHANNELS, FIRST, ONCE, PREVIOUS, SOURCES, entry, values_of
 
 MAX_TURNS: Final = 20
 """Calls of the model for one visit of an agent, those of its sub-agents included (seed 3)."""
@@ -45,10 +46,10 @@ _MAX_CALL_ID = 60
 _WRITES: Final = (PREVIOUS, FIRST, SOURCES, TRAIL)
 
 
-def agent_node(node: Agent, workflow: Workflow) -> NodeSpec[RunContext]:
-    """One agent, with its sub-agents as tools."""
-    loop = _loop(_Step(node=node, workflow=workflow))
-    return NodeSpec(subgraph=loop, reads=(PREVIOUS, FIRST, SOURCES), writes=_WRITES)
+def agent_node(node: Agent, workflow: Workflow, labels: Mapping[str, str]) -> NodeSpec[RunContext]:
+    """One agent, with its sub-agents as tools. `labels` are the names in the graph of all approvals."""
+    loop = _loop(_Step(node=node, workflow=workflow, labels=labels))
+    return NodeSpec(subgraph=loop, reads=(PREVIOUS, FIRST, SOURCES, MESSAGE, "answers"), writes=_WRITES)
 
 
 def _loop(step: _Step) -> GraphSpec[RunContext]:
@@ -84,15 +85,17 @@ class _Step:
 
     node: Agent
     workflow: Workflow
+    labels: Mapping[str, str]
     above: Call | None = None
     """The call in which it runs as a sub-agent."""
     turns: int = MAX_TURNS
 
     async def ask(self, state: State, context: RunContext) -> NodeResult:
         """Write the prompts, and load the tool groups."""
-        previous = str(state.get(PREVIOUS, ""))
-        system = with_previous(self.node.system_prompt, marked(previous))
-        if PREVIOUS_PLACE in self.node.system_prompt:
+        values = values_of(state, self.labels)
+        wanted = self.node.system_prompt
+        system = filled(wanted, {name: marked(value) for name, value in values.items()})
+        if places(wanted):
             system = f"{system}\n\n{DATA_NOTE}"
         began, groups = entry(context, "step_start"), self.node.groups
         if groups and self.above is None:
@@ -100,21 +103,21 @@ class _Step:
             groups = await load_groups(groups, context, f"load_{self.node.id}"[:_MAX_CALL_ID])
         return NodeResult(
             update={
-                ASKED: {"system": system, "user": self._task(previous)},
+                ASKED: {"system": system, "user": self._task(values)},
                 LOADED: {"groups": list(groups), "skills": []},
                 TRAIL: {"node": self.node.id, "log": [began]},
             }
         )
 
-    def _task(self, previous: str) -> str:
+    def _task(self, values: Mapping[str, str]) -> str:
         """The user's part of the prompt. What a parent has written stands in place of the previous output,
         and is never left out."""
-        prompt = self.node.user_prompt
+        prompt, previous = self.node.user_prompt, values[PREVIOUS_PLACE]
         if not prompt.strip():
             return previous
-        if self.above is not None and PREVIOUS_PLACE not in prompt:
-            return f"{prompt}\n\n{previous}"
-        return with_previous(prompt, previous)
+        if self.above is not None and PREVIOUS_PLACE not in places(prompt):
+            return f"{filled(prompt, values)}\n\n{previous}"
+        return filled(prompt, values)
 
     async def think(self, state: State, context: RunContext) -> NodeResult:
         """One answer of the model."""
@@ -151,11 +154,12 @@ class _Step:
             context.scope.foreign.note(source)
         rounds = state.get(LOOP, {}).get("rounds", 0)
         asked: Mapping[str, str] = state[ASKED]
+        message = str(state.get(MESSAGE, ""))
         tools = WorkflowTools(
             context.tools,
             self.workflow,
             self.node,
-            run=_Delegate(workflow=self.workflow, context=context),
+            run=_Delegate(workflow=self.workflow, context=context, message=message),
             now=context.clock.now,
             # The call that asked, and the answer at the end, are turns too.
             turns=self.turns - rounds - 2,
@@ -195,12 +199,15 @@ class _Delegate:
 
     workflow: Workflow
     context: RunContext
+    message: str
 
     async def __call__(self, call: Call, turns: int, scope: TurnScope) -> Report:
-        graph = _loop(_Step(node=call.agent, workflow=self.workflow, above=call, turns=turns))
+        step = _Step(node=call.agent, workflow=self.workflow, labels={}, above=call, turns=turns)
+        graph = _loop(step)
         own = replace(scope, depth=scope.depth + 1, groups=call.agent.groups)
         context = replace(self.context, scope=own)
-        outcome = await Executor(graph, clock=context.clock).run({PREVIOUS: call.message}, context)
+        inputs = {PREVIOUS: call.message, MESSAGE: self.message}
+        outcome = await Executor(graph, clock=context.clock).run(inputs, context)
         if outcome.stop_reason in ("max_loops", "max_steps"):
             raise TurnFailed(outcome.stop_reason, "It went round in circles and was stopped.")
         outcome.raise_for_failure()

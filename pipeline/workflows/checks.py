@@ -15,11 +15,14 @@ from pipeline.domain.frozen import dataclass
 from pipeline.graph.documents.fields import closest
 from pipeline.workflows.document import (
     DECISIONS,
+    NOTE,
     OTHERWISE,
     Agent,
+    Approval,
     Connection,
     If,
     Node,
+    places,
 )
 from pipeline.workflows.mistakes import Mistake
 
@@ -62,6 +65,7 @@ def whole_mistakes(read: ReadDocument) -> Iterator[Mistake]:
         chain.from_iterable(_connection(read, placed) for placed in read.connections),
         _repeated(read),
         _delegation(read),
+        chain.from_iterable(_places(read, node) for node in read.nodes.values()),
         _readiness(read),
     )
 
@@ -82,7 +86,9 @@ def _connection(read: ReadDocument, placed: PlacedConnection) -> Iterator[Mistak
             yield Mistake(connection=placed.place, field=field, what=what)
     if placed.into not in ("", "input"):
         yield Mistake(
-            connection=placed.place, field="targetHandle", what=f"{placed.into!r} is no handle; write input, or none"
+            connection=placed.place,
+            field="targetHandle",
+            what=f"{placed.into!r} is no handle; write input, or none",
         )
     if one.delegates:
         return
@@ -93,7 +99,9 @@ def _connection(read: ReadDocument, placed: PlacedConnection) -> Iterator[Mistak
         shown = ", ".join(handle or "none" for handle in known) or "it has none"
         given = repr(one.handle) if one.handle else "nothing"
         yield Mistake(
-            connection=placed.place, field="sourceHandle", what=f"{given} is given, but {one.source} has: {shown}"
+            connection=placed.place,
+            field="sourceHandle",
+            what=f"{given} is given, but {one.source} has: {shown}",
         )
 
 
@@ -134,7 +142,11 @@ def _delegation(read: ReadDocument) -> Iterator[Mistake]:
                 yield Mistake(connection=placed.place, field=field, what=what)
         source = read.nodes.get(one.source)
         if isinstance(source, Agent) and not source.delegates:
-            yield Mistake(node=one.source, field="data.tools.subagents", what=f"must be true, as {one.target} is its sub-agent")
+            yield Mistake(
+                node=one.source,
+                field="data.tools.subagents",
+                what=f"must be true, as {one.target} is its sub-agent",
+            )
         if one.source == one.target:
             yield Mistake(connection=placed.place, what="an agent cannot be its own sub-agent; remove it")
         elif parents.setdefault(one.target, one.source) != one.source:
@@ -163,10 +175,27 @@ def _deep(parents: Mapping[str, str]) -> Iterator[Mistake]:
             circle = seen[seen.index(back) :]
             if not in_circle & set(circle):
                 names = " -> ".join((*reversed(circle), circle[-1]))
-                yield Mistake(node=circle[-1], what=f"its sub-agents lead back to it ({names}); remove one connection")
+                yield Mistake(
+                    node=circle[-1], what=f"its sub-agents lead back to it ({names}); remove one connection"
+                )
             in_circle |= set(circle)
         elif len(seen) == MAX_DEPTH + 2:
-            yield Mistake(node=child, what=f"is a sub-agent below {MAX_DEPTH} others; the most is {MAX_DEPTH} levels")
+            yield Mistake(
+                node=child, what=f"is a sub-agent below {MAX_DEPTH} others; the most is {MAX_DEPTH} levels"
+            )
+
+
+def _places(read: ReadDocument, node: Node) -> Iterator[Mistake]:
+    """Places for notes in texts that belong to no approval."""
+    texts: dict[str, str] = {}
+    if isinstance(node, Agent):
+        texts = {"data.systemPrompt": node.system_prompt, "data.userPrompt": node.user_prompt}
+    elif isinstance(node, Approval):
+        texts = {"data.prompt": node.prompt}
+    for field, text in texts.items():
+        for place in places(text):
+            if place.startswith(NOTE) and read.kinds.get(place.removeprefix(NOTE)) != "approval":
+                yield Mistake(node=node.id, field=field, what=f"{{{{{place}}}}} names no approval")
 
 
 def _readiness(read: ReadDocument) -> Iterator[Mistake]:

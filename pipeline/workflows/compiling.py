@@ -51,12 +51,15 @@ def workflow_graph(source: str | Mapping[str, Any], name: str = "workflow") -> G
 def compiled(workflow: Workflow) -> GraphSpec[RunContext]:
     """The graph of a workflow. Nodes that no run reaches are left out."""
     labels = labels_of(workflow)
+    asking = {name: labels[name] for name in workflow.approvals}
     nodes: dict[str, NodeSpec[RunContext]] = {}
     edges: list[EdgeSpec] = []
     for name in workflow.reached:
         label, node = labels[name], workflow.nodes[name]
-        nodes[label] = _spec(node, workflow)
+        nodes[label] = _spec(node, workflow, asking)
         edges += _edges(node, label, workflow, labels)
+    if any(RESULT in edge.targets() for edge in edges):
+        nodes[RESULT] = result_node()
     return GraphSpec(
         name=workflow.name,
         version=workflow.version,
@@ -64,7 +67,7 @@ def compiled(workflow: Workflow) -> GraphSpec[RunContext]:
         limits=Limits(max_steps=MAX_STEPS, max_consecutive=MAX_STEPS, outer_only=True),
         fan_out=_BRANCHES,
         channels=CHANNELS,
-        nodes={**intake_nodes(), **nodes, RESULT: result_node()} if _has_result(edges) else {**intake_nodes(), **nodes},
+        nodes={**intake_nodes(), **nodes},
         edges=(*intake_edges(labels[workflow.start.id]), *edges),
     )
 
@@ -84,16 +87,16 @@ def labels_of(workflow: Workflow) -> dict[str, str]:
     return found
 
 
-def _spec(node: Node, workflow: Workflow) -> NodeSpec[RunContext]:
+def _spec(node: Node, workflow: Workflow, asking: Mapping[str, str]) -> NodeSpec[RunContext]:
     match node:
         case Start():
             return start_node(node, workflow.name)
         case Agent():
-            return agent_node(node, workflow)
+            return agent_node(node, workflow, asking)
         case If():
             return if_node(node)
         case Approval():
-            return approval_node(node)
+            return approval_node(node, asking)
 
 
 def _edges(node: Node, label: str, workflow: Workflow, labels: Mapping[str, str]) -> list[EdgeSpec]:
@@ -111,14 +114,10 @@ def _edges(node: Node, label: str, workflow: Workflow, labels: Mapping[str, str]
         case Approval():
             approve, reject = DECISIONS
             # What was approved, and goes nowhere else, is the result.
-            after = {approve: ways(approve, RESULT), reject: ways(reject, END)}
+            after: dict[str, tuple[str, ...]] = {approve: ways(approve, RESULT), reject: ways(reject, END)}
             return [_route(label, AfterApproval(label=label, targets=after), after)]
 
 
 def _route(label: str, choose: AfterIf | AfterApproval, targets: Mapping[str, tuple[str, ...]]) -> EdgeSpec:
     every = tuple(dict.fromkeys((*(one for ways in targets.values() for one in ways), END)))
     return EdgeSpec(source=label, when=Route(choose=choose, targets=every))
-
-
-def _has_result(edges: list[EdgeSpec]) -> bool:
-    return any(RESULT in edge.targets() for edge in edges)

@@ -25,7 +25,9 @@ MAX_DESCRIPTION: Final = 280
 MAX_NESTED_NAMES: Final = 4
 MAX_RESULT: Final = 5_000
 _MAX_TOOL_NAME = 64
-_UNKNOWN = "{name} was cut off by a restart: it is unknown what it did. Do not start it again by yourself; say so."
+_UNKNOWN = (
+    "{name} was cut off by a restart: it is unknown what it did. Do not start it again by yourself; say so."
+)
 _NO_TURNS = "There are no turns left for sub-agents. Answer with what you have."
 _PARAMETERS: Final[Mapping[str, Any]] = {
     "type": "object",
@@ -138,7 +140,7 @@ class WorkflowTools:
             words = _UNKNOWN.format(name=title(agent))
             self.events.append(self._event("subagent_call_error", asked, words))
             return ToolResult(content=words, success=False)
-        self.events += found["events"]
+        self.events.extend(found["events"])
         self.spent += found["turns"]
         return ToolResult(content=found["text"], success=found["success"], summary=title(agent))
 
@@ -157,7 +159,7 @@ class WorkflowTools:
             text = f"It could not continue: {error}"
         else:
             text, turns, done = report.text, report.turns, True
-            events += report.events
+            events.extend(dict(event) for event in report.events)
         text = text if len(text) <= MAX_RESULT else f"{text[:MAX_RESULT]} …(cut)"
         events.append(self._event("subagent_call_end" if done else "subagent_call_error", call, text))
         return {"text": text or "It ended without a word.", "success": done, "turns": turns, "events": events}

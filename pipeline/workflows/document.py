@@ -5,16 +5,20 @@ Not here: how a document is read and checked (`reading`), and what a run does (`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Any, Final, Literal
 
 from pipeline.domain.frozen import dataclass
 
-PREVIOUS: Final = "{{PREVIOUS_OUTPUT}}"
-"""Replaced by the output of the node before, wherever it stands in a text."""
-MESSAGE: Final = "{{MESSAGE}}"
-"""Replaced by the message that began the run, in a start's first input."""
+PREVIOUS: Final = "PREVIOUS_OUTPUT"
+"""The place for the output of the node before: `{{PREVIOUS_OUTPUT}}` in a text."""
+MESSAGE: Final = "MESSAGE"
+"""The place for the message that began the run."""
+NOTE: Final = "NOTE:"
+"""Before the id of an approval: the place for the note with which a person has answered it."""
+_PLACE: Final = re.compile(r"\{\{(PREVIOUS_OUTPUT|MESSAGE|NOTE:[^{}]+)\}\}")
 DEFAULT_SYSTEM_PROMPT: Final = "You are a helpful assistant."
 DEFAULT_QUESTION: Final = "Please approve or reject this step."
 SUBAGENT: Final = "subagent"
@@ -127,14 +131,17 @@ class Workflow:
 
     def targets(self, source: str, handle: str = "") -> tuple[str, ...]:
         """Where a run goes from a handle, in the order of the document."""
-        return tuple(
-            one.target for one in self.connections if (one.source, one.handle) == (source, handle)
-        )
+        return tuple(one.target for one in self.connections if (one.source, one.handle) == (source, handle))
 
     def subagents(self, agent: str) -> tuple[Agent, ...]:
         """The agents that are tools of `agent`."""
         found = [self.nodes[target] for target in self.targets(agent, SUBAGENT)]
         return tuple(node for node in found if isinstance(node, Agent))
+
+    @cached_property
+    def approvals(self) -> tuple[str, ...]:
+        """The ids of all approvals."""
+        return tuple(name for name, node in self.nodes.items() if isinstance(node, Approval))
 
     @cached_property
     def reached(self) -> tuple[str, ...]:
@@ -145,7 +152,9 @@ class Workflow:
             node = waiting.pop()
             if node not in seen:
                 seen[node] = None
-                following = [one.target for one in self.connections if one.source == node and not one.delegates]
+                following = [
+                    one.target for one in self.connections if one.source == node and not one.delegates
+                ]
                 waiting += reversed(following)
         return tuple(seen)
 
@@ -161,16 +170,23 @@ class Verdict:
 def verdict_of(given: Any) -> Verdict | None:
     """The answer in a text, or in an object with `decision` and `note`; None for anything but exactly approve
     or reject, without case: such an answer does not count."""
-    note = ""
+    said: Any = given
+    note: Any = ""
     if isinstance(given, Mapping):
-        given, note = given.get("decision"), given.get("note", "")
-    word = given.strip().lower() if isinstance(given, str) else ""
+        said, note = given.get("decision"), given.get("note", "")
+    word = said.strip().lower() if isinstance(said, str) else ""
     for decision in DECISIONS:
         if word == decision:
             return Verdict(decision=decision, note=note if isinstance(note, str) else "")
     return None
 
 
-def with_previous(text: str, previous: str) -> str:
-    """`text` with the previous output in its places. The output is taken literally, places in it included."""
-    return previous.join(text.split(PREVIOUS))
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """`text` with the values in their places, wherever they stand; a place without a value is empty. Values
+    are taken literally: what looks like a place or a pattern in one of them stays as it is."""
+    return _PLACE.sub(lambda place: values.get(place[1], ""), text)
+
+
+def places(text: str) -> tuple[str, ...]:
+    """The places in `text`, each once."""
+    return tuple(dict.fromkeys(_PLACE.findall(text)))

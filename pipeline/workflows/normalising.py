@@ -19,15 +19,16 @@ def normalised(document: Mapping[str, Any]) -> dict[str, Any]:
     found = dict(document)
     ifs: set[str] = set()
     ends: set[str] = set()
-    nodes = document.get("nodes")
-    if _is_list(nodes):
+    nodes = _listed(document.get("nodes"))
+    if nodes is not None:
         kept = [_node(node) for node in nodes]
         ends = {_name(node, "id") for node in kept if _is(node, "end")} - {""}
         ifs = {_name(node, "id") for node in kept if _is(node, "if")} - {""}
         found["nodes"] = [node for node in kept if not _is(node, "end")]
     for name in CONNECTIONS:
-        if _is_list(document.get(name)):
-            found[name] = _connections(document[name], ifs, ends)
+        connections = _listed(document.get(name))
+        if connections is not None:
+            found[name] = _connections(connections, ifs, ends)
     return found
 
 
@@ -92,5 +93,5 @@ def _is(node: Any, kind: str) -> bool:
     return isinstance(node, Mapping) and node.get("type") == kind
 
 
-def _is_list(value: Any) -> bool:
-    return isinstance(value, Sequence) and not isinstance(value, str | bytes)
+def _listed(value: Any) -> Sequence[Any] | None:
+    return value if isinstance(value, list | tuple) else None

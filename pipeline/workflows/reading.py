@@ -57,11 +57,11 @@ def checked(
     """The workflow, or None and every mistake of its document."""
     try:
         parsed = parsed_json(source, "the document") if isinstance(source, str) else source
-        if not isinstance(parsed, Mapping):
-            raise GraphError("the document must be a JSON object: { … }")
-        document: Mapping[str, Any] = freeze(normalised(parsed), "the document")
+        document = freeze(normalised(parsed) if isinstance(parsed, Mapping) else parsed, "the document")
     except GraphError as error:
         return None, (Mistake(what=str(error)),)
+    if not isinstance(document, Mapping):
+        return None, (Mistake(what="the document must be a JSON object: { … }"),)
     reader = _Reader(document)
     mistakes = tuple(reader.mistakes) + tuple(whole_mistakes(reader.whole))
     if mistakes:
@@ -75,18 +75,6 @@ def checked(
         ),
         (),
     )
-
-
-def is_workflow(document: Any) -> bool:
-    """Whether parsed JSON has the shape of a workflow document, and not that of a graph document: its nodes
-    have a `type`, or it has `connections`."""
-    if not isinstance(document, Mapping) or "entry" in document or "entry_node" in document:
-        return False
-    nodes = document.get("nodes")
-    typed = isinstance(nodes, list | tuple) and any(
-        isinstance(node, Mapping) and "type" in node for node in nodes
-    )
-    return typed or "connections" in document
 
 
 class _Reader:
@@ -235,7 +223,7 @@ def _if(name: str, data: Fields) -> If:
 def _approval(name: str, data: Fields) -> Approval:
     approvers = data.texts("approvers")
     for at, one in enumerate(approvers):
-        if not 2 <= len([part for part in one.split(":") if part]) <= 3:  # noqa: PLR2004 - two forms
+        if not 2 <= len([part for part in one.split(":") if part]) <= 3:
             data.note(f"approvers[{at}]", "write channel:user or channel:account:user, as in telegram:4711")
     expires = data.optional_number("expiresSeconds", "expires_s", default=None)
     if expires is not None and not expires > 0:

@@ -17,12 +17,8 @@ from pipeline.graph.run.records import TRAIL
 from pipeline.nodes.failures import ConditionFailed
 from pipeline.nodes.intake_steps import MESSAGE
 from pipeline.runtime.context import RunContext
-from pipeline.workflows.document import (
-    DECISIONS,
-    MESSAGE as MESSAGE_PLACE,
-)
-from pipeline.workflows.document import PREVIOUS as PREVIOUS_PLACE
-from pipeline.workflows.document import Approval, If, Start, with_previous
+from pipeline.workflows import document as places
+from pipeline.workflows.document import DECISIONS, NOTE, Approval, If, Start, filled
 
 PREVIOUS: Final = "previous"
 """The state's key for the output of the node before, in this branch."""
@@ -74,10 +70,10 @@ class _Start:
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
         message = str(state.get(MESSAGE, ""))
         given = self.start.initial_input
-        output = message.join(given.split(MESSAGE_PLACE)) if given else message
+        output = filled(given, {places.MESSAGE: message}) if given else message
         log = [entry(context, "step_start"), entry(context, "start_prompt", output)]
         ended = {"status": _ENDED, "answer": f"The workflow {self.workflow} has ended."}
-        first = not given or MESSAGE_PLACE in given
+        first = not given or places.MESSAGE in places.places(given)
         trail = {"node": self.start.id, "log": log, "output": output}
         return NodeResult(update={PREVIOUS: output, FIRST: first, TRAIL: trail, "agent": ended})
 
@@ -104,20 +100,37 @@ class _If:
         return NodeResult(update={HANDLE: self.node.handle(text), TRAIL: trail})
 
 
-def approval_node(node: Approval) -> NodeSpec[RunContext]:
-    """Asks a person and waits."""
-    return NodeSpec(run=_Approval(node=node), writes=(TRAIL,), goes_to=None, retry=ONCE)
+def approval_node(node: Approval, labels: Mapping[str, str]) -> NodeSpec[RunContext]:
+    """Asks a person and waits. `labels` are the names in the graph of all approvals."""
+    return NodeSpec(run=_Approval(node=node, labels=labels), writes=(TRAIL,), goes_to=(), retry=ONCE)
+
+
+def values_of(state: State, labels: Mapping[str, str]) -> dict[str, str]:
+    """What stands in the places of a text: the previous output, the message, and the notes of the approvals
+    that were answered. `labels` are the names in the graph of all approvals."""
+    answers = state.get("answers", {})
+    notes = {
+        f"{NOTE}{name}": str(answers[label].get("note", ""))
+        for name, label in labels.items()
+        if label in answers
+    }
+    return {
+        places.PREVIOUS: str(state.get(PREVIOUS, "")),
+        places.MESSAGE: str(state.get(MESSAGE, "")),
+        **notes,
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Approval:
     node: Approval
+    labels: Mapping[str, str]
 
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
-        previous = str(state.get(PREVIOUS, ""))
-        prompt = with_previous(self.node.prompt, _short(previous))
-        if PREVIOUS_PLACE not in self.node.prompt and previous.strip():
-            prompt = f"{prompt}\n\n{_short(previous)}"
+        values = {name: _short(value) for name, value in values_of(state, self.labels).items()}
+        prompt, previous = filled(self.node.prompt, values), values[places.PREVIOUS]
+        if places.PREVIOUS not in places.places(self.node.prompt) and previous.strip():
+            prompt = f"{prompt}\n\n{previous}"
         prompt = context.redactor.text(prompt)
         allowed = _on_this_channel(self.node.approvers, context)
         if self.node.approvers and not allowed:

@@ -78,7 +78,7 @@ def _qualified_name(function: object) -> str:
 
 
 def _fan_out(policy: FanOut) -> list[str]:
-    found = [policy.on_failure, policy.on_conflict]
+    found: list[str] = [policy.on_failure, policy.on_conflict]
     # Left out by default, so that runs of earlier versions can be resumed.
     if policy.join != "nearest":
         found.append(policy.join)
