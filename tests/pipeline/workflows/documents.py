@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Any
 
 from pipeline.domain.clock import ManualClock
 from pipeline.graph.execution.executor import Executor
 from pipeline.graph.run.outcome import Answer, RunOutcome
+from pipeline.llm.client import LlmFinished, LlmItem, LlmRequest, TextDelta
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.workflows.compiling import compiled
 from pipeline.workflows.reading import read_workflow
@@ -49,6 +50,37 @@ def way(path: str, handle: str = "") -> Plain:
 def document(*nodes: Plain, ways: Sequence[Plain] = (), **given: Any) -> Plain:
     """A document of nodes and connections."""
     return {"name": "flow", "nodes": list(nodes), "connections": list(ways), **given}
+
+
+class Echo:
+    """A model that answers with the text of its last message, or with what `says` has for that text. An
+    exception there is raised. `asked` are the texts, in the order in which they came."""
+
+    def __init__(self, says: Mapping[str, str | Exception]) -> None:
+        self.says = dict(says)
+        self.asked: list[str] = []
+        self.requests: list[LlmRequest] = []
+
+    async def stream(self, request: LlmRequest) -> AsyncGenerator[LlmItem, None]:
+        """See `LlmClient.stream`."""
+        text = request.messages[-1].content
+        self.asked.append(text)
+        self.requests.append(request)
+        answer = self.says.get(text, text)
+        if isinstance(answer, Exception):
+            raise answer
+        yield TextDelta(text=answer)
+        yield LlmFinished(finish_reason="stop")
+
+    async def warm_up(self) -> None:
+        """Nothing to do."""
+
+    async def close(self) -> None:
+        """Nothing to do."""
+
+    def status(self) -> str:
+        """Always ready."""
+        return "ready"
 
 
 class Run:
