@@ -87,7 +87,12 @@ async def test_a_branch_without_a_matching_connection_ends_and_the_run_completes
 
 
 def _reviewed(*more: object, ways: object = ()) -> Run:
-    nodes = (start(), agent("a", userPrompt="draft"), approval("ok", prompt="Good?"), agent("b", userPrompt="sent"))
+    nodes = (
+        start(),
+        agent("a", userPrompt="draft"),
+        approval("ok", prompt="Good?"),
+        agent("b", userPrompt="sent"),
+    )
     return Run(document(*nodes, ways=[way("start > a"), way("a > ok"), way("ok > b", "approve")]))
 
 
@@ -181,7 +186,13 @@ async def test_the_deferred_go_on_in_the_order_in_which_they_were_held_back() ->
 
 
 async def test_if_the_chosen_branch_pauses_again_the_deferred_stay_queued() -> None:
-    nodes = (start(), approval("one"), approval("two"), agent("a", userPrompt="a"), agent("b", userPrompt="b"))
+    nodes = (
+        start(),
+        approval("one"),
+        approval("two"),
+        agent("a", userPrompt="a"),
+        agent("b", userPrompt="b"),
+    )
     ways = [way("start > one"), way("start > a"), way("one > two", "approve"), way("a > b")]
     run = Run(document(*nodes, agent("c"), ways=[*ways, way("two > c", "approve")]))
     await run.begin()
@@ -194,7 +205,13 @@ async def test_if_the_chosen_branch_pauses_again_the_deferred_stay_queued() -> N
 
 
 async def test_two_approvals_wait_in_a_queue_and_are_logged_once_with_their_place() -> None:
-    nodes = (start(), approval("one"), approval("two"), agent("a", userPrompt="a"), agent("b", userPrompt="b"))
+    nodes = (
+        start(),
+        approval("one"),
+        approval("two"),
+        agent("a", userPrompt="a"),
+        agent("b", userPrompt="b"),
+    )
     ways = [way("start > one"), way("start > two"), way("one > a", "approve"), way("two > b", "approve")]
     run = Run(document(*nodes, ways=ways))
     record = await run.begin()
@@ -263,7 +280,9 @@ async def test_an_approval_for_people_who_are_not_on_the_channel_fails_and_says_
     assert record.status == "failed"
     assert "telegram:4711" in record.logs[-1].content
     here = document(
-        start(), approval("ok", approvers=["console:bob", "console:local:eve", "telegram:1"]), agent("a"),
+        start(),
+        approval("ok", approvers=["console:bob", "console:local:eve", "telegram:1"]),
+        agent("a"),
         ways=[way("start > ok"), way("ok > a", "approve")],
     )
     run = Run(here)
@@ -283,7 +302,12 @@ async def test_an_approval_that_no_one_answers_in_time_fails_its_branch() -> Non
 
 
 async def test_ids_that_the_engine_does_not_allow_are_kept_in_the_record() -> None:
-    nodes = (start("node 1/2"), agent("intake", userPrompt="x"), approval("end"), agent("result", userPrompt="y"))
+    nodes = (
+        start("node 1/2"),
+        agent("intake", userPrompt="x"),
+        approval("end"),
+        agent("result", userPrompt="y"),
+    )
     ways = [way("node 1/2 > intake"), way("intake > end"), way("end > result", "approve")]
     run = Run(document(*nodes, ways=ways))
     record = await run.begin()
