@@ -24,7 +24,7 @@ def start(name: str = "start", **data: Any) -> Plain:
     return {"id": name, "type": "start", "data": data}
 
 
-def agent(name: str, **data: Any) -> Plain:
+def agent(name: str, /, **data: Any) -> Plain:
     """An agent."""
     return {"id": name, "type": "agent", "data": data}
 

@@ -234,7 +234,7 @@ def test_a_document_with_anything_in_place_of_a_part_is_read_or_its_mistakes_are
 
 
 @given(st.integers(0, 10**9))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 async def test_a_random_document_runs_to_an_end_with_random_answers(seed: int) -> None:
     dice = random.Random(seed)  # noqa: S311 - for tests
     run = Run(random_document(dice, 5))

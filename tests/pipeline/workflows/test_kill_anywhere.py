@@ -56,7 +56,7 @@ async def _cut(source: dict[str, Any]) -> bool:
 
 
 @given(st.integers(0, 10**9))
-@settings(max_examples=12, deadline=None)
+@settings(max_examples=6, deadline=None)
 async def test_a_random_document_with_random_answers(seed: int) -> None:
     assume(await _cut(random_document(random.Random(seed), 5)))  # noqa: S311 - for tests
 
