@@ -17,6 +17,8 @@ from pipeline.domain.messages import ApprovalReply, InboundMessage, button_handl
 
 _LONGEST_ANSWER = 200
 """In characters; longer texts are messages, unless they are answers with a note."""
+NOTE_WITHIN = 24
+"""Characters from the beginning, within which the colon before a note is looked for first."""
 _LONGEST_NOTE = 2_000
 _NOTE_AFTER = re.compile(r"\s*(?:[:,;.!–—\n]|-\s)\s*")  # noqa: RUF001 - dashes are meant
 """What separates an option from the note behind it: a mark, so that a new message that begins with the same
