@@ -31,7 +31,7 @@ from pipeline.runtime.ports import Workspace, WorkspaceTexts
 from pipeline.runtime.scope import TurnScope
 from pipeline.workflows.delegation import Call, Report, WorkflowTools
 from pipeline.workflows.document import PREVIOUS as PREVIOUS_PLACE
-from pipeline.workflows.document import Agent, Workflow, filled, places
+from pipeline.workflows.document import NOTE, Agent, Workflow, filled, places
 from pipeline.workflows.steps import CHANNELS, FIRST, ONCE, PREVIOUS, SOURCES, entry, values_of
 
 MAX_TURNS: Final = 20
@@ -49,7 +49,11 @@ _WRITES: Final = (PREVIOUS, FIRST, SOURCES, TRAIL)
 def agent_node(node: Agent, workflow: Workflow, labels: Mapping[str, str]) -> NodeSpec[RunContext]:
     """One agent, with its sub-agents as tools. `labels` are the names in the graph of all approvals."""
     loop = _loop(_Step(node=node, workflow=workflow, labels=labels))
-    return NodeSpec(subgraph=loop, reads=(PREVIOUS, FIRST, SOURCES, MESSAGE, "answers"), writes=_WRITES)
+    reads: tuple[str, ...] = (PREVIOUS, FIRST, SOURCES, MESSAGE)
+    texts = f"{node.system_prompt}{node.user_prompt}"
+    if any(place.startswith(NOTE) for place in places(texts)):
+        reads = (*reads, "answers")
+    return NodeSpec(subgraph=loop, reads=reads, writes=_WRITES)
 
 
 def _loop(step: _Step) -> GraphSpec[RunContext]:

@@ -58,7 +58,9 @@ def entry(context: RunContext, kind: str, content: str | None = None) -> dict[st
 def start_node(start: Start, workflow: str) -> NodeSpec[RunContext]:
     """Begins a run."""
     return NodeSpec(
-        run=_Start(start=start, workflow=workflow), writes=(PREVIOUS, FIRST, TRAIL, "agent"), retry=ONCE
+        run=_Start(start=start, workflow=workflow),
+        writes=(PREVIOUS, FIRST, SOURCES, TRAIL, "agent"),
+        retry=ONCE,
     )
 
 
@@ -75,7 +77,8 @@ class _Start:
         ended = {"status": _ENDED, "answer": f"The workflow {self.workflow} has ended."}
         first = not given or places.MESSAGE in places.places(given)
         trail = {"node": self.start.id, "log": log, "output": output}
-        return NodeResult(update={PREVIOUS: output, FIRST: first, TRAIL: trail, "agent": ended})
+        update = {PREVIOUS: output, FIRST: first, SOURCES: [], TRAIL: trail, "agent": ended}
+        return NodeResult(update=update)
 
 
 def if_node(node: If) -> NodeSpec[RunContext]:

@@ -8,6 +8,8 @@ gateway/interactions/answer_matching.py.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +151,7 @@ async def test_only_the_named_people_may_answer(tmp_path: Path) -> None:
         mine = await posts.bring(press_of(posts, question.id, author="ann", chat="r1", private=False))
         assert mine.status == "refused"
         await posts.bring(press_of(posts, question.id, author="boss", chat="r1", private=False))
-        await posts.until(lambda: "yes" in posts.texts())
+        await posts.until(lambda: "yes" in posts.texts("r1"))
 
 
 async def test_two_approvals_are_both_asked_and_answered_in_any_order(tmp_path: Path) -> None:
@@ -232,3 +234,12 @@ async def test_an_agent_answers_for_itself_and_has_no_conversation(tmp_path: Pat
             accepted = await harness.channel.say(text)
             await harness.channel.reply(accepted.message_id)
     assert [message.content for message in llm.requests[1].messages[1:]] == ["second"]
+
+
+def test_a_gateway_without_a_workflow_imports_none_of_it() -> None:
+    code = (
+        "import sys; import gateway.cli.main, gateway.app.bootstrap; from pipeline.graph_book import *; "
+        "installed_graphs().open('conversation'); installed_graphs().open('examples/graphs/support.json'); "
+        "sys.exit(any(name.startswith('pipeline.workflows') for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
