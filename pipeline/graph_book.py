@@ -69,8 +69,7 @@ class GraphBook:
         text = document_text(path)
         try:
             if has_workflow_shape(text):
-                # Most installations have none.
-                from pipeline.workflows.compiling import workflow_graph  # noqa: PLC0415
+                from pipeline.workflows.compiling import workflow_graph  # noqa: PLC0415 - most have none
 
                 return workflow_graph(text, workflow_name(path))
             graphs = {name: build() for name, build in self._graphs.items()}

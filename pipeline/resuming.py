@@ -66,7 +66,10 @@ async def _resume(
     listener, message = turn.on_graph_event, turn.message
     if isinstance(message, ApprovalReply) and not message.expired:
         answer = Answer(
-            gate=message.interaction_id, choice=message.choice, note=message.note, by=message.author.id
+            gate=message.interaction_id,
+            choice=message.choice,
+            note=message.note,
+            by=message.by or message.author.id,
         )
         try:
             return await executor.resume(

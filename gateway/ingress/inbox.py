@@ -14,13 +14,7 @@ from gateway.cluster.bus import Bus
 from gateway.cluster.signals import Answered, Control, Interrupt, StopBefore, Withdrawn
 from gateway.ingress.reactions import Reactions
 from gateway.ingress.refusal_notices import AGAIN_S, Refusals, Say
-from gateway.interactions.answer_matching import (
-    NOTE_WITHIN,
-    match_button,
-    match_speech,
-    match_text,
-    may_answer,
-)
+from gateway.interactions.answer_matching import match_button, match_speech, match_text, may_answer
 from gateway.interactions.message_edits import ended_by
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
@@ -175,11 +169,7 @@ class Inbox:
             return await self._reactions.accept(item)
         if isinstance(item, InboundMessage):
             item = self._judged(item, verdict)
-        # Where there is no field for a note, an answer with one is typed: `reject: too long`.
-        worded = isinstance(item, InboundMessage) and (
-            self._posts(item) or item.speech is not None or ":" in item.text[:NOTE_WITHIN]
-        )
-        if worded and isinstance(item, InboundMessage) and may_answer(item):
+        if isinstance(item, InboundMessage) and may_answer(item, shows_choices=not self._posts(item)):
             answered = await self._worded_answer(item)
             if isinstance(answered, Acceptance):
                 return answered

@@ -17,8 +17,8 @@ from pipeline.domain.messages import ApprovalReply, InboundMessage, button_handl
 
 _LONGEST_ANSWER = 200
 """In characters; longer texts are messages, unless they are answers with a note."""
-NOTE_WITHIN = 24
-"""Characters from the beginning, within which the colon before a note is looked for first."""
+_NOTE_WITHIN = 24
+"""Characters from the beginning, within which a colon may be the one before a note."""
 _LONGEST_NOTE = 2_000
 _NOTE_AFTER = re.compile(r"\s*(?:[:,;.!–—\n]|-\s)\s*")  # noqa: RUF001 - dashes are meant
 """What separates an option from the note behind it: a mark, so that a new message that begins with the same
@@ -96,9 +96,12 @@ def match_speech(
     return match_text(replace(message, text=words.strip(_SPOKEN_ENDS)), questions)
 
 
-def may_answer(message: InboundMessage) -> bool:
+def may_answer(message: InboundMessage, *, shows_choices: bool = False) -> bool:
     """Whether the message can be an answer: short, or with what may be a note, new, written by its author,
-    and only text."""
+    and only text. Where the channel `shows_choices`, they are chosen there, and typed words are an answer only
+    with a note."""
+    if shows_choices and message.speech is None and ":" not in message.text[:_NOTE_WITHIN]:
+        return False
     if message.voice is not None or message.attachments or message.forwarded or message.edited:
         return False
     if message.unusable or message.passed_on:
@@ -107,5 +110,5 @@ def may_answer(message: InboundMessage) -> bool:
 
 
 def _begins_briefly(text: str) -> bool:
-    """Whether a mark stands behind a few words at the beginning of a text, as behind an option."""
+    """Whether a mark follows a few words at the beginning of a text, as behind an option."""
     return _NOTE_AFTER.search(text, 0, _LONGEST_ANSWER) is not None

@@ -13,7 +13,7 @@ from pipeline.domain.commands import parsed_name
 from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import ApprovalReply, SessionCommand
+from pipeline.domain.messages import ApprovalReply, Author, SessionCommand
 from pipeline.graph.run.outcome import Gate
 from pipeline.runtime.questions import choices
 
@@ -79,7 +79,12 @@ def new_entry(item: Queued) -> NewEntry:
 
 
 def resume_entry(answer: ApprovalReply, asked: Interaction) -> NewEntry:
-    """The inbox entry that resumes a paused run with an answer."""
+    """The inbox entry that resumes a paused run with an answer: as the person who began it, whose rights
+    count, also where another one has answered."""
+    began = str(asked.body.get("author", ""))
+    if began and began != answer.author.id:
+        starter = Author(id=began, name=details_of(asked).name)
+        answer = replace(answer, author=starter, by=answer.author.id)
     return new_entry(replace(answer, asked_in=str(asked.body[ASKED_IN])))
 
 
@@ -158,6 +163,7 @@ def question_of(gate: Gate, entry: InboxEntry, session_id: str, *, at: float) ->
             "name": item.author.name,
             "private": item.private,
             **({"notes": True} if gate.notes else {}),
+            **({"author": item.author.id} if gate.allowed else {}),
         },
     )
 

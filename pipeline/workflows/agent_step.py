@@ -30,8 +30,8 @@ from pipeline.runtime.null_services import KnownHistory, NullFacts, NullSkills
 from pipeline.runtime.ports import Workspace, WorkspaceTexts
 from pipeline.runtime.scope import TurnScope
 from pipeline.workflows.delegation import Call, Report, WorkflowTools
-from pipeline.workflows.document import PREVIOUS as PREVIOUS_PLACE
 from pipeline.workflows.document import NOTE, Agent, Workflow, filled, places
+from pipeline.workflows.document import PREVIOUS as PREVIOUS_PLACE
 from pipeline.workflows.steps import CHANNELS, FIRST, ONCE, PREVIOUS, SOURCES, entry, values_of
 
 MAX_TURNS: Final = 20
@@ -114,7 +114,7 @@ class _Step:
         )
 
     def _task(self, values: Mapping[str, str]) -> str:
-        """The user's part of the prompt. What a parent has written stands in place of the previous output,
+        """The user's part of the prompt. What a parent has written is used in place of the previous output,
         and is never left out."""
         prompt, previous = self.node.user_prompt, values[PREVIOUS_PLACE]
         if not prompt.strip():

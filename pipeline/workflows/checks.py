@@ -49,7 +49,7 @@ class ReadDocument:
     nodes: Mapping[str, Node]
     connections: tuple[PlacedConnection, ...]
 
-    def ways(self, source: str) -> list[Connection]:
+    def routes(self, source: str) -> list[Connection]:
         """The connections that a run follows from a node."""
         return [
             placed.connection
@@ -201,16 +201,16 @@ def _places(read: ReadDocument, node: Node) -> Iterator[Mistake]:
 def _readiness(read: ReadDocument) -> Iterator[Mistake]:
     starts = [name for name, kind in read.kinds.items() if kind == "start"]
     for name in starts[:1]:
-        if not read.ways(name):
+        if not read.routes(name):
             yield Mistake(node=name, what="nothing follows the start; connect it to the first step")
     for name in _reachable(read, starts[:1]):
-        kind, ways = read.kinds.get(name), read.ways(name)
+        kind, routes = read.kinds.get(name), read.routes(name)
         node = read.nodes.get(name)
         if kind == "if" and isinstance(node, If):
-            if not node.conditions and not any(way.handle == OTHERWISE for way in ways):
+            if not node.conditions and not any(way.handle == OTHERWISE for way in routes):
                 what = "has no condition and no connection from false, so nothing can follow it"
                 yield Mistake(node=name, field="data.conditions", what=what)
-        elif kind == "approval" and not ways:
+        elif kind == "approval" and not routes:
             yield Mistake(node=name, what="nothing follows an approval or a rejection; connect at least one")
 
 
@@ -221,5 +221,5 @@ def _reachable(read: ReadDocument, starts: list[str]) -> list[str]:
         name = waiting.pop()
         if name not in seen and name in read.kinds:
             seen[name] = None
-            waiting += [way.target for way in read.ways(name)]
+            waiting += [way.target for way in read.routes(name)]
     return list(seen)

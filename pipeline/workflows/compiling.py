@@ -3,8 +3,8 @@
 workflow:   intake ──▶ start ──▶ … ──▶ result
               └──▶ compact, declined, set_aside: as in the conversation graph
 
-Branches never join, and a node with several ways to it runs once for each activation (seed 3); what an open
-approval holds back goes on in turn. `result` shows the output of a branch that ends.
+Branches never join, and a node with several routes to it runs once for each activation (seed 3); what an open
+approval holds back continues in turn. `result` shows the output of a branch that ends.
 """
 
 from __future__ import annotations
@@ -100,24 +100,27 @@ def _spec(node: Node, workflow: Workflow, asking: Mapping[str, str]) -> NodeSpec
 
 
 def _edges(node: Node, label: str, workflow: Workflow, labels: Mapping[str, str]) -> list[EdgeSpec]:
-    def ways(handle: str, otherwise: str) -> tuple[str, ...]:
+    def routes(handle: str, otherwise: str) -> tuple[str, ...]:
         found = tuple(dict.fromkeys(labels[target] for target in workflow.targets(node.id, handle)))
         return found or (otherwise,)
 
     match node:
         case Start() | Agent():
-            return [EdgeSpec(source=label, target=target, when=OnSuccess()) for target in ways("", RESULT)]
+            return [EdgeSpec(source=label, target=target, when=OnSuccess()) for target in routes("", RESULT)]
         case If(conditions=conditions):
             handles = (*(f"condition-{at}" for at in range(len(conditions))), OTHERWISE)
-            after_if = {handle: ways(handle, END) for handle in handles}
+            after_if = {handle: routes(handle, END) for handle in handles}
             return [_route(label, AfterIf(targets=after_if), after_if)]
         case Approval():
             approve, reject = DECISIONS
             # What was approved, and goes nowhere else, is the result.
-            after: dict[str, tuple[str, ...]] = {approve: ways(approve, RESULT), reject: ways(reject, END)}
+            after: dict[str, tuple[str, ...]] = {
+                approve: routes(approve, RESULT),
+                reject: routes(reject, END),
+            }
             return [_route(label, AfterApproval(label=label, targets=after), after)]
 
 
 def _route(label: str, choose: AfterIf | AfterApproval, targets: Mapping[str, tuple[str, ...]]) -> EdgeSpec:
-    every = tuple(dict.fromkeys((*(one for ways in targets.values() for one in ways), END)))
+    every = tuple(dict.fromkeys((*(one for routes in targets.values() for one in routes), END)))
     return EdgeSpec(source=label, when=Route(choose=choose, targets=every))

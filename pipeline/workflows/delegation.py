@@ -1,7 +1,7 @@
 """Sub-agents of a workflow's agent: one tool for each, whose call is a run of that agent.
 
 A call is an effect of the agent's step: after a restart a finished one is not made again. Errors of a
-sub-agent are the tool's result, so its parent may go on. Not here: which agents may have which
+sub-agent are the tool's result, so its parent may continue. Not here: which agents may have which
 (`checks`).
 """
 

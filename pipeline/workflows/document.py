@@ -182,7 +182,7 @@ def verdict_of(given: Any) -> Verdict | None:
 
 
 def filled(text: str, values: Mapping[str, str]) -> str:
-    """`text` with the values in their places, wherever they stand; a place without a value is empty. Values
+    """`text` with the values in their places; a place without a value is empty. Values
     are taken literally: what looks like a place or a pattern in one of them stays as it is."""
     return _PLACE.sub(lambda place: values.get(place[1], ""), text)
 

@@ -1,4 +1,4 @@
-"""Draw a workflow as a mermaid flowchart: its nodes, the ways between them, and sub-agents dashed."""
+"""Draw a workflow as a mermaid flowchart: its nodes, the routes between them, and sub-agents dashed."""
 
 from __future__ import annotations
 

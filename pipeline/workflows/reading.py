@@ -1,6 +1,6 @@
 """Read a workflow document: from JSON to values, with every mistake at once.
 
-Mistakes of form (fields, types, words) are found here, those of the whole (ways, handles, sub-agents) in
+Mistakes of form (fields, types, words) are found here, those of the whole (routes, handles, sub-agents) in
 `checks`. A document without mistakes compiles and runs.
 """
 

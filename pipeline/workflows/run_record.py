@@ -123,7 +123,7 @@ class _Reader:
         frame, label = record.get("frame", ""), record.get("node", "")
         match kind:
             case "enter":
-                self._goes_on(frame)
+                self._continues(frame)
                 self._inside[f"{frame}/{label}"] = frame
             case "step":
                 self._step(record, frame, label)
@@ -169,7 +169,7 @@ class _Reader:
             self._tell(trail, self._inside.get(frame, frame), gate="gate" in record)
         if inner:
             return
-        self._goes_on(frame)
+        self._continues(frame)
         self._inside.pop(f"{frame}/{label}", None)
         node = self._ids.get(label, "")
         if isinstance(self._workflow.nodes.get(node), If):
@@ -233,7 +233,7 @@ class _Reader:
                     "previousOutput": before,
                 }
 
-    def _goes_on(self, frame: str) -> None:
+    def _continues(self, frame: str) -> None:
         self._deferred.pop(frame, None)
 
     def _failed(self, record: Mapping[str, Any], label: str) -> None:

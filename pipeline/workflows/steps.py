@@ -6,7 +6,7 @@ Every node writes `trail`: what the public record of the run tells about it (`ru
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import NodeResult, Pause, State
@@ -109,7 +109,7 @@ def approval_node(node: Approval, labels: Mapping[str, str]) -> NodeSpec[RunCont
 
 
 def values_of(state: State, labels: Mapping[str, str]) -> dict[str, str]:
-    """What stands in the places of a text: the previous output, the message, and the notes of the approvals
+    """The values for the places of a text: the previous output, the message, and the notes of the approvals
     that were answered. `labels` are the names in the graph of all approvals."""
     answers = state.get("answers", {})
     notes = {
@@ -126,6 +126,7 @@ def values_of(state: State, labels: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Approval:
+    asks_a_person: ClassVar[bool] = True
     node: Approval
     labels: Mapping[str, str]
 

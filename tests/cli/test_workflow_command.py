@@ -32,10 +32,10 @@ def test_the_examples_have_no_mistakes(capsys: pytest.CaptureFixture[str]) -> No
 def test_every_mistake_of_every_file_is_listed_with_its_place(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    one = _file(tmp_path, document(start(), agent("a", userPromt=""), ways=[way("start > b")]))
+    one = _file(tmp_path, document(start(), agent("a", userPromt=""), routes=[way("start > b")]))
     two = _file(tmp_path, "{", "two.json")
     missing = str(tmp_path / "none.json")
-    assert main(["workflow", "check", one, two, missing, str(TRIAGE)]) == 2  # noqa: PLR2004
+    assert main(["workflow", "check", one, two, missing, str(TRIAGE)]) == 2
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == f"{one}: node a: data.userPromt: there is no such field; did you mean userPrompt?"
     assert lines[1] == f"{one}: connections[0] (start -> b): target: there is no node 'b'"
@@ -54,13 +54,13 @@ def test_a_workflow_is_drawn_with_its_conditions_decisions_and_sub_agents(
         agent("helper"),
         approval("ok", prompt="Good?"),
     )
-    ways = [
+    routes = [
         way("start > if"),
         way("if > a", "condition-0"),
         way("if > ok", "false"),
         way("ok > a", "approve"),
     ]
-    file = _file(tmp_path, document(*nodes, ways=[*ways, way("a > helper", "subagent")]))
+    file = _file(tmp_path, document(*nodes, routes=[*routes, way("a > helper", "subagent")]))
     assert main(["workflow", "show", file]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "flowchart TD",
@@ -83,8 +83,8 @@ def test_an_older_document_is_printed_in_the_form_of_today(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     old = {"id": "if", "type": "if", "data": {"condition": "x"}}
-    ways = [way("start > if"), way("if > a", "true")]
-    file = _file(tmp_path, document(start(), old, agent("a"), ways=ways))
+    routes = [way("start > if"), way("if > a", "true")]
+    file = _file(tmp_path, document(start(), old, agent("a"), routes=routes))
     assert main(["workflow", "show", file, "--json"]) == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["nodes"][1]["data"] == {"conditions": [{"operator": "contains", "value": "x"}]}
@@ -95,13 +95,14 @@ def test_a_picture_of_a_document_with_mistakes_is_refused(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = _file(tmp_path, document(agent("a")))
-    assert main(["workflow", "show", file]) == 2  # noqa: PLR2004
+    assert main(["workflow", "show", file]) == 2
     assert f"{file}: workflow own: nodes: there is no start node" in capsys.readouterr().err
 
 
 def test_a_run_in_the_terminal_asks_takes_the_answer_and_prints_its_log(tmp_path: Path) -> None:
     nodes = (start(), agent("a", userPrompt="draft"), approval("ok", prompt="Good?"))
-    file = _file(tmp_path, document(*nodes, ways=[way("start > a"), way("a > ok"), way("ok > a", "reject")]))
+    routes = [way("start > a"), way("a > ok"), way("ok > a", "reject")]
+    file = _file(tmp_path, document(*nodes, routes=routes))
     done = parlour(tmp_path, "workflow", "run", file, *SCRIPTED, typed="go\napprove\n")
     assert done.returncode == 0, done.stderr
     assert "Good?" in done.stdout
@@ -111,7 +112,7 @@ def test_a_run_in_the_terminal_asks_takes_the_answer_and_prints_its_log(tmp_path
 
 
 def test_a_run_of_one_message_can_be_printed_as_json(tmp_path: Path) -> None:
-    file = _file(tmp_path, document(start(), agent("a"), ways=[way("start > a")]))
+    file = _file(tmp_path, document(start(), agent("a"), routes=[way("start > a")]))
     done = parlour(tmp_path, "workflow", "run", file, "--input", "hello", "--json", *SCRIPTED)
     assert done.returncode == 0, done.stderr
     assert "You said: hello" in done.stdout

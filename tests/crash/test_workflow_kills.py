@@ -62,6 +62,6 @@ async def test_a_kill_anywhere_asks_once_and_answers_once(tmp_path: Path, crash_
             await harness.channel.bring(answer_to(question.id, "approve"))
         assert (await harness.channel.reply("m_answer")).text == DRAFT
         ((_, records),) = runs_of(await harness.records()).items()
-        assert len(await harness.records("assistant")) == 2  # noqa: PLR2004 - the question and the answer
+        assert len(await harness.records("assistant")) == 2
     log = [(entry.node, entry.type) for entry in run_record(read_workflow(_SOURCE), records).logs]
     assert [log.count(one) for one in (("review", "wait_input"), ("review", "input_received"))] == [1, 1]

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from gateway.config import ConfigurationProblems
+from gateway.storage.codec import resume_entry
 from gateway.turns.run_codec import runs_of
 from pipeline.domain.events import ApprovalRequired, ErrorEvent, LlmToken
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
@@ -98,7 +99,7 @@ async def test_the_public_record_of_a_run_in_the_store_is_whole_after_its_end(tm
 
 
 async def test_a_short_run_is_recorded_with_its_last_steps_too(tmp_path: Path) -> None:
-    source = document(start(), agent("a"), ways=[way("start > a")])
+    source = document(start(), agent("a"), routes=[way("start > a")])
     async with open_gateway(tmp_path, _agent(tmp_path, source), llm=triage_model("yes")) as harness:
         accepted = await harness.channel.say("hello")
         assert (await harness.channel.reply(accepted.message_id)).text == "yes"
@@ -139,7 +140,7 @@ async def test_a_voice_note_answers_with_a_note(tmp_path: Path) -> None:
 
 async def test_only_the_named_people_may_answer(tmp_path: Path) -> None:
     nodes = (start(), agent("a"), approval("ok", prompt="Good?", approvers=["memory:boss"]))
-    source = document(*nodes, ways=[way("start > a"), way("a > ok"), way("ok > a", "reject")])
+    source = document(*nodes, routes=[way("start > a"), way("a > ok"), way("ok > a", "reject")])
     posts = MemoryPosts()
     async with open_gateway(
         tmp_path, _agent(tmp_path, source), llm=triage_model("yes"), posts=posts
@@ -152,13 +153,19 @@ async def test_only_the_named_people_may_answer(tmp_path: Path) -> None:
         assert mine.status == "refused"
         await posts.bring(press_of(posts, question.id, author="boss", chat="r1", private=False))
         await posts.until(lambda: "yes" in posts.texts("r1"))
+        ((_, records),) = runs_of(await harness.records(thread=posts.thread("r1").encode())).items()
+        assert [one["by"] for one in records if one is not None and one["do"] == "answer"] == ["boss"]
+    # The run continues as the person who began it.
+    pressed = press_of(posts, question.id, author="boss", chat="r1")
+    entry = resume_entry(pressed, question)
+    assert (entry.body["author"], entry.body["by"]) == ("ann", "boss")
 
 
 async def test_two_approvals_are_both_asked_and_answered_in_any_order(tmp_path: Path) -> None:
     nodes = (start(), approval("one", prompt="One?"), approval("two", prompt="Two?"), agent("a"), agent("b"))
-    ways = [way("start > one"), way("start > two"), way("one > a", "approve"), way("two > b", "approve")]
+    routes = [way("start > one"), way("start > two"), way("one > a", "approve"), way("two > b", "approve")]
     llm = triage_model("second", "first")
-    async with open_gateway(tmp_path, _agent(tmp_path, document(*nodes, ways=ways)), llm=llm) as harness:
+    async with open_gateway(tmp_path, _agent(tmp_path, document(*nodes, routes=routes)), llm=llm) as harness:
         accepted = await harness.channel.say("go")
         await harness.channel.reply(accepted.message_id)
         asked = [
@@ -174,11 +181,11 @@ async def test_two_approvals_are_both_asked_and_answered_in_any_order(tmp_path: 
 
 async def test_stop_aborts_a_run_with_its_branches(tmp_path: Path) -> None:
     slow = ScriptedLlm.echo(delay_s=30.0)
-    ways = [way("start > a"), way("start > b")]
-    source = document(start(), agent("a"), agent("b"), ways=ways)
+    routes = [way("start > a"), way("start > b")]
+    source = document(start(), agent("a"), agent("b"), routes=routes)
     async with open_gateway(tmp_path, _agent(tmp_path, source), llm=slow) as harness:
         accepted = await harness.channel.say("go")
-        await harness.channel.until(lambda: len(slow.requests) == len(ways))
+        await harness.channel.until(lambda: len(slow.requests) == len(routes))
         await harness.channel.say("/stop")
         ended = await harness.channel.terminal(accepted.message_id)
         assert isinstance(ended, ErrorEvent)
@@ -188,7 +195,7 @@ async def test_stop_aborts_a_run_with_its_branches(tmp_path: Path) -> None:
 
 async def test_a_failed_branch_ends_the_run_with_its_error_and_keeps_the_others(tmp_path: Path) -> None:
     broken = agent("bad", tools={"groups": ["attic"]})
-    source = document(start(), broken, agent("b"), ways=[way("start > bad"), way("start > b")])
+    source = document(start(), broken, agent("b"), routes=[way("start > bad"), way("start > b")])
     async with open_gateway(tmp_path, _agent(tmp_path, source), llm=triage_model("fine")) as harness:
         accepted = await harness.channel.say("go")
         ended = await harness.channel.terminal(accepted.message_id)
@@ -203,7 +210,7 @@ async def test_a_failed_branch_ends_the_run_with_its_error_and_keeps_the_others(
 
 
 async def test_every_mistake_of_a_document_is_a_problem_of_the_configuration(tmp_path: Path) -> None:
-    wrong = document(start(), agent("a", userPromt="x"), ways=[way("start > b")])
+    wrong = document(start(), agent("a", userPromt="x"), routes=[way("start > b")])
     with pytest.raises(ConfigurationProblems) as raised:
         async with open_gateway(tmp_path, _agent(tmp_path, wrong)):
             pass
@@ -218,7 +225,7 @@ async def test_an_older_document_is_run_as_a_new_one(tmp_path: Path) -> None:
         {"id": "if", "type": "if", "data": {"condition": "pay"}},
         {"id": "ask", "type": "input", "data": {"prompt": "Pay?"}},
         agent("a"),
-        ways=[way("start > if"), way("if > ask", "true"), way("ask > a", "approve")],
+        routes=[way("start > if"), way("if > ask", "true"), way("ask > a", "approve")],
     )
     async with open_gateway(tmp_path, _agent(tmp_path, old), llm=triage_model("paid")) as harness:
         question = await _asked(harness, "Please PAY Ann")
@@ -227,7 +234,7 @@ async def test_an_older_document_is_run_as_a_new_one(tmp_path: Path) -> None:
 
 
 async def test_an_agent_answers_for_itself_and_has_no_conversation(tmp_path: Path) -> None:
-    source = document(start(), agent("a"), ways=[way("start > a")])
+    source = document(start(), agent("a"), routes=[way("start > a")])
     llm = ScriptedLlm([ScriptedAnswer.of("one"), ScriptedAnswer.of("two")])
     async with open_gateway(tmp_path, _agent(tmp_path, source), llm=llm) as harness:
         for text in ("first", "second"):
@@ -243,3 +250,10 @@ def test_a_gateway_without_a_workflow_imports_none_of_it() -> None:
         "sys.exit(any(name.startswith('pipeline.workflows') for name in sys.modules))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+async def test_a_workflow_that_asks_a_person_cannot_be_a_gate(tmp_path: Path) -> None:
+    gate = _agent(tmp_path, json.loads(_TRIAGE_DOCUMENT)).replace("agent.graph", "agent.gate")
+    with pytest.raises(ConfigurationProblems, match="graph triage: asks a person"):
+        async with open_gateway(tmp_path, gate):
+            pass

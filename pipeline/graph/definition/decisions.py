@@ -63,7 +63,7 @@ class Pause:
     allowed: tuple[str, ...] = ()
     """The users who may answer, as the host names them; empty for the author of the run's message."""
     notes: bool = False
-    """The answer may have a note in words of its own."""
+    """The answer may have a note in the person's own words."""
 
 
 NodeDecision = Next | End | Goto | Continue | Revise | Pause

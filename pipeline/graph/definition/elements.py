@@ -126,9 +126,9 @@ class FanOut:
     on_conflict: ConflictPolicy = "last_wins"
     """For keys without a channel that several branches wrote, in the order in which they finished."""
     join: JoinPolicy = "nearest"
-    """none: every branch runs to an end of its own, through nodes that others run as well (seed 3)."""
+    """none: every branch runs to its own end, through nodes that others run as well (seed 3)."""
     after_gates: AfterGates = "together"
-    """in_turn: what an open gate holds back goes on after its answer, once the answered branch rests: one
+    """in_turn: what an open gate holds back continues after its answer, once the answered branch rests: one
     line of execution after the other, in the order in which they were held back (seed 3). What is inside a
     subgraph when a gate opens ends first. The policy of the outermost graph counts."""
     branch_timeout_s: float | None = 300.0

@@ -195,7 +195,7 @@ class Executor(Generic[ContextT, StateT]):
                         if run.records:
                             await _record_answers(loop, answers)
                         await loop.drive(root)
-                        while loop.held_back.goes_on():
+                        while loop.held_back.has_more():
                             await loop.drive(root)
                 status, reason, error = _verdict(loop)
             except BaseException as caught:  # noqa: BLE001 - raised again unless it is the engine's own

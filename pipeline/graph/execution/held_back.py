@@ -1,4 +1,4 @@
-"""What goes on after the answer to a gate, where a graph says that this happens in turn (seed 3).
+"""What continues after the answer to a gate, where a graph says that this happens in turn (seed 3).
 
 The order is in the run (`Run.deferred`), so that a resumed run keeps it. Not here: what a gate is.
 """
@@ -19,15 +19,15 @@ class HeldBack:
         """The frame whose turn it is."""
 
     def halts(self, frame: Frame) -> bool:
-        """Whether an open gate halts a frame: where frames go on in turn, a node in progress ends first, with
-        everything inside it."""
+        """Whether an open gate halts a frame: where frames continue in turn, a node in progress ends first,
+        with everything inside it."""
         return not (frame.prefix and self._run.in_turn)
 
     def waits(self, frame: Frame) -> bool:
-        """Whether others go on before a frame."""
+        """Whether others continue before a frame."""
         return frame.id != self._turn and frame.id in self._run.deferred
 
-    def goes_on(self) -> bool:
+    def has_more(self) -> bool:
         """Whether the run has more to do, now that its frames have halted or come to rest."""
         run = self._run
         if run.root.at_rest or self._control.pause_requested:

@@ -49,7 +49,7 @@ def advance(
     run.steps += 1
     label = frame.label
     if run.deferred:
-        _goes_on(run, frame)
+        _continues(run, frame)
     run.path.append(label)
     totals = run.totals.get(label) or run.totals_of(label)
     totals.executions += 1
@@ -103,7 +103,7 @@ def _step(run: Run, record: Record, values: Mapping[str, Any] | None) -> None:
         raise ValueError(f"a step of {node} where {frame.node} was to come")
     _count(run, frame, record)
     if run.deferred:
-        _goes_on(run, frame)
+        _continues(run, frame)
     failure = read_failure(record["error"]) if "error" in record else None
     inside = frame.children[node].failure if frame.status == "inside" else None
     if failure is not None and inside is None:
@@ -124,7 +124,7 @@ def _step(run: Run, record: Record, values: Mapping[str, Any] | None) -> None:
     leave(run, frame, record, failure)
 
 
-def _goes_on(run: Run, frame: Frame) -> None:
+def _continues(run: Run, frame: Frame) -> None:
     if frame.id in run.deferred:
         run.deferred.remove(frame.id)
 
@@ -202,7 +202,7 @@ def _enter(run: Run, record: Record) -> None:
     if frame.status != "ready" or frame.node != record["node"]:
         raise ValueError(f"{record['node']} is entered where {frame.node} was to come")
     if run.deferred:
-        _goes_on(run, frame)
+        _continues(run, frame)
     child = subgraph_frame(frame, repeated=run.executions(frame.label) > 0)
     frame.status = "inside"
     frame.children = {frame.node: child}

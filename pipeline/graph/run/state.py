@@ -54,7 +54,7 @@ class Run:
     halting: bool = False
     """A gate is open and unanswered: other frames halt at their next boundary."""
     deferred: list[str] = field(default_factory=list)
-    """Frames that a gate has held back, in this order, where they go on in turn."""
+    """Frames that a gate has held back, in this order, where they continue in turn."""
     ended: bool = False
     """An `end` record has been applied."""
     joined: list[Join] = field(default_factory=list)
@@ -69,18 +69,18 @@ class Run:
         return cls(id=run_id, root=root, frames={"": root})
 
     def defer(self, frame: Frame) -> None:
-        """Hold back a frame that has moved to another node while a gate is open, where frames go on in turn.
-        A node in progress ends first, with everything inside it."""
+        """Hold back a frame that has moved to another node while a gate is open, where frames continue in
+        turn. A node in progress ends first, with everything inside it."""
         if self.halting and not frame.prefix and self.in_turn and frame.id not in self.deferred:
             self.deferred.append(frame.id)
 
     @property
     def in_turn(self) -> bool:
-        """Whether what a gate holds back goes on one after the other."""
+        """Whether what a gate holds back continues one after the other."""
         return self.root.graph.fan_out.after_gates == "in_turn"
 
     def next_in_turn(self) -> str | None:
-        """The frame that goes on next; None if none is held back."""
+        """The frame that continues next; None if none is held back."""
         return next((name for name in self.deferred if name in self.frames), None)
 
     def executions(self, label: str) -> int:

@@ -47,9 +47,9 @@ def way(path: str, handle: str = "") -> Plain:
     return {**found, "sourceHandle": handle} if handle else found
 
 
-def document(*nodes: Plain, ways: Sequence[Plain] = (), **given: Any) -> Plain:
+def document(*nodes: Plain, routes: Sequence[Plain] = (), **given: Any) -> Plain:
     """A document of nodes and connections."""
-    return {"name": "flow", "nodes": list(nodes), "connections": list(ways), **given}
+    return {"name": "flow", "nodes": list(nodes), "connections": list(routes), **given}
 
 
 class Echo:
@@ -114,7 +114,7 @@ class Run:
         return self.record
 
     async def resume(self) -> WorkflowRun:
-        """Go on from the records alone, as after a crash."""
+        """Continue from the records alone, as after a crash."""
         self.outcome = await self._resumed(())
         return self.record
 

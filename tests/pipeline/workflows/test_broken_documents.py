@@ -1,4 +1,4 @@
-"""200 generated documents with planted mistakes: each is listed, and what passes the check runs (hypothesis)."""
+"""200 generated documents with planted mistakes: each is listed; what passes the check runs (hypothesis)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ Plant = Callable[[Plain, random.Random], tuple[str, str]]
 
 
 def random_document(dice: random.Random, most: int = 8) -> Plain:
-    """A document without mistakes: any nodes, ways in any direction, a tree of sub-agents."""
+    """A document without mistakes: any nodes, routes in any direction, a tree of sub-agents."""
     count = dice.randint(2, most)
     nodes: list[Plain] = [start("n0")]
-    ways: list[Plain] = []
+    routes: list[Plain] = []
     for at in range(1, count):
         kind = dice.choice(("agent", "agent", "if", "approval"))
         name = f"n{at}"
@@ -41,14 +41,14 @@ def random_document(dice: random.Random, most: int = 8) -> Plain:
             targets = dice.sample(nodes[1:], k=min(len(nodes) - 1, dice.choice((0, 1, 1, 2))))
             if not targets and (node["type"] != "agent") and handle in ("", "approve", "false"):
                 targets = [dice.choice(nodes[1:])]
-            ways += [way(f"{node['id']} > {target['id']}", handle) for target in targets]
+            routes += [way(f"{node['id']} > {target['id']}", handle) for target in targets]
     for at in range(dice.choice((0, 0, 2))):
         parent = dice.choice([node for node in nodes if node["type"] == "agent"] or [None])
         if parent is not None:
             parent["data"]["tools"] = {"subagents": True}
             nodes.append(agent(f"s{at}"))
-            ways.append(way(f"{parent['id']} > s{at}", "subagent"))
-    return document(*nodes, ways=ways)
+            routes.append(way(f"{parent['id']} > s{at}", "subagent"))
+    return document(*nodes, routes=routes)
 
 
 def _handles(node: Plain) -> tuple[str, ...]:
@@ -187,12 +187,12 @@ PLANTS: tuple[Plant, ...] = (
 
 @pytest.mark.parametrize("number", range(200))
 def test_every_planted_mistake_of_a_broken_document_is_listed(number: int) -> None:
-    dice = random.Random(number)  # noqa: S311 - for tests
+    dice = random.Random(number)
     found = random_document(dice)
     expected = [PLANTS[number % len(PLANTS)](found, dice)]
     if number % 3 == 0:
         # A second one of another kind that does not touch the first.
-        expected.append((unknown_type if number % len(PLANTS) != 2 else second_start)(found, dice))  # noqa: PLR2004
+        expected.append((unknown_type if number % len(PLANTS) != 2 else second_start)(found, dice))
     workflow, mistakes = checked(found)
     lines = [str(mistake) for mistake in mistakes]
     assert workflow is None
@@ -203,7 +203,7 @@ def test_every_planted_mistake_of_a_broken_document_is_listed(number: int) -> No
 @given(st.integers(0, 10**9))
 @settings(max_examples=60, deadline=None)
 def test_what_passes_the_check_compiles_and_a_rewritten_document_is_the_same(seed: int) -> None:
-    found = random_document(random.Random(seed))  # noqa: S311 - for tests
+    found = random_document(random.Random(seed))
     before = copy.deepcopy(found)
     workflow, mistakes = checked(found)
     assert (found, mistakes) == (before, ())
@@ -223,7 +223,7 @@ _JSON = st.recursive(
 def test_a_document_with_anything_in_place_of_a_part_is_read_or_its_mistakes_are_listed(
     seed: int, value: Any
 ) -> None:
-    dice = random.Random(seed)  # noqa: S311 - for tests
+    dice = random.Random(seed)
     found = random_document(dice, 4)
     part = dice.choice((found, *found["nodes"], *found["connections"]))
     part[dice.choice(sorted(part))] = value
@@ -236,7 +236,7 @@ def test_a_document_with_anything_in_place_of_a_part_is_read_or_its_mistakes_are
 @given(st.integers(0, 10**9))
 @settings(max_examples=12, deadline=None)
 async def test_a_random_document_runs_to_an_end_with_random_answers(seed: int) -> None:
-    dice = random.Random(seed)  # noqa: S311 - for tests
+    dice = random.Random(seed)
     run = Run(random_document(dice, 5))
     record = await run.begin()
     for _ in range(30):

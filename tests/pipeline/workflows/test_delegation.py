@@ -17,7 +17,7 @@ from tests.pipeline.workflows.documents import Plain, Run, agent, document, star
 from tests.support.graph_log import MemoryRunLog
 
 MANY = {"subagents": True}
-LEGAL = "subagent_legal_desk_legal"
+LEGAL = "subagent_legal_counter_legal"
 
 
 def _call(name: str, message: object = "Is it allowed?", number: str = "c1") -> ScriptedAnswer:
@@ -31,13 +31,13 @@ def _said(text: str) -> ScriptedAnswer:
 def _staff(**legal: Any) -> Plain:
     nodes = (
         start(),
-        agent("desk", name="Desk", tools=MANY, userPrompt="Answer: {{PREVIOUS_OUTPUT}}"),
-        agent("legal", name="Legal desk", systemPrompt="You know the law.", **legal),
+        agent("counter", name="Counter", tools=MANY, userPrompt="Answer: {{PREVIOUS_OUTPUT}}"),
+        agent("legal", name="Legal counter", systemPrompt="You know the law.", **legal),
         agent("archive", name="Archive", userPrompt="Look it up"),
     )
-    ways = [way("start > desk"), way("desk > legal", "subagent")]
+    routes = [way("start > counter"), way("counter > legal", "subagent")]
     more = [way("legal > archive", "subagent")] if legal.get("tools") else []
-    return document(*(nodes if more else nodes[:3]), ways=[*ways, *more])
+    return document(*(nodes if more else nodes[:3]), routes=[*routes, *more])
 
 
 async def test_a_sub_agent_is_a_tool_that_gives_its_answer() -> None:
@@ -46,7 +46,7 @@ async def test_a_sub_agent_is_a_tool_that_gives_its_answer() -> None:
     assert (record.status, run.said) == ("completed", "Yes, it is allowed.")
     asked, sub, last = run.llm.requests
     (tool,) = asked.tools
-    assert (tool.name, tool.description) == (LEGAL, "Legal desk: You know the law.")
+    assert (tool.name, tool.description) == (LEGAL, "Legal counter: You know the law.")
     assert "You know the law." in sub.messages[0].content
     assert sub.messages[-1].content == "Is it allowed?"
     assert last.messages[-1].content == "It is."
@@ -56,13 +56,13 @@ async def test_calls_are_logged_with_their_start_and_end() -> None:
     run = Run(_staff(), script=[_call(LEGAL), _said("It is."), _said("Yes.")])
     record = await run.begin()
     events = [entry for entry in record.logs if entry.type.startswith("subagent")]
-    assert [entry.node for entry in events] == ["desk", "desk"]
+    assert [entry.node for entry in events] == ["counter", "counter"]
     first, second = (json.loads(entry.content) for entry in events)
     assert first == {
         "type": "subagent_call_start",
-        "parentNodeId": "desk",
+        "parentNodeId": "counter",
         "subagentNodeId": "legal",
-        "subagentName": "Legal desk",
+        "subagentName": "Legal counter",
         "callId": "c1",
         "depth": 1,
         "message": "Is it allowed?",
@@ -83,7 +83,7 @@ async def test_a_sub_agent_below_another_names_its_root_and_the_call_above() -> 
         ("end", "legal", 1),
     ]
     assert (events[1]["parentNodeId"], events[1]["parentCallId"], events[1]["callId"]) == (
-        "desk",
+        "counter",
         "c1",
         "c1.c2",
     )
@@ -91,7 +91,7 @@ async def test_a_sub_agent_below_another_names_its_root_and_the_call_above() -> 
     assert "It can ask: Archive" in run.llm.requests[0].tools[0].description
 
 
-async def test_an_error_of_a_sub_agent_is_the_tools_result_and_the_parent_goes_on() -> None:
+async def test_an_error_of_a_sub_agent_is_the_tools_result_and_the_parent_continues() -> None:
     broken = [_call("subagent_unknown", number=f"x{at}") for at in range(END_AT)]
     run = Run(_staff(), script=[_call(LEGAL), *broken, _said("I could not ask.")])
     record = await run.begin()
@@ -114,18 +114,18 @@ async def test_twenty_turns_are_the_most_with_those_of_sub_agents() -> None:
     run = Run(_staff(), script=[*script, _said("Enough.")])
     record = await run.begin()
     assert record.status == "completed"
-    assert len(run.llm.requests) <= 20  # noqa: PLR2004
+    assert len(run.llm.requests) <= 20
 
 
 async def test_an_agent_has_the_tools_of_its_groups_and_no_others() -> None:
     tools = OneTool(ToolResult(content="seen"))
     node = agent("a", tools={"groups": ["library"]})
     look = ScriptedAnswer.calling(ToolCall(id="c1", name="look", arguments="{}"))
-    run = Run(document(start(), node, ways=[way("start > a")]), script=[look, _said("done")], tools=tools)
+    run = Run(document(start(), node, routes=[way("start > a")]), script=[look, _said("done")], tools=tools)
     await run.begin()
     assert [tool.name for tool in run.llm.requests[0].tools] == ["look"]
     assert run.said == "done"
-    bare = Run(document(start(), agent("a"), ways=[way("start > a")]), script=[_said("x")], tools=_Loader())
+    bare = Run(document(start(), agent("a"), routes=[way("start > a")]), script=[_said("x")], tools=_Loader())
     await bare.begin()
     assert bare.llm.requests[0].tools == ()
 
@@ -140,7 +140,7 @@ class _Loader(OneTool):
 
 async def test_a_group_that_is_not_here_fails_the_agent_and_says_so() -> None:
     node = agent("a", tools={"web_search": True})
-    run = Run(document(start(), node, ways=[way("start > a")]), script=[], tools=OneTool())
+    run = Run(document(start(), node, routes=[way("start > a")]), script=[], tools=OneTool())
     record = await run.begin()
     assert record.status == "failed"
     assert "The tools web are not available here." in record.logs[-1].content
@@ -177,18 +177,18 @@ def test_names_of_tools_are_unique_and_fit_every_provider() -> None:
     ]
     found = list(tool_names(agents))
     assert len(set(found)) == len(found)
-    assert all(len(name) <= 64 and name.replace("_", "").replace("-", "").isalnum() for name in found)  # noqa: PLR2004
+    assert all(len(name) <= 64 and name.replace("_", "").replace("-", "").isalnum() for name in found)
 
 
 def test_a_description_is_short_and_names_four_agents_below() -> None:
     below = [agent(f"b{at}") for at in range(6)]
-    ways = [
+    routes = [
         way("start > top"),
         way("top > mid", "subagent"),
         *(way(f"mid > b{at}", "subagent") for at in range(6)),
     ]
     top, mid = agent("top", tools=MANY), agent("mid", tools=MANY, userPrompt="z" * 500)
-    workflow = read_workflow(document(start(), top, mid, *below, ways=ways))
+    workflow = read_workflow(document(start(), top, mid, *below, routes=routes))
     (found,) = workflow.subagents("top")
     words = definition("t", found, workflow).description
     assert words == f"mid: {'z' * 279}…\nIt can ask: b0, b1, b2, b3, …"

@@ -58,7 +58,7 @@ async def _cut(source: dict[str, Any]) -> bool:
 @given(st.integers(0, 10**9))
 @settings(max_examples=6, deadline=None)
 async def test_a_random_document_with_random_answers(seed: int) -> None:
-    assume(await _cut(random_document(random.Random(seed), 5)))  # noqa: S311 - for tests
+    assume(await _cut(random_document(random.Random(seed), 5)))
 
 
 async def test_two_approvals_with_deferred_branches_beside_them() -> None:
@@ -69,17 +69,17 @@ async def test_two_approvals_with_deferred_branches_beside_them() -> None:
         agent("a", userPrompt="a"),
         agent("b", userPrompt="b"),
     )
-    ways = [way("start > one"), way("start > a"), way("start > two"), way("a > b")]
-    ways += [way("one > c", "approve"), way("two > c", "approve"), way("b > c")]
-    assert await _cut(document(*nodes, agent("c", userPrompt="c"), ways=ways))
+    routes = [way("start > one"), way("start > a"), way("start > two"), way("a > b")]
+    routes += [way("one > c", "approve"), way("two > c", "approve"), way("b > c")]
+    assert await _cut(document(*nodes, agent("c", userPrompt="c"), routes=routes))
 
 
 async def test_the_order_of_the_deferred_is_kept() -> None:
     names = ("x", "y", "z")
     nodes = [agent(f"{name}{at}", userPrompt=f"{name}{at}") for name in names for at in (1, 2)]
-    ways = [way("start > ok"), way("ok > d", "approve")]
-    ways += [way(f"start > {name}1") for name in names] + [way(f"{name}1 > {name}2") for name in names]
-    source = document(start(), approval("ok"), agent("d", userPrompt="d"), *nodes, ways=ways)
+    routes = [way("start > ok"), way("ok > d", "approve")]
+    routes += [way(f"start > {name}1") for name in names] + [way(f"{name}1 > {name}2") for name in names]
+    source = document(start(), approval("ok"), agent("d", userPrompt="d"), *nodes, routes=routes)
     whole = Run(source)
     await whole.begin()
     paused_at = len(whole.log.texts)

@@ -20,7 +20,7 @@ GOOD = document(
     agent("helper"),
     choice("if", ("equal", "yes")),
     approval("ok"),
-    ways=[
+    routes=[
         way("start > a"),
         way("a > helper", "subagent"),
         way("a > if"),
@@ -88,7 +88,7 @@ def test_older_forms_are_rewritten_without_a_change_of_what_was_given() -> None:
         {"id": "if", "type": "if", "data": {"condition": "yes"}},
         agent("a"),
         {"id": "end", "type": "end"},
-        ways=[
+        routes=[
             way("start > if"),
             way("if > ask", "true"),
             way("ask > a", "approve"),
@@ -109,11 +109,11 @@ def test_older_forms_are_rewritten_without_a_change_of_what_was_given() -> None:
 def test_where_both_forms_are_there_the_new_one_counts() -> None:
     new = [{"operator": "equal", "value": "new"}]
     fork = {"id": "if", "type": "if", "data": {"condition": "old", "conditions": new}}
-    ways = [way("start > if"), way("if > a", "true"), way("if > a", "condition-0")]
-    workflow = read_workflow(document(start(), fork, agent("a"), ways=ways))
+    routes = [way("start > if"), way("if > a", "true"), way("if > a", "condition-0")]
+    workflow = read_workflow(document(start(), fork, agent("a"), routes=routes))
     node = workflow.nodes["if"]
     assert [one.value for one in getattr(node, "conditions")] == ["new"]  # noqa: B009 - a union
-    assert len(workflow.connections) == 2  # noqa: PLR2004
+    assert len(workflow.connections) == 2
 
 
 @pytest.mark.parametrize(
@@ -142,15 +142,15 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
     ("no start", document(agent("a")), "nodes: there is no start node"),
     (
         "two starts",
-        document(start(), start("s2"), agent("a"), ways=[way("start > a")]),
+        document(start(), start("s2"), agent("a"), routes=[way("start > a")]),
         "node s2: type: is a second",
     ),
     ("lonely start", document(start(), agent("a")), "node start: nothing follows the start"),
     ("no list", {"nodes": {}}, "nodes: expected a list"),
     ("odd node", {"nodes": [3]}, "node nodes[0]: expected an object"),
     ("odd connections", {"nodes": [start()], "connections": 3}, "connections: expected a list"),
-    ("no id", document(start(), {"type": "agent"}, ways=[]), "node nodes[1]: id: is missing"),
-    ("same id", document(start(), agent("start"), ways=[]), "node start: id: another node has this id"),
+    ("no id", document(start(), {"type": "agent"}, routes=[]), "node nodes[1]: id: is missing"),
+    ("same id", document(start(), agent("start"), routes=[]), "node start: id: another node has this id"),
     ("type", document(start(), {"id": "x", "type": "agnet"}), "node x: type: there is no type 'agnet'"),
     (
         "field",
@@ -171,9 +171,9 @@ MISTAKES: list[tuple[str, dict[str, Any], str]] = [
 ]
 """(name, document, the beginning of the line that is expected)."""
 
-WAYS: list[tuple[str, dict[str, Any], str]] = [
-    ("unknown target", way("a > nobody"), "target: there is no node 'nobody'"),
-    ("unknown source", way("nobody > a"), "source: there is no node 'nobody'"),
+ROUTES: list[tuple[str, dict[str, Any], str]] = [
+    ("unknown target", way("a > no_one"), "target: there is no node 'no_one'"),
+    ("unknown source", way("no_one > a"), "source: there is no node 'no_one'"),
     ("to the start", way("a > start"), "target: nothing leads to a start"),
     ("handle of an agent", way("a > if", "approve"), "sourceHandle: 'approve' is given, but a has: none"),
     (
@@ -203,22 +203,22 @@ def test_a_mistake_is_placed_at_its_node(found: dict[str, Any], line: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("added", "words"), [(added, words) for _, added, words in WAYS], ids=[w[0] for w in WAYS]
+    ("added", "words"), [(added, words) for _, added, words in ROUTES], ids=[w[0] for w in ROUTES]
 )
 def test_a_mistake_is_placed_at_its_connection(added: dict[str, Any], words: str) -> None:
     found = mistakes({**GOOD, "connections": [*GOOD["connections"], added]})
     assert any(line.startswith("connections[") and words in line for line in found), found
 
 
-def _tree(*ways: str) -> dict[str, Any]:
-    names = dict.fromkeys(end.strip() for path in ways for end in path.split(">"))
+def _tree(*routes: str) -> dict[str, Any]:
+    names = dict.fromkeys(end.strip() for path in routes for end in path.split(">"))
     agents = [agent(name, tools={"subagents": True}) for name in names]
-    main = [way("start > top"), *(way(path, "subagent") for path in ways)]
-    return document(start(), *(agents if "top" in names else [agent("top"), *agents]), ways=main)
+    main = [way("start > top"), *(way(path, "subagent") for path in routes)]
+    return document(start(), *(agents if "top" in names else [agent("top"), *agents]), routes=main)
 
 
 @pytest.mark.parametrize(
-    ("ways", "words"),
+    ("routes", "words"),
     [
         (("b > c", "c > b"), "its sub-agents lead back to it"),
         (("b > c", "c > d", "d > b"), "its sub-agents lead back to it"),
@@ -226,9 +226,9 @@ def _tree(*ways: str) -> dict[str, Any]:
         (("top > b", "b > c", "c > d", "d > e", "e > f"), "is a sub-agent below 4 others"),
     ],
 )
-def test_sub_agents_have_no_circle_one_parent_and_a_most_depth(ways: tuple[str, ...], words: str) -> None:
-    found = [line for line in mistakes(_tree(*ways)) if words in line]
-    assert len(found) == 1, mistakes(_tree(*ways))
+def test_sub_agents_have_no_circle_one_parent_and_a_most_depth(routes: tuple[str, ...], words: str) -> None:
+    found = [line for line in mistakes(_tree(*routes)) if words in line]
+    assert len(found) == 1, mistakes(_tree(*routes))
 
 
 @pytest.mark.parametrize(
@@ -241,9 +241,9 @@ def test_sub_agents_have_no_circle_one_parent_and_a_most_depth(ways: tuple[str, 
 def test_a_reached_node_has_something_after_it_and_an_unreached_one_need_not(
     node: dict[str, Any], words: str
 ) -> None:
-    reached = mistakes(document(start(), node, ways=[way("start > x")]))
+    reached = mistakes(document(start(), node, routes=[way("start > x")]))
     assert [words in line for line in reached] == [True]
-    assert mistakes(document(start(), agent("a"), node, ways=[way("start > a")])) == []
+    assert mistakes(document(start(), agent("a"), node, routes=[way("start > a")])) == []
 
 
 def test_all_mistakes_come_at_once_each_with_the_names_of_its_places() -> None:
@@ -252,12 +252,12 @@ def test_all_mistakes_come_at_once_each_with_the_names_of_its_places() -> None:
         start("again"),
         agent("a", userPrompt=1, model=2),
         approval("ok", approvers=["x"]),
-        ways=[way("start > a"), way("a > ok"), way("ok > nowhere", "maybe")],
+        routes=[way("start > a"), way("a > ok"), way("ok > nowhere", "maybe")],
     )
     with pytest.raises(WorkflowInvalid) as raised:
         read_workflow(wrong, "mine")
     lines = str(raised.value).splitlines()
-    assert len(lines) == len(raised.value.mistakes) == 6  # noqa: PLR2004
+    assert len(lines) == len(raised.value.mistakes) == 6
     assert all(line.startswith("workflow mine: ") for line in lines)
     assert {mistake.node for mistake in raised.value.mistakes} == {"again", "a", "ok", ""}
 
