@@ -98,8 +98,8 @@ def match_speech(
 
 def may_answer(message: InboundMessage, *, shows_choices: bool = False) -> bool:
     """Whether the message can be an answer: short, or with what may be a note, new, written by its author,
-    and only text. Where the channel `shows_choices`, they are chosen there, and typed words are an answer only
-    with a note."""
+    and only text. Where the channel `shows_choices`, they are chosen there, and typed words are an answer
+    only with a note."""
     if shows_choices and message.speech is None and ":" not in message.text[:_NOTE_WITHIN]:
         return False
     if message.voice is not None or message.attachments or message.forwarded or message.edited:

@@ -77,8 +77,8 @@ class _Question:
 
 
 def asks_a_person(graph: GraphStructure[Any]) -> bool:
-    """Whether a node that asks a person is in the graph or in one of its subgraphs: its function says so by an
-    attribute `asks_a_person`."""
+    """Whether a node that asks a person is in the graph or in one of its subgraphs: its function says so by
+    an attribute `asks_a_person`."""
     return any(
         getattr(spec.run, "asks_a_person", False)
         or (spec.subgraph is not None and asks_a_person(spec.subgraph))

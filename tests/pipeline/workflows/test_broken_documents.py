@@ -1,4 +1,7 @@
-"""200 generated documents with planted mistakes: each is listed; what passes the check runs (hypothesis)."""
+"""200 generated documents with planted mistakes: each is listed; what passes the check runs (hypothesis).
+
+Covers: pipeline/workflows/checks.py.
+"""
 
 from __future__ import annotations
 

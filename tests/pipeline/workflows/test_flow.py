@@ -1,4 +1,9 @@
-"""What nodes and connections of a workflow mean when it runs, with branches and pauses."""
+"""What nodes and connections of a workflow mean when it runs, with branches and pauses.
+
+Covers: pipeline/workflows/steps.py, pipeline/workflows/agent_step.py, pipeline/workflows/compiling.py,
+pipeline/workflows/document.py, pipeline/workflows/run_record.py, pipeline/graph/execution/held_back.py,
+pipeline/graph/run/transitions.py.
+"""
 
 from __future__ import annotations
 

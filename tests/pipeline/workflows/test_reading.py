@@ -1,4 +1,7 @@
-"""A workflow document is read in today's and in older forms, and every mistake is listed at its place."""
+"""A workflow document is read in today's and in older forms, and every mistake is listed at its place.
+
+Covers: pipeline/workflows/checks.py, pipeline/workflows/normalising.py, pipeline/workflows/steps.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Branches that never join, that fail at the end, and that continue in turn behind an open gate (seed 3)."""
+"""Branches that never join, that fail at the end, and that continue in turn behind an open gate (seed 3).
+
+Covers: pipeline/graph/run/transitions.py, pipeline/graph/execution/held_back.py.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +81,7 @@ async def test_all_that_fail_give_the_first_failure() -> None:
 
 
 @pytest.mark.parametrize("first_snapshot", [1, 64])
-async def test_what_a_gate_holds_back_goes_on_in_turn_also_from_a_snapshot(first_snapshot: int) -> None:
+async def test_what_a_gate_holds_back_continues_in_turn_also_from_a_snapshot(first_snapshot: int) -> None:
     graph = _graph("s>gate s>a s>b gate>c c>c2 a>a2 a2>a3 b>b2 b2>b3")
     outcome = await _run(graph, ("gate",), first_snapshot)
     assert outcome.status == "completed"
