@@ -13,7 +13,7 @@ from typing import Any, Final
 from pipeline.domain.errors import ConfigurationError, GraphError
 from pipeline.graph.definition.spec import GraphSpec, NodeSpec
 from pipeline.graph.documents.fields import Fields
-from pipeline.graph.documents.reader import MAX_BYTES
+from pipeline.graph.documents.json_text import MAX_BYTES, parsed_json
 from pipeline.nodes.document_graph import document_graph
 from pipeline.nodes.kinds import NODE_KINDS, Kind
 from pipeline.plugins import Plugin, installed
@@ -21,6 +21,8 @@ from pipeline.runtime.context import RunContext
 from pipeline.topologies import NO_SUBGRAPHS, shipped_graphs
 
 _DOCUMENT: Final = ".json"
+_GRAPH_FIELDS: Final = frozenset({"entry", "entry_node"})
+"""Fields that only a graph document has."""
 
 
 class GraphBook:
@@ -62,9 +64,14 @@ class GraphBook:
         return found
 
     def document(self, path: Path) -> GraphSpec[RunContext]:
-        """The graph that the JSON document in a file describes. Raises ConfigurationError as `open`."""
+        """The graph that the JSON document in a file describes: a graph document or a workflow. Raises
+        ConfigurationError as `open`."""
         text = document_text(path)
         try:
+            if has_workflow_shape(text):
+                from pipeline.workflows.compiling import workflow_graph  # noqa: PLC0415 - most have none
+
+                return workflow_graph(text, workflow_name(path))
             graphs = {name: build() for name, build in self._graphs.items() if name not in NO_SUBGRAPHS}
             return document_graph(text, subgraphs=graphs, kinds=self.kinds)
         except GraphError as error:
@@ -123,6 +130,25 @@ def _checked_kind(name: str, value: Any) -> Kind:
 def is_document(name_or_file: str) -> bool:
     """Whether a graph is given by its file."""
     return name_or_file.endswith(_DOCUMENT)
+
+
+def has_workflow_shape(text: str) -> bool:
+    """Whether a JSON text is a workflow document, not a graph document: its nodes have a `type`, or it has
+    `connections`. False for a text that is no JSON."""
+    try:
+        document = parsed_json(text, "the document")
+    except GraphError:
+        return False
+    if not isinstance(document, dict) or not document.keys().isdisjoint(_GRAPH_FIELDS):
+        return False
+    nodes = document.get("nodes")
+    typed = isinstance(nodes, list) and any(isinstance(node, dict) and "type" in node for node in nodes)
+    return typed or "connections" in document
+
+
+def workflow_name(path: Path) -> str:
+    """The name of a workflow whose document has none: that of its file."""
+    return path.name.removesuffix(_DOCUMENT).removesuffix(".workflow") or "workflow"
 
 
 def document_text(path: Path) -> str:

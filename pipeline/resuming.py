@@ -77,7 +77,12 @@ async def _resume(
     log = SafeRunLog(turn.journal.run_log(), turn.redactor, unrecorded)
     listener, message = turn.on_graph_event, turn.message
     if isinstance(message, ApprovalReply) and not message.expired:
-        answer = Answer(gate=message.interaction_id, choice=message.choice, by=message.author.id)
+        answer = Answer(
+            gate=message.interaction_id,
+            choice=message.choice,
+            note=message.note,
+            by=message.by or message.author.id,
+        )
         try:
             return await executor.resume(
                 records,

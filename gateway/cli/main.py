@@ -10,6 +10,7 @@ from pathlib import Path
 from gateway import __version__
 from gateway.cli.people_arguments import add_people
 from gateway.cli.record_arguments import add_audit, add_crises, add_history, add_jobs, add_undo
+from gateway.cli.workflow_arguments import add_workflow
 from pipeline.domain.errors import ConfigurationError, ParlourError
 
 OK, FAILED, BAD_CONFIGURATION = 0, 1, 2
@@ -99,6 +100,7 @@ def _parser() -> argparse.ArgumentParser:
     plugins.set_defaults(run=_plugins)
 
     _add_graph(commands.add_parser("graph", help="look at the graphs"), common)
+    add_workflow(commands.add_parser("workflow", help="check, draw and run workflow documents"), common)
     return parser
 
 

@@ -169,7 +169,7 @@ class Inbox:
             return await self._reactions.accept(item)
         if isinstance(item, InboundMessage):
             item = self._judged(item, verdict)
-        if isinstance(item, InboundMessage) and may_answer(item) and (self._posts(item) or item.speech):
+        if isinstance(item, InboundMessage) and may_answer(item, shows_choices=not self._posts(item)):
             answered = await self._worded_answer(item)
             if isinstance(answered, Acceptance):
                 return answered

@@ -6,15 +6,23 @@ answer counts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+from gateway.storage.codec import details_of
 from gateway.storage.ports import Interaction
 from pipeline.domain.messages import ApprovalReply, InboundMessage, button_handle
 
 _LONGEST_ANSWER = 200
-"""In characters; longer texts are messages."""
+"""In characters; longer texts are messages, unless they are answers with a note."""
+_NOTE_WITHIN = 24
+"""Characters from the beginning, within which a colon may be the one before a note."""
+_LONGEST_NOTE = 2_000
+_NOTE_AFTER = re.compile(r"\s*(?:[:,;.!–—\n]|-\s)\s*")  # noqa: RUF001 - dashes are meant
+"""What separates an option from the note behind it: a mark, so that a new message that begins with the same
+word is none."""
 _SPOKEN_ENDS = " .!?,;:…。！？"  # noqa: RUF001 - the full stops of other scripts are meant
 
 
@@ -33,21 +41,24 @@ def match_button(
 
 def match_text(message: InboundMessage, questions: Sequence[Interaction]) -> ApprovalReply | None:
     """The message as an answer: its words equal an option of a question that its author may answer, or are
-    the option's number, from 1. None when they match no option or several. Call it if `may_answer`."""
+    the option's number, from 1; where the question takes notes, a note may follow a colon or another mark.
+    None when they match no option or several. Call it if `may_answer`."""
     words = message.text.strip().casefold()
     mine = [question for question in questions if message.author.id in question.allowed_users]
     meant = [
-        (question, option)
+        (question, option, "")
         for question in mine
         for option in question.options
         if option.strip().casefold() == words
     ]
     if not meant and len(mine) == 1:
         options = mine[0].options
-        meant = [(mine[0], option) for number, option in enumerate(options, 1) if str(number) == words]
+        meant = [(mine[0], option, "") for number, option in enumerate(options, 1) if str(number) == words]
+    if not meant:
+        meant = _with_note(message.text.strip(), mine)
     if len(meant) != 1:
         return None
-    question, choice = meant[0]
+    question, choice, note = meant[0]
     return ApprovalReply(
         message_id=message.message_id,
         native_id=message.native_id,
@@ -56,8 +67,21 @@ def match_text(message: InboundMessage, questions: Sequence[Interaction]) -> App
         received_at=message.received_at,
         interaction_id=question.id,
         choice=choice,
+        note=note,
         private=message.private,
     )
+
+
+def _with_note(text: str, questions: Sequence[Interaction]) -> list[tuple[Interaction, str, str]]:
+    """The questions that the text answers with a note: each with the option and the note."""
+    found: list[tuple[Interaction, str, str]] = []
+    for question in questions:
+        for option in question.options if details_of(question).notes else ():
+            if text[: len(option)].casefold() == option.casefold():
+                mark = _NOTE_AFTER.match(text, len(option))
+                if mark is not None and mark.end() < len(text):
+                    found.append((question, option, text[mark.end() :]))
+    return found
 
 
 def match_speech(
@@ -65,17 +89,26 @@ def match_speech(
 ) -> ApprovalReply | None:
     """As `match_text`, for a voice note with the transcript `words`, or for live speech. Ignores the full
     stop that transcribers add."""
-    if message.forwarded or message.edited or len(words) > _LONGEST_ANSWER:
+    if message.forwarded or message.edited or len(words) > _LONGEST_NOTE:
         return None
     if message.voice is not None and message.text.strip():
         return None
     return match_text(replace(message, text=words.strip(_SPOKEN_ENDS)), questions)
 
 
-def may_answer(message: InboundMessage) -> bool:
-    """Whether the message can be an answer: short, new, written by its author, and only text."""
+def may_answer(message: InboundMessage, *, shows_choices: bool = False) -> bool:
+    """Whether the message can be an answer: short, or with what may be a note, new, written by its author,
+    and only text. Where the channel `shows_choices`, they are chosen there, and typed words are an answer
+    only with a note."""
+    if shows_choices and message.speech is None and ":" not in message.text[:_NOTE_WITHIN]:
+        return False
     if message.voice is not None or message.attachments or message.forwarded or message.edited:
         return False
     if message.unusable or message.passed_on:
         return False
-    return len(message.text) <= _LONGEST_ANSWER
+    return len(message.text) <= (_LONGEST_NOTE if _begins_briefly(message.text) else _LONGEST_ANSWER)
+
+
+def _begins_briefly(text: str) -> bool:
+    """Whether a mark follows a few words at the beginning of a text, as behind an option."""
+    return _NOTE_AFTER.search(text, 0, _LONGEST_ANSWER) is not None

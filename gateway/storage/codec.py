@@ -13,7 +13,7 @@ from pipeline.domain.commands import parsed_name
 from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import ApprovalReply, SessionCommand
+from pipeline.domain.messages import ApprovalReply, Author, SessionCommand
 from pipeline.graph.run.outcome import Gate
 from pipeline.runtime.questions import choices
 
@@ -47,6 +47,8 @@ class QuestionDetails:
     """False in questions of earlier versions: the safe value where others can read."""
     reply_handle: str
     """Of the command whose values a COMMAND interaction offers."""
+    notes: bool = False
+    """Whether the answer may have a note."""
 
 
 def details_of(question: Interaction) -> QuestionDetails:
@@ -60,6 +62,7 @@ def details_of(question: Interaction) -> QuestionDetails:
         name=str(body.get("name", "")),
         private=bool(body.get("private", False)),
         reply_handle=str(body.get("reply_handle", "")),
+        notes=bool(body.get("notes", False)),
     )
 
 
@@ -76,7 +79,12 @@ def new_entry(item: Queued) -> NewEntry:
 
 
 def resume_entry(answer: ApprovalReply, asked: Interaction) -> NewEntry:
-    """The inbox entry that resumes a paused run with an answer."""
+    """The inbox entry that resumes a paused run with an answer: as the person who began it, whose rights
+    count, also where another one has answered."""
+    began = str(asked.body.get("author", ""))
+    if began and began != answer.author.id:
+        starter = Author(id=began, name=details_of(asked).name)
+        answer = replace(answer, author=starter, by=answer.author.id)
     return new_entry(replace(answer, asked_in=str(asked.body[ASKED_IN])))
 
 
@@ -133,7 +141,8 @@ def menu_of(
 
 
 def question_of(gate: Gate, entry: InboxEntry, session_id: str, *, at: float) -> Interaction:
-    """The interaction with which only the author of the entry's message can answer the gate."""
+    """The interaction with which the gate can be answered: by the users whom it allows, else only by the
+    author of the entry's message."""
     item, options = entry.item, choices(gate)
     action = "\n".join((gate.id, gate.prompt, *options))
     return Interaction(
@@ -142,7 +151,7 @@ def question_of(gate: Gate, entry: InboxEntry, session_id: str, *, at: float) ->
         session_id=session_id,
         kind=GATE,
         options=options,
-        allowed_users=(item.author.id,),
+        allowed_users=gate.allowed or (item.author.id,),
         action_hash=hashlib.sha256(action.encode("utf-8", "surrogatepass")).hexdigest()[:16],
         created_at=at,
         expires_at=NEVER if gate.expires_at is None else gate.expires_at,
@@ -153,6 +162,8 @@ def question_of(gate: Gate, entry: InboxEntry, session_id: str, *, at: float) ->
             "prompt": gate.prompt,
             "name": item.author.name,
             "private": item.private,
+            **({"notes": True} if gate.notes else {}),
+            **({"author": item.author.id} if gate.allowed else {}),
         },
     )
 

@@ -81,6 +81,8 @@ def to_body(item: Queued) -> dict[str, Any]:
         body |= {
             "interaction": item.interaction_id,
             "choice": item.choice,
+            "note": item.note,
+            "by": item.by,
             "expired": item.expired or None,
             "asked": item.asked,
             ASKED_IN: item.asked_in,
@@ -156,6 +158,8 @@ def _item_of(
             **common,
             interaction_id=body["interaction"],
             choice=body["choice"],
+            note=body.get("note", ""),
+            by=body.get("by", ""),
             expired=body.get("expired", False),
             asked=body.get("asked", ""),
             asked_in=body.get(ASKED_IN, ""),

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from gateway.storage.log_records import OutcomeRecord, StepRecord, content_of
 from gateway.storage.ports import Record
-from pipeline.graph.run.records import RawRecord
+from pipeline.graph.run.records import TRAIL, RawRecord, has_ended
 
 TOGETHER = "records"
 """The key of several records that share one row."""
@@ -101,12 +101,21 @@ def runs_of(rows: Iterable[Record]) -> dict[str, list[RawRecord]]:
             if records[0] is not None and "head" in records[0]:
                 current[row.message_id] = records[0]["head"]["run"]
             runs.setdefault(current.get(row.message_id, ""), []).extend(records)
+        elif isinstance(content, OutcomeRecord) and content.steps is None:
+            _cut_off(row, runs.get(current.get(row.message_id, ""), []))
         elif isinstance(content, OutcomeRecord) and content.steps is not None:
             steps = _ended([_from_embedded(plain) for plain in content.steps])
             run_id = current.get(row.message_id) or _run_of(steps)
             runs.setdefault(run_id, []).extend(steps)
     runs.pop("", None)
     return runs
+
+
+def _cut_off(row: Record, records: list[RawRecord]) -> None:
+    """Add to the records of a run that nothing has ended that its message ended with an error: the run was
+    stopped, or its time was over, and it is never resumed."""
+    if row.kind == "error" and records and not has_ended(records):
+        records.append({"do": "cancel", "kept": {}})
 
 
 def _flat_head(record: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,6 +132,8 @@ def _embedded(record: Mapping[str, Any]) -> dict[str, Any]:
     if record["do"] != "step":
         return to_row(record)
     body = {key: value for key, value in to_row(record).items() if key not in _NOT_EMBEDDED} | _used(record)
+    if (trail := record.get("update", {}).get(TRAIL)) is not None:
+        body["update"] = {TRAIL: trail}
     targets = list(body.pop("to", ()))
     return body if targets == _TO_THE_END else {**body, "to": targets}
 

@@ -212,6 +212,10 @@ class ApprovalReply:
     """One of the question's options; empty from a button."""
     option: int | None = None
     """From a button: the index of the option, from 0."""
+    note: str = ""
+    """What the person adds in their own words, where the question takes it."""
+    by: str = ""
+    """Who answered, if that is not the author, as whom the run continues. Only the gateway sets it."""
     private: bool = True
     expired: bool = False
     """The time to answer is over. Only the gateway sets it, with EXPIRED as the choice."""

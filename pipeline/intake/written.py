@@ -13,7 +13,8 @@ def written_words(message: InboundMessage | ApprovalReply, taken: Taken | None =
     """The user's typed or live words; None for a voice note or an empty message. With attachments, what was
     `taken` of them belongs to the words."""
     if isinstance(message, ApprovalReply):
-        return None if message.expired else UserWords(text=message.choice)
+        said = f"{message.choice}: {message.note}" if message.note else message.choice
+        return None if message.expired else UserWords(text=said)
     if message.voice is not None or not (asks_something(message) or message.has_other_content):
         return None
     text = in_context(message, message.text, taken)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import End, Goto, NodeResult, Pause, State
@@ -66,6 +66,7 @@ def question_kind(given: Fields) -> NodeSpec[RunContext]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Question:
+    asks_a_person: ClassVar[bool] = True
     prompt: Template
     options: tuple[str, ...]
     expires_s: float | None
@@ -76,9 +77,11 @@ class _Question:
 
 
 def asks_a_person(graph: GraphStructure[Any]) -> bool:
-    """Whether a node of kind `question` is in the graph or in one of its subgraphs."""
+    """Whether a node that asks a person is in the graph or in one of its subgraphs: its function says so by
+    an attribute `asks_a_person`."""
     return any(
-        isinstance(spec.run, _Question) or (spec.subgraph is not None and asks_a_person(spec.subgraph))
+        getattr(spec.run, "asks_a_person", False)
+        or (spec.subgraph is not None and asks_a_person(spec.subgraph))
         for spec in graph.specs.values()
     )
 

@@ -81,13 +81,14 @@ def _everything(posts: MemoryPosts, author: str, chat: str, *, private: bool) ->
         )
         for name in names
     ]
-    items.append(_press(posts, "no such question", author=author, chat=chat, private=private))
+    items.append(press_of(posts, "no such question", author=author, chat=chat, private=private))
     return items
 
 
-def _press(
+def press_of(
     posts: MemoryPosts, question: str, *, author: str, chat: str, private: bool = True, option: int = 0
 ) -> ApprovalReply:
+    """A person's press of a button of a question."""
     return ApprovalReply(
         message_id=f"m_press_{author}",
         native_id=f"press-{author}",
@@ -159,12 +160,12 @@ async def test_a_button_continues_with_the_run_and_only_for_whom_it_was_shown(tm
     posts, ledger = MemoryPosts(), Ledger(tmp_path / "ledger")
     async with open_gateway(tmp_path, posts=posts, rule=PAIRING, graph=gate_graph(ledger)) as harness:
         question = await _asked(harness, posts, "n1")
-        stranger = await posts.bring(_press(posts, question, author="eve", chat="c1"))
-        elsewhere = await posts.bring(_press(posts, question, author="ann", chat="r1", private=False))
+        stranger = await posts.bring(press_of(posts, question, author="eve", chat="c1"))
+        elsewhere = await posts.bring(press_of(posts, question, author="ann", chat="r1", private=False))
         assert stranger.reason == "You are not allowed to use this bot."
         assert elsewhere.reason == "This question is no longer open."
         assert ledger.lines() == ["prepare", "ask"]
-        assert (await posts.bring(_press(posts, question, author="ann", chat="c1"))).status == "accepted"
+        assert (await posts.bring(press_of(posts, question, author="ann", chat="c1"))).status == "accepted"
         await posts.until(lambda: "approve by ann" in "".join(posts.texts()))
         assert ledger.lines() == ["prepare", "ask", "act approve"]
 

@@ -82,13 +82,15 @@ def gate_graph(
     )
 
 
-def answer_to(interaction_id: str, choice: str, *, name: str = "answer", chat: str = "c1") -> ApprovalReply:
-    """The owner's answer, as a channel submits it."""
+def answer_to(
+    interaction_id: str, choice: str, *, name: str = "answer", chat: str = "c1", author: str = "owner"
+) -> ApprovalReply:
+    """A person's answer, by default the owner's, as a channel submits it."""
     return ApprovalReply(
         message_id=f"m_{name}",
         native_id=name,
         thread=ThreadKey(channel="console", account="local", chat=chat),
-        author=Author(id="owner"),
+        author=Author(id=author),
         received_at=1_700_000_000.0,
         interaction_id=interaction_id,
         choice=choice,

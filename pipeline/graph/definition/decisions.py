@@ -60,6 +60,10 @@ class Pause:
     """The accepted choices; empty accepts any text."""
     expires_s: float | None = None
     """Seconds until the gate expires and the node fails. None waits for ever."""
+    allowed: tuple[str, ...] = ()
+    """The users who may answer, as the host names them; empty for the author of the run's message."""
+    notes: bool = False
+    """The answer may have a note in the person's own words."""
 
 
 NodeDecision = Next | End | Goto | Continue | Revise | Pause

@@ -106,12 +106,16 @@ class Limits:
     """Executions of the same node in a row (seed 0: MAX_CONSECUTIVE_LOOP)."""
     max_seconds: float | None = None
     """Wall-clock deadline of one `run` or `resume` call."""
+    outer_only: bool = False
+    """Whether the executions inside subgraphs do not count towards `max_steps`."""
     decide_seconds: float = 30.0
     """Deadline of one question to the decider; the fallback edge is taken afterwards."""
 
 
-FailurePolicy = Literal["fail_all", "continue_others", "wait_all"]
+FailurePolicy = Literal["fail_all", "continue_others", "wait_all", "fail_at_end"]
 ConflictPolicy = Literal["last_wins", "first_wins", "error"]
+JoinPolicy = Literal["nearest", "none"]
+AfterGates = Literal["together", "in_turn"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +125,12 @@ class FanOut:
     on_failure: FailurePolicy = "fail_all"
     on_conflict: ConflictPolicy = "last_wins"
     """For keys without a channel that several branches wrote, in the order in which they finished."""
+    join: JoinPolicy = "nearest"
+    """none: every branch runs to its own end, through nodes that others run as well (seed 3)."""
+    after_gates: AfterGates = "together"
+    """in_turn: what an open gate holds back continues after its answer, once the answered branch rests: one
+    line of execution after the other, in the order in which they were held back (seed 3). What is inside a
+    subgraph when a gate opens ends first. The policy of the outermost graph counts."""
     branch_timeout_s: float | None = 300.0
 
 

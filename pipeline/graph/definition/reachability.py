@@ -33,7 +33,7 @@ def fan_out_problem(graph: GraphStructure[Any, Any], source: str, targets: tuple
     For edges the validation calls it; for a route, the executor does once the targets are chosen.
     """
     wanted = tuple(dict.fromkeys(targets))
-    if len(wanted) < 2:
+    if len(wanted) < 2 or (graph.specs[source].fan_out or graph.fan_out).join == "none":
         return ""
     join = graph.joins.of(wanted)
     where, remedy = f"the join {join}", "go back only behind the join"
@@ -131,7 +131,7 @@ def _double_writes(graph: GraphStructure[Any, Any], source: str, targets: tuple[
     policy = graph.specs[source].fan_out or graph.fan_out
     if policy.on_conflict != "error":
         return
-    join = graph.joins.of(targets)
+    join = graph.join_of(source, targets)
     writers: dict[str, str] = {}
     for target in targets:
         nodes = sorted(graph.joins.branch(target, join))

@@ -78,7 +78,13 @@ def _qualified_name(function: object) -> str:
 
 
 def _fan_out(policy: FanOut) -> list[str]:
-    return [policy.on_failure, policy.on_conflict]
+    found: list[str] = [policy.on_failure, policy.on_conflict]
+    # Left out by default, so that runs of earlier versions can be resumed.
+    if policy.join != "nearest":
+        found.append(policy.join)
+    if policy.after_gates != "together":
+        found.append(policy.after_gates)
+    return found
 
 
 def _names(names: Iterable[str] | None) -> list[str] | None:

@@ -190,6 +190,11 @@ class GraphStructure(Generic[ContextT, StateT]):
                 declared[node] = (*declared[node], END)
         return Joins(declared, END)
 
+    def join_of(self, source: str, targets: tuple[str, ...]) -> str:
+        """Where the branches that begin at `targets` after `source` join; END without a join."""
+        policy = self.specs[source].fan_out or self.fan_out
+        return END if policy.join == "none" else self.joins.of(targets)
+
     def edges_from(self, node: str) -> tuple[EdgeSpec, ...]:
         """The edges out of `node`, in declaration order."""
         return self.outgoing.get(node, ())

@@ -14,12 +14,14 @@ from typing import Any, Final, get_args
 
 from pipeline.graph.definition.elements import (
     END,
+    AfterGates,
     Condition,
     ConflictPolicy,
     ConversationMode,
     EdgeSpec,
     FailurePolicy,
     FanOut,
+    JoinPolicy,
     LlmDecide,
     Route,
     When,
@@ -222,6 +224,10 @@ def _fan_out(label: str, policy: FanOut) -> Iterator[str]:
         yield f"{label}: fan_out.on_failure: {_choices(policy.on_failure, get_args(FailurePolicy))}"
     if policy.on_conflict not in get_args(ConflictPolicy):
         yield f"{label}: fan_out.on_conflict: {_choices(policy.on_conflict, get_args(ConflictPolicy))}"
+    if policy.join not in get_args(JoinPolicy):
+        yield f"{label}: fan_out.join: {_choices(policy.join, get_args(JoinPolicy))}"
+    if policy.after_gates not in get_args(AfterGates):
+        yield f"{label}: fan_out.after_gates: {_choices(policy.after_gates, get_args(AfterGates))}"
     if policy.branch_timeout_s is not None and not policy.branch_timeout_s > 0:
         yield f"{label}: fan_out.branch_timeout_s must be above 0, or None for no deadline"
 

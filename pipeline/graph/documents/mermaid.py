@@ -187,7 +187,7 @@ def _joins(graph: GraphStructure[Any, Any]) -> dict[str, list[str]]:
         groups += [(edge, *exits.on_success) for edge in (*exits.conditional, *exits.decided)]
         for group in groups:
             targets = tuple(dict.fromkeys(edge.target for edge in group))
-            if len(targets) > 1:
+            if len(targets) > 1 and (graph.specs[node].fan_out or graph.fan_out).join != "none":
                 forks = found.setdefault(graph.joins.of(targets), [])
                 forks += [node] if node not in forks else []
     return found

@@ -7,7 +7,6 @@ docs/guides/graphs.md explains the fields.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any, Final, TypeVar, get_args
@@ -15,6 +14,7 @@ from typing import Any, Final, TypeVar, get_args
 from pipeline.domain.errors import GraphError
 from pipeline.graph.definition.decisions import ContextT, StateT
 from pipeline.graph.definition.elements import (
+    AfterGates,
     Always,
     Condition,
     ConflictPolicy,
@@ -23,6 +23,7 @@ from pipeline.graph.definition.elements import (
     FailurePolicy,
     FanOut,
     Goal,
+    JoinPolicy,
     Kept,
     Lifetime,
     Limits,
@@ -38,13 +39,11 @@ from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.definition.structure import GraphStructure, NodeSpec
 from pipeline.graph.definition.validation import graph_problems
 from pipeline.graph.documents.fields import Fields, closest
+from pipeline.graph.documents.json_text import MAX_BYTES, parsed_json
 from pipeline.graph.documents.library import BUILT_IN_CHANNELS, BUILT_IN_ERRORS, NodeLibrary
 from pipeline.graph.documents.writer import graph_document
 
 __all__ = ["MAX_BYTES", "graph_document", "read_graph"]
-
-MAX_BYTES: Final = 1_000_000
-"""Of one document, as UTF-8. `frozen_json.MAX_DEPTH` limits its depth."""
 
 _PLAIN_CONDITIONS: Final[Mapping[str, type[Always | OnSuccess | OnFailure]]] = {
     "always": Always,
@@ -75,35 +74,11 @@ def read_graph(
 
 
 def _document(source: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    parsed = _parsed(source) if isinstance(source, str) else source
+    parsed = parsed_json(source, "the graph document") if isinstance(source, str) else source
     if not isinstance(parsed, Mapping):
         raise GraphError("the graph document must be a JSON object: { … }")
     frozen: Mapping[str, Any] = freeze(parsed, "the graph document")
     return frozen
-
-
-def _parsed(text: str) -> Any:
-    if len(text) > MAX_BYTES or len(text.encode(errors="surrogatepass")) > MAX_BYTES:
-        raise GraphError(f"the graph document is larger than {MAX_BYTES} bytes")
-    try:
-        return json.loads(text, object_pairs_hook=_without_repetition)
-    except json.JSONDecodeError as error:
-        raise GraphError(
-            f"the graph document is not JSON: line {error.lineno}, column {error.colno}: {error.msg}"
-        ) from error
-    except RecursionError as error:
-        raise GraphError("the graph document is nested too deeply") from error
-    except ValueError as error:
-        raise GraphError(f"the graph document is not usable JSON: {error}") from error
-
-
-def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise GraphError(f"the graph document has the field {twice!r} twice in one object; keep one of them")
-    return found
 
 
 def _graph(given: Fields, library: NodeLibrary[ContextT, StateT]) -> GraphStructure[ContextT, StateT]:
@@ -179,6 +154,7 @@ def _limits(graph: Fields) -> Limits:
         max_consecutive=given.whole("max_consecutive", default=usual.max_consecutive),
         max_seconds=given.optional_number("max_seconds", default=usual.max_seconds),
         decide_seconds=given.number("decide_seconds", default=usual.decide_seconds),
+        outer_only=given.flag("outer_only"),
     )
     given.close()
     return limits
@@ -193,6 +169,8 @@ def _fan_out(parent: Fields) -> FanOut | None:
         on_failure=given.choice("on_failure", options=get_args(FailurePolicy), default=usual.on_failure),
         on_conflict=given.choice("on_conflict", options=get_args(ConflictPolicy), default=usual.on_conflict),
         branch_timeout_s=given.optional_number("branch_timeout_s", default=usual.branch_timeout_s),
+        join=given.choice("join", options=get_args(JoinPolicy), default=usual.join),
+        after_gates=given.choice("after_gates", options=get_args(AfterGates), default=usual.after_gates),
     )
     given.close()
     return policy

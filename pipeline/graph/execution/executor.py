@@ -27,7 +27,6 @@ from pipeline.graph.execution.edge_selection import Routes, routes_after_failure
 from pipeline.graph.execution.environment import RunEnvironment, RunStopped
 from pipeline.graph.execution.run_loop import RunLoop
 from pipeline.graph.run.events import Listener, RunCompleted
-from pipeline.graph.run.frames import AT_REST
 from pipeline.graph.run.outcome import GATE_EXPIRED, Answer, Failure, RunOutcome, RunStatus, StopReason
 from pipeline.graph.run.recorder import FIRST_SNAPSHOT, RunRecorder
 from pipeline.graph.run.records import GateRefused, Head, RawRecord, Record, RunEnded
@@ -203,10 +202,8 @@ class Executor(Generic[ContextT, StateT]):
                         if run.records:
                             await _record_answers(loop, answers)
                         await loop.drive(root)
-                        while not (
-                            root.status in AT_REST or control.pause_requested or loop.left or run.open_gates()
-                        ):
-                            await loop.drive(root)  # The gate that halted the frames is no longer open.
+                        while not loop.left and loop.held_back.has_more():
+                            await loop.drive(root)
                 status, reason, error = _verdict(loop)
             except BaseException as caught:  # noqa: BLE001 - raised again unless it is the engine's own
                 status, reason, error = _verdict_after(loop, _leaf(caught), deadline)
@@ -310,6 +307,7 @@ async def _record_answers(loop: RunLoop, answers: Sequence[Answer]) -> None:
             record["note"] = answer.note
         if answer.by:
             record["by"] = answer.by
+        record["at"] = loop.env.clock.now()
         await loop.env.recorder.record(record, kind="answer", label="")
     now = loop.env.clock.now()
     for frame in tuple(loop.run.paused_frames()):

@@ -131,6 +131,8 @@ def gate_of(env: RunEnvironment, frame: Frame, decision: NodeDecision, execution
         prompt=decision.prompt,
         options=decision.options,
         expires_at=None if decision.expires_s is None else env.clock.now() + decision.expires_s,
+        allowed=decision.allowed,
+        notes=decision.notes,
     )
 
 

@@ -19,6 +19,7 @@ from pipeline.graph.definition.merging import ANSWERS
 from pipeline.graph.execution.edge_selection import Routes, routes_after_failure
 from pipeline.graph.execution.environment import RunEnvironment, RunStopped
 from pipeline.graph.execution.fast_path import record_ordinary
+from pipeline.graph.execution.held_back import HeldBack
 from pipeline.graph.execution.node_attempts import Attempts, reported
 from pipeline.graph.execution.node_visit import (
     NodeExecution,
@@ -65,8 +66,8 @@ class RunLoop:
         self.left = False
         """Nodes are left to a later call."""
         self._recorder = env.recorder
-        inside = sum(frame.status == "inside" for frame in env.run.frames.values())
-        self._begun = env.run.steps + inside
+        self._begun = env.run.begun(outer_only=env.limits.outer_only)
+        self.held_back = HeldBack(env)
         self._entered: dict[str, float] = {}
 
     async def drive(self, frame: Frame) -> None:  # noqa: C901 - one function: every call of a node passes it
@@ -81,7 +82,9 @@ class RunLoop:
             # does not decide what a gate halts.
             if frame.parent is not None and frame.last:
                 await asyncio.sleep(0)
-            if env.control.pause_requested or (run.halting and frame.last):
+            if env.control.pause_requested or (run.halting and frame.last and self.held_back.halts(frame)):
+                return
+            if run.deferred and self.held_back.waits(frame):
                 return
             if frame.node in env.later:
                 self.left = True
@@ -160,7 +163,8 @@ class RunLoop:
             raise RunStopped("max_loops", f"node {frame.label} ran {frame.consecutive} times in a row")
         if self._begun >= env.limits.max_steps:
             raise RunStopped("max_steps", f"the run has made {self._begun} steps")
-        self._begun += 1
+        if not (env.limits.outer_only and frame.prefix):
+            self._begun += 1
         totals = env.run.totals.get(frame.label)
         return 1 if totals is None else totals.executions + 1
 
@@ -195,6 +199,8 @@ class RunLoop:
             record["skipped"] = True
         if gate is not None:
             record["gate"] = plain_gate(gate)
+        if executed.failure is not None:
+            record["at"] = self.env.clock.now()
         source, prefix = frame.label, frame.prefix
         self._recorder.write(record, "node_complete" if gate is None else "pause", source, values)
         if self._recorder.listener is not None:
@@ -300,7 +306,7 @@ class RunLoop:
         if phase:
             record["phase"] = phase
         if failure is not None:
-            record["error"] = failure.plain()
+            record["error"], record["at"] = failure.plain(), self.env.clock.now()
             self.raised[failure] = failure
         self._recorder.write(record, "answer", source)
         if self._recorder.listener is not None:

@@ -48,6 +48,8 @@ def advance(
     run.records += 1
     run.steps += 1
     label = frame.label
+    if run.deferred:
+        _continues(run, frame)
     run.path.append(label)
     totals = run.totals.get(label) or run.totals_of(label)
     totals.executions += 1
@@ -100,6 +102,8 @@ def _step(run: Run, record: Record, values: Mapping[str, Any] | None) -> None:
     if frame.status not in ("ready", "inside") or frame.node != node:
         raise ValueError(f"a step of {node} where {frame.node} was to come")
     _count(run, frame, record)
+    if run.deferred:
+        _continues(run, frame)
     failure = read_failure(record["error"]) if "error" in record else None
     inside = frame.children[node].failure if frame.status == "inside" else None
     if failure is not None and inside is None:
@@ -118,6 +122,11 @@ def _step(run: Run, record: Record, values: Mapping[str, Any] | None) -> None:
         frame.settled = True
         frame.end_reason = _END_REASONS.get(decision, "completed")
     leave(run, frame, record, failure)
+
+
+def _continues(run: Run, frame: Frame) -> None:
+    if frame.id in run.deferred:
+        run.deferred.remove(frame.id)
 
 
 def _open_gate(run: Run, frame: Frame, record: Record) -> None:
@@ -192,6 +201,8 @@ def _enter(run: Run, record: Record) -> None:
     frame = run.frames[record.get("frame", "")]
     if frame.status != "ready" or frame.node != record["node"]:
         raise ValueError(f"{record['node']} is entered where {frame.node} was to come")
+    if run.deferred:
+        _continues(run, frame)
     child = subgraph_frame(frame, repeated=run.executions(frame.label) > 0)
     frame.status = "inside"
     frame.children = {frame.node: child}

@@ -63,6 +63,10 @@ class Gate:
     options: tuple[str, ...] = ()
     expires_at: float | None = None
     """Unix seconds."""
+    allowed: tuple[str, ...] = ()
+    """The users who may answer, as the host names them; empty for the author of the run's message."""
+    notes: bool = False
+    """The answer may have a note in the person's own words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

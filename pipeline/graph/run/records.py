@@ -25,6 +25,9 @@ from typing import Any, Final, Literal, TypeAlias, TypedDict
 from pipeline.domain.errors import GraphError
 from pipeline.graph.run.outcome import Failure, Gate
 
+TRAIL: Final = "trail"
+"""The state's key under which a node writes what people read of its step later; it is kept when an ended
+run's other updates are dropped."""
 SHOWN_SECONDS: Final = 0.0001
 """Shorter times are left out of records."""
 
@@ -72,6 +75,8 @@ class Record(TypedDict, total=False):
     attempts: int
     """Left out for one."""
     error: Mapping[str, Any]
+    at: float
+    """Of a failure and of an answer: when, in Unix seconds."""
     skipped: bool
     gate: Mapping[str, Any]
     edge_errors: Sequence[str]
@@ -181,6 +186,10 @@ def plain_gate(gate: Gate) -> dict[str, Any]:
         plain["options"] = gate.options
     if gate.expires_at is not None:
         plain["expires_at"] = gate.expires_at
+    if gate.allowed:
+        plain["allowed"] = gate.allowed
+    if gate.notes:
+        plain["notes"] = True
     return plain
 
 
@@ -192,6 +201,8 @@ def read_gate(plain: Mapping[str, Any], node: str) -> Gate:
         prompt=plain.get("prompt", ""),
         options=tuple(plain.get("options", ())),
         expires_at=plain.get("expires_at"),
+        allowed=tuple(plain.get("allowed", ())),
+        notes=plain.get("notes", False),
     )
 
 

@@ -25,6 +25,7 @@ def dump(run: Run) -> dict[str, Any]:
         "records": run.records + 1,  # with this one
         "answered": tuple(sorted(run.answered)),
         "halting": run.halting,
+        "deferred": tuple(run.deferred),
         "failures": tuple(failure.plain() for failure in run.failures),
         "totals": {
             label: (
@@ -52,6 +53,7 @@ def load(plain: Mapping[str, Any], run_id: str, graph: GraphStructure[Any, Any])
     run.records = plain["records"]
     run.answered = set(plain["answered"])
     run.halting = plain["halting"]
+    run.deferred = list(plain.get("deferred", ()))  # absent in snapshots of earlier versions
     run.failures = [read_failure(failure) for failure in plain["failures"]]
     for label, (executions, attempts, seconds, decision, edge_errors, missing) in plain["totals"].items():
         run.totals[label] = Totals(

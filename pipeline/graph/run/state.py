@@ -53,6 +53,8 @@ class Run:
     """Gates that are no longer open."""
     halting: bool = False
     """A gate is open and unanswered: other frames halt at their next boundary."""
+    deferred: list[str] = field(default_factory=list)
+    """Frames that a gate has held back, in this order, where they continue in turn."""
     ended: bool = False
     """An `end` record has been applied."""
     joined: list[Join] = field(default_factory=list)
@@ -66,10 +68,33 @@ class Run:
         root = root_frame(graph, values, entry)
         return cls(id=run_id, root=root, frames={"": root})
 
+    def defer(self, frame: Frame) -> None:
+        """Hold back a frame that has moved to another node while a gate is open, where frames continue in
+        turn. A node in progress ends first, with everything inside it."""
+        if self.halting and not frame.prefix and self.in_turn and frame.id not in self.deferred:
+            self.deferred.append(frame.id)
+
+    @property
+    def in_turn(self) -> bool:
+        """Whether what a gate holds back continues one after the other."""
+        return self.root.graph.fan_out.after_gates == "in_turn"
+
+    def next_in_turn(self) -> str | None:
+        """The frame that continues next; None if none is held back."""
+        return next((name for name in self.deferred if name in self.frames), None)
+
     def executions(self, label: str) -> int:
         """Finished executions of a node, without skipped ones."""
         totals = self.totals.get(label)
         return 0 if totals is None else totals.executions
+
+    def begun(self, *, outer_only: bool) -> int:
+        """How many executions of nodes have begun; those inside subgraphs do not count if `outer_only`."""
+        entered = [frame for frame in self.frames.values() if frame.status == "inside"]
+        if not outer_only:
+            return self.steps + len(entered)
+        own = sum(totals.executions for label, totals in self.totals.items() if "." not in label)
+        return own + sum(not frame.prefix for frame in entered)
 
     def open_gates(self) -> tuple[Gate, ...]:
         """Gates that wait for an answer, oldest first."""

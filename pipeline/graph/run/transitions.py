@@ -51,11 +51,13 @@ def move(run: Run, frame: Frame, target: str, inputs: Mapping[str, Any]) -> None
         frame.consecutive = frame.consecutive + 1 if target == frame.last else 0
         frame.at(target).status = "ready"
         frame.inputs = freeze_update(inputs) if inputs else NO_INPUTS
+        if run.halting:
+            run.defer(frame)
 
 
 def split(run: Run, frame: Frame, targets: tuple[str, ...], inputs: Mapping[str, Any]) -> None:
     """Begin a branch at each target."""
-    join = frame.graph.joins.of(targets)
+    join = frame.graph.join_of(frame.node, targets)
     frame.status, frame.finished = "split", []
     frame.children = {
         target: branch_frame(frame, target, join, freeze_update(inputs.get(target, NO_INPUTS)))
@@ -68,6 +70,8 @@ def split(run: Run, frame: Frame, targets: tuple[str, ...], inputs: Mapping[str,
     for target, child in tuple(frame.children.items()):
         if target in (join, END):
             move(run, child, target, child.inputs)
+        elif run.halting:
+            run.defer(child)
 
 
 def rest(run: Run, frame: Frame, status: FrameStatus, failure: Failure | None = None) -> None:
@@ -93,6 +97,10 @@ def _join(run: Run, frame: Frame) -> None:
     bad = [child for child in children if child.status == "failed"]
     policy = frame.policy
     join = children[0].join
+    if bad and policy.on_failure == "fail_at_end":
+        frame.write_batch([update for child in children for update in child.updates])
+        _fail_split(run, frame, bad[0].failure)
+        return
     continues = any(child.status == "arrived" for child in good) or (bad and policy.on_failure == "wait_all")
     if not good and (policy.on_failure != "wait_all" or join == END):
         _fail_split(run, frame, bad[0].failure)

@@ -194,7 +194,10 @@ def test_the_smallest_bounds_are_fine() -> None:
         ),
         (
             {"fan_out": FanOut(on_failure=cast("FailurePolicy", "panic"))},
-            "graph: fan_out.on_failure: panic is unknown; use fail_all, continue_others or wait_all",
+            (
+                "graph: fan_out.on_failure: panic is unknown; "
+                "use fail_all, continue_others, wait_all or fail_at_end"
+            ),
         ),
         (
             {"fan_out": FanOut(on_conflict=cast("Any", "panic"))},

@@ -67,8 +67,20 @@ FULL: dict[str, Any] = {
     "pause_nodes": ["b"],
     "keep": {"order": "session", "name": {"lives": "person", "was": ["customer", "buyer"]}},
     "conversation": "isolated",
-    "limits": {"max_steps": 9, "max_consecutive": 3, "max_seconds": 4.5, "decide_seconds": 2.0},
-    "fan_out": {"on_failure": "wait_all", "on_conflict": "first_wins", "branch_timeout_s": None},
+    "limits": {
+        "max_steps": 9,
+        "max_consecutive": 3,
+        "max_seconds": 4.5,
+        "decide_seconds": 2.0,
+        "outer_only": True,
+    },
+    "fan_out": {
+        "on_failure": "wait_all",
+        "on_conflict": "first_wins",
+        "branch_timeout_s": None,
+        "join": "none",
+        "after_gates": "in_turn",
+    },
     "channels": {"log": "append", "facts": "merge", "best": "longest"},
     "nodes": [
         {
@@ -118,8 +130,14 @@ FULL_GRAPH = GraphSpec[object](
     pause_nodes=("b",),
     keep={"order": Kept(lives="session"), "name": Kept(lives="person", was=("customer", "buyer"))},
     conversation="isolated",
-    limits=Limits(max_steps=9, max_consecutive=3, max_seconds=4.5, decide_seconds=2.0),
-    fan_out=FanOut(on_failure="wait_all", on_conflict="first_wins", branch_timeout_s=None),
+    limits=Limits(max_steps=9, max_consecutive=3, max_seconds=4.5, decide_seconds=2.0, outer_only=True),
+    fan_out=FanOut(
+        on_failure="wait_all",
+        on_conflict="first_wins",
+        branch_timeout_s=None,
+        join="none",
+        after_gates="in_turn",
+    ),
     channels={"log": append, "facts": merge, "best": LONGEST},
     nodes={
         "a": NodeSpec(

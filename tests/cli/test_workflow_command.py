@@ -1,0 +1,120 @@
+"""`parlour workflow`: all mistakes of a document, its picture, and a run in the terminal.
+
+Covers: gateway/cli/workflow.py, gateway/cli/workflow_arguments.py, pipeline/workflows/picture.py.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gateway.cli.main import main
+from tests.cli.test_commands import ROOT, SCRIPTED, parlour
+from tests.pipeline.workflows.documents import agent, approval, choice, document, start, way
+
+TRIAGE = ROOT / "examples" / "workflows" / "triage.workflow.json"
+
+
+def _file(folder: Path, found: object, name: str = "own.json") -> str:
+    path = folder / name
+    path.write_text(found if isinstance(found, str) else json.dumps(found), "utf-8")
+    return str(path)
+
+
+def test_the_examples_have_no_mistakes(capsys: pytest.CaptureFixture[str]) -> None:
+    files = [str(file) for file in sorted((ROOT / "examples" / "workflows").glob("*.json"))]
+    assert main(["workflow", "check", *files]) == 0
+    assert capsys.readouterr().out.count("no mistakes") == len(files)
+
+
+def test_every_mistake_of_every_file_is_listed_with_its_place(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    one = _file(tmp_path, document(start(), agent("a", userPromt=""), routes=[way("start > b")]))
+    two = _file(tmp_path, "{", "two.json")
+    missing = str(tmp_path / "none.json")
+    assert main(["workflow", "check", one, two, missing, str(TRIAGE)]) == 2
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == f"{one}: node a: data.userPromt: there is no such field; did you mean userPrompt?"
+    assert lines[1] == f"{one}: connections[0] (start -> b): target: there is no node 'b'"
+    assert lines[2].startswith(f"{two}: the document is not JSON")
+    assert lines[3] == f"{missing}: there is no such file"
+    assert lines[4].startswith(f"{TRIAGE}: no mistakes; 8 of 8 nodes")
+
+
+def test_a_workflow_is_drawn_with_its_conditions_decisions_and_sub_agents(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    nodes = (
+        start(),
+        choice("if", ("equal", "why")),
+        agent("a", name="Ann", tools={"subagents": True}),
+        agent("helper"),
+        approval("ok", prompt="Good?"),
+    )
+    routes = [
+        way("start > if"),
+        way("if > a", "condition-0"),
+        way("if > ok", "false"),
+        way("ok > a", "approve"),
+    ]
+    file = _file(tmp_path, document(*nodes, routes=[*routes, way("a > helper", "subagent")]))
+    assert main(["workflow", "show", file]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "flowchart TD",
+        '    n_start(("start"))',
+        '    n_if{"if"}',
+        '    n_a["a<br/>Ann"]',
+        '    n_helper["helper"]',
+        '    n_ok{{"ok<br/>Good?"}}',
+        "    n_start --> n_if",
+        '    n_if -->|"equal why"| n_a',
+        '    n_if -->|"otherwise"| n_ok',
+        '    n_ok -->|"approve"| n_a',
+        '    n_a -.->|"sub-agent"| n_helper',
+    ]
+    assert main(["graph", "show", file]) == 0
+    assert '    n_ok -->|"AfterApproval"| n_a\n' in capsys.readouterr().out
+
+
+def test_an_older_document_is_printed_in_the_form_of_today(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    old = {"id": "if", "type": "if", "data": {"condition": "x"}}
+    routes = [way("start > if"), way("if > a", "true")]
+    file = _file(tmp_path, document(start(), old, agent("a"), routes=routes))
+    assert main(["workflow", "show", file, "--json"]) == 0
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["nodes"][1]["data"] == {"conditions": [{"operator": "contains", "value": "x"}]}
+    assert printed["connections"][1]["sourceHandle"] == "condition-0"
+
+
+def test_a_picture_of_a_document_with_mistakes_is_refused(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = _file(tmp_path, document(agent("a")))
+    assert main(["workflow", "show", file]) == 2
+    assert f"{file}: workflow own: nodes: there is no start node" in capsys.readouterr().err
+
+
+def test_a_run_in_the_terminal_asks_takes_the_answer_and_prints_its_log(tmp_path: Path) -> None:
+    nodes = (start(), agent("a", userPrompt="draft"), approval("ok", prompt="Good?"))
+    routes = [way("start > a"), way("a > ok"), way("ok > a", "reject")]
+    file = _file(tmp_path, document(*nodes, routes=routes))
+    done = parlour(tmp_path, "workflow", "run", file, *SCRIPTED, typed="go\napprove\n")
+    assert done.returncode == 0, done.stderr
+    assert "Good?" in done.stdout
+    assert "You said: draft" in done.stdout
+    log = [line.split() for line in done.stderr.splitlines() if line.startswith(("ok", "a ", "start"))]
+    assert ["ok", "input_received", "User", "approved", "this", "step."] in log
+
+
+def test_a_run_of_one_message_can_be_printed_as_json(tmp_path: Path) -> None:
+    file = _file(tmp_path, document(start(), agent("a"), routes=[way("start > a")]))
+    done = parlour(tmp_path, "workflow", "run", file, "--input", "hello", "--json", *SCRIPTED)
+    assert done.returncode == 0, done.stderr
+    assert "You said: hello" in done.stdout
+    record = json.loads(done.stderr[done.stderr.index("{\n") :])
+    assert (record["status"], record["state"]["a"]) == ("completed", "You said: hello")
