@@ -22,6 +22,9 @@ DAMAGED: Final = "chain_damaged"
 """The type of the record that names a damaged one."""
 PRUNED: Final = "audit_pruned"
 """The type of the record that says which records were removed: `through`, `hash`, `records` and `before`."""
+_ENCODER: Final = json.JSONEncoder(
+    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
+)
 _FIELDS = {"n", "at", "type", "prev", "details"}
 
 
@@ -111,8 +114,7 @@ class AuditBook(Protocol):
 def canonical(n: int, record: NewAuditRecord, previous: str) -> bytes:
     """The line of a record."""
     plain = {"n": n, "at": record.at, "type": record.type, "prev": previous, "details": record.details}
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8", "replace")
+    return _ENCODER.encode(plain).encode("utf-8", "replace")
 
 
 def hash_of(line: bytes) -> str:

@@ -22,6 +22,9 @@ _COLUMNS = "n, CAST(line AS BLOB), CAST(hash AS BLOB)"
 _LAST = f"SELECT {_COLUMNS} FROM audit ORDER BY n DESC LIMIT ?"  # noqa: S608 - a constant
 _LISTED = f"SELECT {_COLUMNS} FROM audit WHERE n > ? ORDER BY n LIMIT ?"  # noqa: S608 - a constant
 _HEAD = "SELECT n, CAST(hash AS BLOB) FROM audit_head"
+# One statement for both rows, of which either may be missing.
+_END = f"""SELECT 1, {_COLUMNS} FROM (SELECT * FROM audit ORDER BY n DESC LIMIT 1)
+    UNION ALL SELECT 0, n, NULL, CAST(hash AS BLOB) FROM audit_head"""  # noqa: S608 - a constant
 _ADD = "INSERT INTO audit (n, line, hash) VALUES (?, ?, ?)"
 _SET_HEAD = "INSERT INTO audit_head (one, n, hash) VALUES (1, ?, ?) ON CONFLICT DO UPDATE SET n = ?, hash = ?"
 _HAS = "SELECT 1 FROM audit WHERE n <= ? LIMIT 1"
@@ -80,8 +83,13 @@ def _append(db: sqlite3.Connection, records: Sequence[NewAuditRecord]) -> None:
     """Append inside the caller's transaction."""
     if not records:
         return
-    found = db.execute(_LAST, (1,)).fetchone()
-    continuation = continued(_head(db), None if found is None else _row(found), records)
+    last, head = None, None
+    for is_record, *row in db.execute(_END):
+        if is_record:
+            last = _row((row[0], row[1], row[2]))
+        else:
+            head = AuditHead(n=row[0], hash=row[2].decode("utf-8", "replace"))
+    continuation = continued(head, last, records)
     if continuation.damaged is not None:
         db.execute(_KEEP, (*continuation.damaged, records[0].at))
     rows = continuation.rows
