@@ -22,9 +22,7 @@ DAMAGED: Final = "chain_damaged"
 """The type of the record that names a damaged one."""
 PRUNED: Final = "audit_pruned"
 """The type of the record that says which records were removed: `through`, `hash`, `records` and `before`."""
-_ENCODER: Final = json.JSONEncoder(
-    sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
-)
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _FIELDS = {"n", "at", "type", "prev", "details"}
 
 

@@ -127,7 +127,10 @@ def training_grammars() -> tuple[Grammar, ...]:
         benign[kind] = (HERE / name).read_text(encoding="utf-8").splitlines()
     english = replace(english, attacks=attacks, benign=benign, fillers=fillers, carriers=carriers)
     tables = [tomllib.loads((HERE / name).read_text(encoding="utf-8")) for name in _FURTHER_LANGUAGES]
-    return (english, *(_joined_grammars(one, [more[one.language] for more in tables], english) for one in others))
+    return (
+        english,
+        *(_joined_grammars(one, [more[one.language] for more in tables], english) for one in others),
+    )
 
 
 def _joined_grammars(
