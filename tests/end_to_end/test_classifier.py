@@ -49,7 +49,9 @@ async def test_the_operators_classifier_decides_what_is_asked_about(tmp_path: Pa
         said = await harness.channel.say("keep it")
         assert (await harness.channel.reply(said.message_id)).text == "Done."
         assert await _flags(harness) == []
-    async with open_gateway(tmp_path / "b", setting, llm=_keeps("password password, said the parrot")) as harness:
+    async with open_gateway(
+        tmp_path / "b", setting, llm=_keeps("password password, said the parrot")
+    ) as harness:
         await harness.channel.say("keep it")
         await harness.channel.until(
             lambda: any(isinstance(one, ApprovalRequired) for one in harness.channel.events)

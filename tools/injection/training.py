@@ -23,7 +23,7 @@ from tools.injection.texts import FOLDS, MADE_UP, Grammar, Sample, lexicon_entri
 
 SEED = 16
 ENGLISH = 14_000
-OTHER = 1_000
+OTHER = 1_500
 """Attacks in English and in each other language; there are as many benign texts."""
 EPOCHS = 3
 MOST_FALSE_ALARMS = 0.03
@@ -31,7 +31,7 @@ MOST_FALSE_ALARMS = 0.03
 LOWEST_THRESHOLD = 0.5
 _RATE = 0.4
 _SHRINK = 2e-6
-_GROUPS = ((0, 4), (1, 4), (2, 4), (2, 3))
+_GROUPS = ((0, 4), (1, 4))
 """The first group that a step uses and the one after the last, chosen at random."""
 
 Floats = npt.NDArray[np.float32]
