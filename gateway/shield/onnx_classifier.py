@@ -50,7 +50,7 @@ class OnnxClassifier:
                 found = await asyncio.wrap_future(work)
         except TimeoutError:
             raise self._unavailable("it did not answer in time") from None
-        except Exception as error:  # noqa: BLE001 - a library may raise anything, and then a person is asked
+        except Exception as error:
             raise self._unavailable(" ".join(str(error).split())[:300] or type(error).__name__) from error
         finally:
             # One that has not begun is not begun any more; one that runs is ended.

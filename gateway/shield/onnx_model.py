@@ -99,7 +99,7 @@ class OnnxModel:
         yield from encoding.overflowing
 
     def _of_batch(self, encodings: Sequence[Encoding]) -> list[float]:
-        width = max(max(len(one.ids) for one in encodings), 1)
+        width = max(1, *(len(one.ids) for one in encodings))
         rows = {
             "input_ids": _padded([one.ids for one in encodings], width),
             "attention_mask": _padded([one.attention_mask for one in encodings], width),

@@ -44,8 +44,8 @@ def strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
 
 
 def paths_in(texts: Sequence[tuple[str, str]], *, built_in: bool, command: bool = False) -> tuple[str, ...]:
-    """The paths that the `strings` of a payload name, normalised, in lines of any number. `command`: each word of a command
-    may be one; of a tool of others, each word of an argument that is named like one."""
+    """The paths that the `strings` of a payload name, normalised, in lines of any number. `command`: each
+    word of a command may be one; of a tool of others, each word of an argument that is named like one."""
     found = (
         normal_path(one)
         for key, text in texts

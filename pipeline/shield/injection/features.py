@@ -68,7 +68,7 @@ class Features(NamedTuple):
     places: Numbers
     """Of each word, ascending."""
     words: Numbers
-    """Those of one, two and three words, one after the other; each has one for a word, as far as there are."""
+    """Those of one, two and three words, one after the other; each row has one for a word."""
     word_ends: tuple[int, ...]
     concept_places: Numbers
     concepts: Numbers

@@ -98,10 +98,11 @@ class _Stuck:
 async def test_a_model_that_does_not_answer_in_time_is_stopped_and_escalates() -> None:
     clock, model = ManualClock(), _Stuck()
     classifier = OnnxClassifier(model, threshold=0.5, timeout_s=5, clock=clock)
-    asked = asyncio.create_task(_findings(classifier, HARMLESS))
-    await asyncio.to_thread(model.began.wait, 60)
-    await clock.advance(5)
-    assert await asked == ["classifier-unavailable"]
+    async with asyncio.TaskGroup() as group:
+        asked = group.create_task(_findings(classifier, HARMLESS))
+        await asyncio.to_thread(model.began.wait, 60)
+        await clock.advance(5)
+    assert asked.result() == ["classifier-unavailable"]
     assert model.stopped.is_set()
 
 
