@@ -1,8 +1,8 @@
 """The shield's tier 1 on injected instructions: how many are found, how many honest texts are flagged, how fast.
 
 The texts come from templates that training never reads (evals/injection_texts/), plain, within honest texts and
-disguised. With `--data FOLDER` the texts of published collections in that folder are judged too; neither they nor
-the templates here are used to train or to choose a threshold.
+disguised, and from texts that were written whole. With `--data FOLDER` the texts of published collections in that folder are judged too; they
+are not used to train or to choose a threshold, and neither is the test split.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import codecs
 import json
 import random
 import time
+import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -45,7 +46,7 @@ class Judged(NamedTuple):
 async def run(data: Path | None = None) -> str:
     """The tables and the figures as one line of JSON. `data` is the folder of the published collections.
     Raises BenchUnavailable if it is named and holds none."""
-    cases = [*held_out(), *test_cases(), *(published(data) if data is not None else ())]
+    cases = [*held_out(), *written(), *test_cases(), *(published(data) if data is not None else ())]
     scanner, model = InjectionScanner(), shipped_model()
     judged = [await _judged(case, scanner, model) for case in cases]
     lines = [report(judged)]
@@ -76,6 +77,15 @@ def held_out() -> Iterator[Case]:
             yield _case(one)
         if grammar.language == "en":
             yield from _disguised(grammar, rng)
+
+
+def written() -> Iterator[Case]:
+    """The texts that were written whole, without templates. For the development too."""
+    table = tomllib.loads((HERE / "written.toml").read_text(encoding="utf-8"))
+    for attack, kinds in ((True, table["attacks"]), (False, table["benign"])):
+        for kind, texts in kinds.items():
+            for text in texts:
+                yield Case(origin="development, whole texts", kind=kind, text=text, attack=attack)
 
 
 def _case(sample: Sample) -> Case:

@@ -7,14 +7,16 @@ from gateway.config.shield import ShieldSettings
 from gateway.runtime.failpoints import Failpoints
 from gateway.shield.audit_trail import StoreAudit
 from gateway.shield.evaluator_client import EvaluatorClient
+from gateway.shield.onnx_classifier import load_classifier
 from gateway.storage.ports import Store
 from pipeline.domain.clock import Clock
+from pipeline.domain.errors import ConfigurationError
 from pipeline.llm.client import LlmClient
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.ports import Budgets
 from pipeline.shield.evaluator import Evaluator
 from pipeline.shield.flow import Taints
-from pipeline.shield.injection.scanner import InjectionScanner
+from pipeline.shield.injection.scanner import Classifier, InjectionScanner
 from pipeline.shield.permissions import Permissions
 from pipeline.shield.policy_book import PolicyBook
 from pipeline.shield.ports import EvaluatorBudget
@@ -45,7 +47,7 @@ def build_shield(
     evaluator: Evaluator | None = None,
 ) -> Shield:
     """Build it; without an `evaluator` a person decides at tier 2. Raises ConfigurationError, which names
-    every mistake of the policy."""
+    every mistake of the policy, or what is wrong with the operator's classifier."""
     return Shield(
         policies=PolicyBook(settings.policy),
         audit=StoreAudit(store.shield.audit, clock, failpoints),
@@ -53,9 +55,20 @@ def build_shield(
         permissions=Permissions(store.shield.permissions, clock),
         clock=clock,
         flow_mode=settings.flow,
-        scanner=InjectionScanner(),
+        scanner=InjectionScanner(build_classifier(settings, clock)),
         evaluator=evaluator,
     )
+
+
+def build_classifier(settings: ShieldSettings, clock: Clock) -> Classifier | None:
+    """The classifier of `shield.classifier`; None for the shipped one. Raises ConfigurationError."""
+    if settings.classifier is None:
+        return None
+    threshold, timeout_s = settings.classifier_threshold, settings.classifier_timeout_s
+    try:
+        return load_classifier(settings.classifier, threshold=threshold, timeout_s=timeout_s, clock=clock)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"shield.classifier: {error}") from error
 
 
 def build_evaluator(

@@ -23,6 +23,7 @@ from gateway.app.voice import SCRIPTED, build_speaker, build_transcriber
 from gateway.app.web import languages_state, make_page
 from gateway.channels.timeline import StoreTimeline
 from gateway.cli.channel_checks import Finding, channel_findings
+from gateway.cli.classifier_check import classifier_finding
 from gateway.cli.evaluator_check import evaluator_finding
 from gateway.cli.jobs import jobs_finding
 from gateway.cli.model_check import model_finding
@@ -310,6 +311,8 @@ async def _models(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
             if client is not None and client not in tried:
                 tried.append(client)
                 yield await model_finding(f"{kind}{of}", model, client, own, clock)
+    if settings.shield.classifier is not None:
+        yield await classifier_finding(settings.shield, clock)
     if settings.shield.evaluator is not None:
         yield await evaluator_finding(settings.shield.evaluator, settings, clock)
 

@@ -22,6 +22,8 @@ from pipeline.tools.mcp_config import read_mcp_file
 
 SourceOf = Callable[[str], Source]
 
+_CLASSIFIER = ("model.onnx", "tokenizer.json")
+
 
 def cross_problems(settings: Settings, bad: frozenset[str], source_of: SourceOf) -> list[Problem]:
     """The broken rules, without those that read a setting in `bad`."""
@@ -78,6 +80,23 @@ def policy_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:
             for line in str(error).splitlines()
         ]
     return []
+
+
+def classifier_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:
+    """Problems with the folder of the operator's classifier. The gateway loads it when it starts, and says
+    then whether it can be used."""
+    folder = settings.shield.classifier
+    if folder is None:
+        return []
+    if not folder.is_dir():
+        what = f"{folder} is no folder"
+    elif missing := [name for name in _CLASSIFIER if not (folder / name).is_file()]:
+        what = f"{folder} has no {' and no '.join(missing)}"
+    else:
+        return []
+    where = f"(referred to {source_of('shield.classifier').phrase()})"
+    fix = f"name a folder with {' and '.join(_CLASSIFIER)}, or remove the setting"
+    return [Problem(path="shield.classifier", what=f"{what} {where}", fix=fix)]
 
 
 def resource_problems(settings: Settings, source_of: SourceOf) -> list[Problem]:

@@ -21,6 +21,7 @@ from gateway.config.channels import MORE, AddedChannel
 from gateway.config.environment import config_file
 from gateway.config.evaluator_rules import evaluator_problems
 from gateway.config.file_checks import (
+    classifier_problems,
     cross_problems,
     mcp_problems,
     policy_problems,
@@ -86,6 +87,7 @@ def load_with_sources(
         *(secret_problems(settings, layers.source_of) if secrets else ()),
         *(mcp_problems(settings, layers.source_of) if secrets else ()),
         *(policy_problems(settings, layers.source_of) if secrets else ()),
+        *(classifier_problems(settings, layers.source_of) if secrets else ()),
         *(resource_problems(settings, layers.source_of) if secrets else ()),
     ]
     if problems:

@@ -33,6 +33,21 @@ class ShieldSettings(Section):
         ge=0,
         le=1_000,
     )
+    classifier: PathSetting | None = setting(
+        None,
+        "A folder with a classifier of injected instructions, model.onnx and tokenizer.json, which takes the "
+        "place of the shipped linear model (docs/guides/injection.md).",
+        example="models/injection",
+    )
+    classifier_threshold: float = setting(
+        0.5, "The probability from which a text counts as an attack by shield.classifier.", ge=0.01, le=0.99
+    )
+    classifier_timeout_s: float = setting(
+        5.0,
+        "Seconds after which shield.classifier counts as not answering; then a person is asked.",
+        ge=0.1,
+        le=120,
+    )
     evaluator: Annotated[str | None, AfterValidator(check_model)] = setting(
         None,
         "A second model that judges what the policy puts at tier 2, in place of a person "

@@ -23,6 +23,7 @@ DAMAGED: Final = "chain_damaged"
 """The type of the record that names a damaged one."""
 PRUNED: Final = "audit_pruned"
 """The type of the record that says which records were removed: `through`, `hash`, `records` and `before`."""
+_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 _FIELDS = {"n", "at", "type", "prev", "details"}
 
 
@@ -118,8 +119,7 @@ def canonical(n: int, record: NewAuditRecord, previous: str) -> bytes:
 
 def canonical_plain(plain: Mapping[str, Any]) -> bytes:
     """The line of a record from its fields."""
-    text = json.dumps(plain, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8", "replace")
+    return _ENCODER.encode(plain).encode("utf-8", "replace")
 
 
 def hash_of(line: bytes) -> str:

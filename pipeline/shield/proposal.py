@@ -11,7 +11,7 @@ from pipeline.domain.messages import Mode
 from pipeline.shield.action_types import SINK_OF, ActionType, Sink
 from pipeline.shield.commands import command_class, command_words
 from pipeline.shield.globs import normal_path
-from pipeline.shield.targets import MOST_TARGETS, hosts_in, paths_in
+from pipeline.shield.targets import MOST_TARGETS, hosts_in, paths_in, strings
 
 _FILES: Final[frozenset[ActionType]] = frozenset({"read_file", "send_file", "write_file", "delete_file"})
 _READS: Final[frozenset[ActionType]] = frozenset({"read_file", "send_file"})
@@ -47,10 +47,15 @@ class Proposal:
     """The sources of foreign text in the conversation."""
 
     @cached_property
+    def texts(self) -> tuple[tuple[str, str], ...]:
+        """Every string of the payload with its key, as `strings`."""
+        return tuple(strings(self.payload))
+
+    @cached_property
     def paths(self) -> tuple[str, ...]:
         """The paths that the payload names, normalised."""
         is_command = self.type in ("command", "command_read")
-        found = paths_in(self.payload, built_in=self.built_in, command=is_command)
+        found = paths_in(self.texts, built_in=self.built_in, command=is_command)
         if self.type in _FILES:
             # A tool that reads looks for a path without a folder in both.
             reads = self.type in _READS
@@ -67,7 +72,7 @@ class Proposal:
     @cached_property
     def hosts(self) -> tuple[str, ...]:
         """The hosts that the payload names."""
-        return hosts_in(self.payload)
+        return hosts_in(self.texts)
 
     @property
     def names_too_many(self) -> bool:

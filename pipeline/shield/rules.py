@@ -83,12 +83,13 @@ class Policy:
 
     def match(self, proposal: Proposal) -> Rule | None:
         """The rule that decides: the first of deny, else the strictest of verify, else the first of allow."""
-        if (denied := next((rule for rule in self.deny if rule.matches(proposal)), None)) is not None:
+        if (denied := _first(self.deny, proposal)) is not None:
             return denied
-        verified = [rule for rule in self.verify if rule.matches(proposal)]
+        type_ = proposal.type
+        verified = [rule for rule in self.verify if type_ in rule.action_types and rule.matches(proposal)]
         if verified:
             return max(verified, key=lambda rule: rule.tier)
-        return next((rule for rule in self.allow if rule.matches(proposal)), None)
+        return _first(self.allow, proposal)
 
     def level_of(self, proposal: Proposal) -> tuple[Level, str]:
         """The level of what the action reads, and the name of the rule; PUBLIC without one."""
@@ -130,6 +131,15 @@ class Policy:
         if sink is None or self.matrix is None:
             return "allow"
         return self.matrix.get((labels.level, sink), "block")
+
+
+def _first(rules: tuple[Rule, ...], proposal: Proposal) -> Rule | None:
+    """The first rule that matches. Most rules are about other types, which is found out without a call."""
+    type_ = proposal.type
+    for rule in rules:
+        if type_ in rule.action_types and rule.matches(proposal):
+            return rule
+    return None
 
 
 def _named(pattern: re.Pattern[str], names: tuple[str, ...], *, every: bool = False) -> bool:

@@ -177,6 +177,9 @@ class Shield:
         # An attachment is named by its number too.
         searches = proposal.type in ("read_file", "read_note") and not proposal.paths
         searches = searches or proposal.type == "read_attachment"
+        if proposal.type in ("read_note", "delete_note"):
+            # A title that is not known is answered with those that may be read.
+            proposal, searches = replace(proposal, type="read_note"), True
         if not searches and proposal.type != "fetch_url":
             return None
         try:

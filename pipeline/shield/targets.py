@@ -7,7 +7,7 @@ theirs counts as a path.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -43,12 +43,12 @@ def strings(value: Any, key: str = "") -> Iterator[tuple[str, str]]:
             yield from strings(one, key)
 
 
-def paths_in(payload: Mapping[str, Any], *, built_in: bool, command: bool = False) -> tuple[str, ...]:
-    """The paths that the payload names, normalised, in lines of any number. `command`: each word of a command
-    may be one; of a tool of others, each word of an argument that is named like one."""
+def paths_in(texts: Sequence[tuple[str, str]], *, built_in: bool, command: bool = False) -> tuple[str, ...]:
+    """The paths that the `strings` of a payload name, normalised, in lines of any number. `command`: each
+    word of a command may be one; of a tool of others, each word of an argument that is named like one."""
     found = (
         normal_path(one)
-        for key, text in strings(payload)
+        for key, text in texts
         if command or not built_in or key in PATH_KEYS
         for one in _candidates(text, words=command or (not built_in and key in COMMAND_KEYS))
         if 0 < len(one) <= _LONGEST_PATH
@@ -56,13 +56,13 @@ def paths_in(payload: Mapping[str, Any], *, built_in: bool, command: bool = Fals
     return _each_once(found)
 
 
-def hosts_in(payload: Mapping[str, Any]) -> tuple[str, ...]:
-    """The hosts of all addresses in the payload, and of arguments that are named like one."""
-    return _each_once(_hosts(payload))
+def hosts_in(texts: Sequence[tuple[str, str]]) -> tuple[str, ...]:
+    """The hosts of all addresses in the `strings` of a payload, and of arguments that are named like one."""
+    return _each_once(_hosts(texts))
 
 
-def _hosts(payload: Mapping[str, Any]) -> Iterator[str]:
-    for key, text in strings(payload):
+def _hosts(texts: Sequence[tuple[str, str]]) -> Iterator[str]:
+    for key, text in texts:
         for address in _addresses(text):
             yield from _host_of(address)
         plain = text.strip()

@@ -8,7 +8,7 @@ from typing import Final
 
 from pipeline.shield.injection.findings import Part
 from pipeline.shield.proposal import Proposal
-from pipeline.shield.targets import COMMAND_KEYS, PATH_KEYS, strings
+from pipeline.shield.targets import COMMAND_KEYS, PATH_KEYS
 
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]{0,20}://[^\s\"'<>]{1,4000}", re.IGNORECASE)
 _MOST_ADDRESSES: Final = 20
@@ -17,7 +17,7 @@ _MOST_ADDRESSES: Final = 20
 def parts_of(proposal: Proposal) -> tuple[Part, ...]:
     """The texts to examine."""
     parts = [Part(kind="type", text=proposal.type, where="type")]
-    for key, text in strings(proposal.payload):
+    for key, text in proposal.texts:
         parts += _parts(key, text)
     return tuple(parts)
 

@@ -105,7 +105,7 @@ class _Notes:
 
     def read(self, arguments: Mapping[str, Any], scope: TurnScope) -> str:
         if "title" in arguments:
-            return self._one(arguments["title"], scope.owner)
+            return self._one(arguments["title"], scope)
         lines = []
         for title, text in self._open(scope):
             scope.reading.note(f"{_NOTES}/{title}")
@@ -125,7 +125,7 @@ class _Notes:
         try:
             self._path(title, owner).unlink()
         except FileNotFoundError:
-            raise ToolFailed(self._unknown(title, owner)) from None
+            raise ToolFailed(self._unknown(title, scope)) from None
         except OSError as error:
             raise ToolFailed(f"the note cannot be deleted ({reason(error)})") from None
         return f"The note “{title}” is deleted."
@@ -134,14 +134,15 @@ class _Notes:
         """See `Tool.changes`."""
         return (self._path(_one_line(arguments["title"]), scope.owner),)
 
-    def _one(self, title: str, owner: str) -> str:
-        path = self._path(_one_line(title), owner)
+    def _one(self, title: str, scope: TurnScope) -> str:
+        path = self._path(_one_line(title), scope.owner)
         if not path.exists():
-            raise ToolFailed(self._unknown(title, owner))
+            raise ToolFailed(self._unknown(title, scope))
         return read_text(path, most_bytes=_MOST_BYTES).partition("\n")[2]
 
-    def _unknown(self, title: str, owner: str) -> str:
-        titles = ", ".join(known for known, _text in self._all(owner))
+    def _unknown(self, title: str, scope: TurnScope) -> str:
+        # A rule that closes a note closes its title too.
+        titles = ", ".join(known for known, _text in self._open(scope))
         return f"there is no note “{title}”; there are: {titles or 'none'}"
 
     def _folder(self, owner: str) -> Place:

@@ -42,6 +42,7 @@ VIOLATIONS = {
     "library-sqlite3": ("gateway/turns/sessions.py", "import sqlite3"),
     "library-faster-whisper": ("voice/transcription/whisper_transcriber.py", "import faster_whisper"),
     "library-onnxruntime": ("voice/transcription/whisper_engine.py", "import onnxruntime"),
+    "library-tokenizers": ("gateway/shield/onnx_classifier.py", "import tokenizers"),
     "reading-layers": ("gateway/reading/limits.py", "import gateway.reading.protocol"),
     "sandbox-layers": ("gateway/sandbox/kernel.py", "import gateway.sandbox.command"),
     "files-are-parsed-in-the-reading-process": (

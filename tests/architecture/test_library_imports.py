@@ -28,6 +28,7 @@ COMES_WITH = {
     "openai": "litellm",
     "pydantic_core": "pydantic",
     "slack_sdk": "slack_bolt",
+    "tokenizers": "faster_whisper",
 }
 """Parts of a declared package that are imported under a separate name."""
 

@@ -49,6 +49,7 @@ async def test_what_may_not_be_read_by_name_is_neither_listed_nor_found(tmp_path
         _call("search_files", text="apples"),
         _call("read_notes"),
         _call("search_notes", text="apples"),
+        _call("read_notes", title="coffee"),
     ]
     load = calls("load_tools", groups=["files", "notes"])
     llm = ScriptedLlm([*_note("diary", "apples and secrets"), *_note("tea", "apples and mint")])
@@ -59,9 +60,12 @@ async def test_what_may_not_be_read_by_name_is_neither_listed_nor_found(tmp_path
     async with open_gateway(tmp_path, f'shield.policy="{policy}"', llm=llm) as harness:
         await say(harness, "look")
         assert asked(harness) == []
-    results = [message.content for message in llm.requests[-1].messages if message.role == "tool"][-4:]
+    results = [message.content for message in llm.requests[-1].messages if message.role == "tool"][-5:]
+    for result in results[4:]:
+        assert "there is no note “coffee”; there are: tea" in result
+        assert "diary" not in result
     for result, shown, left_out in zip(
-        results,
+        results[:4],
         ("shared/open.txt", "shared/open.txt:1: apples of open.txt", "tea: apples", "tea: apples and mint"),
         (2, 2, 1, 1),
         strict=True,

@@ -29,6 +29,15 @@ MADE_UP = ("words", "noise")
 """Kinds of benign texts that no person writes."""
 UNSPACED = ("zh", "ja")
 """Languages that do not separate words."""
+_FURTHER = (
+    *("train_attacks_en.toml", "train_honest_en.toml", "train_families_en.toml"),
+    "train_contrasts_en.toml",
+)
+"""Files with further texts in English."""
+_FURTHER_LANGUAGES = (
+    *("train_languages_more.toml", "train_languages_families.toml"),
+    "train_languages_honest.toml",
+)
 _SLOT = re.compile(r"\{(\w+)\}")
 _CARRIED = 1 / 3
 """The share of texts that are in a carrier."""
@@ -108,7 +117,7 @@ def training_grammars() -> tuple[Grammar, ...]:
     english, *others = grammars(HERE / "train_en.toml", HERE / "train_languages.toml")
     attacks, benign, fillers = dict(english.attacks), dict(english.benign), dict(english.fillers)
     carriers: list[str] = []
-    for name in ("train_attacks_en.toml", "train_honest_en.toml"):
+    for name in _FURTHER:
         table = tomllib.loads((HERE / name).read_text(encoding="utf-8"))
         attacks |= table.get("attacks", {})
         benign |= table.get("benign", {})
@@ -117,20 +126,27 @@ def training_grammars() -> tuple[Grammar, ...]:
     for kind, name in ((PROSE, "train_prose.txt"), ("docs", "train_docs.txt")):
         benign[kind] = (HERE / name).read_text(encoding="utf-8").splitlines()
     english = replace(english, attacks=attacks, benign=benign, fillers=fillers, carriers=carriers)
-    more = tomllib.loads((HERE / "train_languages_more.toml").read_text(encoding="utf-8"))
-    return (english, *(_joined_grammars(one, more[one.language], english) for one in others))
+    tables = [tomllib.loads((HERE / name).read_text(encoding="utf-8")) for name in _FURTHER_LANGUAGES]
+    return (
+        english,
+        *(_joined_grammars(one, [more[one.language] for more in tables], english) for one in others),
+    )
 
 
-def _joined_grammars(grammar: Grammar, more: Mapping[str, Sequence[str]], english: Grammar) -> Grammar:
+def _joined_grammars(
+    grammar: Grammar, tables: Sequence[Mapping[str, Sequence[str]]], english: Grammar
+) -> Grammar:
     """The grammar with further texts, and with the carriers of the English one and their fillers."""
     fillers = dict(grammar.fillers)
-    for name, lines in more.items():
-        if name not in ("attacks", "benign"):
-            fillers[name] = (*fillers.get(name, ()), *lines)
+    for more in tables:
+        for name, lines in more.items():
+            if name not in ("attacks", "benign"):
+                fillers[name] = (*fillers.get(name, ()), *lines)
+    further = {f"further {number}": more for number, more in enumerate(tables, start=1)}
     return replace(
         grammar,
-        attacks={**grammar.attacks, "further": more["attacks"]},
-        benign={**grammar.benign, "further": more["benign"]},
+        attacks={**grammar.attacks, **{k: one["attacks"] for k, one in further.items() if "attacks" in one}},
+        benign={**grammar.benign, **{kind: more["benign"] for kind, more in further.items()}},
         fillers={**english.fillers, **fillers},
         carriers=english.carriers,
     )

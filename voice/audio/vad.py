@@ -1,6 +1,6 @@
 """Voice activity detection with onnxruntime: speech probability per frame, and spans of speech.
 
-The only module that imports onnxruntime. The model is Silero v6, from the file in faster-whisper's package,
+Imports onnxruntime. The model is Silero v6, from the file in faster-whisper's package,
 which is not loaded itself. Runs in child processes. Not here: splitting (`voice.audio.segmentation`).
 """
 

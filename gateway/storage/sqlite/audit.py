@@ -25,6 +25,9 @@ _ALL = f"SELECT {_COLUMNS} FROM audit ORDER BY n"  # noqa: S608 - a constant
 _SET_ROW = "UPDATE audit SET line = ?, hash = ? WHERE n = ?"
 _EMPTY_COPY = "UPDATE audit_quarantine SET line = x'' WHERE instr(line, CAST(? AS BLOB))"
 _HEAD = "SELECT n, CAST(hash AS BLOB) FROM audit_head"
+# One statement for both rows, of which either may be missing.
+_END = f"""SELECT 1, {_COLUMNS} FROM (SELECT * FROM audit ORDER BY n DESC LIMIT 1)
+    UNION ALL SELECT 0, n, NULL, CAST(hash AS BLOB) FROM audit_head"""  # noqa: S608 - a constant
 _ADD = "INSERT INTO audit (n, line, hash) VALUES (?, ?, ?)"
 _SET_HEAD = "INSERT INTO audit_head (one, n, hash) VALUES (1, ?, ?) ON CONFLICT DO UPDATE SET n = ?, hash = ?"
 _HAS = "SELECT 1 FROM audit WHERE n <= ? LIMIT 1"
@@ -99,8 +102,13 @@ def append(db: sqlite3.Connection, records: Sequence[NewAuditRecord]) -> None:
     """Append inside the caller's transaction."""
     if not records:
         return
-    found = db.execute(_LAST, (1,)).fetchone()
-    continuation = continued(head(db), None if found is None else _row(found), records)
+    last, end = None, None
+    for is_record, *row in db.execute(_END):
+        if is_record:
+            last = _row((row[0], row[1], row[2]))
+        else:
+            end = AuditHead(n=row[0], hash=row[2].decode("utf-8", "replace"))
+    continuation = continued(end, last, records)
     if continuation.damaged is not None:
         db.execute(_KEEP, (*continuation.damaged, records[0].at))
     rows = continuation.rows

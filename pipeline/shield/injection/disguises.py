@@ -289,7 +289,10 @@ def _words(*words: str) -> Callable[[str], bool]:
 
     def read(text: str) -> bool:
         small = text.lower()
-        return any(word in small for word in words) and whole.search(small) is not None
+        for word in words:
+            if word in small:
+                return whole.search(small) is not None
+        return False
 
     return read
 
@@ -298,7 +301,8 @@ DECODERS: tuple[tuple[str, Callable[[str], object], Callable[[str], Iterable[str
     ("base64", _run("A-Za-z0-9+/_-", 16), _runs(r"[A-Za-z0-9+/_-]{16,8000}={0,2}", _base64)),
     (
         "hex",
-        _pattern(r"[0-9a-fA-F]{2}(?:[ :,]{0,2}(?:\\x|0x)?[0-9a-fA-F]{2}){3}"),
+        # Ten bytes, with what may stand between them.
+        _run(r"0-9a-fA-Fx :,\\", 20),
         _runs(r"(?:(?:\\x|0x)?[0-9a-fA-F]{2}[ :,]{0,2}){10,4000}", _hex),
     ),
     ("base32", _run("A-Z2-7", 16), _runs(r"[A-Z2-7]{16,8000}={0,6}", _base32)),

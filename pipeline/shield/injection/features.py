@@ -7,7 +7,9 @@ wrap around.
 
 from __future__ import annotations
 
-from itertools import accumulate, pairwise
+import functools
+from collections.abc import Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -35,38 +37,44 @@ _MIX = np.uint32(0x85EBCA6B)
 _SECOND, _THIRD, _MARKED = np.uint32(0xC2B2AE35), np.uint32(0x27D4EB2F), np.uint32(31)
 _SECOND_MARKED = np.uint32(0xC2B2AE35 * 31 % (1 << 32))
 _NO_CHAR = np.uint32(128)
-_NO_CHARS = np.full(2, _NO_CHAR, np.uint32)
-_AT = np.array([[0], [1]], np.uint32)
-"""The places of the two characters before a word, once two more are before the text."""
+_NO_MARKS = np.zeros(2, np.uint8)
+_ONE = np.uint32(1)
+_CHAR_BITS, _WORD_BITS, _CONCEPT_BITS, _NEAR_BITS = (np.uint32(one - 1) for one in BUCKETS)
 _BITS_13, _BITS_15 = np.uint32(13), np.uint32(15)
 _PAIRED = 4
 """Concepts after a concept that form a pair with it, if they are near."""
 _NEAR = 12
 """Words."""
 _MARKS = (" ", ".!?;", ",", "\"'`", "([{<", ")]}>", ":=|", "-*#_/\\+~", "0%@&^$")
-_MARK_OF = np.zeros(129, np.uint32)
+_SAME = str.maketrans("123456789\n", "000000000 ")
+"""All digits are equal, and a line end is a space."""
+_SAME_BYTES = bytes(ord(chr(code).translate(_SAME)) for code in range(256))
+_MARK_OF = np.zeros(129, np.uint8)
 """The kind of mark of each ASCII character; letters and all other characters have none."""
 for _kind, _chars_of_kind in enumerate(_MARKS, start=1):
     _MARK_OF[[ord(char) for char in _chars_of_kind]] = _kind
-_SAME = str.maketrans("123456789\n", "000000000 ")
-"""All digits are equal, and a line end is a space."""
+_MARK_BYTES = bytes(_MARK_OF.take(np.minimum(np.frombuffer(_SAME_BYTES, np.uint8), 128)))
 
 
 class Features(NamedTuple):
-    """The features of a text by group: the place of each in the text, ascending, and its bucket."""
+    """The features of a text by group, as buckets, and the place of each in the text."""
 
     length: int
     """Characters of the text in plain form."""
-    chars: tuple[Numbers, ...]
-    """Buckets by order; the place is the index."""
     all_chars: Numbers
-    """The same in one row."""
-    word_places: Numbers
+    """Those of all orders, one after the other; the place is the index among those of an order."""
+    char_ends: tuple[int, ...]
+    """Where each order begins in `all_chars`, and the end."""
+    places: Numbers
+    """Of each word, ascending."""
     words: Numbers
+    """Those of one, two and three words, one after the other; each row has one for a word."""
+    word_ends: tuple[int, ...]
     concept_places: Numbers
     concepts: Numbers
-    near_places: Numbers
     near: Numbers
+    """As `words`."""
+    near_ends: tuple[int, ...]
 
 
 def features_of(text: str, lexicon: Lexicon) -> Features:
@@ -77,34 +85,50 @@ def features_of(text: str, lexicon: Lexicon) -> Features:
 def features_of_reading(reading: Reading) -> Features:
     """The features of a text that was read."""
     hashes, places = np.array(reading.word_hashes, np.uint32), np.array(reading.word_places, np.uint32)
-    codes = np.frombuffer(reading.text.translate(_SAME).encode("utf-32-le", "surrogatepass"), np.uint32)
-    chars, words, near = _chars(codes), _words(hashes), _surroundings(hashes, places, codes)
+    codes, kinds = _codes(reading.text)
+    chars, words, near = _chars(codes), _words(hashes), _surroundings(hashes, places, kinds)
     # One call for all numbers: a call of numpy takes longer than the numbers of a short text.
     mixed = _mixed(np.concatenate((*chars, *words, *near)))
-    ends = list(accumulate(map(len, (*chars, *words, *near)), initial=0))
-    end_of_chars, end_of_words = ends[len(chars)], ends[len(chars) + len(words)]
-    all_chars = mixed[:end_of_chars] & np.uint32(BUCKETS[0] - 1)
+    char_ends, word_ends, near_ends = _ends(chars), _ends(words), _ends(near)
+    first_word, first_near = char_ends[-1], char_ends[-1] + word_ends[-1]
     concept_places, concepts = _concepts(reading)
     return Features(
         length=len(reading.text),
-        chars=tuple(all_chars[start:end] for start, end in pairwise(ends[: len(chars) + 1])),
-        all_chars=all_chars,
-        word_places=np.concatenate([places[: len(one)] for one in words]),
-        words=mixed[end_of_chars:end_of_words] & np.uint32(BUCKETS[1] - 1),
+        all_chars=mixed[:first_word] & _CHAR_BITS,
+        char_ends=char_ends,
+        places=places,
+        words=mixed[first_word:first_near] & _WORD_BITS,
+        word_ends=word_ends,
         concept_places=concept_places,
         concepts=concepts,
-        near_places=np.concatenate([places[: len(one)] for one in near]),
-        near=mixed[end_of_words:] & np.uint32(BUCKETS[3] - 1),
+        near=mixed[first_near:] & _NEAR_BITS,
+        near_ends=near_ends,
     )
 
 
+@functools.lru_cache(maxsize=1_024)
 def windows_of(length: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The starts and ends of the windows of a text. The last one ends with the text."""
+    """The starts and ends of the windows of a text. The last one ends with the text. Not to be changed."""
     count = 1 if length <= WINDOW else -(-(length - WINDOW) // STRIDE) + 1
     starts = np.arange(count) * STRIDE
     if length > WINDOW:
         starts[-1] = length - WINDOW
     return starts, np.minimum(starts + WINDOW, length)
+
+
+def _ends(parts: Sequence[Numbers]) -> tuple[int, ...]:
+    return tuple(accumulate(map(len, parts), initial=0))
+
+
+def _codes(text: str) -> tuple[Numbers, Numbers]:
+    """The code of each character, all digits equal, and the kind of mark that it is; before the kinds are two
+    of no kind."""
+    if text.isascii():
+        data = text.encode()
+        codes = np.frombuffer(data.translate(_SAME_BYTES), np.uint8).astype(np.uint32)
+        return codes, np.frombuffer(b"\x00\x00" + data.translate(_MARK_BYTES), np.uint8)
+    codes = np.frombuffer(text.translate(_SAME).encode("utf-32-le", "surrogatepass"), np.uint32)
+    return codes, np.concatenate((_NO_MARKS, _MARK_OF.take(np.minimum(codes, _NO_CHAR))))
 
 
 def _chars(codes: Numbers) -> list[Numbers]:
@@ -124,11 +148,13 @@ def _words(hashes: Numbers) -> tuple[Numbers, ...]:
     return hashes, pairs, pairs[:-1] * _FACTOR + hashes[2:]
 
 
-def _surroundings(hashes: Numbers, places: Numbers, codes: Numbers) -> tuple[Numbers, ...]:
+def _surroundings(hashes: Numbers, places: Numbers, kinds: Numbers) -> tuple[Numbers, ...]:
     """Each word with the second and third word after it, with the mark before it, and with both the mark and
-    the next word."""
-    marks = _MARK_OF[np.minimum(np.concatenate((_NO_CHARS, codes))[_AT + places], _NO_CHAR)]
-    marked = hashes * _MARKED + np.where(marks[1] <= 1, marks[0], marks[1])
+    the next word. `kinds` are the marks, two places further on."""
+    before = kinds.take(places + _ONE)
+    # A space is no mark of its own: what stands before it counts.
+    marks = np.where(before <= 1, kinds.take(places), before)
+    marked = hashes * _MARKED + marks
     return (
         hashes[:-2] * _SECOND + hashes[2:],
         hashes[:-3] * _THIRD + hashes[3:],
@@ -154,7 +180,7 @@ def _concepts(reading: Reading) -> tuple[Numbers, Numbers]:
                 places.append(place)
                 numbers.append(((concept + 1) * 64 + before) * 64 + other + 1)
             before = other + 1
-    buckets = _mixed(np.array(numbers, np.uint32) * _FACTOR) & np.uint32(BUCKETS[2] - 1)
+    buckets = _mixed(np.array(numbers, np.uint32) * _FACTOR) & _CONCEPT_BITS
     return np.array(places, np.uint32), buckets
 
 

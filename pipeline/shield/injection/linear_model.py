@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -75,24 +76,20 @@ class LinearModel:
             return np.array([self._of_one_window(features)])
         starts, ends = windows_of(features.length)
         chars, words, concepts, near = self.weights
-        total = np.zeros(features.length + 1, np.int64)
-        for grams in features.chars:
-            total[1 : len(grams) + 1] += chars[grams]
-        np.cumsum(total, out=total)
-        size = np.maximum(ends - starts, 1)
-        by_char = (total[ends] - total[starts]) / np.sqrt(len(ORDERS) * size)
-        sums, counts = _sums(
-            ((words, features.words), (concepts, features.concepts), (near, features.near)),
-            (features.word_places, features.concept_places, features.near_places),
-            (starts, ends),
-            features.length,
-        )
+        by_char = _windowed(chars.take(features.all_chars), features.char_ends, starts, ends)
+        at = features.places.searchsorted(starts), features.places.searchsorted(ends)
+        by_word = _windowed(words.take(features.words), features.word_ends, *at)
+        by_near = _windowed(near.take(features.near), features.near_ends, *at)
+        words_count, near_count = (_counted(one, *at) for one in (features.word_ends, features.near_ends))
+        places = features.concept_places
+        at = places.searchsorted(starts), places.searchsorted(ends)
+        by_concept = _windowed(concepts.take(features.concepts), (0, len(places)), *at)
         logits: npt.NDArray[np.float64] = (
             self.bias
-            + self.scales[0] * CHAR_VALUE * by_char
-            + self.scales[1] * sums[0] / np.sqrt(np.maximum(counts[0], 1))
-            + self.scales[2] * sums[1] / np.sqrt(counts[1] + CONCEPTS)
-            + self.scales[3] * sums[2] / np.sqrt(np.maximum(counts[2], 1))
+            + self.scales[0] * CHAR_VALUE * by_char / np.sqrt(len(ORDERS) * np.maximum(ends - starts, 1))
+            + self.scales[1] * by_word / np.sqrt(np.maximum(words_count, 1))
+            + self.scales[2] * by_concept / np.sqrt(at[1] - at[0] + CONCEPTS)
+            + self.scales[3] * by_near / np.sqrt(np.maximum(near_count, 1))
         )
         return logits
 
@@ -123,18 +120,31 @@ def _sum(weights: Weights, buckets: Any) -> int:
     return int(np.add.reduce(weights.take(buckets), dtype=np.int64)) if len(buckets) else 0
 
 
-def _sums(
-    groups: Sequence[tuple[Weights, Any]], places: Sequence[Any], windows: tuple[Any, Any], length: int
-) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """For each group the sum of the weights of the features in each window, and their number."""
-    width, count = length + 1, len(groups)
-    starts, ends = windows
-    values = np.concatenate([weights.take(buckets) for weights, buckets in groups])
-    firsts = np.repeat(np.arange(count) * width + 1, [len(one) for one in places])
-    bins = np.concatenate(places) + firsts
-    totals = np.bincount(bins, values, count * width).reshape(count, width).cumsum(axis=1)
-    counts = np.bincount(bins, None, count * width).reshape(count, width).cumsum(axis=1)
-    return totals[:, ends] - totals[:, starts], counts[:, ends] - counts[:, starts]
+def _windowed(values: Weights, ends: Sequence[int], first: Any, after: Any) -> npt.NDArray[np.int64]:
+    """The sum of the values in each window from the places `first` up to `after`. `values` are rows that end
+    at `ends`, each with a value for each place, as far as there are."""
+    sums = np.zeros(int(after[-1]) + 1, np.int64)
+    for start, end in pairwise(ends):
+        sums[1 : end - start + 1] += values[start:end]
+    np.cumsum(sums, out=sums)
+    found: npt.NDArray[np.int64] = sums.take(after) - sums.take(first)
+    return found
+
+
+def _counted(ends: tuple[int, ...], first: Any, after: Any) -> npt.NDArray[np.int64]:
+    """How many values are in each window of `_windowed`."""
+    counts = _counts(ends, int(after[-1]))
+    found: npt.NDArray[np.int64] = counts.take(after) - counts.take(first)
+    return found
+
+
+@functools.lru_cache(maxsize=1_024)
+def _counts(ends: tuple[int, ...], places: int) -> npt.NDArray[np.int64]:
+    """How many values of the rows are before each place. Depends on the number of words alone."""
+    counts = np.zeros(places + 1, np.int64)
+    for start, end in pairwise(ends):
+        counts[1 : end - start + 1] += 1
+    return counts.cumsum()
 
 
 def _probability(logit: float) -> float:

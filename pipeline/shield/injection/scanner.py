@@ -128,13 +128,18 @@ class InjectionScanner:
         text = part.text[:MOST_CHARS]
         if len(part.text) > MOST_CHARS:
             yield _finding("too-long-to-examine", "low", part.where)
+        if part.kind not in _READ and not self._rules.examines(part.kind):
+            return
         for rule in self._rules.in_raw(text, part.kind):
             yield rule.finding(part.where, "")
         # An action's type is one of few words.
         disguised = () if part.kind == "type" else revealed(text)
         for one in (Revealed(text=text, disguise="", hidden=False), *disguised):
-            reading = self._lexicon.read(plain(one.text))
-            asked = part.kind in _READ and len(reading.text) >= _SHORTEST
+            shown = plain(one.text)
+            asked = part.kind in _READ and len(shown) >= _SHORTEST
+            # Patterns alone need no words.
+            reads = asked or self._rules.reads_concepts(part.kind)
+            reading = self._lexicon.read(shown) if reads else Reading(shown, [], [], [])
             supported: list[Finding] = []
             for rule in self._rules.in_plain(reading, part.kind, hidden=one.hidden):
                 finding = rule.finding(part.where, one.disguise)

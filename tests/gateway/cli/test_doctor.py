@@ -18,6 +18,7 @@ from gateway.config import load
 from pipeline.domain.clock import SystemClock
 from tests.pipeline.tools.web_server import Handler, says, serving
 from tests.support.evaluators import evaluating
+from tests.support.onnx_files import write_classifier
 from tests.support.openai_server import Behaviour, FakeOpenAiServer
 from tests.support.transcription_server import FakeTranscriptionServer
 from tests.voice.voices import voices_dir
@@ -278,3 +279,23 @@ async def test_the_evaluator_is_asked_once_and_is_green_only_with_its_canary(tmp
             assert not found.good
             assert found.words.startswith(f"openai_compatible/judge: {words}")
             assert found.words.endswith("; until then a person is asked at tier 2")
+
+
+async def test_the_operators_classifier_is_loaded_and_scores_two_texts(tmp_path: Path) -> None:
+    assert "classifier" not in await examined(tmp_path)
+    folder = write_classifier(tmp_path / "classifier")
+    shutil.rmtree(tmp_path / "models")
+    found = (await examined(tmp_path, f'shield.classifier="{folder}"'))["classifier"]
+    assert found.good, found.words
+    assert "for an attack, threshold 0.5" in found.words
+    write_classifier(folder, words={"library": 5.0})
+    shutil.rmtree(tmp_path / "models")
+    found = (await examined(tmp_path, f'shield.classifier="{folder}"'))["classifier"]
+    assert not found.good
+    assert found.words.endswith("it does not tell them apart")
+    (folder / "model.onnx").write_bytes(b"nothing")
+    shutil.rmtree(tmp_path / "models")
+    found = (await examined(tmp_path, f'shield.classifier="{folder}"'))["classifier"]
+    assert not found.good
+    assert found.words.startswith("shield.classifier: ")
+    assert "model.onnx is no model that can be run" in found.words

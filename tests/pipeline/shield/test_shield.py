@@ -22,6 +22,7 @@ from pipeline.shield.flow import FlowMode
 from pipeline.shield.injection.findings import Assessment, Finding, Part, assessment_of
 from pipeline.shield.policy_book import PolicyBook
 from pipeline.shield.targets import MOST_TARGETS
+from pipeline.tools.notes import notes_group
 from tests.support.contexts import Watched, scope
 from tests.support.graph_log import MemoryRunLog
 from tests.support.shield_tools import FILE_AND_TEXT, Ran
@@ -278,3 +279,25 @@ async def test_a_person_who_was_asked_too_often_learns_it() -> None:
     (result,) = await propose(gate(group(*_files(ran)), person=Person("too_many")), _write(), scope=scope())
     assert "asked too often" in result.content
     assert ran.calls == []
+
+
+async def test_the_titles_in_the_answer_about_an_unknown_note_are_those_that_may_be_read(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "policy.toml").write_text(
+        '[[deny]]\nname = "closed"\naction_types = ["read_note"]\npaths = ["notes/diary"]\n'
+        '[[allow]]\nname = "delete"\naction_types = ["delete_note"]\n'
+    )
+    notes = notes_group(tmp_path)
+    judge = shield(policies=PolicyBook(tmp_path / "policy.toml"))
+    one = gate(notes, judge=judge, person=Person("allowed"))
+    await propose(
+        one,
+        *(call("write_note", {"title": title, "text": "x"}, call_id=title) for title in ("diary", "tea")),
+        scope=scope(),
+        groups=("notes",),
+    )
+    for name in ("read_notes", "delete_note"):
+        (result,) = await propose(one, call(name, {"title": "coffee"}), scope=scope(), groups=("notes",))
+        assert "there is no note “coffee”; there are: tea" in result.content
+        assert "diary" not in result.content
