@@ -1,4 +1,4 @@
-"""`python -m evals [NAME …] [--set tuning|held_out|all] [--model 0.5b|1.5b] [--data FOLDER] [--record]`: run the named evals, or
+"""`python -m evals [NAME …] [--set tuning|held_out|all] [--model 0.5b|1.5b] [--data FOLDER] [--record] [--with-model]`: run the named evals, or
 all of them."""
 
 from __future__ import annotations
@@ -16,7 +16,11 @@ from gateway.app.embedded_model import MODELS
 EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
     "crisis": lambda options: crisis.run(options.set),
     "embedded": lambda options: embedded.run(options.set, options.model),
-    "extraction": lambda options: memory.run_extraction(keep=options.record),
+    "extraction": lambda options: (
+        memory.run_with_model(options.model, keep=options.record)
+        if options.with_model
+        else memory.run_extraction(keep=options.record)
+    ),
     "injection": lambda options: injection.run(options.data),
     "recall": lambda options: recall.run(options.set),
     "shield": lambda _options: shield.run(),
@@ -42,6 +46,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--record",
         action="store_true",
         help="keep the run of extraction or write_policy for later comparisons",
+    )
+    parser.add_argument(
+        "--with-model", action="store_true", help="for extraction: ask the embedded model too"
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in EVALS]
