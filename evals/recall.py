@@ -25,7 +25,7 @@ from pipeline.memory.recall import SHOWN, fact_text
 from pipeline.memory.values import EntityRef, Fact
 
 HERE = Path(__file__).with_name("recall_people")
-HALVES = ("tuning", "tuning_after", "held_out")
+HALVES = ("tuning", "tuning_after", "held_out", "held_out_after")
 _USER = EntityRef("User", "user")
 _NOW = 1_796_000_000.0
 _CROWD = "everybody"
@@ -70,8 +70,10 @@ async def run(chosen: str = "all") -> str:
         if embedder is not None:
             await embedder.close()
     parts = [_table(answered, halves)]
-    for half in halves:
-        parts.append(_misses([one for one in answered if one.asked.half == half], half, embedder is not None))
+    parts += [
+        _misses([one for one in answered if one.asked.half == half], half, embedder is not None)
+        for half in halves
+    ]
     by_half = {half: figures([one for one in answered if one.asked.half == half]) for half in halves}
     parts.append(json.dumps({"eval": "recall", **figures(answered), **by_half}))
     return "\n\n".join(parts)

@@ -39,14 +39,15 @@ def is_installed() -> bool:
 
 
 class LocalEmbedder:
-    """One request at a time. A child that dies, hangs or answers nonsense is ended, and the next request starts
-    another, at most five times a minute; until then requests fail with ModelUnavailable. `main` replaces the
-    child's module, for tests."""
+    """One request at a time. A child that dies, hangs or answers nonsense is ended, and the next request
+    starts another, at most five times a minute; until then requests fail with ModelUnavailable. `main`
+    replaces the child's module, for tests."""
 
     def __init__(self, clock: Clock, *, main: str = _MAIN, timeout_s: float = _TIMEOUT_S) -> None:
         self._clock = clock
         self._main = main
-        self._timeout_s = timeout_s
+        self.timeout_s = timeout_s
+        """Seconds for one request, with the start of the child."""
         self._process: Process | None = None
         self._one_at_a_time = asyncio.Lock()
         self._starts: deque[float] = deque(maxlen=_STARTS_PER_MINUTE)
@@ -79,15 +80,13 @@ class LocalEmbedder:
         cut = [text[:_TEXT_CHARS].encode("utf-8", "replace").decode("utf-8") for text in texts]
         async with self._one_at_a_time:
             try:
-                async with self._clock.timeout(self._timeout_s):
+                async with self._clock.timeout(self.timeout_s):
                     process = await self._running()
                     answer = await _asked(process, {"kind": kind, "texts": cut})
-                vectors = [_floats(one) for one in answer["vectors"]]
-                if len(vectors) != len(texts):
-                    raise ValueError("another number of vectors than of texts")
+                vectors = [_floats(one) for _, one in zip(texts, answer["vectors"], strict=True)]
             except (TimeoutError, OSError, ValueError, KeyError, TypeError) as error:
                 await self._end()
-                what = str(error) or f"no answer within {self._timeout_s:.0f} seconds"
+                what = str(error) or f"no answer within {self.timeout_s:.0f} seconds"
                 raise ModelUnavailable(f"The embedding model failed: {what}") from error
             except BaseException:
                 # Cancelled in the middle: the answer would be read as that of the next request.
