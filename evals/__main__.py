@@ -17,7 +17,11 @@ EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
     "crisis": lambda options: crisis.run(options.set),
     "exercises": lambda options: companion.run_exercises(keep=options.record),
     "embedded": lambda options: embedded.run(options.set, options.model),
-    "extraction": lambda options: memory.run_extraction(keep=options.record),
+    "extraction": lambda options: (
+        memory.run_with_model(options.model, keep=options.record)
+        if options.with_model
+        else memory.run_extraction(keep=options.record)
+    ),
     "injection": lambda options: injection.run(options.data),
     "recall": lambda options: recall.run(options.set),
     "routing": lambda options: companion.run_routing(
@@ -50,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--with-model",
         action="store_true",
-        help="for routing: the embedded model judges what no phrase knows",
+        help="for routing and extraction: ask the embedded model too, where no rule decides",
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in EVALS]
