@@ -166,7 +166,7 @@ class Naming:
             if _UNSPACED.match(part):
                 found.update(dict.fromkeys(name for word, name in self._unspaced if word in part))
                 continue
-            # A stop word names what it stands for itself: "was" is no form of "Wasser".
+            # A stop word names only itself: "was" is no form of "Wasser".
             is_stop = part in lexicon().stop_words
             of_word = self._of_word.get(part, ()) if is_stop else self._of_stem.get(stem_of(part), ())
             found.update(dict.fromkeys(of_word))
