@@ -17,7 +17,7 @@ from pipeline.memory.words import (
 
 def test_case_accents_and_width_do_not_count() -> None:
     assert normalised("\uff23afé MÜLLER Straße") == "cafe muller strasse"
-    assert normalised("が") != normalised("か"), "a voiced sound is a letter of its own"
+    assert normalised("が") != normalised("か"), "a voiced sound is another letter"
 
 
 @pytest.mark.parametrize(
