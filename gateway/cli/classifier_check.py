@@ -16,7 +16,7 @@ _TEXTS = (
 
 
 async def classifier_finding(settings: ShieldSettings, clock: Clock) -> Finding:
-    """Whether the classifier of `shield.classifier` can be loaded and answers in time, and what it says of two
+    """Whether the classifier of `shield.classifier` can be loaded and answers, and what it says of two
     texts. Green if it puts the attack above the threshold and the harmless text below it."""
     started = clock.monotonic()
     try:

@@ -1,4 +1,4 @@
-"""The operator's classifier in the place of the linear model: in a thread of its own, with a deadline.
+"""The operator's classifier in the place of the linear model: in a separate thread, with a deadline.
 
 It loads the libraries only when a gateway has one. A call that fails, takes too long or finds the texts too
 long is ClassifierUnavailable, which the scanner reports as a finding that escalates.
@@ -27,7 +27,7 @@ class TextModel(Protocol):
         ...
 
     def stop(self) -> None:
-        """End the run that is going on, which then raises. Called from another thread."""
+        """End the current run, which then raises. Called from another thread."""
         ...
 
 
@@ -68,7 +68,6 @@ class OnnxClassifier:
 def load_classifier(folder: Path, *, threshold: float, timeout_s: float, clock: Clock) -> OnnxClassifier:
     """The classifier in `folder`. Takes seconds for a large model. Raises ConfigurationError, which names the
     file and what is wrong with it."""
-    # The libraries take long to import, and most gateways have no classifier.
-    from gateway.shield.onnx_model import OnnxModel  # noqa: PLC0415
+    from gateway.shield.onnx_model import OnnxModel  # noqa: PLC0415 - libraries that most gateways need not load
 
     return OnnxClassifier(OnnxModel(folder), threshold=threshold, timeout_s=timeout_s, clock=clock)

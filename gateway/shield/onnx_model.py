@@ -88,7 +88,7 @@ class OnnxModel:
         return tuple(highest)
 
     def stop(self) -> None:
-        """End the run that is going on, which then raises."""
+        """End the current run, which then raises."""
         options = self._run_options
         if options is not None:
             options.terminate = True

@@ -10,7 +10,6 @@ import base64
 import random
 import re
 import tomllib
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,11 +21,7 @@ from pipeline.shield.injection.lexicon import FILE as LEXICON
 HERE = Path(__file__).parent
 SHARED = ("mail", "url", "n", "word")
 """English fillers that the other languages use too."""
-FOLDS = 4
-"""Parts of the templates for cross-validation."""
 PROSE = "prose"
-MADE_UP = ("words", "noise")
-"""Kinds of benign texts that no person writes."""
 UNSPACED = ("zh", "ja")
 """Languages that do not separate words."""
 _FURTHER = (
@@ -43,8 +38,6 @@ _CARRIED = 1 / 3
 """The share of texts that are in a carrier."""
 _MOST_COUNTED = 200
 """Templates of a kind that make it more frequent."""
-_FEW = 8
-"""Fillers that both halves of a cross-validation use."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +64,6 @@ class Grammar:
     carriers: Sequence[str] = ()
     """Documents, mails and outputs that may hold any text, in place of `{text}`."""
 
-    def part(self, fold: int, *, validation: bool) -> Grammar:
-        """The templates of a fold of cross-validation with one half of the fillers, or the others with the
-        other half."""
-        return Grammar(
-            language=self.language,
-            attacks=_chosen(self.attacks, fold, validation=validation),
-            benign=_chosen(self.benign, fold, validation=validation),
-            fillers={name: _half(lines, validation=validation) for name, lines in self.fillers.items()},
-            carriers=self.carriers,
-        )
-
     def expanded(self, template: str, rng: random.Random) -> str:
         """The template with a random filler in each slot."""
         return _SLOT.sub(lambda slot: self._filled(slot, rng), template)
@@ -96,20 +78,6 @@ class Grammar:
             return slot.group()
         text = self.expanded(rng.choice(self.fillers[small]), rng)
         return text[:1].upper() + text[1:]
-
-
-def _chosen(kinds: Mapping[str, Sequence[str]], fold: int, *, validation: bool) -> dict[str, Sequence[str]]:
-    parts = {
-        kind: [one for one in templates if (zlib.crc32(one.encode()) % FOLDS == fold) is validation]
-        for kind, templates in kinds.items()
-    }
-    return {kind: templates for kind, templates in parts.items() if templates}
-
-
-def _half(fillers: Sequence[str], *, validation: bool) -> Sequence[str]:
-    """One half of the fillers, unless there are few."""
-    found = [one for one in fillers if (zlib.crc32(one.encode()) % 2 == 0) is validation]
-    return found if len(fillers) >= _FEW and found else fillers
 
 
 def training_grammars() -> tuple[Grammar, ...]:
@@ -246,6 +214,11 @@ def noise(count: int, rng: random.Random) -> Iterator[Sample]:
                 "".join(f"%{byte:02x}" for byte in data),
                 f"https://{data[:5].hex()}.example/{base64.urlsafe_b64encode(data).decode()}",
                 " ".join(f"{byte:08b}" for byte in data[:20]),
+                # Encoded text is judged by what it says, not by how it looks.
+                "".join(f"&#{byte};" for byte in data),
+                "".join(f"&#x{byte:x};" for byte in data),
+                "".join(f"\\u{byte:04x}" for byte in data),
+                " ".join(map(str, data)),
                 "".join(rng.choice("etaoinshrdlu  cmfwyp") for _ in data),
             )
         )

@@ -19,16 +19,16 @@ from pipeline.shield.injection.features import BUCKETS, ORDERS, Features, Number
 from pipeline.shield.injection.lexicon import shipped_lexicon
 from pipeline.shield.injection.linear_model import CHAR_VALUE, CONCEPTS, LinearModel
 from pipeline.shield.injection.plain_text import plain
-from tools.injection.texts import FOLDS, MADE_UP, Grammar, Sample, lexicon_entries, noise, salads, samples
+from tools.injection.texts import Grammar, Sample, lexicon_entries, noise, salads, samples
 
 SEED = 16
 ENGLISH = 14_000
 OTHER = 1_500
 """Attacks in English and in each other language; there are as many benign texts."""
 EPOCHS = 3
-MOST_FALSE_ALARMS = 0.03
-"""The share of honest texts above the threshold, in cross-validation."""
-LOWEST_THRESHOLD = 0.5
+THRESHOLD = 0.6
+"""Chosen on the development texts of the eval (`evals/injection_texts/`, not its test split), so that about
+one in a hundred honest ones is above it."""
 _RATE = 0.4
 _SHRINK = 2e-6
 _GROUPS = ((0, 4), (1, 4))
@@ -50,28 +50,8 @@ class Example(NamedTuple):
 def train(
     grammars: Sequence[Grammar], *, english: int = ENGLISH, other: int = OTHER, epochs: int = EPOCHS
 ) -> LinearModel:
-    """The model for the texts of `grammars`. `english` and `other` are numbers of attacks.
-
-    The threshold is chosen by cross-validation over templates and fillers: models that are trained without a
-    part of them score the honest texts of that part.
-    """
-    scores: list[float] = []
-    for fold in range(FOLDS):
-        kept = [one.part(fold, validation=False) for one in grammars]
-        left_out = [one.part(fold, validation=True) for one in grammars]
-        model = fitted(_generated(kept, english // 4, other // 4, SEED), epochs)
-        texts = [one for one in left_out if one.attacks and one.benign]
-        judged = _generated(texts, max(english // 8, 20), max(other // 8, 5), SEED + 1)
-        scores += [model.score(one.text) for one in judged if not one.attack and one.kind not in MADE_UP]
-    threshold = _threshold(scores)
-    final = fitted(_generated(grammars, english, other, SEED), epochs)
-    return LinearModel(
-        weights=final.weights,
-        scales=final.scales,
-        bias=final.bias,
-        threshold=threshold,
-        lexicon=final.lexicon,
-    )
+    """The model for the texts of `grammars`. `english` and `other` are numbers of attacks."""
+    return fitted(_generated(grammars, english, other, SEED), epochs)
 
 
 def _generated(grammars: Sequence[Grammar], english: int, other: int, seed: int) -> list[Sample]:
@@ -172,11 +152,6 @@ def _quantised(weights: Floats, bias: float) -> LinearModel:
         weights=(small[0], small[1], small[2], small[3]),
         scales=(tops[0] / 127, tops[1] / 127, tops[2] / 127, tops[3] / 127),
         bias=round(bias, 6),
-        threshold=LOWEST_THRESHOLD,
+        threshold=THRESHOLD,
         lexicon=shipped_lexicon(),
     )
-
-
-def _threshold(scores: Sequence[float]) -> float:
-    highest = sorted(scores, reverse=True)[int(MOST_FALSE_ALARMS * len(scores))]
-    return round(min(max(highest, LOWEST_THRESHOLD), 0.95), 4)

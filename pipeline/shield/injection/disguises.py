@@ -301,7 +301,7 @@ DECODERS: tuple[tuple[str, Callable[[str], object], Callable[[str], Iterable[str
     ("base64", _run("A-Za-z0-9+/_-", 16), _runs(r"[A-Za-z0-9+/_-]{16,8000}={0,2}", _base64)),
     (
         "hex",
-        # Ten bytes, with what may stand between them.
+        # Ten bytes, and the characters between them.
         _run(r"0-9a-fA-Fx :,\\", 20),
         _runs(r"(?:(?:\\x|0x)?[0-9a-fA-F]{2}[ :,]{0,2}){10,4000}", _hex),
     ),

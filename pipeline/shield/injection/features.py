@@ -152,7 +152,7 @@ def _surroundings(hashes: Numbers, places: Numbers, kinds: Numbers) -> tuple[Num
     """Each word with the second and third word after it, with the mark before it, and with both the mark and
     the next word. `kinds` are the marks, two places further on."""
     before = kinds.take(places + _ONE)
-    # A space is no mark of its own: what stands before it counts.
+    # A space is no mark: the character before it counts.
     marks = np.where(before <= 1, kinds.take(places), before)
     marked = hashes * _MARKED + marks
     return (

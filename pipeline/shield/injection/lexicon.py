@@ -23,7 +23,7 @@ FILE = Path(__file__).with_name("lexicon.toml")
 _WORD = re.compile(r"[^\W_]+|@")
 _AT = 2
 _WORD_BYTES = bytes(_AT if char == "@" else int(bool(_WORD.match(char))) for char in map(chr, range(256)))
-"""0 for what is in no word, 1 for letters and digits, `_AT` for a word of its own."""
+"""0 for what is in no word, 1 for letters and digits, `_AT` for a word of one character."""
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 """Letters of languages that do not separate words."""
 _UNSPACED_RUN = re.compile("[\u3040-\u30ff\u3400-\u9fff]+")

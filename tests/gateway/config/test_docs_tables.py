@@ -14,6 +14,7 @@ from gateway.config.catalog import REPEATED, SETTINGS, dotted
 from gateway.config.docs_tables import BEGIN, END, EXAMPLE, PAGE, example, main, page, tables
 from pipeline.safety.resources import FILE as SHIPPED_RESOURCES
 from tests.gateway.config.support import SECRETS, write_config
+from tests.support.onnx_files import write_classifier
 
 ROOT = Path(__file__).parents[3]
 _COMMENTED = re.compile(r"^# ([a-z_]+ = .*)$", re.MULTILINE)
@@ -78,6 +79,7 @@ def test_the_shown_values_are_accepted_where_they_make_sense_together(tmp_path: 
 
     (tmp_path / "mcp.json").write_text('{"mcpServers": {}}')
     (tmp_path / "policy.toml").touch()
+    write_classifier(tmp_path / "models" / "injection")
     (tmp_path / "resources.toml").write_bytes(SHIPPED_RESOURCES.read_bytes())
     with contextlib.chdir(tmp_path):
         loaded = load_with_sources(

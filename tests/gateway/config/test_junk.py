@@ -32,7 +32,7 @@ _values = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(_keys, inner, max_size=3),
     max_leaves=8,
 )
-_FILES = ("shield.policy", "tools.mcp_file")
+_FILES = ("shield.classifier", "shield.policy", "tools.mcp_file")
 """Their problems name the file, as a path is no secret."""
 _lines = st.tuples(st.sampled_from(sorted(SETTINGS)), _values)
 
