@@ -53,7 +53,8 @@ class CrisisCheck:
         speech = None if turn.words is None else turn.words.speech
         history = _history(await _known(turn), turn.message.author.id)
         language = speech.language if speech else ""
-        verdict = await self._gate.judged(said, history, _asked(turn), language=language)
+        asked = None if self._gate.classifier is None else _asked(turn)
+        verdict = await self._gate.judged(said, history, asked, language=language)
         turn.crisis_level = verdict.assessment.level
         if not verdict.reply:
             return None

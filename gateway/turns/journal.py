@@ -381,7 +381,7 @@ class StoreJournal:
             crisis=crisis,
             jobs=(
                 *self._after.jobs(self._session, self._entry, said, now),
-                *self._crises.notice(crisis, self._entry, self.agent),
+                *(() if crisis is None else self._crises.notice(crisis, self._entry, self.agent)),
             ),
             at=now,
         )
