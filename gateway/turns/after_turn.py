@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
+from gateway.safety.crisis_records import CrisisRecords
+from gateway.storage.crises import CrisisRecord
 from gateway.storage.jobs import Job, NewJob
 from gateway.storage.ports import InboxEntry, Lease
 from gateway.turns.session_ends import SESSION_END, SessionEnds, WhenIdle
@@ -37,6 +39,7 @@ class AfterTurn:
         when_idle: WhenIdle,
         person_of: Callable[[ThreadKey, str], str],
         added: Callable[[tuple[NewJob, ...]], None],
+        crises: CrisisRecords,
     ) -> None:
         self._titles = titles
         self._summaries = summaries
@@ -44,13 +47,24 @@ class AfterTurn:
         self._when_idle = when_idle
         self._person_of = person_of
         self._added = added
+        self._crises = crises
 
-    def jobs(self, session: SessionState, entry: InboxEntry, said: int, at: float) -> tuple[NewJob, ...]:
-        """The jobs to add with the commit of the turn of `entry`, which adds `said` messages to `session`."""
+    def jobs(
+        self,
+        session: SessionState,
+        entry: InboxEntry,
+        said: int,
+        at: float,
+        crisis: CrisisRecord | None = None,
+    ) -> tuple[NewJob, ...]:
+        """The jobs to add with the commit of the turn of `entry`, which adds `said` messages to `session` and
+        perhaps the record of a crisis response."""
         if not said:
             return ()
         end = self._ends.job(session, entry.thread, at)
-        ends = () if end is None else (end,)
+        ends: tuple[NewJob, ...] = () if end is None else (end,)
+        if crisis is not None:
+            ends += self._crises.notice(crisis, entry, session.answered_by)
         if session.mode == "otr":
             return ends
         titled = self._titles is not None and self._titles.wanted(session)

@@ -379,10 +379,7 @@ class StoreJournal:
             also=self.messages.finished_too(forget=off_record),
             forget_session=self.session_id if off_record else "",
             crisis=crisis,
-            jobs=(
-                *self._after.jobs(self._session, self._entry, said, now),
-                *(() if crisis is None else self._crises.notice(crisis, self._entry, self.agent)),
-            ),
+            jobs=self._after.jobs(self._session, self._entry, said, now, crisis),
             at=now,
         )
         self._failpoints.reach("turn-commit-before")

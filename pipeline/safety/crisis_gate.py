@@ -59,8 +59,8 @@ class CrisisGate:
     async def judged(
         self, text: str, history: Sequence[Entry], asked: Asked | None = None, *, language: str = ""
     ) -> CrisisVerdict:
-        """As `judge`, with the classifier, if there is one and the rules find no clear danger. Without `asked`
-        the rules alone judge."""
+        """As `judge`, with the classifier, if there is one and the rules find no clear danger. Without
+        `asked` the rules alone judge."""
         assessment = self._assessed(text, history)
         if assessment.level < CLEAR and self.classifier is not None and asked is not None:
             said = await self.classifier.assess(text, history, asked)

@@ -87,7 +87,7 @@ def _typed_well(found: re.Match[str]) -> str:
 
 @functools.lru_cache(maxsize=4_096)
 def _well_typed(word: str) -> str:
-    """The word of danger that a mistyped word stands for; the word as it is if it stands for none."""
+    """The word of danger behind a mistyped word; the word as it is if there is none."""
     if word in _MISTYPED:
         return _MISTYPED[word]
     # With the same beginning it is another form of the word, and not mistyped.
