@@ -97,6 +97,11 @@ class NotedReminders:
         self._ledger.note("reminder", f"-{note_id}")
         return True
 
+    async def pause(self, note_id: str, scope: TurnScope, *, paused: bool) -> bool:
+        del scope
+        self._ledger.note("reminder", f"{'pause' if paused else 'resume'} {note_id}")
+        return True
+
 
 class NotedCommands:
     """Runs nothing: notes the commands."""

@@ -23,13 +23,14 @@ from gateway.app.voice import SCRIPTED, build_speaker, build_transcriber
 from gateway.app.web import languages_state, make_page
 from gateway.channels.timeline import StoreTimeline
 from gateway.cli.channel_checks import Finding, channel_findings
-from gateway.cli.classifier_check import classifier_finding
+from gateway.cli.classifier_check import classified_agent, classifier_finding
 from gateway.cli.evaluator_check import evaluator_finding
 from gateway.cli.jobs import jobs_finding
 from gateway.cli.model_check import model_finding
 from gateway.cli.models import models_present
 from gateway.cli.plugins import plugin_finding
 from gateway.cli.serve import open_logs
+from gateway.cli.shield_classifier_check import shield_classifier_finding
 from gateway.config import DEFAULT_AGENT, Settings, agent_settings, environment, load
 from gateway.runtime.data_dir import STORE_FILE, DataDir, DataDirBusy
 from gateway.runtime.http_server import Addresses
@@ -298,7 +299,8 @@ def _missing_voices(settings: Settings) -> str:
 
 
 async def _models(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
-    """The model of each agent that differs from those before it, and the shield's evaluator."""
+    """The model of each agent that differs from those before it, the shield's evaluator, and the crisis
+    classifier."""
     tried: list[LlmClient] = []
     clients = ModelClients(settings, clock)
     for name in (DEFAULT_AGENT, *settings.agents):
@@ -312,9 +314,11 @@ async def _models(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
                 tried.append(client)
                 yield await model_finding(f"{kind}{of}", model, client, own, clock)
     if settings.shield.classifier is not None:
-        yield await classifier_finding(settings.shield, clock)
+        yield await shield_classifier_finding(settings.shield, clock)
     if settings.shield.evaluator is not None:
         yield await evaluator_finding(settings.shield.evaluator, settings, clock)
+    if (classified := classified_agent(settings)) is not None:
+        yield await classifier_finding(classified, clock)
 
 
 def _print(finding: Finding) -> None:

@@ -299,3 +299,25 @@ async def test_the_operators_classifier_is_loaded_and_scores_two_texts(tmp_path:
     assert not found.good
     assert found.words.startswith("shield.classifier: ")
     assert "model.onnx is no model that can be run" in found.words
+
+
+async def test_the_crisis_classifier_is_asked_once_and_is_green_only_in_its_form(tmp_path: Path) -> None:
+    assert "crisis classifier" not in await examined(tmp_path)
+    shutil.rmtree(tmp_path / "models")
+    calm = '{"level": 0, "confidence": "high", "code": "none"}'
+    async with FakeOpenAiServer(default=Behaviour(chunks=(calm,))) as judge:
+        settings = (
+            'safety.classifier="openai_compatible/judge"',
+            f'safety.classifier_api_base="{judge.api_base}"',
+            "llm.retries=0",
+        )
+        found = (await examined(tmp_path, *settings))["crisis classifier"]
+        assert found.good
+        assert found.words.startswith("asked about soup, it said level 0 after ")
+        assert len(judge.requests) == 1
+        for behaviour in (Behaviour(chunks=("0",)), Behaviour(status=401)):
+            judge.default = behaviour
+            shutil.rmtree(tmp_path / "models")
+            found = (await examined(tmp_path, *settings))["crisis classifier"]
+            assert not found.good
+            assert found.words == "gave no answer in its form and time; until it does, the rules judge alone"
