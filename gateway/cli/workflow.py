@@ -14,7 +14,7 @@ from pipeline.domain.errors import ConfigurationError, GraphError
 from pipeline.graph.documents.json_text import parsed_json
 from pipeline.graph.run.records import RawRecord
 from pipeline.graph_book import document_text, in_file, workflow_name
-from pipeline.workflows.document import Workflow
+from pipeline.workflows.document import Agent, Workflow
 from pipeline.workflows.mistakes import Mistake
 from pipeline.workflows.normalising import normalised
 from pipeline.workflows.picture import workflow_picture
@@ -36,6 +36,10 @@ def workflow_check(files: Sequence[Path]) -> int:
         if workflow is not None:
             steps = f"{len(workflow.reached)} of {len(workflow.nodes)} nodes are reached"
             write_out(f"{file}: no mistakes; {steps}\n")
+            named = {node.model for node in workflow.nodes.values() if isinstance(node, Agent) and node.model}
+            if named:
+                models = ", ".join(sorted(named))
+                write_out(f"{file}: it names {models}; the model of your configuration answers\n")
     return _INVALID if wrong else 0
 
 

@@ -44,6 +44,14 @@ def test_every_mistake_of_every_file_is_listed_with_its_place(
     assert lines[4].startswith(f"{TRIAGE}: no mistakes; 8 of 8 nodes")
 
 
+def test_a_model_that_a_document_names_is_said_not_to_be_used(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = _file(tmp_path, document(start(), agent("a", model="gpt-5"), routes=[way("start > a")]))
+    assert main(["workflow", "check", file]) == 0
+    assert "it names gpt-5; the model of your configuration answers" in capsys.readouterr().out
+
+
 def test_a_workflow_is_drawn_with_its_conditions_decisions_and_sub_agents(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pipeline.workflows.compiling import compiled
+from pipeline.workflows.compiling import compiled, labels_of
 from pipeline.workflows.normalising import normalised
 from pipeline.workflows.reading import checked, read_workflow
 from tests.pipeline.workflows.documents import Run, agent, approval, choice, document, start, way
@@ -251,3 +251,18 @@ async def test_a_random_document_runs_to_an_end_with_random_answers(seed: int) -
     assert record.status == run.outcome.status
     if record.status == "failed":
         assert run.outcome.stop_reason == "max_steps"
+
+
+@given(st.lists(st.text("ab ./#:_2", min_size=1, max_size=4), min_size=1, max_size=8, unique=True))
+@settings(max_examples=60, deadline=None)
+def test_any_ids_become_names_of_the_graph_one_for_each(ids: list[str]) -> None:
+    names = [*ids, "end", "intake", "result", "result_2", "declined"]
+    found = document(
+        start(), *map(agent, names), routes=[{"source": "start", "target": name} for name in names]
+    )
+    workflow, mistakes = checked(found)
+    assert mistakes == ()
+    assert workflow is not None
+    labels = labels_of(workflow)
+    assert len(set(labels.values())) == len(names) + 1
+    assert set(labels.values()) <= set(compiled(workflow).nodes)
