@@ -25,7 +25,7 @@ from pipeline.memory.recall import SHOWN, fact_text
 from pipeline.memory.values import EntityRef, Fact
 
 HERE = Path(__file__).with_name("recall_people")
-HALVES = ("tuning", "tuning_after", "held_out")
+HALVES = ("tuning", "tuning_after", "held_out", "held_out_after")
 _USER = EntityRef("User", "user")
 _NOW = 1_796_000_000.0
 _CROWD = "everybody"
@@ -60,7 +60,9 @@ class Answered(NamedTuple):
 async def run(chosen: str = "all") -> str:
     """The table, each miss, and the figures as one line of JSON. `chosen`: tuning, held_out or all. Without the extra
     parlour[memory] there are no figures for vectors."""
-    halves = tuple(half for half in HALVES if (chosen == "all" or half.startswith(chosen)) and _file(half).exists())
+    halves = tuple(
+        half for half in HALVES if (chosen == "all" or half.startswith(chosen)) and _file(half).exists()
+    )
     embedder = LocalEmbedder(SystemClock(), timeout_s=120.0) if is_installed() else None
     try:
         answered = [one for half in halves for one in await _answers(half, embedder)]
@@ -68,8 +70,10 @@ async def run(chosen: str = "all") -> str:
         if embedder is not None:
             await embedder.close()
     parts = [_table(answered, halves)]
-    for half in halves:
-        parts.append(_misses([one for one in answered if one.asked.half == half], half, embedder is not None))
+    parts += [
+        _misses([one for one in answered if one.asked.half == half], half, embedder is not None)
+        for half in halves
+    ]
     by_half = {half: figures([one for one in answered if one.asked.half == half]) for half in halves}
     parts.append(json.dumps({"eval": "recall", **figures(answered), **by_half}))
     return "\n\n".join(parts)
@@ -193,7 +197,15 @@ def _table(answered: Sequence[Answered], halves: Sequence[str]) -> str:
             first = round(sum(one.words[:1] == (one.asked.fact_id,) for one in these) / max(1, len(these)), 3)
             shares = [f"{_share(these, by):.1%}" for by in ("words", "vectors", "crowded")]
             rows.append([half, label, str(len(these)), f"{first:.1%}", *shares])
-    heads = ("half", "questions", "n", "words: first", "words: in 5", "vectors: in 5", "crowded, vectors: in 5")
+    heads = (
+        "half",
+        "questions",
+        "n",
+        "words: first",
+        "words: in 5",
+        "vectors: in 5",
+        "crowded, vectors: in 5",
+    )
     return "\n".join(table(heads, rows))
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 from adapters.channel import Channel
 from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
 from gateway.app.llm import ModelClients
+from gateway.app.memory import memory_state
 from gateway.app.platforms import built_channels
 from gateway.app.reading import build_reader
-from gateway.app.memory import memory_state
 from gateway.app.safety import crisis_gate_words
 from gateway.app.search import search_state
 from gateway.app.shell import shell_state

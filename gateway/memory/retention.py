@@ -14,7 +14,7 @@ _DAY_S = 86_400.0
 
 
 class MemoryRetention:
-    """Deletes facts `keep_days` after they were last referenced, and arcs after they ended; 0 deletes none."""
+    """Deletes facts `keep_days` after they were last referenced, and arcs after they ended; 0: none."""
 
     def __init__(self, book: MemoryBook, clock: Clock, *, keep_days: int) -> None:
         self._book = book

@@ -21,7 +21,7 @@ def storable_owner(owner: str) -> str:
 
 
 def encode_fact(fact: Fact) -> str:
-    """The body of a fact: all but its marks, which change (when it was referenced, and whether it is live)."""
+    """The body of a fact: all but its marks, which change (when it was referenced, whether it is live)."""
     fields = asdict(fact)
     return encode_body({name: value for name, value in fields.items() if name not in _MARKS})
 
@@ -39,18 +39,22 @@ _MARKS: Final = ("last_referenced_at", "dormant_at", "superseded_by")
 
 
 def encode_arc(arc: SessionArc) -> str:
+    """The body of an arc."""
     return encode_body(asdict(arc))
 
 
 def decode_arc(text: str) -> SessionArc:
+    """The arc from its body."""
     return SessionArc(**_with_tuples(decode_body(text)))
 
 
 def encode_profile(profile: Profile) -> str:
+    """The body of a profile."""
     return encode_body(asdict(profile))
 
 
 def decode_profile(text: str) -> Profile:
+    """The profile from its body."""
     body = decode_body(text)
     rules = {
         name: tuple(Rule(**_with_tuples(one)) for one in body[name]) for name in ("rules", "archived_rules")
@@ -59,11 +63,13 @@ def decode_profile(text: str) -> Profile:
 
 
 def encode_held(held: Held) -> str:
+    """The body of a candidate that waits."""
     kind = "fact" if isinstance(held.candidate, FactCandidate) else "rule"
     return encode_body({"kind": kind, **asdict(held)})
 
 
 def decode_held(text: str) -> Held:
+    """The candidate from its body."""
     body = decode_body(text)
     fields = body["candidate"]
     judged = Judged(**fields["judged"])

@@ -16,8 +16,8 @@ _AT_ONCE: Final = 64
 
 
 class LitellmEmbedder:
-    """Vectors of `model`, litellm's `provider/name`, for questions and passages alike. `api_base` replaces the
-    provider's address; `api_key` is sent to it and never shown."""
+    """Vectors of `model`, litellm's `provider/name`, for questions and passages alike. `api_base` replaces
+    the provider's address; `api_key` is sent to it and never shown."""
 
     def __init__(
         self,
@@ -58,7 +58,8 @@ class LitellmEmbedder:
                     model=self._model,
                     input=texts,
                     api_base=self._target.api_base,
-                    api_key=self._target.secret,
+                    # A server of the operator's needs no key, but the library wants one.
+                    api_key=self._target.secret or ("none" if self._target.api_base else None),
                     timeout=self._timeout_s,
                     encoding_format="float",
                     max_retries=0,

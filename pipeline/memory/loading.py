@@ -29,8 +29,8 @@ RetrievalPath = Literal[
     "token_recall_after_embed_error",
 ]
 Entry = Mapping[str, Any]
-"""{type: "semantic", evidence_quote, category?, subject?, predicate?, object?}, or {type: "episodic", summary,
-primary_themes, is_catch_up}; empty optional keys are left out."""
+"""{type: "semantic", evidence_quote, category?, subject?, predicate?, object?}, or {type: "episodic",
+summary, primary_themes, is_catch_up}; empty optional keys are left out."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,8 +67,8 @@ async def load_memory(
 ) -> LoadedMemory:
     """What is remembered of `owner` and fits `question`, the person's message.
 
-    In incognito `book` is not touched. Without memory of the owner nothing is embedded. If the embedding fails,
-    words alone decide. Raises ValueError without an owner, and StorageError.
+    In incognito `book` is not touched. Without memory of the owner nothing is embedded. If the embedding
+    fails, words alone decide. Raises ValueError without an owner, and StorageError.
     """
     if not owner:
         raise ValueError("memory needs an owner: a person or a room")

@@ -39,9 +39,9 @@ def is_installed() -> bool:
 
 
 class LocalEmbedder:
-    """One request at a time. A child that dies, hangs or answers nonsense is ended, and the next request starts
-    another, at most five times a minute; until then requests fail with ModelUnavailable. `main` replaces the
-    child's module, for tests."""
+    """One request at a time. A child that dies, hangs or answers nonsense is ended, and the next request
+    starts another, at most five times a minute; until then requests fail with ModelUnavailable. `main`
+    replaces the child's module, for tests."""
 
     def __init__(self, clock: Clock, *, main: str = _MAIN, timeout_s: float = _TIMEOUT_S) -> None:
         self._clock = clock
@@ -83,9 +83,7 @@ class LocalEmbedder:
                 async with self._clock.timeout(self.timeout_s):
                     process = await self._running()
                     answer = await _asked(process, {"kind": kind, "texts": cut})
-                vectors = [_floats(one) for one in answer["vectors"]]
-                if len(vectors) != len(texts):
-                    raise ValueError("another number of vectors than of texts")
+                vectors = [_floats(one) for _, one in zip(texts, answer["vectors"], strict=True)]
             except (TimeoutError, OSError, ValueError, KeyError, TypeError) as error:
                 await self._end()
                 what = str(error) or f"no answer within {self.timeout_s:.0f} seconds"

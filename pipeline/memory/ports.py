@@ -151,8 +151,8 @@ class MemoryBook(Protocol):
         ...
 
     async def prune(self, *, before: float) -> int:
-        """Delete facts last referenced, arcs ended, and candidates held before a Unix time, of all owners; how
-        many."""
+        """Delete facts last referenced, arcs ended, and candidates held before a Unix time, of all owners;
+        how many."""
         ...
 
     def watch(self, added: Callable[[], None]) -> None:

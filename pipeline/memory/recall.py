@@ -1,8 +1,9 @@
-"""Which facts fit a question: a ranking by words, with neighbouring turns as context, the same on every store.
+"""Which facts fit a question: a ranking by words, with neighbouring turns as context, the same on every
+store.
 
 The score is BM25 over the facts of one owner, so other owners' facts change nothing. A fact is also raised by
-facts of the same turn and of the turns beside it, because people tell one thing in several sentences. Not here:
-where facts are kept (`FactIndex`), and vectors (`vectors`).
+facts of the same turn and of the turns beside it, because people tell one thing in several sentences. Not
+here: where facts are kept (`FactIndex`), and vectors (`vectors`).
 """
 
 from __future__ import annotations
@@ -186,14 +187,14 @@ def same_evidence(one: str, other: str) -> bool:
     """Whether two quotes say the same in about the same words."""
     words, others = set(words_of(one)), set(words_of(other))
     both = words | others
-    return one == other or bool(both) and len(words & others) / len(both) >= SAME_STATEMENT
+    return one == other or (bool(both) and len(words & others) / len(both) >= SAME_STATEMENT)
 
 
 def joined(
     hits: Sequence[Hit], near: Sequence[tuple[int, float]], newest: Sequence[int] = (), *, limit: int
 ) -> list[int]:
-    """The numbers of what words found, of what vectors found, and, up to `SHOWN`, of the newest facts, best first.
-    Strong hits of words come first."""
+    """The numbers of what words found, of what vectors found, and, up to `SHOWN`, of the newest facts, best
+    first. Strong hits of words come first."""
     strong = [hit.number for hit in hits if hit.strong]
     weak = [hit.number for hit in hits if not hit.strong]
     found = dict.fromkeys((*strong, *weak, *(number for number, _ in near)))

@@ -57,15 +57,15 @@ def words_of(text: str) -> list[str]:
 
 
 def terms_of(text: str) -> tuple[str, ...]:
-    """The terms of a text that is kept, with repetitions: each word and its stem, pairs of characters of unspaced
-    writing, and the concepts that it names."""
+    """The terms of a text that is kept, with repetitions: each word and its stem, pairs of characters of
+    unspaced writing, and the concepts that it names."""
     parts = list(_parts(text))
     return (*_plain_terms(parts), *(f"={name}" for name in lexicon().concepts.named_in(parts)))
 
 
 def terms_of_question(text: str) -> dict[str, float]:
-    """The terms of a question, each with its weight: 1 for the words and the stems said, less for concepts and for
-    the category that it asks for. Empty for a text of stop words alone."""
+    """The terms of a question, each with its weight: 1 for the words and the stems said, less for concepts
+    and for the category that it asks for. Empty for a text of stop words alone."""
     parts = list(_parts(text))
     asked = [part for part in parts if part not in lexicon().stop_words]
     weights = dict.fromkeys(_plain_terms(asked), _WORD_WEIGHT)
@@ -158,7 +158,7 @@ class Naming:
                     self._of_stem.setdefault(stem_of(word), []).append(name)
 
     def named_in(self, parts: Sequence[str]) -> dict[str, None]:
-        """The names of the groups of which `parts`, the words of a text, have a word, in the order of the words."""
+        """The names of the groups of which `parts`, the words of a text, have a word, in their order."""
         found: dict[str, None] = {}
         for at, part in enumerate(parts):
             if _UNSPACED.match(part):

@@ -1,8 +1,8 @@
-"""The memory of a running gateway: what is old goes, what is new is embedded, and recall survives a restart."""
+"""The memory of a running gateway: what is old goes, and what is new is embedded."""
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -18,9 +18,23 @@ from tests.support.embedding_server import FakeEmbeddingServer
 from tests.support.harness import open_gateway
 
 
+async def _until(check: Callable[[], Awaitable[bool]]) -> None:
+    while not await check():
+        pass
+
+
 async def _until_embedded(store: Store, model: str) -> None:
-    while await store.memories.without_vector(model, limit=1):
-        await asyncio.sleep(0)
+    async def none_left() -> bool:
+        return not await store.memories.without_vector(model, limit=1)
+
+    await _until(none_left)
+
+
+async def _until_kept(store: Store, *ids: str) -> None:
+    async def as_named() -> bool:
+        return tuple(await kept(store, ANN)) == ids
+
+    await _until(as_named)
 
 
 async def _path_of(store: Store, embedder: LitellmEmbedder, clock: Clock) -> tuple[str, int]:
@@ -57,8 +71,7 @@ async def test_a_failing_endpoint_leaves_words_and_is_tried_again(tmp_path: Path
         )
         async with open_gateway(tmp_path, *overrides, clock=clock) as harness:
             await write(harness.store, ANN, fact("f1", "xyzzy tea"))
-            while not server.requests:
-                await asyncio.sleep(0)
+            await server.arrived.wait()
             embedder = LitellmEmbedder(model="openai/first", api_base=server.api_base, api_key="k")
             assert await _path_of(harness.store, embedder, clock) == ("token_recall_after_embed_error", 1)
             server.status = 200
@@ -72,16 +85,13 @@ async def test_what_was_not_mentioned_for_long_is_deleted_at_the_start_and_daily
         await write(harness.store, ANN, fact("old", "tea", last_referenced_at=NOW - 9.5 * DAY_S))
         await write(harness.store, ANN, fact("new", "coffee"), arc=arc("s1", "x", ended_at=NOW - 9.5 * DAY_S))
         await clock.advance(DAY_S + 1)
-        while len(await kept(harness.store, ANN)) > 1:
-            await asyncio.sleep(0)
-        while await harness.store.memories.arcs(ANN):
-            await asyncio.sleep(0)
-    async with open_gateway(tmp_path, "memory.keep_days=0", clock=clock) as harness:
-        await clock.advance(100 * DAY_S)
+        await _until_kept(harness.store, "new")
+        assert await harness.store.memories.arcs(ANN) == ()
+    later = ManualClock(NOW + 100 * DAY_S)
+    async with open_gateway(tmp_path, "memory.keep_days=0", clock=later) as harness:
         assert await kept(harness.store, ANN) == ["new"]
-    async with open_gateway(tmp_path, "memory.keep_days=10", clock=clock) as harness:
-        while await kept(harness.store, ANN):
-            await asyncio.sleep(0)
+    async with open_gateway(tmp_path, "memory.keep_days=10", clock=later) as harness:
+        await _until_kept(harness.store)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +107,7 @@ async def test_what_was_not_mentioned_for_long_is_deleted_at_the_start_and_daily
         ),
     ],
 )
-async def test_the_operator_is_told_how_the_memory_is(override: str, good: bool, words: str) -> None:  # noqa: FBT001 - of the table
+async def test_the_operator_is_told_how_the_memory_is(override: str, good: bool, words: str) -> None:
     async with FakeEmbeddingServer() as server:
         base = [f'memory.embedding_api_base="{server.api_base}"'] if "embedding" in override else []
         found = await memory_state(load(None, {}, [override, *base]), SystemClock())

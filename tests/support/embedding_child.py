@@ -10,9 +10,14 @@ import sys
 from pipeline.memory.local_embedder import MODEL
 
 
+def _say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
 def main() -> None:
     """Serve until the end of the input; some texts make it fail."""
-    print(json.dumps({"model": MODEL}), flush=True)
+    _say(json.dumps({"model": MODEL}))
     for line in sys.stdin:
         texts = json.loads(line)["texts"]
         if texts == ["die"]:
@@ -20,10 +25,10 @@ def main() -> None:
         if texts == ["hang"]:
             continue
         if texts == ["nonsense"]:
-            print("{", flush=True)
+            _say("{")
             continue
         vectors = [base64.b64encode(array.array("f", [len(text), 1.0])).decode() for text in texts]
-        print(json.dumps({"vectors": [] if texts == ["too few"] else vectors}), flush=True)
+        _say(json.dumps({"vectors": [] if texts == ["too few"] else vectors}))
 
 
 if __name__ == "__main__":

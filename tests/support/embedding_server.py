@@ -17,6 +17,7 @@ class FakeEmbeddingServer:
     """`async with FakeEmbeddingServer() as server: LitellmEmbedder(api_base=server.api_base, …)`."""
 
     requests: list[Mapping[str, Any]] = field(default_factory=list)
+    arrived: asyncio.Event = field(default_factory=asyncio.Event)
     keys: list[str] = field(default_factory=list)
     status: int = 200
     hang: bool = False
@@ -46,6 +47,7 @@ class FakeEmbeddingServer:
     async def _embed(self, request: web.Request) -> web.Response:
         body = await request.json()
         self.requests.append(body)
+        self.arrived.set()
         self.keys.append(request.headers.get("Authorization", ""))
         if self.hang:
             await asyncio.Event().wait()

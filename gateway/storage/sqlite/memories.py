@@ -27,7 +27,7 @@ _COUNTS = """
 _NEWEST = f"{FACT} WHERE owner = ? AND live = 1 ORDER BY n DESC LIMIT ?"
 _NEWEST_NUMBERS = "SELECT n FROM memory_facts WHERE owner = ? AND live = 1 ORDER BY n DESC LIMIT ?"
 _ALL = f"{FACT} WHERE owner = ? ORDER BY n"
-_THESE = f"{FACT} WHERE n IN (SELECT value FROM json_each(?))"
+_THESE = f"{FACT} WHERE n IN (SELECT value FROM json_each(?))"  # noqa: S608 - a constant
 _ARCS = """
     SELECT body FROM memory_arcs WHERE owner = ? AND ended_at >= ? ORDER BY ended_at DESC, n DESC LIMIT ?"""
 _HELD = "SELECT body FROM memory_held WHERE owner = ? AND session = ? ORDER BY n"

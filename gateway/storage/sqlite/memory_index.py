@@ -34,8 +34,8 @@ _BESIDE = """
     SELECT n, terms, session, turn FROM memory_facts
     WHERE owner = ? AND session = ? AND turn BETWEEN ? AND ? AND live = 1"""
 _ADD = """
-    INSERT INTO memory_facts (owner, id, session, turn, triple, live, referenced_at, dormant_at, superseded_by,
-        terms)
+    INSERT INTO memory_facts
+        (owner, id, session, turn, triple, live, referenced_at, dormant_at, superseded_by, terms)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"""
 _ADD_TEXT = "INSERT INTO memory_texts (n, body) VALUES (?, ?)"
 _MARK = """

@@ -54,6 +54,7 @@ _DROP_OLD_KEYS = "DELETE FROM memory_writes WHERE at < ?"
 
 
 def profile_of(db: sqlite3.Connection, owner: str) -> Profile:
+    """The stored profile, or an empty one."""
     row = db.execute(_PROFILE, (owner,)).fetchone()
     return Profile() if row is None else decode_profile(row[0])
 
@@ -66,6 +67,7 @@ def put_profile(db: sqlite3.Connection, owner: str, profile: Profile) -> Profile
 
 
 def write(db: sqlite3.Connection, owner: str, writes: MemoryWrites) -> Written:
+    """See `MemoryBook.write`. Raises ProfileChanged."""
     if not db.execute(_NOTE, (owner, storable_owner(writes.key), writes.at)).rowcount:
         return Written(repeated=True)
     stored = profile_of(db, owner)
@@ -143,6 +145,7 @@ def _replaced(db: sqlite3.Connection, owner: str, fact_id: str) -> list[int]:
 
 
 def forget_session(db: sqlite3.Connection, owner: str, session: str) -> int:
+    """Delete the facts, the candidates and the arc of a session; how many."""
     numbers = [row[0] for row in db.execute(_OF_SESSION, (owner, session))]
     _delete_facts(db, owner, numbers)
     gone = len(numbers)
@@ -166,6 +169,7 @@ def erase(db: sqlite3.Connection, owner: str) -> int:
 
 
 def prune(db: sqlite3.Connection, before: float) -> int:
+    """Delete what is older than a Unix time, of all owners; how many."""
     old: dict[str, list[int]] = {}
     for number, owner in db.execute(_OLD, (before,)):
         old.setdefault(owner, []).append(number)

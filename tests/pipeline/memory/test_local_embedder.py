@@ -31,14 +31,18 @@ async def test_texts_become_vectors_in_their_order(embedder: LocalEmbedder) -> N
     assert embedder.model == MODEL
 
 
+async def _until_the_death_is_noticed(embedder: LocalEmbedder) -> None:
+    while True:
+        await embedder.question("tea")
+
+
 async def test_a_child_that_was_killed_is_started_again(embedder: LocalEmbedder) -> None:
     await embedder.question("tea")
     first = embedder.child_pid
     assert first is not None
     os.kill(first, signal.SIGKILL)
     with pytest.raises(ModelUnavailable):
-        while True:  # until the death is noticed
-            await embedder.question("tea")
+        await _until_the_death_is_noticed(embedder)
     assert await embedder.question("tea") == (3.0, 1.0)
     assert embedder.child_pid != first
 
