@@ -94,7 +94,7 @@ async def _leave_traces(talk: LinkTalk, phrase: Phrases, person: str, chat: str 
     await say("/retry")
 
 
-async def _bring(talk: LinkTalk, phrase: Phrases, author: Author, **fields: Any) -> None:
+async def _bring(talk: LinkTalk, author: Author, **fields: Any) -> None:
     """Bring a message of the posting channel, and wait until it is answered."""
     number = next(_NUMBERS)
     message = InboundMessage(
@@ -122,20 +122,20 @@ async def _on_the_platform(talk: LinkTalk, phrase: Phrases) -> None:
     posts = talk.posts
     posts.media |= {"f1": phrase().encode(), "v1": b"OggS" + bytes(400)}
     file = MediaRef(channel="memory", handle="f1", kind="file", name=f"{phrase()}.txt", mime="text/plain")
-    await _bring(talk, phrase, ANN, text=f"read {phrase()}", attachments=(file,), place="p1")
-    await _bring(talk, phrase, ANN, text=f"rather {phrase()}", edited=True, place="p1")
-    await _bring(talk, phrase, ANN, text="see", passed_on=f"forwarded {phrase()}")
-    await _bring(talk, phrase, ANN, text=f"as to {phrase()}", quoted=f"quote {phrase()}", quoted_by="You")
+    await _bring(talk, ANN, text=f"read {phrase()}", attachments=(file,), place="p1")
+    await _bring(talk, ANN, text=f"rather {phrase()}", edited=True, place="p1")
+    await _bring(talk, ANN, text="see", passed_on=f"forwarded {phrase()}")
+    await _bring(talk, ANN, text=f"as to {phrase()}", quoted=f"quote {phrase()}", quoted_by="You")
     voice = MediaRef(channel="memory", handle="v1", kind="voice")
-    await _bring(talk, phrase, ANN, voice=voice)
+    await _bring(talk, ANN, voice=voice)
     room: dict[str, Any] = {"thread": posts.thread(ROOM), "private": False}
-    await _bring(talk, phrase, ANN, text=f"here {phrase()}", addressed=False, **room)
-    await _bring(talk, phrase, BEN, text="what did Ann say?", **room)
+    await _bring(talk, ANN, text=f"here {phrase()}", addressed=False, **room)
+    await _bring(talk, BEN, text="what did Ann say?", **room)
     for _ in range(3):
         said = phrase()
-        await _bring(talk, phrase, ANN, text=f"in the room {said}", **room)
-        await _bring(talk, phrase, BEN, text="I see", quoted=f"in the room {said}", quoted_by="Ann", **room)
-    await _bring(talk, phrase, BEN, text="staysforben", **room)
+        await _bring(talk, ANN, text=f"in the room {said}", **room)
+        await _bring(talk, BEN, text="I see", quoted=f"in the room {said}", quoted_by="Ann", **room)
+    await _bring(talk, BEN, text="staysforben", **room)
 
 
 async def _in_the_store(talk: LinkTalk, phrase: Phrases, data: Path, *, waits: bool) -> None:
@@ -246,6 +246,11 @@ async def test_a_running_gateway_carries_the_erasure_out_within_a_minute(tmp_pat
     async with open_link_talk(tmp_path, llm=ToolEcho(), clock=clock, store=store) as talk:
         await talk.say("ann", "theheronlands")
         await talk.say("ben", "staysforben")
+        await talk.say("ann", "in the room theheronlands", chat=ROOM, private=False)
+        room: dict[str, Any] = {"thread": talk.posts.thread(ROOM), "private": False}
+        await _bring(talk, ANN, text="overheard theheronlands", addressed=False, **room)
+        await talk.say("ben", "I see", chat=ROOM, private=False)
+        assert "overheard theheronlands" in str(talk.harness.llm.requests[-1].messages)
         assert (
             await asyncio.to_thread(main, ["people", "erase", "memory:main:ann", "--yes", *_at(tmp_path)])
             == 0
@@ -256,6 +261,9 @@ async def test_a_running_gateway_carries_the_erasure_out_within_a_minute(tmp_pat
         await erased(store)
         await talk.say("ann", "hello again")
         assert "theheronlands" not in str(talk.harness.llm.requests[-1].messages), "nor is it in memory"
+        await talk.say("ben", "and now?", chat=ROOM, private=False)
+        seen = [one.content for one in talk.harness.llm.requests[-1].messages[1:]]
+        assert seen == ["[erased]", "[erased]", "Ben: I see", "You said: Ben: I see", "Ben: and now?"]
     assert found(tmp_path, ["theheronlands", "staysforben"]) == {"staysforben": ["parlour.sqlite3"]}
 
 
