@@ -1,5 +1,7 @@
 """`python -m evals [NAME …]` with `--set`, `--model`, `--data`, `--record` and `--with-model`: run the named evals,
 or all of them."""
+"""`python -m evals [NAME …] [--set tuning|held_out|all] [--model 0.5b|1.5b] [--data FOLDER] [--record] [--with-model]`: run the named evals, or
+all of them."""
 
 from __future__ import annotations
 
@@ -17,7 +19,11 @@ EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
     "crisis": lambda options: crisis.run(options.set),
     "exercises": lambda options: companion.run_exercises(keep=options.record),
     "embedded": lambda options: embedded.run(options.set, options.model),
-    "extraction": lambda options: memory.run_extraction(keep=options.record),
+    "extraction": lambda options: (
+        memory.run_with_model(options.model, keep=options.record)
+        if options.with_model
+        else memory.run_extraction(keep=options.record)
+    ),
     "injection": lambda options: injection.run(options.data),
     "recall": lambda options: recall.run(options.set),
     "routing": lambda options: companion.run_routing(
@@ -51,6 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--with-model",
         action="store_true",
         help="for routing: the embedded model judges what no phrase knows",
+    )
+    parser.add_argument(
+        "--with-model", action="store_true", help="for extraction: ask the embedded model too"
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in EVALS]

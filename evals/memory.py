@@ -13,11 +13,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bench.report import table
+from bench.report import ROOT, BenchUnavailable, table
+from evals.model_asking import model_ask
 from evals.recorded_runs import difference, record
-from pipeline.domain.clock import ManualClock
+from gateway.app.embedded_model import MODELS
+from pipeline.domain.clock import ManualClock, SystemClock
+from pipeline.llm.local_model import LocalModel
+from pipeline.llm.local_process import ChildSettings
+from pipeline.llm.structured import Ask
 from pipeline.memory.candidates import FactCandidate, Judged, RuleCandidate
 from pipeline.memory.extraction.facts import extract_facts
+from pipeline.memory.extraction.model_candidates import MAX_TOKENS, Kind, answer_schema
 from pipeline.memory.extraction.outcome import SaidTurn
 from pipeline.memory.extraction.rules import extract_rules
 from pipeline.memory.plain_text import words
@@ -28,6 +34,8 @@ from pipeline.redaction.redactor import Redactor
 HERE = Path(__file__).with_name("memory_texts")
 HALVES = ("held_out", "tuning", "after")
 NOTHING = "nothing"
+_PATIENCE_S = 120.0
+"""For one answer of the model."""
 
 
 class Outcome(NamedTuple):
@@ -53,9 +61,31 @@ class Outcome(NamedTuple):
 async def run_extraction(*, keep: bool = False) -> str:
     """Facts and rules that are found in messages: the table, every miss, the difference to the recorded run, and
     the figures as one line of JSON. `keep`: record the run."""
-    outcomes = [one for half in HALVES for one in await _facts(half)]
-    outcomes += [one for half in HALVES for one in await _rules(half)]
+    outcomes = [one for half in HALVES for one in await _facts(half, None)]
+    outcomes += [one for half in HALVES for one in await _rules(half, None)]
     return _report("extraction", outcomes, keep=keep)
+
+
+async def run_with_model(model: str, *, keep: bool = False) -> str:
+    """As `run_extraction`, for the messages of `after` alone, with the embedded model asked as well: minutes. Raises
+    BenchUnavailable without the model's file."""
+    chosen = MODELS[model]
+    file = chosen.path(ROOT / "models")
+    if not file.is_file():
+        raise BenchUnavailable(f"{file} is missing: run `parlour models get {chosen.id}`")
+    clock = SystemClock()
+    local = LocalModel(ChildSettings(model_path=file), clock=clock)
+
+    def ask(kind: Kind) -> Ask:
+        return model_ask(
+            local, answer_schema(kind), max_tokens=MAX_TOKENS, timeout_s=_PATIENCE_S, clock=clock
+        )
+
+    try:
+        outcomes = [*await _facts("after", ask("facts")), *await _rules("after", ask("rules"))]
+    finally:
+        await local.close()
+    return _report(f"extraction_{model}", outcomes, keep=keep)
 
 
 async def run_write_policy(*, keep: bool = False) -> str:
@@ -64,10 +94,10 @@ async def run_write_policy(*, keep: bool = False) -> str:
     return _report("write_policy", outcomes, keep=keep)
 
 
-async def _facts(half: str) -> list[Outcome]:
+async def _facts(half: str, ask: Ask | None) -> list[Outcome]:
     outcomes: list[Outcome] = []
     for case in read_cases("facts", half):
-        found = await extract_facts(_said(case), ask=None, clock=ManualClock(), redactor=Redactor())
+        found = await extract_facts(_said(case), ask=ask, clock=ManualClock(), redactor=Redactor())
         kept = [*found.facts, *(one.candidate for one in found.held)]
         names = {
             f"{one.category} {one.predicate} {one.object.identifier}"
@@ -78,10 +108,10 @@ async def _facts(half: str) -> list[Outcome]:
     return outcomes
 
 
-async def _rules(half: str) -> list[Outcome]:
+async def _rules(half: str, ask: Ask | None) -> list[Outcome]:
     outcomes: list[Outcome] = []
     for case in read_cases("rules", half):
-        found = await extract_rules(_said(case), ask=None, clock=ManualClock(), redactor=Redactor())
+        found = await extract_rules(_said(case), ask=ask, clock=ManualClock(), redactor=Redactor())
         dropped = found.diagnostics["procedural_policy_drops"]
         names = [f"commit_now {one.text}" for one in found.rules] + ["drop"] * dropped
         held = [(one.decision, one.candidate) for one in found.held]

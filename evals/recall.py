@@ -25,7 +25,7 @@ from pipeline.memory.recall import SHOWN, fact_text
 from pipeline.memory.values import EntityRef, Fact
 
 HERE = Path(__file__).with_name("recall_people")
-HALVES = ("tuning", "tuning_after", "held_out")
+HALVES = ("tuning", "tuning_after", "held_out", "held_out_after")
 _USER = EntityRef("User", "user")
 _NOW = 1_796_000_000.0
 _CROWD = "everybody"

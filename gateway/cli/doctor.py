@@ -23,6 +23,7 @@ from gateway.app.voice import SCRIPTED, build_speaker, build_transcriber
 from gateway.app.web import languages_state, make_page
 from gateway.channels.timeline import StoreTimeline
 from gateway.cli.channel_checks import Finding, channel_findings
+from gateway.cli.classifier_check import classified_agent, classifier_finding
 from gateway.cli.evaluator_check import evaluator_finding
 from gateway.cli.jobs import jobs_finding
 from gateway.cli.model_check import model_finding
@@ -297,7 +298,8 @@ def _missing_voices(settings: Settings) -> str:
 
 
 async def _models(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
-    """The model of each agent that differs from those before it, and the shield's evaluator."""
+    """The model of each agent that differs from those before it, the shield's evaluator, and the crisis
+    classifier."""
     tried: list[LlmClient] = []
     clients = ModelClients(settings, clock)
     for name in (DEFAULT_AGENT, *settings.agents):
@@ -312,6 +314,8 @@ async def _models(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
                 yield await model_finding(f"{kind}{of}", model, client, own, clock)
     if settings.shield.evaluator is not None:
         yield await evaluator_finding(settings.shield.evaluator, settings, clock)
+    if (classified := classified_agent(settings)) is not None:
+        yield await classifier_finding(classified, clock)
 
 
 def _print(finding: Finding) -> None:

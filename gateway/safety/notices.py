@@ -1,7 +1,7 @@
 """Tell the operator of each crisis response in a chat of their own, without a word of the person.
 
-A notice is a job of the commit that gives the response, so a process that dies loses none; the key of its entry
-in the inbox prevents a second one. `gateway.scheduling.crisis_notices` does the jobs.
+A notice is a job of the commit that gives the response, so a process that dies loses none; the key of its
+entry in the inbox prevents a second one. `gateway.scheduling.crisis_notices` does the jobs.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ EVERY_S: Final = 3_600
 _ID_CHARS: Final = 12
 _WORDS: Final = {2: "a clear wish to die or to harm oneself", 3: "imminent danger"}
 _TEXT: Final = (
-    "Crisis response, level {level} ({words}): agent {agent}, channel {channel}, {at} UTC. Record {record}, see "
-    "`parlour crises`. Further ones of the same level in that chat are not reported within the hour."
+    "Crisis response, level {level} ({words}): agent {agent}, channel {channel}, {at} UTC. Record {record}, "
+    "see `parlour crises`. Further ones of the same level in that chat are not reported within the hour."
 )
 
 
@@ -67,8 +67,8 @@ def notice_target(settings: Settings) -> NoticeTarget | None:
 
 
 def announcement(job: Job) -> Announcement:
-    """What the job posts. Raises InvalidInput, KeyError, TypeError, ValueError or OverflowError for a job that
-    cannot be read."""
+    """What the job posts. Raises InvalidInput, KeyError, TypeError, ValueError or OverflowError for a job
+    that cannot be read."""
     body, thread = job.body, ThreadKey.decode(job.thread)
     at = float(body["at"])
     text = _TEXT.format(

@@ -32,7 +32,7 @@ class NoticeJobs:
         jobs.handle(JobKind(name=NOTICE, run=self._hand_over, max_attempts=_MAX_ATTEMPTS))
 
     async def _hand_over(self, job: Job) -> None:
-        """Enqueue the notice. The key of the entry prevents a second one, after a crash and within the hour."""
+        """Enqueue the notice. Its key prevents a second one, after a crash and within the hour."""
         try:
             item = announcement(job)
         except (InvalidInput, KeyError, TypeError, ValueError, OverflowError) as error:

@@ -66,7 +66,7 @@ _SUMMARY_NOTE = (
     "says and do not answer it.)"
 )
 _UNWELL = (
-    "(The person's words may be a sign of severe distress. Ask, warmly and in one plain question, how they are"
+    "(The person's words may be a sign of severe distress. Ask warmly, in one plain question, how they are"
     " and whether they think of harming themselves. Do not diagnose, do not lecture, and promise nothing. If"
     " they say that they are in danger, tell them to call the emergency services.)"
 )

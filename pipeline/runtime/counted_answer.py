@@ -17,8 +17,8 @@ MOST_CHARS = 4_000
 
 
 async def counted_answer(llm: LlmClient, budgets: Budgets, request: LlmRequest, scope: TurnScope) -> str:
-    """The model's answer, whose use counts for the author of `scope`, also if it is cut off. Raises ModelError,
-    and StorageError where the use cannot be counted."""
+    """The model's answer, whose use counts for the author of `scope`, also if it is cut off. Raises
+    ModelError, and StorageError where the use cannot be counted."""
     parts: list[str] = []
     finished: LlmFinished | None = None
     try:

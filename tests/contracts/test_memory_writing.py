@@ -139,11 +139,11 @@ async def test_two_writers_lose_no_rule(tmp_path: Path, *, soak: bool) -> None:
 async def test_the_end_of_a_session_writes_what_is_supported_and_drops_the_rest(store: Store) -> None:
     book = store.memories
     await _facts(book, "My grandmother passed away.")
-    waiting = (
-        held(fact("we lost the shop", about="shop")),
-        held(rule_candidate("long texts tire me", turn=0)),
-    )
-    waiting += (held(rule_candidate("long texts tire my eyes", turn=1)),)
+    implied = [
+        rule_candidate("long texts tire me", turn=0),
+        rule_candidate("long texts tire my eyes", turn=1),
+    ]
+    waiting = (held(fact("we lost the shop", about="shop")), *(held(one) for one in implied))
     await book.write(ANN, MemoryWrites(key="more", session_id="s1", at=NOW, held=waiting))
     session = ended("My grandmother passed away.", "I miss my grandmother, long texts tire my eyes")
     end = await _end(book, session)

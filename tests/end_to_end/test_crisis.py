@@ -6,18 +6,23 @@ gateway/app/safety.py.
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from gateway.app import safety
+from gateway.runtime.data_dir import STORE_FILE
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.safety.assessment import CrisisAssessment
 from pipeline.safety.crisis_gate import CrisisGate
 from pipeline.safety.replies import STATIC_REPLY
 from pipeline.safety.resources import shipped_resources
 from tests.pipeline.nodes.documents import edge, node, steps
+from tests.support.harness import open_gateway
 from tests.support.two_channels import TwoChannels, open_two_channels
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
@@ -147,3 +152,72 @@ async def test_the_operator_names_the_country_and_the_numbers(tmp_path: Path) ->
         answer = await place.page.ask("ich will sterben")
         assert answer.startswith(GERMAN)
         assert "Our line: 030 123" in answer
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "this is my last question",
+        "did you get my last message?",
+        "I'm headed to the river for a swim",
+        "let's end it here for today",
+        "ran 500 kms",
+        "my friend died by suicide last year",
+        "I'm done with my homework",
+        "my fridge is empty",
+        "I'm not going to kill myself",
+    ],
+)
+async def test_what_rules_of_this_kind_take_for_danger_reaches_the_agent(tmp_path: Path, text: str) -> None:
+    async with open_gateway(tmp_path) as harness:
+        curly = text.replace("'", "\u2019")
+        for one in dict.fromkeys((text, curly)):
+            said = await harness.channel.say(one)
+            assert (await harness.channel.reply(said.message_id)).text == f"You said: {one}"
+        assert await harness.store.crises.listed(limit=9) == ()
+
+
+async def test_what_rules_of_this_kind_miss_gets_the_response(tmp_path: Path) -> None:
+    async with open_gateway(tmp_path) as harness:
+        for text in (
+            "I don\u2019t want to be here anymore",
+            "i wanna die",
+            "killing myself is all I think about",
+            "k m s",
+            "quiero morir",
+            "\u6211\u60f3\u6b7b",
+            "i want to k1ll mys3lf",
+            "i saved up all my pills and tonight i will take them and never wake up",
+        ):
+            said = await harness.channel.say(text)
+            assert "112" in (await harness.channel.reply(said.message_id)).text, text
+            await harness.channel.reply((await harness.channel.say("/new")).message_id)
+
+
+async def test_a_record_that_cannot_be_made_or_written_keeps_nobody_from_the_response(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with open_gateway(tmp_path) as harness:
+        said = await harness.channel.say("hello")
+        await harness.channel.reply(said.message_id)
+        await _drop_the_table(tmp_path)
+        said = await harness.channel.say("I want to die")
+        assert (await harness.channel.reply(said.message_id)).text.startswith(ENGLISH)
+        assert "a crisis response has no record" in caplog.text
+        assert "I want to die" not in caplog.text
+    monkeypatch.setattr("gateway.safety.crisis_records.identity_key", None)
+    (tmp_path / "second").mkdir()
+    async with open_gateway(tmp_path / "second") as harness:
+        said = await harness.channel.say("I want to die")
+        assert (await harness.channel.reply(said.message_id)).text.startswith(ENGLISH)
+        assert await harness.store.crises.listed(limit=9) == ()
+
+
+async def _drop_the_table(data: Path) -> None:
+    """Spoil the records' table beside the gateway, as a fault of the disk may."""
+
+    def drop() -> None:
+        with contextlib.closing(sqlite3.connect(data / STORE_FILE)) as db, db:
+            db.execute("DROP TABLE crises")
+
+    await asyncio.to_thread(drop)

@@ -1,4 +1,4 @@
-"""Whatever an extractor proposes and a person writes: one decision, and nothing that the person has not said."""
+"""Whatever is proposed and whatever a person writes: one decision, and nothing that was not said."""
 
 from __future__ import annotations
 

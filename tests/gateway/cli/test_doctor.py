@@ -278,3 +278,23 @@ async def test_the_evaluator_is_asked_once_and_is_green_only_with_its_canary(tmp
             assert not found.good
             assert found.words.startswith(f"openai_compatible/judge: {words}")
             assert found.words.endswith("; until then a person is asked at tier 2")
+
+
+async def test_the_crisis_classifier_is_asked_once_and_is_green_only_in_its_form(tmp_path: Path) -> None:
+    assert "crisis classifier" not in await examined(tmp_path)
+    calm = '{"level": 0, "confidence": "high", "code": "none"}'
+    async with FakeOpenAiServer(default=Behaviour(chunks=(calm,))) as judge:
+        settings = (
+            'safety.classifier="openai_compatible/judge"',
+            f'safety.classifier_api_base="{judge.api_base}"',
+            "llm.retries=0",
+        )
+        found = (await examined(tmp_path, *settings))["crisis classifier"]
+        assert found.good
+        assert found.words.startswith("asked about soup, it said level 0 after ")
+        assert len(judge.requests) == 1
+        for behaviour in (Behaviour(chunks=("0",)), Behaviour(status=401)):
+            judge.default = behaviour
+            found = (await examined(tmp_path, *settings))["crisis classifier"]
+            assert not found.good
+            assert found.words == "gave no answer in its form and time; until it does, the rules judge alone"

@@ -58,7 +58,7 @@ def rule(quote: str, *, text: str = "", turn: int = 0, **more: Any) -> RuleCandi
 def held(candidate: FactCandidate | RuleCandidate, decision: Decision = "commit_at_session_end") -> Held:
     """A candidate that waits for the end of the session."""
     assert decision in {"commit_at_session_end", "require_repetition"}
-    return Held(candidate=candidate, decision=decision)  # type: ignore[arg-type]  # checked above
+    return Held(candidate=candidate, decision=decision)
 
 
 def said(text: str, **more: Any) -> SaidTurn:

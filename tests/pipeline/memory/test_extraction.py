@@ -6,10 +6,10 @@ import asyncio
 
 import pytest
 
+from evals.model_asking import model_ask
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from pipeline.memory.asking import model_ask
 from pipeline.memory.candidates import FactCandidate
 from pipeline.memory.extraction.facts import extract_facts
 from pipeline.memory.extraction.model_candidates import MAX_CANDIDATES, answer_schema

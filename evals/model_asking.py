@@ -1,4 +1,4 @@
-"""Ask a model for a structured answer outside of a turn, where no budget counts the tokens."""
+"""Ask a model for structured answers, outside of a gateway."""
 
 from __future__ import annotations
 
