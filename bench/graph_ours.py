@@ -23,7 +23,7 @@ from gateway.storage.ports import Lease, NewRecord, Record, Store
 from gateway.storage.sqlite import SqliteStore
 from gateway.storage.sqlite.connection import Synchronous
 from gateway.turns.run_codec import from_rows
-from gateway.turns.run_log import StoreRunLog
+from gateway.turns.run_log import TOGETHER_S, StoreRunLog
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.ids import new_id
 from pipeline.graph.definition.decisions import State
@@ -151,6 +151,9 @@ class Ours:
             )
 
         log = StoreRunLog(self._store, thread.lease, row)
+        if self._case is not None and self._case.graph == "safety8":
+            # As for a companion in the gateway.
+            log.together_s = TOGETHER_S
         outcome = await executor.run(begin, None, base=state, listener=self._hear, log=log)
         # Where a turn of the gateway commits its answer, and the last records with it.
         await self._store.append(thread.lease, [*await log.unwritten(), *log.last_rows()])

@@ -16,7 +16,7 @@ from gateway.storage.jobs import Job, NewJob
 from gateway.storage.log_records import UserRecord
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.turns.run_codec import newest_run
-from gateway.turns.run_log import StoreRunLog
+from gateway.turns.run_log import TOGETHER_S, StoreRunLog
 from gateway.turns.session_ends import WhenIdle, about
 from gateway.turns.sessions import PastSession, SessionState, logged_conversation, record_in
 from pipeline.domain.clock import Clock
@@ -114,6 +114,7 @@ class AfterAnswers:
         log = StoreRunLog(
             self._store, lease, partial(record_in, past, self._clock, message_id, "step"), self._failpoints
         )
+        log.together_s = TOGETHER_S
         message = _message(job, turn)
         words = UserWords(text=turn.source.text or turn.messages[0].content)
         self._failpoints.reach("memory-before")

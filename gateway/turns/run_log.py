@@ -17,6 +17,8 @@ _EFFECT_LABELS: Mapping[str, tuple[Label, Label]] = {
     "done": ("effect-done-before", "effect-done-after"),
 }
 """The failpoints before and after the record is durable. Between the inner two the effect runs."""
+TOGETHER_S = 0.002
+"""For graphs of many short steps, see `StoreRunLog.together_s`."""
 OnWritten = Callable[[int], None]
 """Gets the id of a record once it is durable."""
 _CHEAP_S = 0.05
@@ -55,6 +57,9 @@ class StoreRunLog:
         self._last: Sequence[Mapping[str, Any]] = ()
         self.run_id = ""
         """The id of the run; empty until its first record."""
+        self.together_s = 0.0
+        """Seconds within which records share a row and a wait for the disk; 0: those of one turn of the event
+        loop. A crash repeats the steps of that time."""
 
     def append(self, record: Mapping[str, Any]) -> None:
         self._note_run(record)
@@ -64,7 +69,11 @@ class StoreRunLog:
         is_scheduled = bool(self._records) and not _can_wait(self._records)
         self._records.append(record)
         if not is_scheduled and not _can_wait(self._records):
-            asyncio.get_running_loop().call_soon(self.hand_over)
+            loop = asyncio.get_running_loop()
+            if self.together_s:
+                loop.call_later(self.together_s, self.hand_over)
+            else:
+                loop.call_soon(self.hand_over)
 
     def hold(self, words: Sequence[NewRecord], on_recorded: OnWritten) -> None:
         """Write `words` with the next row of the run, or leave them to the commit. `on_recorded` is called

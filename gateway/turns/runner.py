@@ -25,6 +25,7 @@ from gateway.turns.bursts import answering, checks_for
 from gateway.turns.commands import SessionCommands, as_message, shortcut_of
 from gateway.turns.journal import StoreJournal
 from gateway.turns.last_turn import note_edit
+from gateway.turns.run_log import TOGETHER_S
 from gateway.turns.sessions import SessionState, load_session
 from gateway.turns.slots import ConcurrencySlot, Quarantine
 from gateway.turns.turn_events import TurnEvents, live_turn
@@ -188,6 +189,8 @@ class TurnRunner:
             elif item is not None and agent is not None:
                 journal.agent = session.answered_by = self._agents.recorded_name(agent)
                 agent, taken = agent.using(session.model), journal.messages.taken
+                if agent.pipeline.after is not None:
+                    journal.run_log().together_s = TOGETHER_S
                 shortcut = await self._shortcut(agent, item, entry, journal)
                 await agent.pipeline.process(
                     item, sender, journal, stop, slot, shortcut=shortcut, arrivals=arrivals, taken=taken

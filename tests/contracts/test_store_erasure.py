@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from gateway.storage.audit import AuditHead, AuditRow, ChainCheck, NewAuditRecord, chained
 from gateway.storage.audit_check import check_audit
+from gateway.storage.crises import CrisisRecord
 from gateway.storage.erasure import ERASED, PERSON_ERASED, PersonKeys, redacted_audit
 from gateway.storage.feedback import Feedback
 from gateway.storage.identities import Identity, JoinRequest, LinkCode, TryLimits
@@ -16,7 +18,7 @@ from gateway.storage.ports import Lease, Record, Store
 from gateway.storage.speech import SpeakerKey, SpeakerPreferences
 from gateway.storage.usage import Spent
 from pipeline.shield.ports import Permission
-from tests.contracts.store_values import NOW, entry, record, reply, turn
+from tests.contracts.store_values import NOW, THREAD, entry, record, reply, turn
 
 ANN = Identity(channel="memory", account="main", user="ann")
 BEN = Identity(channel="memory", account="main", user="ben")
@@ -170,6 +172,26 @@ async def _fill(store: Store, who: Identity, thread: str) -> None:
     await store.pairings.ask(request, limit=9, again_after_s=9)
 
 
+async def _in_danger(store: Store, who: Identity) -> None:
+    """A crisis response to a message of a person."""
+    crisis = CrisisRecord(
+        id="c1",
+        session="s",
+        user=who.key,
+        at=NOW,
+        level=3,
+        override="",
+        path="deterministic",
+        reason="x",
+        completed=True,
+        llm_failed=False,
+    )
+    accepted = await store.accept(entry("crisis"))
+    lease = await store.acquire_lease(THREAD, "me", ttl_s=9e9, now=NOW)
+    assert lease is not None
+    await store.commit_turn(lease, replace(turn(accepted.seq), crisis=crisis))
+
+
 async def _kept(store: Store, who: Identity) -> list[object]:
     """What is kept of a person, each part empty if there is nothing."""
     place = SpeakerKey(channel=who.channel, account=who.account, user=who.user)
@@ -192,6 +214,7 @@ async def test_everything_else_of_the_person_goes_and_nothing_of_others(store: S
         await _fill(store, who, thread)
         assert all(await _kept(store, who))
     await store.jobs.add(NewJob(kind="full_erasure", key="k", due=NOW, owner=ANN.key))
+    await _in_danger(store, ANN)
     for _ in range(2):
         await store.erasure.forget_person(person, but_jobs="full_erasure")
         for who in (ANN, TERMINAL):
@@ -200,6 +223,8 @@ async def test_everything_else_of_the_person_goes_and_nothing_of_others(store: S
         assert await store.identities.linked() == {}
         assert await store.voices.transcript("ben", newer_than=0) is None, "no transcript names its speaker"
     assert [one.kind for one in await store.jobs.listed(limit=9)].count("full_erasure") == 1
+    (crisis,) = await store.crises.listed(limit=9)
+    assert (crisis.id, crisis.user) == ("c1", None), "the record stays"
     await store.erasure.forget_usage([BEN.key])
     assert (await store.usage.since("2026-01-01", BEN.key)).tokens == 0
     await store.erasure.compact()

@@ -52,9 +52,8 @@ async def test_a_gate_that_fails_gives_fixed_words_and_no_mode(
         raise RuntimeError("I want to die")
 
     monkeypatch.setattr(
-        safety, "build_crisis_gate", lambda _settings: CrisisGate(shipped_resources(), assess=fails)
+        safety, "build_crisis_gate", lambda *_settings: CrisisGate(shipped_resources(), assess=fails)
     )
-    monkeypatch.setattr("gateway.app.agents.build_crisis_gate", safety.build_crisis_gate)
     async with open_two_channels(tmp_path, COMPANION) as place:
         for chat in place.chats:
             assert (await chat.ask("hello"))[:40] == STATIC_REPLY[:40]

@@ -9,10 +9,12 @@ import re
 from pathlib import Path
 
 from gateway.storage.ports import Store
+from pipeline.domain.ids import identity_key
 from pipeline.memory.ports import MemoryWrites
 from pipeline.memory.values import EntityRef, Fact, Profile, Rule, SessionArc
 from tests.end_to_end.test_off_the_record import found_in
 from tests.support.link_talk import OWNER, LinkTalk, open_link_talk
+from tests.support.two_channels import open_two_channels
 
 NOW = 1_900_000_000.0
 ANN = "memory:main:user:ann"
@@ -171,6 +173,24 @@ async def test_in_a_room_the_rooms_memory_alone_is_shown_and_forgotten(tmp_path:
         assert (await store.memories.counts(ROOM)).facts == 0
         assert (await store.memories.counts(ANN)).facts == 1
         assert "annsecret" in await talk.say("ann", "/memory")
+
+
+async def test_the_page_and_telegram_show_the_list_and_its_buttons(tmp_path: Path) -> None:
+    async with open_two_channels(tmp_path) as place:
+        store = place.harness.store
+        for chat in place.chats:
+            await chat.ask("hello")
+            account = "local" if chat.name == "web" else "main"
+            (thread,) = await store.threads_of(chat.name, account, limit=2)
+            (entry,) = [body for at, body in await store.newest_entries(limit=9) if at == thread]
+            owner = identity_key(chat.name, account, entry["author"])
+            await remember(store, owner, fact("f1", "I want to see a heron", "herons"))
+            said = await chat.ask("/memory")
+            assert "wants: herons, because you said: “I want to see a heron”" in said
+            while chat is place.page and not place.page.page.seen.questions:
+                await place.page.page.receive()
+            assert "Memory is off" in await chat.press("Off")
+            assert (await store.memories.profile(owner)).enabled is False
 
 
 async def test_where_memory_is_off_for_everyone_it_says_so(tmp_path: Path) -> None:
