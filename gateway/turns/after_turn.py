@@ -89,7 +89,7 @@ class AfterTurn:
         if self._summaries.wanted(session, said):
             wanted.append(SUMMARY)
         rest: tuple[NewJob, ...] = forgets
-        if answer is not None and answer.goes_on:
+        if answer is not None and answer.continues:
             rest = (*rest, memory_job(session, entry, at))
             if answer.turn >= ROTATION_TURNS:
                 rest = (*rest, rotation_job(session, entry, at))
