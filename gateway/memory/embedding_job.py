@@ -47,7 +47,7 @@ class EmbeddingJob:
             self._added.clear()
             now = self._clock.now()
             try:
-                # A key of its own: a job that runs now may have read the store already.
+                # Another key each time: a job that runs now may have read the store already.
                 await self._jobs.add(NewJob(kind=KIND, key=f"{self._embedder.model} {now:.3f}", due=now))
             except StorageError as error:
                 _log.warning("facts wait for their vectors", extra={"reason": str(error)})

@@ -12,7 +12,7 @@ from pipeline.memory.words import terms_of
 
 
 class Embedder(Protocol):
-    """Texts to vectors of one model. Where it fails, recall goes on by words."""
+    """Texts to vectors of one model. Where it fails, recall continues by words."""
 
     @property
     def model(self) -> str:

@@ -1,4 +1,4 @@
-"""The memory's modes: what a request may change, and what stands in for the store in incognito."""
+"""The memory's modes: what a request may change, and what replaces the store in incognito."""
 
 from __future__ import annotations
 
@@ -48,65 +48,65 @@ class NoMemory:
 
     supports_incognito: ClassVar[bool] = True
 
-    async def counts(self, owner: str) -> MemoryCounts:  # noqa: ARG002 - the port's signature, as below
+    async def counts(self, owner: str) -> MemoryCounts:
         return MemoryCounts(facts=0, arcs=0, rules=0)
 
-    async def facts(self, owner: str, *, limit: int | None = None) -> tuple[Fact, ...]:  # noqa: ARG002
+    async def facts(self, owner: str, *, limit: int | None = None) -> tuple[Fact, ...]:
         return ()
 
-    async def find_facts(self, owner: str, question: Question, *, limit: int) -> tuple[Fact, ...]:  # noqa: ARG002
+    async def find_facts(self, owner: str, question: Question, *, limit: int) -> tuple[Fact, ...]:
         return ()
 
-    async def everything(self, owner: str) -> Remembered:  # noqa: ARG002
+    async def everything(self, owner: str) -> Remembered:
         return Remembered(facts=(), arcs=(), held=(), profile=Profile())
 
     async def arcs(
         self,
-        owner: str,  # noqa: ARG002
+        owner: str,
         *,
-        since: float = 0.0,  # noqa: ARG002
-        limit: int | None = None,  # noqa: ARG002
+        since: float = 0.0,
+        limit: int | None = None,
     ) -> tuple[SessionArc, ...]:
         return ()
 
     async def find_arcs(
         self,
-        owner: str,  # noqa: ARG002
-        question: Question,  # noqa: ARG002
+        owner: str,
+        question: Question,
         *,
-        since: float,  # noqa: ARG002
-        limit: int,  # noqa: ARG002
+        since: float,
+        limit: int,
     ) -> tuple[SessionArc, ...]:
         return ()
 
-    async def profile(self, owner: str) -> Profile:  # noqa: ARG002
+    async def profile(self, owner: str) -> Profile:
         return Profile()
 
-    async def write_profile(self, owner: str, profile: Profile) -> Profile:  # noqa: ARG002
+    async def write_profile(self, owner: str, profile: Profile) -> Profile:
         return profile
 
-    async def write(self, owner: str, writes: MemoryWrites) -> Written:  # noqa: ARG002
+    async def write(self, owner: str, writes: MemoryWrites) -> Written:
         return Written(disabled=True)
 
-    async def held(self, owner: str, session_id: str) -> tuple[Held, ...]:  # noqa: ARG002
+    async def held(self, owner: str, session_id: str) -> tuple[Held, ...]:
         return ()
 
-    async def forget(self, owner: str, item_ids: Sequence[str]) -> int:  # noqa: ARG002
+    async def forget(self, owner: str, item_ids: Sequence[str]) -> int:
         return 0
 
-    async def forget_session(self, owner: str, session_id: str) -> int:  # noqa: ARG002
+    async def forget_session(self, owner: str, session_id: str) -> int:
         return 0
 
-    async def erase(self, owner: str) -> int:  # noqa: ARG002
+    async def erase(self, owner: str) -> int:
         return 0
 
-    async def prune(self, *, before: float) -> int:  # noqa: ARG002
+    async def prune(self, *, before: float) -> int:
         return 0
 
     def watch(self, added: Callable[[], None]) -> None:
         pass
 
-    async def without_vector(self, model: str, *, limit: int) -> tuple[tuple[str, Fact], ...]:  # noqa: ARG002
+    async def without_vector(self, model: str, *, limit: int) -> tuple[tuple[str, Fact], ...]:
         return ()
 
     async def write_vectors(self, model: str, vectors: Sequence[FactVector]) -> None:

@@ -69,7 +69,7 @@ def terms_of_question(text: str) -> dict[str, float]:
     parts = list(_parts(text))
     asked = [part for part in parts if part not in lexicon().stop_words]
     weights = dict.fromkeys(_plain_terms(asked), _WORD_WEIGHT)
-    for word in asked:
+    for word in (part for part in asked if len(part) >= 2 and not _UNSPACED.match(part)):
         weights[f"~{stem_of(word)}"] = _STEM_WEIGHT
     for name in lexicon().concepts.named_in(parts):
         weights[f"={name}"] = _CONCEPT_WEIGHT
@@ -145,6 +145,7 @@ class Naming:
     """Groups of words, each with a name."""
 
     def __init__(self, groups: Mapping[str, object]) -> None:
+        self._of_word: dict[str, list[str]] = {}
         self._of_stem: dict[str, list[str]] = {}
         self._of_phrase: dict[str, list[str]] = {}
         self._unspaced: list[tuple[str, str]] = []
@@ -155,6 +156,7 @@ class Naming:
                 elif "_" in word:
                     self._of_phrase.setdefault(word.replace("_", " ").strip(), []).append(name)
                 else:
+                    self._of_word.setdefault(word, []).append(name)
                     self._of_stem.setdefault(stem_of(word), []).append(name)
 
     def named_in(self, parts: Sequence[str]) -> dict[str, None]:
@@ -164,7 +166,10 @@ class Naming:
             if _UNSPACED.match(part):
                 found.update(dict.fromkeys(name for word, name in self._unspaced if word in part))
                 continue
-            found.update(dict.fromkeys(self._of_stem.get(stem_of(part), ())))
+            # A stop word names only itself: "was" is no form of "Wasser".
+            is_stop = part in lexicon().stop_words
+            of_word = self._of_word.get(part, ()) if is_stop else self._of_stem.get(stem_of(part), ())
+            found.update(dict.fromkeys(of_word))
             for length in (2, 3, 4):
                 phrase = " ".join(parts[at : at + length])
                 found.update(dict.fromkeys(self._of_phrase.get(phrase, ())))

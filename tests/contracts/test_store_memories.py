@@ -169,8 +169,9 @@ async def test_nothing_is_written_for_a_person_who_lets_nothing_be_remembered(st
 async def test_a_fact_out_of_its_limits_is_refused_with_its_field_named(
     store: Store, broken: dict[str, object], named: str
 ) -> None:
+    bad = replace(fact("f1", "tea"), **broken)  # type: ignore[arg-type]  # names of fields
     with pytest.raises(StorageError, match=named):
-        await write(store, ANN, fact("f0", "fine"), fact("f1", "tea", **broken))
+        await write(store, ANN, fact("f0", "fine"), bad)
     assert await kept(store, ANN) == []
 
 
@@ -205,7 +206,7 @@ async def test_one_item_is_forgotten_and_with_a_fact_those_that_it_replaced(stor
 
 
 async def test_a_session_is_forgotten(store: Store) -> None:
-    await write(store, ANN, fact("f1", "tea"), fact("f2", "coffee", session="s2"), arc=arc("s1", "x"))
+    await write(store, ANN, fact("f1", "tea"), fact("f2", "xyzzy", session="s2"), arc=arc("s1", "x"))
     await write(store, ANN, key="k", held=(held("h1"),))
     assert await store.memories.forget_session(ANN, "s1") == 3
     assert await kept(store, ANN) == ["f2"]
@@ -235,7 +236,7 @@ async def test_an_owner_is_erased_and_another_one_stays(store: Store, reopen: Re
 async def test_what_was_not_referenced_for_long_is_pruned_of_every_owner(store: Store) -> None:
     for owner in (ANN, BEN):
         old = fact("old", "green tea", last_referenced_at=NOW - 1)
-        await write(store, owner, old, fact("new", "coffee"), arc=arc("s0", "x", ended_at=NOW - 1))
+        await write(store, owner, old, fact("new", "xyzzy"), arc=arc("s0", "x", ended_at=NOW - 1))
         await write(store, owner, key="k", arc=arc("s1", "y"), held=(held("h1"),), at=NOW - 1)
     assert await store.memories.prune(before=NOW) == 6
     assert await store.memories.prune(before=NOW) == 0

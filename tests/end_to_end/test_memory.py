@@ -107,7 +107,7 @@ async def test_what_was_not_mentioned_for_long_is_deleted_at_the_start_and_daily
         ),
     ],
 )
-async def test_the_operator_is_told_how_the_memory_is(override: str, good: bool, words: str) -> None:
+async def test_doctor_says_how_the_memory_is(override: str, good: bool, words: str) -> None:
     async with FakeEmbeddingServer() as server:
         base = [f'memory.embedding_api_base="{server.api_base}"'] if "embedding" in override else []
         found = await memory_state(load(None, {}, [override, *base]), SystemClock())

@@ -109,8 +109,8 @@ def _write_facts(db: sqlite3.Connection, owner: str, rows: FactRows, writes: Mem
         if old is not None and old.id != new:
             _mark(db, owner, rows, replace(old, superseded_by=new))
     for fact_id in writes.dormant:
-        if (fact := _by_id(db, owner, fact_id)) is not None:
-            _mark(db, owner, rows, replace(fact, dormant_at=writes.at))
+        if (known_fact := _by_id(db, owner, fact_id)) is not None:
+            _mark(db, owner, rows, replace(known_fact, dormant_at=writes.at))
     return Written(facts=added, renewed=again)
 
 
