@@ -28,6 +28,7 @@ from pipeline.domain.ids import ThreadKey, room_owner
 _AGAIN_S = 1.0
 _UNSENT_S = 600.0
 """How long an unsent reply may hold up the erasure of its chat, in seconds; then it is not sent any more."""
+_MOST_JOBS = 10_000
 _WITH_FILES: tuple[RecordKind, ...] = ("user", "assistant", "error", "notice")
 
 
@@ -104,6 +105,9 @@ class FullErasure:
         await self._stops.stop_present(key)
         now = self._clock.now()
         if any(now - one.created_at < _UNSENT_S for one in await self._store.outbox_open(key)):
+            return False
+        # Such a job may be about to remember something of the chat.
+        if any(one.claimed and one.thread == key for one in await self._store.jobs.listed(limit=_MOST_JOBS)):
             return False
         return await self._when_idle(key, self._erase)
 

@@ -34,6 +34,7 @@ AT_ONCE = 40
 RULE = AccessRule.of(mode="open", open_messages_per_day=9_999)
 PEOPLE = ("ann", "ben")
 AGENTS = (
+    'memory.agents="all"',
     'agents.friend.graph="companion"',
     'routes.1.agent="friend"',
     'routes.1.also=["default"]',
