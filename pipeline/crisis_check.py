@@ -69,7 +69,8 @@ class CrisisCheck:
         if self._gate is None or not said:
             return None
         history = entries_of(await _known(turn), turn.message.author.id)
-        verdict = await self._gate.judged(said, history, _asked(turn), language=_language(turn))
+        asked = None if self._gate.classifier is None else _asked(turn)
+        verdict = await self._gate.judged(said, history, asked, language=_language(turn))
         turn.crisis_level, turn.judged = verdict.assessment.level, (said, verdict.assessment)
         if not verdict.reply:
             return None
@@ -101,9 +102,8 @@ class CrisisOfTurn:
             said, history = await self._read()
             if not said:
                 return CrisisAssessment()
-            verdict = await self._gate.judged(
-                said, history, _asked(self._turn), language=_language(self._turn)
-            )
+            asked = None if self._gate.classifier is None else _asked(self._turn)
+            verdict = await self._gate.judged(said, history, asked, language=_language(self._turn))
             return verdict.assessment
         except Exception as error:  # noqa: BLE001 - whatever fails, the message is not passed unchecked
             _log.error("the crisis gate fails", extra={"error": type(error).__name__})

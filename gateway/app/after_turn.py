@@ -63,6 +63,7 @@ def build_after_turn(
         person_of=base.people.person_of,
         added=jobs.note_added,
         remembers=remembers,
+        crises=base.crises,
     )
     jobs.handle(JobKind(name=TITLE, run=after.title, at_once=_AT_ONCE))
     jobs.handle(JobKind(name=SUMMARY, run=after.summarise, at_once=_AT_ONCE, retry_after_s=RETRY_AFTER_S))

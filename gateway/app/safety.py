@@ -59,10 +59,9 @@ def crisis_gate_words(settings: Settings) -> str:
     exempt = exempt_agents(settings)
     before = f"not before: {', '.join(exempt)}" if exempt else "before every agent"
     notice = notice_target(settings)
-    told = "nobody is told of a crisis" if notice is None else f"notices go to {notice.thread}"
-    return (
-        f"{before}; {_classifier_words(settings)}; {told}; numbers of help as of {_resources(settings).as_of}"
-    )
+    notices = "no notices of crises (safety.notice)" if notice is None else f"notices go to {notice.thread}"
+    as_of = _resources(settings).as_of
+    return f"{before}; {_classifier_words(settings)}; {notices}; numbers of help as of {as_of}"
 
 
 def _classifier_words(settings: Settings) -> str:

@@ -18,7 +18,7 @@ def _check_classifier(value: str | None) -> str | None:
 
 
 class NoticeSettings(Section):
-    """[safety.notice]: where the operator is told of each crisis response, without a word of the person."""
+    """[safety.notice]: the chat where each crisis response is reported, without a word of the person."""
 
     channel: str | None = setting(
         None,
@@ -36,8 +36,8 @@ class NoticeSettings(Section):
     )
     chat: str | None = setting(
         None,
-        "The chat, by the platform's id. Whoever reads there learns that somebody was in danger, when, and "
-        "with which agent.",
+        "The chat, by the platform's id. Its readers learn that a person was in danger, when, and with "
+        "which agent.",
         example="123456789",
         min_length=1,
         max_length=200,
@@ -73,7 +73,7 @@ class SafetySettings(Section):
         'A model that is asked about each message in which the rules find no clear danger: "agent" for the '
         "model of the agent that answers, or another one. It can only raise the level. Agents with the "
         'embedded model get no classifier from "agent". When absent: rules alone.',
-        example="agent",
+        example="anthropic/claude-haiku-4-5",
         expected='"agent", "scripted:…" or a LiteLLM model name',
         max_length=2_000,
     )

@@ -390,5 +390,5 @@ class Settings(Section):
             "safety.classifier_api_key": self.safety.classifier_api_key,
         }
         agents = {f"agents.{name}.api_key": profile.api_key for name, profile in self.agents.items()}
-        found = {**keys, **agents, **self.channels.secret_refs()}
-        return {path: reference for path, reference in found.items() if reference is not None}
+        found = keys | agents | self.channels.secret_refs()
+        return {path: one for path, one in found.items() if one is not None}

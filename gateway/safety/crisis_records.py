@@ -45,9 +45,9 @@ class CrisisRecords:
             _log.exception("a crisis response has no record")
             return None
 
-    def notice(self, record: CrisisRecord | None, entry: InboxEntry, agent: str) -> tuple[NewJob, ...]:
+    def notice(self, record: CrisisRecord, entry: InboxEntry, agent: str) -> tuple[NewJob, ...]:
         """The job that tells the operator of `record`; none without a chat for notices."""
-        if record is None or self._notices is None:
+        if self._notices is None:
             return ()
         thread = ThreadKey.decode(entry.thread)
         chat = self._hash(entry.thread)

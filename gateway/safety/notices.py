@@ -1,4 +1,4 @@
-"""Tell the operator of each crisis response in a chat of their own, without a word of the person.
+"""Tell the operator of each crisis response in a chat that they name, without a word of the person.
 
 A notice is a job of the commit that gives the response, so a process that dies loses none; the key of its
 entry in the inbox prevents a second one. `gateway.scheduling.crisis_notices` does the jobs.

@@ -65,8 +65,8 @@ class CrisisBook(Protocol):
         ...
 
     async def count_failure(self, *, at: float, level: int) -> None:
-        """Count, for the day of the Unix time `at`, a call of the classifier that brought no verdict on a message
-        that the rules judge `level`."""
+        """Count, for the day of the Unix time `at`, a call of the classifier that brought no verdict on a
+        message that the rules judge `level`."""
         ...
 
     async def keep(self, record_id: str, *, until: float, because: str) -> bool:

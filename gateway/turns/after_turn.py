@@ -10,6 +10,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
+from gateway.safety.crisis_records import CrisisRecords
+from gateway.storage.crises import CrisisRecord
 from gateway.storage.jobs import Job, NewJob
 from gateway.storage.ports import InboxEntry, Lease
 from gateway.turns.after_answer import forget_job, memory_job
@@ -48,6 +50,7 @@ class AfterTurn:
         when_idle: WhenIdle,
         person_of: Callable[[ThreadKey, str], str],
         added: Callable[[tuple[NewJob, ...]], None],
+        crises: CrisisRecords,
         remembers: bool = False,
     ) -> None:
         """`remembers`: whether any agent has a memory."""
@@ -58,6 +61,7 @@ class AfterTurn:
         self._when_idle = when_idle
         self._person_of = person_of
         self._added = added
+        self._crises = crises
 
     def jobs(
         self,
@@ -65,14 +69,15 @@ class AfterTurn:
         entry: InboxEntry,
         said: int,
         at: float,
+        crisis: CrisisRecord | None = None,
         *,
         answer: TurnAnswer | None = None,
         role: EntryRole = "assistant",
         gone: str = "",
     ) -> tuple[NewJob, ...]:
         """The jobs to add with the commit of the turn of `entry`, which adds `said` messages to `session`,
-        has this `answer` and an entry of this `role`, and with which the turn of the message `gone` is taken
-        out of the conversation."""
+        has this `answer`, perhaps the record of a `crisis` response, and an entry of this `role`, and with
+        which the turn of the message `gone` is taken out of the conversation."""
         if role == "session":
             return self._ended(session, entry, at)
         forgets: tuple[NewJob, ...] = ()
@@ -81,7 +86,9 @@ class AfterTurn:
         if not said:
             return forgets
         end = self._ends.job(session, entry.thread, at, about(entry, session))
-        ends = () if end is None else (end,)
+        ends: tuple[NewJob, ...] = () if end is None else (end,)
+        if crisis is not None:
+            ends += self._crises.notice(crisis, entry, session.answered_by)
         if session.mode == "otr":
             return ends
         titled = self._titles is not None and self._titles.wanted(session)

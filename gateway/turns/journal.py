@@ -369,7 +369,8 @@ class StoreJournal:
         if not self._session.stored and role != "session":
             records.insert(0, session_record(self.session_id, self._entry.message_id, now))
         gone = self.messages.replaces or str(records[-1].body.get("removed", ""))
-        after = self._after.jobs(self._session, self._entry, said, now, answer=answer, role=role, gone=gone)
+        own = (self._session, self._entry)
+        after = self._after.jobs(*own, said, now, crisis, answer=answer, role=role, gone=gone)
         commit = TurnCommit(
             seq=self._entry.seq,
             outcome=outcome,
@@ -380,7 +381,7 @@ class StoreJournal:
             also=self.messages.finished_too(forget=off_record),
             forget_session=self.session_id if off_record else "",
             crisis=crisis,
-            jobs=(*after, *self._crises.notice(crisis, self._entry, self.agent)),
+            jobs=after,
             at=now,
         )
         self._failpoints.reach("turn-commit-before")

@@ -48,7 +48,8 @@ class CrisisGate:
         self._country = resources.of(country) if country else None
         self._language = language
         self._assess = assess
-        self._classifier = classifier
+        self.classifier = classifier
+        """None where the rules alone judge."""
 
     def judge(self, text: str, history: Sequence[Entry] = (), *, language: str = "") -> CrisisVerdict:
         """The verdict of the rules on `text` after `history`. `language`: the one that was spoken; empty if
@@ -56,16 +57,19 @@ class CrisisGate:
         return self._verdict(self._assessed(text, history), text, history, language)
 
     async def judged(
-        self, text: str, history: Sequence[Entry], asked: Asked, *, language: str = ""
+        self, text: str, history: Sequence[Entry], asked: Asked | None = None, *, language: str = ""
     ) -> CrisisVerdict:
-        """As `judge`, with the classifier, if there is one and the rules find no clear danger."""
+        """As `judge`, with the classifier, if there is one and the rules find no clear danger. Without
+        `asked` the rules alone judge."""
         assessment = self._assessed(text, history)
-        if self._classifier is not None and not assessment.needs_crisis_response:
-            said = await self._classifier.assess(text, history, asked)
+        if assessment.level < CLEAR and self.classifier is not None and asked is not None:
+            said = await self.classifier.assess(text, history, asked)
             if said is not None:
                 assessment = higher(assessment, said)
                 if said.llm_failed:
-                    self._classifier.failed(assessment.level)
+                    self.classifier.failed(assessment.level)
+        if assessment.level < CLEAR:
+            return CrisisVerdict(assessment=assessment)
         return self._verdict(assessment, text, history, language)
 
     def _verdict(

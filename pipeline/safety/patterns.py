@@ -66,6 +66,11 @@ class PatternBook:
         self.by_tier: Mapping[Tier, tuple[Family, ...]] = {
             tier: tuple(family for family in families if family.tier == tier) for tier in TIERS
         }
+        self._needed: Mapping[Tier, re.Pattern[str]] = {
+            tier: _any_of([need for family in of_tier for need in family.needs])
+            for tier, of_tier in self.by_tier.items()
+        }
+        """What a text holds that a family of the tier may match: one search in place of many."""
         self._by_need: dict[str, list[Family]] = {}
         for tier in LADDER:
             for family in self.by_tier[tier]:
@@ -75,6 +80,8 @@ class PatternBook:
 
     def first(self, tier: Tier, plain: str) -> Family | None:
         """The first family of the tier that matches a text in its plain form; None if none does."""
+        if self._needed[tier].search(plain) is None:
+            return None
         for family in self.by_tier[tier]:
             if family.matches(plain):
                 return family
@@ -82,6 +89,8 @@ class PatternBook:
 
     def without(self, tier: Tier, plain: str) -> str:
         """The text without what the families of the tier match."""
+        if self._needed[tier].search(plain) is None:
+            return plain
         for family in self.by_tier[tier]:
             plain = family.without(plain)
         return plain
@@ -100,6 +109,11 @@ class PatternBook:
 def shipped_patterns() -> PatternBook:
     """The families of the file that comes with the program, read at the first call. Raises BadPatterns."""
     return PatternBook(tuple(_families(tomllib.loads(FILE.read_text(encoding="utf-8")))))
+
+
+def _any_of(texts: Sequence[str]) -> re.Pattern[str]:
+    """What finds any of the texts; nothing without texts."""
+    return re.compile("|".join(map(re.escape, dict.fromkeys(texts))) if texts else r"(?!)")
 
 
 def _families(table: Mapping[str, Any]) -> Iterator[Family]:

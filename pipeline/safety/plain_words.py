@@ -45,8 +45,9 @@ _PHRASES: Final = {
 
 
 _MISTYPED: Final = {
-    "kil": "kill", "myslef": "myself", "mysef": "myself", "mysel": "myself", "myslf": "myself", "wnat": "want", "killl": "kill", "wana": "wanna", "wnna": "wanna",
-    "sucide": "suicide", "suicidle": "suicidal", "tonite": "tonight", "2nite": "tonight", "2night": "tonight",
+    "kil": "kill", "killl": "kill", "myslef": "myself", "mysef": "myself", "mysel": "myself",
+    "myslf": "myself", "wnat": "want", "wana": "wanna", "wnna": "wanna", "sucide": "suicide",
+    "suicidle": "suicidal", "tonite": "tonight", "2nite": "tonight", "2night": "tonight",
     "tmrw": "tomorrow", "nich": "nicht", "kiero": "quiero", "mourrir": "mourir", "unalived": "unalive",
     "ima": "i'm going to", "finna": "going to", "boutta": "about to",
 }  # fmt: skip
@@ -58,7 +59,9 @@ _LONG: Final = (
 """Words of danger that are understood with one letter wrong, missing, doubled or in another place."""
 _WELL_TYPED: Final = frozenset(("filling", "killings", "kidding", "billing", "kissing", "umringen"))
 _STEM: Final = 6
-_WORD: Final = re.compile(r"(?<![a-z0-9])[a-z0-9]{3,16}(?![a-z0-9])")
+_FIRST: Final = "".join(sorted({word[0] for word in _LONG}))
+_WORD: Final = re.compile(rf"(?<![a-z0-9])(?:{'|'.join(_MISTYPED)}|[{_FIRST}][a-z0-9]{{5,15}})(?![a-z0-9])")
+"""What may be a mistyped word: one of the short ones, or a longer one with the beginning of a long one."""
 
 
 def plain_words(text: str) -> str:
@@ -72,15 +75,19 @@ def plain_words(text: str) -> str:
     if "  " in text or not text.isprintable():
         text = _SPACES.sub(" ", text)
     text = _SPELLED.sub(lambda found: _joined(found[0]), text)
-    text = _WORD.sub(lambda found: _typed_well(found[0]), text)
+    text = _WORD.sub(_typed_well, text)
     if _SIGNS.isdisjoint(text) and _DRAWN_OUT.search(text) is None:
         return text
     return _DISGUISED.sub(lambda found: _undisguised(found[0]), text)
 
 
+def _typed_well(found: re.Match[str]) -> str:
+    return _well_typed(found[0])
+
+
 @functools.lru_cache(maxsize=4_096)
-def _typed_well(word: str) -> str:
-    """The word of danger that a mistyped word stands for; the word as it is if it stands for none."""
+def _well_typed(word: str) -> str:
+    """The word of danger behind a mistyped word; the word as it is if there is none."""
     if word in _MISTYPED:
         return _MISTYPED[word]
     # With the same beginning it is another form of the word, and not mistyped.

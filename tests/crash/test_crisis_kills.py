@@ -44,7 +44,7 @@ async def test_a_response_is_given_and_recorded_once_wherever_the_process_dies(
 
 
 @pytest.mark.parametrize("label", _NOTICE_LABELS)
-async def test_the_operator_is_told_once_wherever_the_process_dies(tmp_path: Path, label: Label) -> None:
+async def test_the_operator_gets_one_notice_wherever_the_process_dies(tmp_path: Path, label: Label) -> None:
     folder = tmp_path / "platform"
     folder.mkdir()
     async with FakeTelegram() as telegram, WebChat() as chat:
@@ -62,6 +62,6 @@ async def test_the_operator_is_told_once_wherever_the_process_dies(tmp_path: Pat
             await chat.connect(gateway.url, gateway.token, after=0)
             await chat.send_text("c2", "what is the capital of Peru?")
             await chat.answer(await chat.accepted("c2"))
-            (told,) = telegram.bot_texts(place)
-            assert "level 2" in told
+            (shown,) = telegram.bot_texts(place)
+            assert "level 2" in shown
             await gateway.stop()

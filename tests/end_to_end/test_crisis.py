@@ -194,7 +194,7 @@ async def test_what_rules_of_this_kind_miss_gets_the_response(tmp_path: Path) ->
             await harness.channel.reply((await harness.channel.say("/new")).message_id)
 
 
-async def test_a_record_that_cannot_be_made_or_written_keeps_nobody_from_the_response(
+async def test_a_record_that_cannot_be_made_or_written_takes_no_response_from_a_person(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with open_gateway(tmp_path) as harness:

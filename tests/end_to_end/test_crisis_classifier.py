@@ -1,4 +1,4 @@
-"""What stands beside the crisis gate's rules: another model, the note to the agent, the operator's notice.
+"""What works beside the crisis gate's rules: another model, the note to the agent, the operator's notice.
 
 Covers: pipeline/safety/classifier.py, gateway/safety/classifier_client.py, gateway/app/safety.py,
 gateway/safety/notices.py, gateway/scheduling/crisis_notices.py, pipeline/runtime/counted_answer.py.
@@ -148,7 +148,7 @@ async def test_off_the_record_the_classifier_works_too(tmp_path: Path) -> None:
         assert (record.user, record.path, record.reason) == (None, "llm_fallback", "llm.ideation")
 
 
-async def test_nobody_whose_budget_is_used_up_has_a_model_asked(tmp_path: Path) -> None:
+async def test_no_model_is_asked_for_who_has_used_up_their_budget(tmp_path: Path) -> None:
     async with (
         FakeOpenAiServer(default=_says(0, "none")) as judge,
         open_gateway(tmp_path, *_judge(judge, "budget.person_tokens=5")) as harness,
@@ -160,7 +160,7 @@ async def test_nobody_whose_budget_is_used_up_has_a_model_asked(tmp_path: Path) 
         assert (await _ask(harness, "I want to die")).startswith(ENGLISH)
 
 
-async def test_the_agent_is_told_of_distress_in_this_turn_alone_and_an_exempt_one_is_not(
+async def test_the_agent_gets_a_note_of_distress_in_this_turn_alone_and_an_exempt_one_is_not(
     tmp_path: Path,
 ) -> None:
     llm = ScriptedLlm()
@@ -178,14 +178,14 @@ async def test_the_agent_is_told_of_distress_in_this_turn_alone_and_an_exempt_on
         assert "sign of severe distress" not in exempt.requests[-1].messages[0].content
 
 
-async def test_the_operator_is_told_once_an_hour_and_without_a_word_of_the_person(tmp_path: Path) -> None:
+async def test_the_operator_gets_one_notice_an_hour_and_without_a_word_of_the_person(tmp_path: Path) -> None:
     async with FakeTelegram() as telegram:
         chat = telegram.private_chat(telegram.person("operator"))
         notice = ('safety.notice.channel="telegram"', f'safety.notice.chat="{chat.chat}"')
-        await _told_once(tmp_path, telegram, chat, notice)
+        await _noticed_once(tmp_path, telegram, chat, notice)
 
 
-async def _told_once(tmp_path: Path, telegram: FakeTelegram, chat: Place, notice: tuple[str, ...]) -> None:
+async def _noticed_once(tmp_path: Path, telegram: FakeTelegram, chat: Place, notice: tuple[str, ...]) -> None:
     async with open_two_channels(tmp_path, *notice, telegram=telegram) as place:
         await place.page.ask("I want to die, my name is Zelda")
         await place.page.ask("I really want to die")

@@ -22,6 +22,8 @@ LEVELS: Final = (3, 2, 1, 0)
 HONEST_ENGLISH: Final = 1_500
 HONEST_OTHERS: Final = 150
 """Texts without danger in English and in each other language, from the templates of the shield's model."""
+FRAGMENTS: Final = 3
+"""Parts of each of them, of 2 to 7 words."""
 _CHOICE: Final = re.compile(r"\(([^()]*)\)")
 _GAPS: Final = ("", ",", ".", "...")
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
@@ -82,6 +84,11 @@ def honest_texts(seed: int) -> Iterator[Sample]:
         count = HONEST_ENGLISH if grammar.language == "en" else HONEST_OTHERS
         for one in honest.samples(grammar, count // 2, rng):
             yield Sample(plain_words(one.text[:300]), 0)
+            words = one.text.split()
+            # Short messages are the most frequent ones, and say little.
+            for _ in range(FRAGMENTS):
+                start = rng.randrange(max(1, len(words) - 2))
+                yield Sample(plain_words(" ".join(words[start : start + rng.randrange(2, 8)])), 0)
 
 
 @functools.cache

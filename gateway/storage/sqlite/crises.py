@@ -58,8 +58,8 @@ _PRUNE = "DELETE FROM crises WHERE at < ? AND (kept_until IS NULL OR kept_until 
 
 
 def add(db: sqlite3.Connection, record: CrisisRecord) -> None:
-    """Add a record and count it, unless it is there, in the caller's transaction. A fault of these tables alone
-    takes nothing else from it: the response is more important than its record."""
+    """Add a record and count it, unless it is there, in the caller's transaction. A fault of these tables
+    alone takes nothing else from it: the response is more important than its record."""
     db.execute("SAVEPOINT crisis")
     try:
         _add(db, record)

@@ -282,6 +282,7 @@ async def test_the_evaluator_is_asked_once_and_is_green_only_with_its_canary(tmp
 
 async def test_the_crisis_classifier_is_asked_once_and_is_green_only_in_its_form(tmp_path: Path) -> None:
     assert "crisis classifier" not in await examined(tmp_path)
+    shutil.rmtree(tmp_path / "models")
     calm = '{"level": 0, "confidence": "high", "code": "none"}'
     async with FakeOpenAiServer(default=Behaviour(chunks=(calm,))) as judge:
         settings = (
@@ -295,6 +296,7 @@ async def test_the_crisis_classifier_is_asked_once_and_is_green_only_in_its_form
         assert len(judge.requests) == 1
         for behaviour in (Behaviour(chunks=("0",)), Behaviour(status=401)):
             judge.default = behaviour
+            shutil.rmtree(tmp_path / "models")
             found = (await examined(tmp_path, *settings))["crisis classifier"]
             assert not found.good
             assert found.words == "gave no answer in its form and time; until it does, the rules judge alone"

@@ -105,7 +105,7 @@ def test_a_damaged_file_is_named_and_what_to_do(tmp_path: Path, monkeypatch: pyt
         with pytest.raises(BadWeights, match="weights is damaged or no file of crisis weights"):
             from_bytes(bad, "weights")
     monkeypatch.setattr(danger_model, "concepts_hash", lambda: "another")
-    with pytest.raises(BadWeights, match="was trained with another concepts.toml"):
+    with pytest.raises(BadWeights, match=r"was trained with another concepts\.toml"):
         from_bytes(data, "weights")
 
 
