@@ -61,9 +61,9 @@ class AfterAnswer:
         records: Sequence[RawRecord],
         log: RunLog,
     ) -> RunOutcome | None:
-        """Go on with the run in `records`, of the turn that answered `message` with these `words`;
+        """Continue the run in `records`, of the turn that answered `message` with these `words`;
         `session` is that of the turn, as it was before it. None if there is nothing left of the run that
-        can go on. Raises StorageError where the log fails."""
+        can continue. Raises StorageError where the log fails."""
         context = self._context(message, words, session)
         redactor = context.redactor
         try:
@@ -85,7 +85,7 @@ class AfterAnswer:
         """Write what a session that is over leaves in the memory, once. `last` is a message of its person,
         whose memory it is. Raises StorageError."""
         from pipeline.memory.sessions.ending import end_session  # noqa: PLC0415 - see above
-        from pipeline.memory.sessions.summary import ARC_SCHEMA, MAX_TOKENS  # noqa: PLC0415
+        from pipeline.memory.sessions.summary import ARC_SCHEMA, MAX_TOKENS  # noqa: PLC0415 - see above
 
         context = self._context(last, UserWords(text=last.text), session)
         flow = self._memory.context(self._llm, session.mode)

@@ -49,6 +49,6 @@ def sub_agent_graph() -> GraphSpec[RunContext]:
 def companion_graph() -> GraphSpec[RunContext]:
     """The graph of a companion (seed 1), drawn in its module."""
     # Imported here: a gateway without a companion does not need its texts and patterns.
-    from pipeline.companion import graph  # noqa: PLC0415
+    from pipeline.companion import graph  # noqa: PLC0415 - see above
 
     return graph.companion_graph()

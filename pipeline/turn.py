@@ -352,7 +352,7 @@ def answer_of(outcome: RunOutcome, turn: Turn, graph: GraphSpec[Any]) -> TurnAns
         steered=turn.steered,
         files=files,
         crisis=crisis_of(outcome.state),
-        goes_on=outcome.stop_reason == "left",
+        continues=outcome.stop_reason == "left",
         turn=outcome.state.get("progress", {}).get("turn_count", 0) if outcome.stop_reason == "left" else 0,
     )
 

@@ -40,8 +40,8 @@ def build_agent_memory(settings: Settings, base: Foundation) -> AgentMemory | No
         knows = settings.memory.agents == "all"
         return AgentMemory(store=memory.book, mode=memory.mode, embedder=memory.embedder) if knows else None
     # Imported here: a gateway without a companion does not need its texts and patterns.
-    from pipeline.companion.graph import AFTER_ANSWER  # noqa: PLC0415
-    from pipeline.companion.memory_node import UNRECORDED  # noqa: PLC0415
+    from pipeline.companion.graph import AFTER_ANSWER  # noqa: PLC0415 - see above
+    from pipeline.companion.memory_node import UNRECORDED  # noqa: PLC0415 - see above
 
     return AgentMemory(
         store=memory.book,

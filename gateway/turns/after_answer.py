@@ -69,13 +69,13 @@ class AfterAnswers:
         self._failpoints = failpoints
 
     async def run(self, job: Job) -> float | None:
-        """Go on with the run of the job's turn. Returns seconds if an earlier job of the thread is not done
+        """Continue the run of the job's turn. Returns seconds if an earlier job of the thread is not done
         or a message came first, None when it is done. Raises StorageError, and KeyError for a job that cannot
         be read."""
         first, *_ = await self._store.jobs.of(MEMORY, job.owner) or (job,)
         if first.id != job.id:
             return _AGAIN_S
-        return None if await self._when_idle(job.thread, partial(self._go_on, job)) else 0.0
+        return None if await self._when_idle(job.thread, partial(self._continue, job)) else 0.0
 
     async def forget(self, job: Job) -> float | None:
         """Forget what rests on the versions of the job's message that are out of its conversation. Returns
@@ -102,7 +102,7 @@ class AfterAnswers:
         if ids:
             await self._store.memories.forget(owner, ids)
 
-    async def _go_on(self, job: Job, lease: Lease, session: SessionState) -> None:
+    async def _continue(self, job: Job, lease: Lease, session: SessionState) -> None:
         session_id, message_id = str(job.body["session"]), job.key
         known = await self._conversation(lease.thread, session, session_id)
         turn = next((one for one in known.turns if one.source.message_id == message_id), None)

@@ -69,15 +69,15 @@ class AfterTurn:
         entry: InboxEntry,
         said: int,
         at: float,
+        crisis: CrisisRecord | None = None,
         *,
         answer: TurnAnswer | None = None,
         role: EntryRole = "assistant",
         gone: str = "",
-        crisis: CrisisRecord | None = None,
     ) -> tuple[NewJob, ...]:
         """The jobs to add with the commit of the turn of `entry`, which adds `said` messages to `session`,
-        has this `answer`, an entry of this `role` and perhaps the record of a crisis response, and with which
-        the turn of the message `gone` is taken out of the conversation."""
+        has this `answer`, perhaps the record of a `crisis` response, and an entry of this `role`, and with
+        which the turn of the message `gone` is taken out of the conversation."""
         if role == "session":
             return self._ended(session, entry, at)
         forgets: tuple[NewJob, ...] = ()
@@ -96,7 +96,7 @@ class AfterTurn:
         if self._summaries.wanted(session, said):
             wanted.append(SUMMARY)
         rest: tuple[NewJob, ...] = forgets
-        if answer is not None and answer.goes_on:
+        if answer is not None and answer.continues:
             rest = (*rest, memory_job(session, entry, at))
             if answer.turn >= ROTATION_TURNS:
                 rest = (*rest, rotation_job(session, entry, at))

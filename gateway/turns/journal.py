@@ -323,6 +323,12 @@ class StoreJournal:
         self._failpoints.reach("turn-commit-after")
         self.outcome = outcome
 
+    def _more(self, steered: Sequence[str]) -> dict[str, Any]:
+        """What the record of the turn's outcome says in addition."""
+        joined = [entry.message_id for entry in self.messages.joined]
+        more = {} if self._off_record else self._questions.body() | log_records.together_body(joined, steered)
+        return more if self._is_resume else more | self._log.embedded_records()
+
     async def _finish(
         self,
         outcome: Outcome,
@@ -341,11 +347,7 @@ class StoreJournal:
     ) -> Committed:
         # Raises if a step could not be written: the turn must fail before anything is visible.
         unwritten = await self._log.unwritten()
-        joined = [entry.message_id for entry in self.messages.joined]
-        more = {} if self._off_record else self._questions.body() | log_records.together_body(joined, steered)
-        if not self._is_resume:
-            more |= self._log.embedded_records()
-        records[-1] = with_more(records[-1], more)
+        records[-1] = with_more(records[-1], self._more(steered))
         if self._is_resume:
             records = [*self._log.last_rows(), *records]
         now = self._clock.now()
@@ -367,9 +369,8 @@ class StoreJournal:
         if not self._session.stored and role != "session":
             records.insert(0, session_record(self.session_id, self._entry.message_id, now))
         gone = self.messages.replaces or str(records[-1].body.get("removed", ""))
-        after = self._after.jobs(
-            self._session, self._entry, said, now, answer=answer, role=role, gone=gone, crisis=crisis
-        )
+        own = (self._session, self._entry)
+        after = self._after.jobs(*own, said, now, crisis, answer=answer, role=role, gone=gone)
         commit = TurnCommit(
             seq=self._entry.seq,
             outcome=outcome,
@@ -389,8 +390,7 @@ class StoreJournal:
         self._after.added(self._session, commit.jobs, now)
         if questions:
             self._on_asked()
-        self._session.stored = True
-        self.outcome = outcome
+        self._session.stored, self.outcome = True, outcome
         sends, entry_id = log_records.files_of(records[-1]), committed.record_ids[-1]
         reply = reply_of(row, self._lease.thread, entry_id=entry_id, text=text, files=sends)
         reply = replace(reply, heard=transcript) if transcript else reply

@@ -189,8 +189,6 @@ class TurnRunner:
             elif item is not None and agent is not None:
                 journal.agent = session.answered_by = self._agents.recorded_name(agent)
                 agent, taken = agent.using(session.model), journal.messages.taken
-                if agent.pipeline.after is not None:
-                    journal.run_log().together_s = TOGETHER_S
                 shortcut = await self._shortcut(agent, item, entry, journal)
                 await agent.pipeline.process(
                     item, sender, journal, stop, slot, shortcut=shortcut, arrivals=arrivals, taken=taken
@@ -249,6 +247,8 @@ class TurnRunner:
     ) -> Shortcut | None:
         """What the item leads to in place of a run, once a gate has passed it. Counts the attempt before a
         gate works on it."""
+        if agent.pipeline.after is not None:
+            journal.run_log().together_s = TOGETHER_S
         if not isinstance(item, InboundMessage):
             return None
         if agent.pipeline.gate is not None:

@@ -1,4 +1,4 @@
-"""Ask the model for an answer of a given form, counted in the person's budget; for work that nobody waits
+"""Ask the model for an answer of a given form, counted in the person's budget; for work that no one waits
 for."""
 
 from __future__ import annotations

@@ -122,7 +122,7 @@ async def crisis_response(state: State, context: RunContext) -> NodeResult:
 async def crisis_log(state: State, context: RunContext) -> NodeResult:
     """Put the entry of the log of crises into the state; the turn's commit stores it, once.
 
-    An entry that cannot be made is an error in the log of the gateway, and the turn goes on.
+    An entry that cannot be made is an error in the log of the gateway, and the turn continues.
     """
     found = state.get(CRISIS)
     assessment = _FAILED if found is None else read_assessment(found)

@@ -75,7 +75,7 @@ def workflow_of(context: RunContext) -> WorkflowContext:
 
 
 def owner_of(context: RunContext) -> str:
-    """The owner of the turn's memory. Raises NoOwner: an owner that stands for nobody would mix people."""
+    """The owner of the turn's memory. Raises NoOwner: a general owner would mix people."""
     scope = context.scope
     if not scope.owner or (scope.private and not scope.author.id):
         raise NoOwner

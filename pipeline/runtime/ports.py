@@ -55,8 +55,8 @@ class TurnAnswer:
     """Files that are sent with the answer, in this order."""
     crisis: CrisisAssessment | None = None
     """Set for a crisis response: recorded, without words, in the same commit."""
-    goes_on: bool = False
-    """The run goes on after the answer, as work that the same commit makes durable."""
+    continues: bool = False
+    """The run continues after the answer, as work that the same commit makes durable."""
     turn: int = 0
     """The number of the turn in its session, from 1, where the graph counts them."""
 

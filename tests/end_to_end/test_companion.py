@@ -50,7 +50,7 @@ async def test_a_crisis_turn_reads_no_memory_is_recorded_once_and_still_ends_as_
         assert state["transcript"][-1]["response_style"] == "safety_check"
 
 
-async def test_an_exercise_goes_on_over_restarts_and_ends_in_a_crisis(tmp_path: Path) -> None:
+async def test_an_exercise_continues_over_restarts_and_ends_in_a_crisis(tmp_path: Path) -> None:
     async with open_companion(tmp_path, llm=no_model()) as talk:
         first = await talk.say("let's do a box breathing exercise")
         assert await talk.step() == ("grounding_box_breathing", 0)

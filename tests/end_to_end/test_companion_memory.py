@@ -1,7 +1,9 @@
 """What a companion remembers: written after the answer, recalled in another session, of one person alone.
 
 Covers: pipeline/companion/extractors.py, pipeline/companion/memory_node.py, pipeline/companion/prompt.py,
-gateway/turns/after_answer.py, gateway/app/companion.py.
+gateway/turns/after_answer.py, gateway/turns/session_memory.py, gateway/app/companion.py,
+pipeline/runtime/workflow_context.py, pipeline/agent/recalled.py, pipeline/memory/recall_request.py,
+pipeline/memory/source_message.py.
 """
 
 from __future__ import annotations

@@ -89,7 +89,7 @@ class Executor(Generic[ContextT, StateT]):
         outcome's `state`; it is not recorded, so `resume` needs the same one. A `MappingProxyType` is taken
         as one and used as it is; any other mapping is copied. `entry` names an entry point. The call halts
         before the nodes `later`, with the reason `left`; its last records are not waited for. `resume`
-        without them goes on there.
+        without them continues there.
         A node's failure is in the outcome. Raises GraphError for inputs that are not plain data or an
         unknown entry, and any exception of the log or the listener.
         """
