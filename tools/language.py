@@ -49,6 +49,7 @@ _LEFT_OUT = (
     *("pipeline/intake/injection.py", "pipeline/llm/request_files.py", "pipeline/llm/request_reminders.py"),
     *("voice/endpointing/phrases.py", "voice/transcription/hallucinations.py"),
     *("tests/pipeline/companion/", "tests/properties/test_exercise_machine.py"),
+    "pipeline/memory/recall_request.py",
 )
 """Dated records, a table that quotes, this list, other people's texts, and patterns of what people say."""
 

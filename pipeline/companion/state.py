@@ -59,12 +59,12 @@ class NoWorkflow(TurnFailed):
 
 
 class NoOwner(TurnFailed):
-    """Nobody is named whose memory a turn could use."""
+    """No person is named whose memory a turn could use."""
 
     permanent = True
 
     def __init__(self) -> None:
-        super().__init__("no_owner", "I cannot tell who you are, so I cannot go on.", recoverable=False)
+        super().__init__("no_owner", "I cannot tell who you are, so I cannot answer.", recoverable=False)
 
 
 def workflow_of(context: RunContext) -> WorkflowContext:
