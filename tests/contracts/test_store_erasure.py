@@ -74,7 +74,7 @@ async def test_a_person_has_all_linked_identities_and_their_keys(store: Store) -
     assert await store.erasure.keys_of(BEN) == PersonKeys(identities=(BEN,), keys=(BEN.key,))
 
 
-async def test_private_chats_and_rooms_are_told_apart_and_found_until_they_are_erased(store: Store) -> None:
+async def test_private_chats_and_rooms_are_kept_apart_and_found_until_they_are_erased(store: Store) -> None:
     lease = await answered(store, PRIVATE, "1", said("ann", "secret", private=True), "yes")
     room = await answered(store, ROOM, "2", said("ann", "hello"), "hi")
     await answered(store, "memory:main:dm-ben", "3", said("ben", "mine", private=True), "yes")
