@@ -1,7 +1,5 @@
-"""`python -m evals [NAME …]` with `--set`, `--model`, `--data`, `--record` and `--with-model`: run the named evals,
-or all of them."""
-"""`python -m evals [NAME …] [--set tuning|held_out|all] [--model 0.5b|1.5b] [--data FOLDER] [--record] [--with-model]`: run the named evals, or
-all of them."""
+"""`python -m evals [NAME …]` with `--set`, `--model`, `--data`, `--record` and `--with-model`: run the named
+evals, or all of them."""
 
 from __future__ import annotations
 
@@ -56,10 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--with-model",
         action="store_true",
-        help="for routing: the embedded model judges what no phrase knows",
-    )
-    parser.add_argument(
-        "--with-model", action="store_true", help="for extraction: ask the embedded model too"
+        help="for routing: the embedded model judges what no phrase knows; for extraction: it is asked too",
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in EVALS]

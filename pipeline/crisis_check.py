@@ -103,8 +103,7 @@ class CrisisOfTurn:
             if not said:
                 return CrisisAssessment()
             asked = None if self._gate.classifier is None else _asked(self._turn)
-            verdict = await self._gate.judged(said, history, asked, language=_language(self._turn))
-            return verdict.assessment
+            return (await self._gate.judged(said, history, asked, language=_language(self._turn))).assessment
         except Exception as error:  # noqa: BLE001 - whatever fails, the message is not passed unchecked
             _log.error("the crisis gate fails", extra={"error": type(error).__name__})
             return CrisisAssessment(level=CLEAR, confidence="low", reason=GATE_FAILED, path="failed")
