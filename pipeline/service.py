@@ -257,30 +257,9 @@ class Pipeline:
     ) -> TurnAnswer | None:
         """What to commit; None if no answer follows, or the caller does the rest. Raises TurnExtended when a
         message joins with which the run must begin again."""
-        words = await self._said(turn, arrivals)
-        if words is LEFT_TO_GRAPH:
-            # Neither a full slot nor a gate, a budget or a line comes before the graph's crisis branch.
-            return await self._in_time(turn, turn.all_words, tools, UnlimitedSlot(), None, arrivals)
+        words, checks = await self._to_answer(turn, slot, arrivals)
         if not isinstance(words, UserWords):
             return words
-        line = self._words.left_out(turn)
-        if line and await self._is_all(turn, words, line):
-            return TurnAnswer(text="")
-        await slot.enter()
-        return await self._in_time(turn, words, tools, slot, shortcut, arrivals, checks=True)
-
-    async def _in_time(
-        self,
-        turn: Turn,
-        words: UserWords,
-        tools: NotedTools,
-        slot: Slot,
-        shortcut: Shortcut | None,
-        arrivals: Arrivals,
-        *,
-        checks: bool = False,
-    ) -> TurnAnswer | None:
-        """What to commit, within the turn's time; `checks`: unless gate, budget or `shortcut` decide it."""
         # Not the deadline of the engine: reading history and records counts as well.
         deadline = TurnDeadline(self._clock, self._settings.turn_timeout_s)
         suspension = TurnSuspension(deadline, slot)
@@ -309,7 +288,18 @@ class Pipeline:
                     crisis_level=turn.crisis_level,
                 )
                 with arrivals.running():
-                    return answer_of(await self._outcome(turn, context), turn, self._graph)
+                    outcome = await self._resumed(turn, context)
+                    if outcome is None:
+                        log = SafeRunLog(turn.journal.run_log(), turn.redactor, self._unrecorded)
+                        outcome = await self._executor.run(
+                            turn.began_with,
+                            context,
+                            later=self._later,
+                            listener=turn.on_graph_event,
+                            log=log,
+                            control=turn.control,
+                        )
+                return answer_of(outcome, turn, self._graph)
         except TimeoutError as error:
             if not deadline.expired():
                 raise
@@ -320,16 +310,22 @@ class Pipeline:
         finally:
             slot.leave()
 
-    async def _outcome(self, turn: Turn, context: RunContext) -> RunOutcome:
-        """Resume the turn's recorded run, or else make one."""
-        outcome = await self._resumed(turn, context)
-        if outcome is not None:
-            return outcome
-        log = SafeRunLog(turn.journal.run_log(), turn.redactor, self._unrecorded)
-        listener, control = turn.on_graph_event, turn.control
-        return await self._executor.run(
-            turn.began_with, context, later=self._later, listener=listener, log=log, control=control
-        )
+    async def _to_answer(
+        self, turn: Turn, slot: Slot, arrivals: Arrivals
+    ) -> tuple[UserWords | TurnAnswer | None, bool]:
+        """The words that a run answers, and whether gate, budget and shortcut come first; else what to commit
+        without a run, or None for nothing."""
+        words = await self._said(turn, arrivals)
+        if words is LEFT_TO_GRAPH:
+            # Neither a full slot nor a gate, a budget or a line comes before the graph's crisis branch.
+            return turn.all_words, False
+        if not isinstance(words, UserWords):
+            return words, False
+        line = self._words.left_out(turn)
+        if line and await self._is_all(turn, words, line):
+            return TurnAnswer(text=""), False
+        await slot.enter()
+        return words, True
 
     async def _said(self, turn: Turn, arrivals: Arrivals) -> UserWords | TurnAnswer | None:
         """The words of all messages so far, or the crisis response to them; None if they are not admitted."""

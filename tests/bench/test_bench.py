@@ -9,7 +9,10 @@ from asyncio.subprocess import DEVNULL, PIPE, create_subprocess_exec
 from bench.report import Report, percentile, table
 from tests.support.gateway_process import ROOT
 
-_NAMES = ("startup", "turn", "crash", "channels", "conversation", "page", "store", "shield", "voice", "graph")
+_NAMES = (
+    *("startup", "turn", "crash", "channels", "conversation", "page", "store", "shield", "voice"),
+    *("companion", "graph"),
+)
 
 
 async def _bench(*arguments: str) -> tuple[int | None, str, str]:

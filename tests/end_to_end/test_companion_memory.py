@@ -8,6 +8,7 @@ pipeline/memory/source_message.py.
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -168,3 +169,15 @@ async def test_earlier_conversations_are_brought_up_only_when_that_is_asked_for(
         await talk.rested()
         await talk.say(ASKED)
         assert "You may mention an earlier conversation" in prompt(talk)
+
+
+async def test_two_chats_of_one_person_at_once_lose_no_rule(tmp_path: Path) -> None:
+    async with open_companion(tmp_path) as talk:
+        other = Talk(talk.harness, chat="c2")
+        rules = ("Please keep your answers short from now on.", "Please call me Tom from now on.")
+        async with asyncio.TaskGroup() as group:
+            for chat, text in zip((talk, other), rules, strict=True):
+                group.create_task(chat.say(text))
+        await talk.rested()
+        profile = await talk.harness.store.memories.profile(talk.owner)
+        assert len(profile.rules) == 2
