@@ -3,8 +3,8 @@
 `tuning`, `development` and `development_2` were used to choose rules, templates and thresholds. `held_out` was
 written before the first rules and `held_out_after` when these were final; only their figures were seen. `unread`
 was written when rules and model were final; its misses were seen once, before the model learned short everyday
-messages (docs/benchmarks.md). All are by the author of the rules, so they say less about other people's words
-than about mistakes.
+messages (docs/benchmarks.md). `independent` is by another author, who had read none of it; the others are by the
+author of the rules, so they say less about other people's words than about mistakes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pipeline.safety.assessment import CLEAR, IMMINENT, CrisisAssessment
 from pipeline.safety.ladder import Entry, assess
 
 HERE = Path(__file__).with_name("crisis_texts")
-HALVES = ("tuning", "development", "development_2", "held_out", "held_out_after", "unread")
+HALVES = ("tuning", "development", "development_2", "held_out", "held_out_after", "unread", "independent")
 READ = ("tuning", "development", "development_2")
 """The halves that rules and model were made with."""
 
