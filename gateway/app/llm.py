@@ -141,6 +141,7 @@ def pipeline_settings(settings: Settings, llm: LlmClient) -> PipelineSettings:
         language=_language(settings.agent.language),
         time_zone=settings.bot.time_zone or machine_zone(),
         tool_answers=isinstance(llm, LocalModel),
+        judges=not isinstance(llm, LocalModel),
         # The cheaper model must accept the same prompt as the other one.
         max_answer_tokens=min(one.max_tokens for one in limits),
         temperature=settings.llm.temperature,

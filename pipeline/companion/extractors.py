@@ -52,9 +52,9 @@ async def _remembered(kind: Kind, remember: Remember, state: State, context: Run
         flow.memory_store,
         owner_of(context),
         said,
-        # What is said in a crisis goes to no model that only collects.
+        # What is said in a crisis goes to no model that only collects, and a small one finds nothing.
         ask=None
-        if said.crisis_level >= CLEAR
+        if said.crisis_level >= CLEAR or not context.settings.judges
         else metered_ask(context, answer_schema(kind), max_tokens=MAX_TOKENS),
         clock=context.clock,
         redactor=context.redactor,

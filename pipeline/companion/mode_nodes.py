@@ -152,7 +152,11 @@ async def _history(context: RunContext) -> list[Entry]:
     return entries_of(await context.history.conversation(), context.scope.author.id, _ENTRIES)
 
 
-def _asking(context: RunContext) -> AskModel:
+def _asking(context: RunContext) -> AskModel | None:
+    """The model as a judge; None for a small one, which judges worse than the fallback and takes long."""
+    if not context.settings.judges:
+        return None
+
     async def ask(request: LlmRequest) -> str:
         return await metered_text(request, context, most_chars=MOST_ANSWER_CHARS)
 

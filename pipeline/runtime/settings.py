@@ -60,6 +60,8 @@ class PipelineSettings:
     """What happens to a message that looks like spam."""
     too_fast: Literal["answer", "refuse"] = "answer"
     """What happens to a message that arrives too soon after others."""
+    judges: bool = True
+    """The model can judge what is said, by a form. The embedded one is too small: it is not asked."""
     tool_answers: bool = False
     """Whether a tool's own sentence, if it has one, is the answer, without another call of the model."""
     remember_facts: bool = False

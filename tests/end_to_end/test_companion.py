@@ -9,6 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from pipeline.domain.errors import ModelUnavailable
+from pipeline.llm.local_model import LocalModel
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.companion import CompanionModel, open_companion
 
@@ -61,3 +62,21 @@ async def test_an_exercise_continues_over_restarts_and_ends_in_a_crisis(tmp_path
         assert await talk.step() == ("grounding_box_breathing", 2)
         assert (await talk.say("I want to kill myself")).startswith("Thank you for telling me.")
         assert await talk.step() == (None, None)
+
+
+class SmallModel(CompanionModel, LocalModel):
+    """A scripted model that the gateway takes for the embedded one."""
+
+    async def warm_up(self) -> None:
+        """Nothing is loaded."""
+
+    async def close(self) -> None:
+        """Nothing is loaded."""
+
+
+async def test_the_embedded_model_answers_and_is_not_asked_to_judge(tmp_path: Path) -> None:
+    llm = SmallModel([ScriptedAnswer.of("Tell me more.")])
+    async with open_companion(tmp_path, llm=llm) as talk:
+        assert await talk.say("The new flat has a blue door, a small kitchen and a view") == "Tell me more."
+        assert set((await talk.path())[6:]) == AFTER
+    assert llm.asked == []
