@@ -326,7 +326,8 @@ class StoreJournal:
     def _more(self, steered: Sequence[str]) -> dict[str, Any]:
         """What the record of the turn's outcome says in addition."""
         joined = [entry.message_id for entry in self.messages.joined]
-        more = {} if self._off_record else self._questions.body() | log_records.together_body(joined, steered)
+        together = log_records.together_body(joined, steered) if joined or steered else {}
+        more = {} if self._off_record else self._questions.body() | together
         return more if self._is_resume else more | self._log.embedded_records()
 
     async def _finish(

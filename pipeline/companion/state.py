@@ -59,7 +59,7 @@ class NoWorkflow(TurnFailed):
 
 
 class NoOwner(TurnFailed):
-    """Nobody is named whose memory a turn could use."""
+    """No owner is named whose memory a turn could use."""
 
     permanent = True
 
