@@ -13,6 +13,8 @@ from gateway.storage.ports import Store
 from gateway.storage.states import StateWrite
 from gateway.storage.usage import Spent
 from tests.contracts.conftest import Reopen
+from tests.contracts.memory_values import PROFILE, arc, fact, found
+from tests.contracts.memory_values import write as remember
 from tests.contracts.store_values import NOW, accepted_with_lease, record, turn
 
 DAY, NEXT_DAY = "2023-11-14", "2023-11-15"
@@ -259,3 +261,19 @@ async def test_an_identity_that_is_not_linked_leaves_no_one_and_loses_its_code(s
     await store.identities.leave(ANN_SLACK, message_id="y", day=DAY)
     left = await store.identities.leave(ANN, message_id="z", day=DAY)
     assert (left.own, left.others) == ("person:p1", ())
+
+
+async def test_a_person_begins_with_what_was_remembered_of_the_owner_of_the_code(
+    store: Store, reopen: Reopen
+) -> None:
+    await remember(store, ANN.key, fact("f1", "green tea"), arc=arc("s1", "Tea."), profile=PROFILE)
+    await remember(store, ANN_SLACK.key, fact("f2", "xyzzy"))
+    assert (await link(store, ANN, ANN_SLACK)).status == "joined"
+    store = await reopen()
+    assert await found(store, "person:p1", "tea") == ["f1"]
+    memory = await store.memories.everything("person:p1")
+    assert ([one.id for one in memory.facts], len(memory.arcs)) == (["f1"], 1)
+    assert memory.profile.rules == PROFILE.rules
+    assert await found(store, ANN.key, "tea") == ["f1"], "what was kept before the link comes back after it"
+    assert await store.memories.erase("person:p1") > 0
+    assert await found(store, ANN.key, "tea") == ["f1"]
