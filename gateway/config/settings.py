@@ -389,6 +389,5 @@ class Settings(Section):
             "memory.embedding_api_key": self.memory.embedding_api_key,
             "safety.classifier_api_key": self.safety.classifier_api_key,
         }
-        agents = {f"agents.{name}.api_key": profile.api_key for name, profile in self.agents.items()}
-        found = keys | agents | self.channels.secret_refs()
-        return {path: one for path, one in found.items() if one is not None}
+        keys |= {f"agents.{name}.api_key": profile.api_key for name, profile in self.agents.items()}
+        return {path: one for path, one in (keys | self.channels.secret_refs()).items() if one is not None}
