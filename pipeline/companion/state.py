@@ -64,7 +64,7 @@ class NoOwner(TurnFailed):
     permanent = True
 
     def __init__(self) -> None:
-        super().__init__("no_owner", "I cannot tell who you are, so I cannot go on.", recoverable=False)
+        super().__init__("no_owner", "I do not know who you are, so I cannot answer.", recoverable=False)
 
 
 def workflow_of(context: RunContext) -> WorkflowContext:
