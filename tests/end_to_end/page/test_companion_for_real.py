@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -33,7 +32,5 @@ async def test_a_conversation_an_exercise_and_a_crisis_message(page: Page, tmp_p
         await send(page, "I want to kill myself")
         await ready(page)
         await expect(entries(page, "assistant").last).to_contain_text("Thank you for telling me.")
-        if folder := os.environ.get("SHOTS"):
-            await page.screenshot(path=f"{folder}/companion.png", full_page=True)
         await page.reload()
         await expect(entries(page, "assistant")).to_have_count(4)
