@@ -39,12 +39,12 @@ _TOPICS = (
     "tea without sugar",
 )
 _MESSAGES = (
-    "I had a long day and my sister did not call, so I sat in the garden and thought about the summer.",
+    "I had a long day and my sister did not call, so I went out and thought about the summer.",
     "thanks, that helps",
     "Why do I always freeze when somebody raises their voice at me, even if it is not about me?",
     "Ich konnte wieder nicht schlafen und habe die ganze Nacht an die Arbeit gedacht.",
 )
-_BEFORE = (Entry("person", _MESSAGES[0]), Entry("bot", "That sounds like a lot. How was the garden?")) * 3
+_BEFORE = (Entry("person", _MESSAGES[0]), Entry("bot", "That sounds like a lot. How was it outside?")) * 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +137,7 @@ def _fact(number: int) -> Fact:
         subject=_PERSON,
         predicate="KNOWS",
         object=EntityRef("Concern", f"{topic} {number}"),
-        evidence_quote=f"I spoke of {topic} on day {number}",
+        evidence_quote=f"I spoke about {topic} on day {number}",
         confidence="high",
         source_session_id=f"s{number // 20}",
         source_turn_index=number % 20,

@@ -38,7 +38,8 @@ class CrisisCheck:
         """Without a gate the agent is exempt, and nothing is judged. `in_graph`: the agent's graph has the
         gate as a node."""
         self._gate = gate
-        self._in_graph = in_graph
+        self.answer = self._for_graph if in_graph else self._answer
+        """The crisis response to what the person says in a turn, or LEFT_TO_GRAPH; None for none."""
 
     def alarms(self, text: str) -> bool:
         """Whether `text` by itself gets the crisis response."""
@@ -55,10 +56,8 @@ class CrisisCheck:
         turn.words = turn.written or UserWords(text=message.text)
         return await self._answer(turn)
 
-    async def answer(self, turn: Turn) -> TurnAnswer | None:
-        """The crisis response to what the person says in the turn, or LEFT_TO_GRAPH; None for none."""
-        found = await self._answer(turn)
-        return LEFT_TO_GRAPH if found is not None and self._in_graph else found
+    async def _for_graph(self, turn: Turn) -> TurnAnswer | None:
+        return None if await self._answer(turn) is None else LEFT_TO_GRAPH
 
     def of(self, turn: Turn) -> CrisisOfTurn | None:
         """The gate for a node of the turn's graph; None without one."""
@@ -70,7 +69,8 @@ class CrisisCheck:
             return None
         history = entries_of(await _known(turn), turn.message.author.id)
         asked = None if self._gate.classifier is None else _asked(turn)
-        verdict = await self._gate.judged(said, history, asked, language=_language(turn))
+        speech = None if turn.words is None else turn.words.speech
+        verdict = await self._gate.judged(said, history, asked, language=speech.language if speech else "")
         turn.crisis_level, turn.judged = verdict.assessment.level, (said, verdict.assessment)
         if not verdict.reply:
             return None

@@ -51,7 +51,7 @@ from pipeline.runtime.safe_log import SafeRunLog
 from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.stopping import StopSignal, TurnHalted
-from pipeline.runtime.workflow_context import AgentMemory, WorkflowContext
+from pipeline.runtime.workflow_context import AgentMemory
 from pipeline.safety.crisis_gate import CrisisGate
 from pipeline.turn import Turn, answer_of
 from pipeline.turn_contexts import TurnContexts
@@ -266,7 +266,7 @@ class Pipeline:
         turn.waiting, turn.delegating = suspension.waiting, suspension.delegating
         try:
             async with deadline:
-                scope = turn.scope
+                scope, memory = turn.scope, self._memory
                 reads = self._contexts.reads(turn.message, turn.journal, scope, words)
                 turn.links.named = partial(reads.named_hosts, words.text)
                 if checks and (self.gate is not None or shortcut is not None):
@@ -284,7 +284,9 @@ class Pipeline:
                     on_text=turn.stream_text,
                     on_earlier=turn.stream_earlier,
                     steered=partial(self._words.steered, turn, arrivals, scope),
-                    workflow=self._workflow(llm, turn),
+                    workflow=None
+                    if memory is None
+                    else memory.context(llm, turn.journal.mode, self.crisis.of(turn)),
                     crisis_level=turn.crisis_level,
                 )
                 with arrivals.running():
@@ -351,11 +353,6 @@ class Pipeline:
         if outcome is None:
             turn.began_with = first_state(self._graph, stored)
         return outcome
-
-    def _workflow(self, llm: LlmClient, turn: Turn) -> WorkflowContext | None:
-        """What the nodes of an agent with memory get."""
-        memory = self._memory
-        return None if memory is None else memory.context(llm, turn.journal.mode, self.crisis.of(turn))
 
     async def _is_all(self, turn: Turn, words: UserWords, line: str) -> bool:
         """Put a line about what is left out of the messages above the answer. Whether that line is the whole

@@ -351,16 +351,15 @@ def answer_of(outcome: RunOutcome, turn: Turn, graph: GraphSpec[Any]) -> TurnAns
         state=_change(outcome, turn, graph),
         steered=turn.steered,
         files=files,
-        crisis=crisis_of(outcome.state),
+        crisis=crisis_of(outcome.state) if CRISIS_LOG in outcome.state else None,
         continues=outcome.stop_reason == "left",
         turn=outcome.state.get("progress", {}).get("turn_count", 0) if outcome.stop_reason == "left" else 0,
     )
 
 
-def crisis_of(state: State) -> CrisisAssessment | None:
-    """The entry of the log of crises that a graph with its own crisis gate has made; None for none."""
-    entry = state.get(CRISIS_LOG)
-    return None if entry is None else read_assessment(entry)
+def crisis_of(state: State) -> CrisisAssessment:
+    """The entry of the log of crises that a graph with its own crisis gate has made."""
+    return read_assessment(state[CRISIS_LOG])
 
 
 def _change(outcome: RunOutcome, turn: Turn, graph: GraphSpec[Any]) -> StateChange | None:

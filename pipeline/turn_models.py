@@ -28,12 +28,7 @@ class TurnModels:
         if allowance.model == "none":
             raise spent(allowance)
         cheaper = self._services.cheaper if allowance.model == "cheaper" else None
-        self._announce_cheaper(turn, allowance.words if cheaper is not None else "")
-        return cheaper or self._llm
-
-    def _announce_cheaper(self, turn: Turn, words: str) -> None:
-        """State above the answer that a cheaper model wrote it: once, until the full model answers again."""
-        session = turn.journal.session_id
+        session, words = turn.journal.session_id, "" if cheaper is None else allowance.words
         if not words:
             self._notified.discard(session)
         elif session not in self._notified:
@@ -41,3 +36,4 @@ class TurnModels:
                 self._notified.clear()
             self._notified.add(session)
             turn.cheaper = words
+        return cheaper or self._llm

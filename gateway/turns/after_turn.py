@@ -85,8 +85,10 @@ class AfterTurn:
             forgets = (forget_job(session, entry, gone, at),)
         if not said:
             return forgets
-        end = self._ends.job(session, entry.thread, at, about(entry, session))
-        ends: tuple[NewJob, ...] = () if end is None else (end,)
+        end = self._ends.job(session, entry.thread, at)
+        ends: tuple[NewJob, ...] = ()
+        if end is not None:
+            ends = (replace(end, body=about(entry, session)),)
         if crisis is not None:
             ends += self._crises.notice(crisis, entry, session.answered_by)
         if session.mode == "otr":

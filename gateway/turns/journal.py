@@ -325,8 +325,8 @@ class StoreJournal:
 
     def _more(self, steered: Sequence[str]) -> dict[str, Any]:
         """What the record of the turn's outcome says in addition."""
-        joined = [entry.message_id for entry in self.messages.joined]
-        more = {} if self._off_record else self._questions.body() | log_records.together_body(joined, steered)
+        together = log_records.together_body([one.message_id for one in self.messages.joined], steered)
+        more = {} if self._off_record else self._questions.body() | together
         return more if self._is_resume else more | self._log.embedded_records()
 
     async def _finish(
@@ -369,8 +369,8 @@ class StoreJournal:
         if not self._session.stored and role != "session":
             records.insert(0, session_record(self.session_id, self._entry.message_id, now))
         gone = self.messages.replaces or str(records[-1].body.get("removed", ""))
-        own = (self._session, self._entry)
-        after = self._after.jobs(*own, said, now, crisis, answer=answer, role=role, gone=gone)
+        about = (self._session, self._entry, said, now, crisis)
+        jobs = self._after.jobs(*about, answer=answer, role=role, gone=gone)
         commit = TurnCommit(
             seq=self._entry.seq,
             outcome=outcome,
@@ -381,7 +381,7 @@ class StoreJournal:
             also=self.messages.finished_too(forget=off_record),
             forget_session=self.session_id if off_record else "",
             crisis=crisis,
-            jobs=after,
+            jobs=jobs,
             at=now,
         )
         self._failpoints.reach("turn-commit-before")

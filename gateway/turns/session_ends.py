@@ -76,17 +76,14 @@ class SessionEnds:
         self._add = add
         self._failpoints = failpoints or Failpoints()
 
-    def job(
-        self, session: SessionState, thread: str, at: float, body: Mapping[str, Any] | None = None
-    ) -> NewJob | None:
-        """The job to add with a turn's commit; None if the session has one or does not end by itself.
-        `body` is as from `about`."""
+    def job(self, session: SessionState, thread: str, at: float) -> NewJob | None:
+        """The job to add with a turn's commit; None if the session has one or does not end by itself."""
         if session.end_is_due:
             return None
         idle_s = self._models(session.answered_by).session_idle_s
         if not idle_s:
             return None
-        body = body or {"agent": session.answered_by}
+        body = {"agent": session.answered_by}
         return NewJob(kind=SESSION_END, key=session.session_id, thread=thread, due=at + idle_s, body=body)
 
     async def run(self, job: Job) -> float | None:

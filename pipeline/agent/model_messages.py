@@ -42,7 +42,7 @@ async def build_messages(
     settings = context.settings
     said_before = await context.history.conversation()
     first = ChatMessage(role="system", content=system) if system else _system(context, state, tools)
-    if not system and (known := await recalled(context)):
+    if context.workflow is not None and not system and (known := await recalled(context)):
         first = ChatMessage(role="system", content=f"{first.content}{RULE}{known}")
     talk = "" if context.scope.private else room_block(await context.history.room(), settings.context_tokens)
     words = clean_text(said_by(context.text, context.by))

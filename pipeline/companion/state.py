@@ -59,12 +59,12 @@ class NoWorkflow(TurnFailed):
 
 
 class NoOwner(TurnFailed):
-    """No person is named whose memory a turn could use."""
+    """No owner is named whose memory a turn could use."""
 
     permanent = True
 
     def __init__(self) -> None:
-        super().__init__("no_owner", "I cannot tell who you are, so I cannot answer.", recoverable=False)
+        super().__init__("no_owner", "I do not know who you are, so I cannot answer.", recoverable=False)
 
 
 def workflow_of(context: RunContext) -> WorkflowContext:

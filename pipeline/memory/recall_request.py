@@ -11,7 +11,7 @@ from pipeline.memory.plain_text import plain
 from pipeline.memory.ports import MemoryBook, ProfileChanged
 
 _ASKED: Final = re.compile(
-    r"\b(?:remind me (?:of |about )?what (?:we|i) (?:talked|spoke|said|told|discussed)"
+    r"\b(?:remind me (?:of |about )?what (?:we|i) (?:talked|spoke|said|discussed)"
     r"|remind me (?:of|about) (?:our last|last time|earlier)"
     r"|erinner\w* mich (?:bitte )?(?:daran, )?(?:woruber|was) wir"
     r"|rappelle[sz]?[- ]moi (?:ce dont|de quoi) (?:nous|on)"

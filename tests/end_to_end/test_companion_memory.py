@@ -104,7 +104,8 @@ async def test_the_end_of_a_session_leaves_an_arc_that_the_next_one_begins_with(
 
 async def test_a_session_ends_after_twenty_minutes_and_is_remembered_once(tmp_path: Path) -> None:
     clock = ManualClock(start=1_900_000_000.0)
-    async with open_companion(tmp_path, clock=clock) as talk:
+    llm = CompanionModel()
+    async with open_companion(tmp_path, clock=clock, llm=llm) as talk:
         await talk.say(HIKING)
         await talk.rested()
         await talk.say(ASKED)
@@ -114,7 +115,7 @@ async def test_a_session_ends_after_twenty_minutes_and_is_remembered_once(tmp_pa
         await clock.advance(1_201)
         await talk.sessions(2)
         await talk.rested()
-        asked = [request.schema.name for request in talk.harness.llm.asked if request.schema]
+        asked = [request.schema.name for request in llm.asked if request.schema]
         assert asked.count("session_arc") == 1
 
 
