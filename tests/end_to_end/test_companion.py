@@ -77,6 +77,6 @@ class SmallModel(CompanionModel, LocalModel):
 async def test_the_embedded_model_answers_and_is_not_asked_to_judge(tmp_path: Path) -> None:
     llm = SmallModel([ScriptedAnswer.of("Tell me more.")])
     async with open_companion(tmp_path, llm=llm) as talk:
-        assert await talk.say("The new flat has a blue door, a small kitchen and a view") == "Tell me more."
+        assert await talk.say("The new flat has a blue wall, a small kitchen and a view") == "Tell me more."
         assert set((await talk.path())[6:]) == AFTER
     assert llm.asked == []
