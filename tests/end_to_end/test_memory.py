@@ -1,4 +1,7 @@
-"""The memory of a running gateway: what is old goes, and what is new is embedded."""
+"""The memory of a running gateway: what is old goes, and what is new is embedded.
+
+Covers: pipeline/memory/vectors.py, gateway/memory/embedding_job.py.
+"""
 
 from __future__ import annotations
 
