@@ -66,6 +66,8 @@ async def run(chosen: str = "all") -> str:
     by_half["read"] = figures([one for one in judged if one.case.half in READ])
     by_half["others"] = figures([one for one in judged if one.case.half not in READ])
     parts.append(json.dumps(by_half))
+    named = figures([judge(one.case, only_named=True) for one in judged])
+    parts.append(json.dumps({"agents": "without the companion's graph", **named}))
     parts.append(json.dumps({"eval": "crisis", **figures(judged)}))
     return "\n\n".join(parts)
 
@@ -85,9 +87,9 @@ def _entry(line: str) -> Entry:
     return Entry("person" if line.startswith("u:") else "bot", line[2:].strip())
 
 
-def judge(case: Case) -> Judged:
-    """What the rules say of one case."""
-    return Judged(case, assess(case.text, case.history))
+def judge(case: Case, *, only_named: bool = False) -> Judged:
+    """What the rules of a companion's gate say of one case, or those of another agent's."""
+    return Judged(case, assess(case.text, case.history, only_named=only_named))
 
 
 def report(judged: Sequence[Judged]) -> str:

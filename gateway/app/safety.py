@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from gateway.app.companion import is_companion
 from gateway.app.components import Foundation
 from gateway.app.llm import ModelClients
 from gateway.config import DEFAULT_AGENT, Settings, agent_settings, classifier_settings
@@ -15,6 +16,7 @@ from pipeline.runtime.ports import Budgets
 from pipeline.safety.classifier import Classifier
 from pipeline.safety.crisis_gate import CrisisGate
 from pipeline.safety.danger_model import shipped_model
+from pipeline.safety.ladder import assess
 from pipeline.safety.resources import ResourceBook, read_resources, shipped_resources
 
 
@@ -25,7 +27,11 @@ def build_crisis_gate(settings: Settings, classifier: Classifier | None = None) 
         return None
     shipped_model()
     country, language = settings.safety.country or "", settings.agent.language or ""
-    return CrisisGate(_resources(settings), country=country, language=language, classifier=classifier)
+    # People come to a companion with what troubles them; elsewhere a false alarm is in the way more often.
+    judge = assess if is_companion(settings) else partial(assess, only_named=True)
+    return CrisisGate(
+        _resources(settings), country=country, language=language, assess=judge, classifier=classifier
+    )
 
 
 def agents_crisis_gate(settings: Settings, base: Foundation, budgets: Budgets) -> CrisisGate | None:

@@ -43,6 +43,14 @@ _NEAR: Final = 5
 """Concepts after a concept that form a pair with it."""
 
 
+NAMING: Final = (
+    *("die", "kill", "live", "suicide", "hurt", "pills", "means", "jump"),
+    *("gone", "end", "sleep", "final", "miss", "better", "burden", "hope"),
+    *("pain", "place", "point", "note", "nobody", "tired"),
+)
+"""The concepts that name danger, or what people say around it."""
+
+
 class BadWeights(ParlourError):
     """The file of weights cannot be used; the message names it and says why."""
 
@@ -86,6 +94,7 @@ class Concepts:
     def __init__(self, table: Mapping[str, Mapping[str, str]]) -> None:
         names = dict.fromkeys(name for words in table.values() for name in words)
         numbers = {name: number for number, name in enumerate(names, start=1)}
+        self._naming = frozenset(numbers[name] for name in NAMING if name in numbers)
         self._exact: dict[str, list[int]] = {}
         self._stems: dict[str, list[int]] = {}
         self._languages: dict[str, set[str]] = {}
@@ -108,6 +117,13 @@ class Concepts:
                 return tuple(found)
         return ()
 
+    def names_danger(self, words: Sequence[str]) -> bool:
+        """Whether a word is one that messages of danger have and few others. Of a text that is not in a known
+        script it is not known: True."""
+        if any(not word.isascii() for word in words):
+            return True
+        return any(not self._naming.isdisjoint(self.of(word)) for word in words)
+
     def language_of(self, words: Sequence[str]) -> str:
         """The language that most of the words belong to; empty if it is unclear."""
         votes = Counter(one for word in words for one in self._languages.get(word, ()))
@@ -129,8 +145,15 @@ def concepts_hash() -> str:
 
 
 def words_of(plain: str) -> list[str]:
-    """The words and marks of a text in its plain form."""
-    return [word.replace("'", "") for word in _TOKEN.findall(plain)[-MOST_WORDS:]]
+    """The words and marks of a text in its plain form, without those that repeat what it has said."""
+    words = [word.replace("'", "") for word in _TOKEN.findall(plain)[-MOST_WORDS:]]
+    seen: set[tuple[str, ...]] = set()
+    kept = words[:2]
+    for run in zip(words, words[1:], words[2:], strict=False):
+        if run not in seen:
+            seen.add(run)
+            kept.append(run[2])
+    return kept
 
 
 def windows_of(words: Sequence[str]) -> Iterator[Sequence[str]]:
@@ -170,7 +193,9 @@ def features_of(words: Sequence[str]) -> Features:
         for first, second, third in zip(numbers, numbers[1:], numbers[2:], strict=False)
     ]
     chars = [gram for one in known for gram in one.chars]
-    return Features(found, chars, _concept_features([one.concepts for one in known]))
+    # Once each: what is said again and again says no more than once.
+    parts = (found, chars, _concept_features([one.concepts for one in known]))
+    return Features(*(list(dict.fromkeys(part)) for part in parts))
 
 
 def _concept_features(by_word: Sequence[tuple[int, ...]]) -> list[int]:

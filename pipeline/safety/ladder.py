@@ -54,8 +54,11 @@ def assess(
     *,
     patterns: PatternBook | None = None,
     model: DangerModel | None = None,
+    only_named: bool = False,
 ) -> CrisisAssessment:
-    """The assessment of `message` after `history`, oldest first, of which the last six entries count."""
+    """The assessment of `message` after `history`, oldest first, of which the last six entries count.
+    `only_named`: the model counts only for messages with a word that names danger; fewer false alarms, for
+    agents to whom people do not come with what troubles them."""
     book, model = patterns or shipped_patterns(), model or shipped_model()
     current = plain_words(message)
     recent = history[-WINDOW:]
@@ -68,13 +71,15 @@ def assess(
     if found.level == IMMINENT:
         return found
     imminent_at = IMMINENT_AT if found.level < CLEAR else SURE_AT
-    raised = _by_model(model, book.without("idiom", said), imminent_at)
+    raised = _by_model(model, book.without("idiom", said), imminent_at, only_named=only_named)
     if found.override != "none" and raised.level < CLEAR:
         return found
     for plain in reversed(earlier):
         if raised.level >= CLEAR:
             break
-        if (before := _by_model(model, book.without("idiom", plain), imminent_at)).level >= CLEAR:
+        if (
+            before := _by_model(model, book.without("idiom", plain), imminent_at, only_named=only_named)
+        ).level >= CLEAR:
             raised = replace(before, reason=f"{before.reason} earlier")
     return raised if raised.level > found.level else found
 
@@ -123,10 +128,10 @@ def _of_family(level: int, family: Family, said: str) -> CrisisAssessment:
     )
 
 
-def _by_model(model: DangerModel, plain: str, imminent_at: float) -> CrisisAssessment:
+def _by_model(model: DangerModel, plain: str, imminent_at: float, *, only_named: bool) -> CrisisAssessment:
     """The verdict of the model on one message."""
     words = words_of(plain)
-    if len(words) < _FEWEST_WORDS:
+    if len(words) < _FEWEST_WORDS or (only_named and not shipped_concepts().names_danger(words)):
         return CrisisAssessment()
     scores = model.score(plain)
     if max(scores.unclear, scores.clear) < UNCLEAR_AT:

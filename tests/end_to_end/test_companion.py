@@ -75,7 +75,8 @@ class SmallModel(CompanionModel, LocalModel):
 
 
 async def test_the_embedded_model_answers_and_is_not_asked_to_judge(tmp_path: Path) -> None:
-    llm = SmallModel([ScriptedAnswer.of("Tell me more.")])
+    # The warm-up may take the first answer.
+    llm = SmallModel([ScriptedAnswer.of("Tell me more.")] * 2)
     async with open_companion(tmp_path, llm=llm) as talk:
         assert await talk.say("The new flat has a blue wall, a small kitchen and a view") == "Tell me more."
         assert set((await talk.path())[6:]) == AFTER

@@ -121,7 +121,12 @@ def everything_in(file: Path) -> str:
     """Every cell of every table."""
     db = sqlite3.connect(file)
     try:
-        names = [name for (name,) in db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+        names = [
+            name
+            for (name,) in db.execute(
+                "SELECT name FROM sqlite_schema WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%'"
+            )
+        ]
         return "\n".join(str(row) for name in names for row in db.execute(f'SELECT * FROM "{name}"'))
     finally:
         db.close()

@@ -21,7 +21,7 @@ from tests.pipeline.nodes.documents import node, steps
 
 def test_it_has_the_shipped_graphs_and_those_that_were_added() -> None:
     book = GraphBook({"mine": sub_agent_graph})
-    assert book.names == ("conversation", "sub_agent", "mine")
+    assert book.names == ("conversation", "sub_agent", "companion", "mine")
     assert book.open("conversation").name == "conversation"
     assert book.find("nothing") is None
     with pytest.raises(ConfigurationError, match="there is no graph of this name; there are: conversation"):

@@ -19,6 +19,7 @@ from pipeline.safety.danger_model import (
     words_of,
 )
 from pipeline.safety.ladder import CLEAR_AT, IMMINENT_AT, Entry, assess
+from pipeline.safety.plain_words import plain_words
 from tools.crisis.texts import templates
 from tools.crisis.training import trained
 
@@ -114,3 +115,38 @@ def _silent() -> danger_model.DangerModel:
     return danger_model.DangerModel(
         weights=shipped_model().weights, scales=((0.0,) * 3,) * QUESTIONS, biases=(-60.0,) * QUESTIONS
     )
+
+
+EVERYDAY = (
+    "let me think",
+    "tell me more about your day",
+    "Please tell me more.",
+    "erzähl mir mehr davon",
+    "raconte-moi une histoire",
+    "cuéntame más",
+    "it's dark outside",
+    "one more time please",
+    "what is for dinner",
+    "I forgot my umbrella at the office",
+    "wo ist mein Schlüssel?",
+    "write me a poem about tea",
+)
+
+
+@pytest.mark.parametrize("text", EVERYDAY)
+def test_everyday_messages_do_not_alarm(text: str) -> None:
+    assert assess(text).level == 0
+
+
+@pytest.mark.parametrize("text", EVERYDAY)
+def test_what_is_said_again_and_again_does_not_alarm_other_agents(text: str) -> None:
+    assert assess(f"{text} " * 20, only_named=True).level == 0
+
+
+def test_elsewhere_than_at_a_companion_the_model_needs_a_word_that_names_danger() -> None:
+    farewell = "Take care of Mum for me, she has the key, thank you all"
+    words = words_of(plain_words(farewell))
+    assert not shipped_concepts().names_danger(words)
+    assert assess(farewell, only_named=True).level == 0
+    assert shipped_concepts().names_danger(words_of(plain_words("I have the pills in my hand")))
+    assert shipped_concepts().names_danger(words_of(plain_words("не хочу жить")))
