@@ -46,7 +46,7 @@ _NEAR: Final = 5
 NAMING: Final = (
     *("die", "kill", "live", "suicide", "hurt", "pills", "means", "jump"),
     *("gone", "end", "sleep", "final", "miss", "better", "burden", "hope"),
-    *("pain", "place", "point", "note", "nobody", "tired"),
+    *("pain", "place", "point", "note", "tired"),
 )
 """The concepts that name danger, or what people say around it."""
 

@@ -144,7 +144,7 @@ def test_what_is_said_again_and_again_does_not_alarm_other_agents(text: str) -> 
 
 
 def test_elsewhere_than_at_a_companion_the_model_needs_a_word_that_names_danger() -> None:
-    farewell = "Take care of Mum for me, she has the key, thank you all"
+    farewell = "The key is under the mat, the cat eats at six, thank you all"
     words = words_of(plain_words(farewell))
     assert not shipped_concepts().names_danger(words)
     assert assess(farewell, only_named=True).level == 0

@@ -171,7 +171,7 @@ _BEFORE = (
     "Monks and painters sold them at fairs, next to ribbons, knives and spices",
     "A goldsmith of Mainz thought that letters of metal could be set again and again",
     "He borrowed money, lost a case at court, and printed a bible of two columns all the same",
-    "His helpers left the town and took the craft to Italy, where paper was good and cheap",
+    "His helpers left the city and took the craft to Italy, where paper was good and cheap",
     "In Venice a printer cut a slanting letter, so that a whole poet fitted into a coat",
     "The English bought type in Bruges and printed the tale of Troy for a duchess",
     "Within fifty years there were presses in two hundred towns, and millions of sheets",
