@@ -47,17 +47,21 @@ def entries(page: Page, role: str) -> Locator:
 
 async def copied(page: Page, button: Locator) -> str:
     """Presses a button that copies; what is on the clipboard then."""
-    node = await button.element_handle()
-    # It says so for a moment only, which a busy machine may sleep through.
-    await node.evaluate(
-        """node => {
-          node.said = '';
-          new MutationObserver(() => { node.said += node.textContent; })
-            .observe(node, { childList: true, characterData: true, subtree: true });
+    # It says so for a moment only, which a busy machine may sleep through. Looked at is the whole page: an
+    # answer that is drawn again has another button.
+    await expect(page.get_by_text("Copied")).to_have_count(0)
+    await page.evaluate(
+        """() => {
+          window.copySaid = '';
+          window.copyWatch?.disconnect();
+          window.copyWatch = new MutationObserver((changes) => {
+            for (const change of changes) window.copySaid += change.target.textContent;
+          });
+          window.copyWatch.observe(document.body, { childList: true, characterData: true, subtree: true });
         }"""
     )
     await button.click()
-    await page.wait_for_function("node => node.said.includes('Copied')", arg=node)
+    await page.wait_for_function("() => window.copySaid.includes('Copied')")
     words: str = await page.evaluate("navigator.clipboard.readText()")
     return words
 
