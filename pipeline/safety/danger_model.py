@@ -16,10 +16,12 @@ import tomllib
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.errors import ParlourError
 from pipeline.domain.frozen import dataclass
 
@@ -35,6 +37,7 @@ STRIDE: Final = 16
 MOST_WORDS: Final = 2_000
 """Words of a text that are scored, the newest ones."""
 _KNOWN_WORDS: Final = 8_192
+_KNOWN_TEXTS: Final = 2_048
 _MOST_LETTERS: Final = 32
 _MASK: Final = BUCKETS - 1
 _CJK: Final = "\u3040-\u30ff\u4e00-\u9fff"
@@ -219,11 +222,20 @@ class DangerModel:
     """int8."""
     scales: tuple[tuple[float, ...], ...]
     biases: tuple[float, ...]
+    known: BoundedDict[bytes, Scores] = field(
+        default_factory=lambda: BoundedDict(_KNOWN_TEXTS), compare=False, repr=False
+    )
+    """The scores of the last texts, by hashes of these: an earlier message is judged again with each later
+    one."""
 
     def score(self, plain: str) -> Scores:
         """The highest probabilities of the windows of a text in its plain form."""
+        key = hashlib.blake2b(plain.encode("utf-8", "replace"), digest_size=16).digest()
+        if (known := self.known.get(key)) is not None:
+            return known
         scores = [self._of_window(window) for window in windows_of(words_of(plain))]
-        return Scores(*map(max, zip(*scores, strict=True)))
+        found = self.known[key] = Scores(*map(max, zip(*scores, strict=True)))
+        return found
 
     def _of_window(self, words: Sequence[str]) -> Scores:
         features = [(buckets, math.sqrt(len(buckets))) for buckets in features_of(words)]
