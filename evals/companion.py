@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.report import ROOT, BenchUnavailable, table
+from evals.recorded_runs import difference, record
 from gateway.app.embedded_model import MODELS
 from pipeline.companion.dispatcher import AskModel, dispatch
 from pipeline.companion.exercise_choice import choose_exercise
@@ -27,7 +28,6 @@ from pipeline.llm.local_process import ChildSettings
 from pipeline.safety.ladder import Entry
 
 HERE = Path(__file__).with_name("companion_texts")
-RECORDED = Path(__file__).with_name("recorded")
 HALVES = ("tuning", "second", "after")
 
 
@@ -125,11 +125,9 @@ def report(name: str, judged: Sequence[Judged], groups: Sequence[str], *, keep: 
         wrong = [_wrong(one) for one in judged if one.half == half and not one.right]
         parts.append("\n".join((f"Other than expected in {half}: {len(wrong)}", *wrong)))
     figures: dict[str, float] = {half: _share([one for one in judged if one.half == half]) for half in HALVES}
-    parts.append(difference(name, judged))
+    parts.append(difference(name, len(judged), _missed(judged)))
     if keep:
-        (RECORDED / f"{name}.json").write_text(
-            json.dumps(record(judged), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
-        )
+        record(name, len(judged), _missed(judged))
     ruled = [one for one in judged if one.half == HALVES[-1] and one.why.startswith("rules")]
     if ruled:
         figures["after_by_phrases"], figures["after_phrases_right"] = len(ruled), _share(ruled)
@@ -137,25 +135,9 @@ def report(name: str, judged: Sequence[Judged], groups: Sequence[str], *, keep: 
     return "\n\n".join(parts)
 
 
-def difference(name: str, judged: Sequence[Judged]) -> str:
-    """What differs from the recorded run: cases that are wrong now or were wrong then."""
-    file = RECORDED / f"{name}.json"
-    if not file.exists():
-        return f"No recorded run in evals/recorded/{file.name}."
-    before = json.loads(file.read_text(encoding="utf-8"))
-    now = record(judged)
-    lines = [
-        f"Recorded run: {before['right']} of {before['cases']} right; now {now['right']} of {now['cases']}."
-    ]
-    lines += [f"  newly wrong: {text}" for text in now["wrong"] if text not in before["wrong"]]
-    lines += [f"  no longer wrong: {text}" for text in before["wrong"] if text not in now["wrong"]]
-    return "\n".join(lines)
-
-
-def record(judged: Sequence[Judged]) -> dict[str, Any]:
-    """What is kept of a run."""
-    wrong = [f"{one.part} ({one.expected}): {one.text}" for one in judged if not one.right]
-    return {"cases": len(judged), "right": len(judged) - len(wrong), "wrong": wrong}
+def _missed(judged: Sequence[Judged]) -> list[str]:
+    """The misses as they are recorded."""
+    return [f"{one.part} ({one.expected}): {one.text}" for one in judged if not one.right]
 
 
 def _languages(judged: Sequence[Judged]) -> list[str]:
