@@ -18,10 +18,8 @@ from pipeline.graph.run.outcome import RunOutcome
 from pipeline.graph.run.records import GraphChanged, RawRecord, RunEnded, RunUnreadable
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.context import RunContext
-from pipeline.runtime.null_services import NullTools
 from pipeline.runtime.ports import TurnSession, UserWords
 from pipeline.runtime.safe_log import SafeRunLog
-from pipeline.runtime.scope import TurnScope, ignore_event
 from pipeline.runtime.workflow_context import AgentMemory
 from pipeline.turn_contexts import TurnContexts
 
@@ -100,24 +98,11 @@ class AfterAnswer:
 
     def _context(self, message: InboundMessage, words: UserWords, session: TurnSession) -> RunContext:
         """The context of work after the answer to `message`."""
-        services = self._contexts.services
-        scope = TurnScope(
-            session_id=session.session_id,
-            message_id=message.message_id,
-            thread=message.thread,
-            author=message.author,
-            person=services.person_of(message.thread, message.author.id),
-            private=message.private,
-            mode=session.mode,
-            agent=self._agent,
-            send=ignore_event,
-        )
-        return self._contexts.context(
+        return self._contexts.outside_turn(
             message,
             session,
             words,
-            self._contexts.reads(message, session, scope, words),
             llm=self._llm,
-            tools=NullTools(),
+            agent=self._agent,
             workflow=self._memory.context(self._llm, session.mode),
         )

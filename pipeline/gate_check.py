@@ -9,9 +9,7 @@ from pipeline.domain.messages import InboundMessage
 from pipeline.intake.written import written_words
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.before_message import BeforeMessage, MessageKind
-from pipeline.runtime.null_services import NullTools
 from pipeline.runtime.ports import TurnSession, UserWords
-from pipeline.runtime.scope import TurnScope, ignore_event
 from pipeline.turn import Turn
 from pipeline.turn_contexts import TurnContexts
 from pipeline.turn_reads import TurnReads
@@ -60,20 +58,7 @@ class GateCheck:
         words = written_words(message)
         if words is None:
             return True
-        services = self._contexts.services
-        scope = TurnScope(
-            session_id=session.session_id,
-            message_id=message.message_id,
-            thread=message.thread,
-            author=message.author,
-            person=services.person_of(message.thread, message.author.id),
-            private=message.private,
-            mode=session.mode,
-            agent=self._agent,
-            send=ignore_event,
-        )
-        reads = self._contexts.reads(message, session, scope, words)
-        context = self._contexts.context(message, session, words, reads, llm=self._llm, tools=NullTools())
+        context = self._contexts.outside_turn(message, session, words, llm=self._llm, agent=self._agent)
         try:
             async with self._clock.timeout(AT_ACCEPTANCE_S):
                 return not await self._gate.reply(_kind(words), context)

@@ -10,8 +10,9 @@ from pipeline.history.attached_files import ATTACHED_PICTURE, pictures_in, sourc
 from pipeline.intake.forwarded_content import note_foreign
 from pipeline.llm.client import LlmClient
 from pipeline.runtime.context import RunContext, SteeredWords, ignore_text, none_steered
+from pipeline.runtime.null_services import NullTools
 from pipeline.runtime.ports import ToolGate, TurnSession, UserWords
-from pipeline.runtime.scope import TurnScope
+from pipeline.runtime.scope import TurnScope, ignore_event
 from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.workflow_context import WorkflowContext
@@ -47,6 +48,31 @@ class TurnContexts:
             clock=self._clock,
             pictures=max(0, settings.pictures_shown - len(shown)) if settings.vision else None,
         )
+
+    def outside_turn(
+        self,
+        message: InboundMessage,
+        session: TurnSession,
+        words: UserWords,
+        *,
+        llm: LlmClient,
+        agent: str,
+        workflow: WorkflowContext | None = None,
+    ) -> RunContext:
+        """The context of a run about `message` that is no turn: nothing is sent, and there are no tools."""
+        scope = TurnScope(
+            session_id=session.session_id,
+            message_id=message.message_id,
+            thread=message.thread,
+            author=message.author,
+            person=self.services.person_of(message.thread, message.author.id),
+            private=message.private,
+            mode=session.mode,
+            agent=agent,
+            send=ignore_event,
+        )
+        reads = self.reads(message, session, scope, words)
+        return self.context(message, session, words, reads, llm=llm, tools=NullTools(), workflow=workflow)
 
     def context(
         self,
