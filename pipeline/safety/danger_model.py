@@ -230,10 +230,14 @@ class DangerModel:
 
     def score(self, plain: str) -> Scores:
         """The highest probabilities of the windows of a text in its plain form."""
-        key = hashlib.blake2b(plain.encode("utf-8", "replace"), digest_size=16).digest()
+        return self.score_words(words_of(plain))
+
+    def score_words(self, words: Sequence[str]) -> Scores:
+        """As `score`, for the words that `words_of` gives."""
+        key = hashlib.blake2b(" ".join(words).encode("utf-8", "replace"), digest_size=16).digest()
         if (known := self.known.get(key)) is not None:
             return known
-        scores = [self._of_window(window) for window in windows_of(words_of(plain))]
+        scores = [self._of_window(window) for window in windows_of(words)]
         found = self.known[key] = Scores(*map(max, zip(*scores, strict=True)))
         return found
 

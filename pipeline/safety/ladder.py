@@ -133,7 +133,7 @@ def _by_model(model: DangerModel, plain: str, imminent_at: float, *, only_named:
     words = words_of(plain)
     if len(words) < _FEWEST_WORDS or (only_named and not shipped_concepts().names_danger(words)):
         return CrisisAssessment()
-    scores = model.score(plain)
+    scores = model.score_words(words)
     if max(scores.unclear, scores.clear) < UNCLEAR_AT:
         return CrisisAssessment()
     level = UNCLEAR if scores.clear < CLEAR_AT else IMMINENT if scores.imminent >= imminent_at else CLEAR
