@@ -80,7 +80,7 @@ class RepeatedTool:
         note = ReminderNote(
             id=f"rem_{secrets.token_hex(5)}",
             due=due,
-            text=_text(arguments),
+            text=later_text(arguments, "schedule"),
             repetition=repetition,
             does=does,
             if_missed="skip" if arguments.get("if_missed") == "skip" else "once",
@@ -95,7 +95,7 @@ class RepeatedTool:
 
     async def _read(self, arguments: Mapping[str, Any], scope: TurnScope) -> tuple[Repetition, float]:
         """The repetition, and the time now. Raises ToolFailed."""
-        _text(arguments)
+        later_text(arguments, "schedule")
         now = await self._zones.now(scope)
         try:
             # In a thread: the first reading compiles patterns, and a zone is read from the disk.
@@ -105,8 +105,9 @@ class RepeatedTool:
         return read, now.timestamp()
 
 
-def _text(arguments: Mapping[str, Any]) -> str:
+def later_text(arguments: Mapping[str, Any], what: str) -> str:
+    """The argument `text` on one line. Raises ToolFailed, which says that `what` has none."""
     text = " ".join(_CONTROLS.sub(" ", str(arguments["text"])).split())
     if not text:
-        raise ToolFailed("the schedule has no text")
+        raise ToolFailed(f"the {what} has no text")
     return text

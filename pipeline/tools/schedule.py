@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import re
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
@@ -16,15 +15,13 @@ from pipeline.runtime.ports import ReminderNote, Reminders
 from pipeline.runtime.scope import TurnScope
 from pipeline.schedules.shown import shown_repetition
 from pipeline.tools.moments import moment_of
-from pipeline.tools.repeated import RepeatedTool
+from pipeline.tools.repeated import MAX_TEXT_CHARS, RepeatedTool, later_text
 from pipeline.tools.tool import Refused, Tool, ToolFailed, ToolOutput, tool_schema
 from pipeline.tools.zones import TimeZones
 
 MAX_REMINDERS = 50
-MAX_TEXT_CHARS = 500
 MAX_MINUTES = 366 * 24 * 60
 _NO_SUCH = "there is no such reminder; list_reminders shows those that there are"
-_CONTROLS = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 _REMIND_ME = ToolDefinition(
     name="remind_me",
     description="Say something in this chat later, once. Give one of when, in_minutes, at. For what repeats "
@@ -109,9 +106,7 @@ class ScheduleGroup:
     async def _remind(self, arguments: Mapping[str, Any], scope: TurnScope) -> ToolOutput:
         if scope.mode == "otr":
             raise Refused("this conversation is off the record, and a reminder would have to be kept")
-        text = " ".join(_CONTROLS.sub(" ", str(arguments["text"])).split())
-        if not text:
-            raise ToolFailed("the reminder has no text")
+        text = later_text(arguments, "reminder")
         due, offset = await self._when(arguments, scope)
         note = ReminderNote(id=f"rem_{secrets.token_hex(5)}", due=due, text=text, offset_s=offset)
         if not await self._reminders.add(note, scope, limit=MAX_REMINDERS):

@@ -15,7 +15,8 @@ from pipeline.runtime.null_services import NullWorkspace
 from pipeline.runtime.ports import WorkspaceTexts
 from pipeline.runtime.scope import TurnScope
 from pipeline.tools.arguments import check_arguments
-from pipeline.tools.schedule import MAX_MINUTES, MAX_REMINDERS, MAX_TEXT_CHARS, ScheduleGroup
+from pipeline.tools.repeated import MAX_TEXT_CHARS
+from pipeline.tools.schedule import MAX_MINUTES, MAX_REMINDERS, ScheduleGroup
 from pipeline.tools.tool import Refused, Tool, ToolFailed
 from pipeline.tools.zones import TimeZones
 from tests.support.contexts import scope
