@@ -70,6 +70,7 @@ def test_ctrl_c_in_the_middle_leaves_no_file_and_says_so(tmp_path: Path) -> None
         terminal.until("[web]: ")
         terminal.type(b"telegram\n")
         terminal.until("The bot's token (not shown")
+        terminal.asleep()
         terminal.type(_CTRL_C)
         assert terminal.end() == 130
     assert "Interrupted. Nothing is written." in terminal.text

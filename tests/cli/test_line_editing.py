@@ -12,6 +12,7 @@ import select
 import subprocess
 import sys
 import termios
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +43,18 @@ class Terminal:
         """Read until `words` were written `times` times. Raises AssertionError when they do not come."""
         while self.text.count(words) < times:
             assert self._read(_LIMIT_S), f"{words!r} did not come:\n{self.raw!r}"
+
+    def asleep(self) -> None:
+        """Wait until the process sleeps, which after a question means that it reads from the terminal.
+
+        Python looks for signals before it calls `read`, which a signal interrupts only once it waits: one that
+        arrives between the two is not seen until a key is pressed.
+        """
+        state = Path(f"/proc/{self.process.pid}/stat")
+        deadline = time.monotonic() + _LIMIT_S
+        while state.read_text().rpartition(")")[2].split()[0] != "S":
+            assert time.monotonic() < deadline, f"The process did not wait:\n{self.raw!r}"
+            os.sched_yield()
 
     def end(self) -> int:
         """The exit code, when the process has ended and all that it wrote is read."""
