@@ -15,42 +15,25 @@ from typing import Final
 
 from pipeline.domain.frozen import dataclass
 from pipeline.graph.run.state import Run
+from pipeline.workflows.compiling import MAX_STEPS
 from pipeline.workflows.document import DECISIONS, Workflow
 from pipeline.workflows.exploring.endless import endless_path
 from pipeline.workflows.exploring.engine import Driven, ExploredEngine
+from pipeline.workflows.exploring.findings import Counterexample, Explored, difference, never_ends
 from pipeline.workflows.exploring.forking import forked
 from pipeline.workflows.exploring.meaning import Circling, Meaning, Position
-from pipeline.workflows.exploring.orders import choices
+from pipeline.workflows.exploring.orders import asked, choices
 from pipeline.workflows.exploring.reading_runs import Branch, RunReader
 
 BOUND: Final = 2_000
 """States that are looked at unless another number is given."""
 MAX_DEPTH: Final = 150
 """Steps in a row that are looked at."""
+_GROWN: Final = 2
+"""Times the number of nodes: a run with more branches has grown in a circle, and is not followed further."""
+_AGAIN: Final = 3
+"""A path with the same step so many times went round a circle by choice, not by the document's length."""
 _KILLED: Final = "the process is killed and starts again"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Counterexample:
-    """Something that must not happen, and the shortest way to it."""
-
-    what: str
-    """What happens, as a sentence without its end."""
-    steps: tuple[str, ...]
-    back_to: int | None = None
-    """The step, from 0, before which a circle closes after the last one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Explored:
-    """What an exploration has found."""
-
-    states: int
-    depth: int
-    """The most steps in a row."""
-    bounded: bool
-    """The bound was reached: there are states that were not looked at."""
-    counterexample: Counterexample | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -107,6 +90,8 @@ class _Explorer:
         self._reader = RunReader(self._meaning)
         self._engine = ExploredEngine(workflow, self._passed)
         self._start = workflow.start.id
+        self._nodes = len(workflow.nodes)
+        self._bounded = False
         self._states: list[_State] = []
         self._known: dict[Hashable, int] = {}
         """What was seen -> its state; -1 for moments, whose states are of their own."""
@@ -127,7 +112,10 @@ class _Explorer:
             found = Counterexample(what=problem.what, steps=steps)
         depth = max((state.depth for state in self._states), default=0)
         return Explored(
-            states=len(self._states), depth=depth, bounded=bool(self._waiting), counterexample=found
+            states=len(self._states),
+            depth=depth,
+            bounded=self._bounded or bool(self._waiting),
+            counterexample=found,
         )
 
     def _begin(self) -> None:
@@ -143,16 +131,18 @@ class _Explorer:
         run, state.run = state.run, None
         if run is None or state.ended:
             return
-        if state.depth >= MAX_DEPTH:
-            self._waiting.append(at)
+        if state.depth >= MAX_DEPTH or len(state.branches) > _GROWN * self._nodes:
+            self._left_out(state)
             return
         working = choices(self._meaning, run, state.branches)
         for branch in working:
             self._agent(at, run, branch)
         if not working:
-            for branch in state.branches:
-                if branch.doing == "asking":
-                    self._approval(at, run, branch)
+            for branch in asked(self._meaning, state.branches):
+                self._approval(at, run, branch)
+
+    def _left_out(self, state: _State) -> None:
+        state.looked_at, self._bounded = False, True
 
     def _agent(self, at: int, run: Run, branch: Branch) -> None:
         """Every answer of an agent at work, and its failure."""
@@ -204,7 +194,7 @@ class _Explorer:
         try:
             return self._meaning.after(node, handle, text)
         except Circling as circle:
-            raise _Found(_never(circle.path), at, words) from None
+            raise _Found(never_ends(circle.path), at, words) from None
 
     def _step(
         self,
@@ -220,16 +210,26 @@ class _Explorer:
         before = self._states[at].positions if at >= 0 else Counter[Position]()
         self._moments = []
         driven = drive()
+        if driven.outcome is not None and driven.outcome.stop_reason == "max_steps":
+            self._too_long(at, words)
+            return
         self._check(driven, expected, called, at, words)
         self._add(driven, expected, at, words, good=good)
         while self._moments:
             moment = self._moments.pop()
             meant = self._reader.positions(moment.branches)
             if meant not in (before, expected):
-                raise _Found(_difference(expected, meant), at, words, _KILLED)
+                raise _Found(difference(expected, meant), at, words, _KILLED)
             resumed = self._engine.resumed(moment.run)
             self._check(resumed, meant, (), at, words, _KILLED)
             self._add(resumed, meant, at, f"{words}; {_KILLED}", good=False)
+
+    def _too_long(self, at: int, words: str) -> None:
+        """The limit of steps has ended the run: a mistake, unless the path went round a circle by choice."""
+        if max(Counter(self._words_to(at)).values(), default=0) >= _AGAIN:
+            self._left_out(self._states[at])
+            return
+        raise _Found(f"this path takes more than the {MAX_STEPS} steps that a run may take", at, words)
 
     def _passed(self, run: Run) -> None:
         """Note the run after a record, if it differs from all seen before."""
@@ -243,12 +243,10 @@ class _Explorer:
         self, driven: Driven, expected: Counter[Position], called: tuple[str, ...], at: int, *words: str
     ) -> None:
         run, outcome = driven.run, driven.outcome
-        if outcome is not None and outcome.stop_reason == "max_steps":
-            raise _Found("this path takes more steps than a run may take", at, *words)
         branches = tuple(self._reader.branches(run))
         found = self._reader.positions(branches)
         if found != expected:
-            raise _Found(_difference(expected, found), at, *words)
+            raise _Found(difference(expected, found), at, *words)
         if tuple(driven.called) != called:
             raise _Found("the work of an agent is not done exactly once", at, *words)
         if outcome is None:
@@ -317,17 +315,3 @@ class _Explorer:
         while at >= 0:
             yield self._states[at].words
             at = self._states[at].before
-
-
-def _never(path: tuple[str, ...]) -> str:
-    return f"this path never ends: {' -> '.join(path)}; nothing between these conditions changes the output"
-
-
-def _difference(expected: Counter[Position], found: Counter[Position]) -> str:
-    lost = sorted({node for node, _ in expected - found})
-    more = sorted({node for node, _ in found - expected})
-    if lost and lost != more:
-        return f"a branch is lost: {', '.join(lost)} should be reached"
-    if more and lost != more:
-        return f"a step happens twice: {', '.join(more)}"
-    return f"{', '.join(more)} gets another output than the one before it"

@@ -16,4 +16,16 @@ def choices(meaning: Meaning, run: Run, branches: tuple[Branch, ...]) -> tuple[B
     working = tuple(branch for branch in branches if branch.doing == "at work")
     if run.halting or not any(branch.node in meaning.asking for branch in branches):
         return working[:1]
-    return working
+    return _different(meaning, working)
+
+
+def asked(meaning: Meaning, branches: tuple[Branch, ...]) -> tuple[Branch, ...]:
+    """The branches whose approvals may be answered next."""
+    return _different(meaning, tuple(branch for branch in branches if branch.doing == "asking"))
+
+
+def _different(meaning: Meaning, branches: tuple[Branch, ...]) -> tuple[Branch, ...]:
+    """One of those that are at the same node with the same output, so far as it counts."""
+    return tuple(
+        {(branch.node, meaning.compared(branch.node, branch.text)): branch for branch in branches}.values()
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pipeline.graph.documents.mermaid_text import label
-from pipeline.workflows.exploring.explorer import Counterexample, Explored
+from pipeline.workflows.exploring.findings import Counterexample, Explored
 
 
 def in_words(explored: Explored) -> Iterator[str]:
