@@ -45,14 +45,14 @@ def _ending(meaning: Meaning) -> set[str]:
 def _first_without_end(meaning: Meaning, ends: set[str]) -> tuple[str, ...] | None:
     """The shortest way from the start to a node that cannot end."""
     start = meaning.workflow.start.id
-    ways: dict[str, tuple[str, ...]] = {start: (start,)}
+    paths: dict[str, tuple[str, ...]] = {start: (start,)}
     waiting = [start]
     for name in waiting:
         if name not in ends:
-            return ways[name]
+            return paths[name]
         for target in _targets(meaning, name):
-            if target not in ways:
-                ways[target] = (*ways[name], target)
+            if target not in paths:
+                paths[target] = (*paths[name], target)
                 waiting.append(target)
     return None
 

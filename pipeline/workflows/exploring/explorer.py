@@ -68,15 +68,16 @@ class _Found(Exception):
         self.what, self.before, self.words = what, before, words
 
 
-def explore(workflow: Workflow, bound: int = BOUND) -> Explored:
-    """Look at up to `bound` states of every run of a workflow."""
+def explore(workflow: Workflow, bound: int = BOUND, *, every_order: bool = False) -> Explored:
+    """Look at up to `bound` states of every run of a workflow. `every_order` also follows the orders that
+    cannot change what follows, to prove that they do not."""
     path = endless_path(Meaning(workflow))
     if path:
         circle = path[path.index(path[-1]) :]
         what = f"this path never ends: {' -> '.join(circle)}; add a condition or an approval that leads out"
         found = Counterexample(what=what, steps=path[:-1], back_to=path.index(path[-1]))
         return Explored(states=0, depth=len(path) - 1, bounded=False, counterexample=found)
-    explorer = _Explorer(workflow, bound)
+    explorer = _Explorer(workflow, bound, every_order=every_order)
     try:
         return explorer.explored()
     finally:
@@ -84,8 +85,9 @@ def explore(workflow: Workflow, bound: int = BOUND) -> Explored:
 
 
 class _Explorer:
-    def __init__(self, workflow: Workflow, bound: int) -> None:
+    def __init__(self, workflow: Workflow, bound: int, *, every_order: bool) -> None:
         self._bound = bound
+        self._every_order = every_order
         self._meaning = Meaning(workflow)
         self._reader = RunReader(self._meaning)
         self._engine = ExploredEngine(workflow, self._passed)
@@ -94,7 +96,7 @@ class _Explorer:
         self._bounded = False
         self._states: list[_State] = []
         self._known: dict[Hashable, int] = {}
-        """What was seen -> its state; -1 for moments, whose states are of their own."""
+        """What was seen -> its state; -1 for moments, which are no states."""
         self._moments: list[_Moment] = []
         self._waiting: deque[int] = deque()
 
@@ -134,7 +136,7 @@ class _Explorer:
         if state.depth >= MAX_DEPTH or len(state.branches) > _GROWN * self._nodes:
             self._left_out(state)
             return
-        working = choices(self._meaning, run, state.branches)
+        working = choices(self._meaning, run, state.branches, every_order=self._every_order)
         for branch in working:
             self._agent(at, run, branch)
         if not working:
@@ -179,7 +181,7 @@ class _Explorer:
         if branch.expires:
             self._step(
                 at,
-                f"{branch.node}: nobody answers in time",
+                f"{branch.node}: no one answers in time",
                 partial(self._engine.expired, run, branch.gate),
                 self._without(at, branch),
                 (),
@@ -255,7 +257,7 @@ class _Explorer:
         if outcome.status != status or (run.root.at_rest and expected):
             raise _Found(f"the run says that it is {outcome.status}, and it is {status}", at, *words)
         if status == "paused" and not outcome.gates:
-            raise _Found("the run waits for nobody and does not go on", at, *words)
+            raise _Found("the run waits for no one and does not continue", at, *words)
 
     def _add(self, driven: Driven, positions: Counter[Position], at: int, words: str, *, good: bool) -> None:
         """Add the state in which a step ended, unless one like it is known."""

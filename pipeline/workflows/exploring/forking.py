@@ -1,4 +1,4 @@
-"""Copies of a run, so that it can continue in several ways from the same moment."""
+"""Copies of a run, so that it can continue differently from the same moment."""
 
 from __future__ import annotations
 

@@ -107,8 +107,8 @@ class Meaning:
     def asking(self) -> frozenset[str]:
         """The nodes from which a run can come to an approval."""
         found = {name for name, node in self.workflow.nodes.items() if isinstance(node, Approval)}
-        ways = [(one.source, one.target) for one in self.workflow.connections if not one.delegates]
-        while more := {source for source, target in ways if target in found} - found:
+        steps = [(one.source, one.target) for one in self.workflow.connections if not one.delegates]
+        while more := {source for source, target in steps if target in found} - found:
             found |= more
         return frozenset(found)
 

@@ -65,7 +65,7 @@ class RunReader:
         return found
 
     def alike(self, run: Run, branches: tuple[Branch, ...]) -> Hashable:
-        """The same for two runs that can only continue in the same ways: the number of steps, the names of
+        """The same for two runs that can only continue alike: the number of steps, the names of
         branches and what the past has written do not count."""
         places: Mapping[str, int] = {name: at for at, name in enumerate(run.deferred)}
         entries = sorted(
