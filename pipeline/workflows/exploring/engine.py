@@ -1,9 +1,9 @@
-"""The real engine under an explorer: the compiled graph of a document, with agents that answer when the explorer says so.
+"""The real engine under an explorer: the compiled graph of a document, with agents that answer on request.
 
-A run is driven until nothing in it can continue by itself: every agent at work waits for its answer, every open
-approval for a person. It can then be continued differently, each time from a copy, and each record that it
-writes is a moment at which the process may be killed. Only the agents are replaced: each is still a subgraph,
-with one effect in it where the model and its tools would be.
+A run is driven until nothing in it can continue by itself: every agent at work waits for its answer, every
+open approval for a person. It can then be continued differently, each time from a copy, and each record that
+it writes is a moment at which the process may be killed. Only the agents are replaced: each is still a
+subgraph, with one effect in it where the model and its tools would be.
 """
 
 from __future__ import annotations
