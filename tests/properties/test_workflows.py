@@ -29,7 +29,7 @@ from tests.support.graph_log import MemoryRunLog
 
 def _examples(calm: int) -> settings:
     """So many examples; those of the profile where it asks for a long search."""
-    most = settings.default.max_examples
+    most = settings.default.max_examples if settings.default else calm
     return settings(max_examples=most if most > 100 else calm)
 
 

@@ -215,8 +215,8 @@ PLANTS: tuple[tuple[Plant, ...], ...] = (
     (no_time,),
     (odd_operator,),
 )
-"""Those of one line change the same part, so a document has one of them. The first lines change parts, the others
-add some: in this order, none hides another."""
+"""Those of one line change the same part, so a document has one of them. The first lines change parts, the
+others add some: in this order, none hides another."""
 
 
 @pytest.mark.parametrize("number", range(200))
