@@ -37,7 +37,7 @@ check: setup ## format, lint, types, import contracts, docs (the tests are `make
 mutate: setup ## small faults in the core modules, and how many the tests catch: make mutate ARGS="--per-module 3"
 	@$(BIN)/python -m tools.mutate $(ARGS)
 
-bench: models $(if $(NAME),$(if $(filter graph companion,$(NAME)),$(PEER)/.ready),$(PEER)/.ready) ## all benches, or one: make bench NAME=turn
+bench: models $(if $(NAME),$(if $(filter graph companion workflows,$(NAME)),$(PEER)/.ready),$(PEER)/.ready) ## all benches, or one: make bench NAME=turn
 	@$(BIN)/python -m bench $(NAME) $(ARGS)
 
 eval: models ## test the bot on our own prompts, judged by code: make eval NAME=embedded

@@ -9,7 +9,20 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import channels, companion, conversation, crash, graph, page, shield, startup, store, turn, voice
+from bench import (
+    channels,
+    companion,
+    conversation,
+    crash,
+    graph,
+    page,
+    shield,
+    startup,
+    store,
+    turn,
+    voice,
+    workflows,
+)
 from bench.report import BenchUnavailable, Report
 
 
@@ -86,6 +99,10 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
         "companion": Bench(
             summary="the companion's graph beside LangGraph, its gate, policy and memory",
             run=lambda: companion.run(peer=options.peer.absolute(), rounds=options.rounds),
+        ),
+        "workflows": Bench(
+            summary="the triage workflow beside LangGraph, and 1,000 paused runs",
+            run=lambda: workflows.run(peer=options.peer.absolute(), rounds=options.rounds),
         ),
         "graph": Bench(
             summary="the graph engine, beside LangGraph",

@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-Graph = Literal["turn", "turn-dicts", "held", "held-dicts", "loop", "fanout", "safety8"]
+from bench import workflow_work
+
+Graph = Literal["turn", "turn-dicts", "held", "held-dicts", "loop", "fanout", "safety8", "triage", "triage-plain", "line", "line-plain"]
 Store = Literal["none", "memory", "sqlite", "sqlite-normal", "sqlite-exit", "sqlite-blocking", "sqlite-cold"]
 
 LOOP_STEPS = 40
@@ -46,7 +48,8 @@ class Case:
 
     graph: Graph
     """`held` is the turn with a second node that waits. LangGraph keeps LangChain's messages in both; with
-    `-dicts`, which it alone has, plain dicts."""
+    `-dicts`, which it alone has, plain dicts. `triage` and `line` are workflows; with `-plain`, LangGraph's nodes
+    call a function in the place of a chat model."""
     store: Store = "none"
     """`sqlite` waits for the disk at each commit, `sqlite-normal` does not (SQLite's `synchronous`).
     LangGraph only: `sqlite-exit` writes at the end of a run alone, `sqlite-blocking` is its saver without
@@ -95,6 +98,8 @@ def check_state(case: Case, number: int, state: Mapping[str, Any]) -> None:
             found, expected = (sorted(state["out"]), state["total"]), (list(range(BRANCHES)), BRANCHES)
         case "safety8":
             found, expected = _safety_result(state), _safety_expected(case, number)
+        case "triage" | "triage-plain" | "line" | "line-plain":
+            found, expected = state["answer"], workflow_work.expected(case.graph.removesuffix("-plain"))
         case _:
             messages = state["messages"] if "messages" in state else state["history"]
             found, expected = len(messages), case.history + 2

@@ -15,6 +15,8 @@ from pipeline.graph.documents.json_text import parsed_json
 from pipeline.graph.run.records import RawRecord
 from pipeline.graph_book import document_text, in_file, workflow_name
 from pipeline.workflows.document import Agent, Workflow
+from pipeline.workflows.exploring.explorer import explore
+from pipeline.workflows.exploring.shown import in_words
 from pipeline.workflows.mistakes import Mistake
 from pipeline.workflows.normalising import normalised
 from pipeline.workflows.picture import workflow_picture
@@ -24,9 +26,10 @@ from pipeline.workflows.run_record import log_lines, run_record
 _INVALID = 2
 
 
-def workflow_check(files: Sequence[Path]) -> int:
-    """Print every mistake of the documents, one per line with its file. Exit code 0 if there is none, else
-    2."""
+def workflow_check(files: Sequence[Path], bound: int) -> int:
+    """Print every mistake of the documents, one per line with its file. A document without mistakes is
+    explored, up to `bound` states, and the shortest way to what must not happen is printed. Exit code 0 if
+    nothing is wrong, else 2."""
     wrong = False
     for file in files:
         workflow, mistakes = _checked(file)
@@ -40,7 +43,16 @@ def workflow_check(files: Sequence[Path]) -> int:
             if named:
                 models = ", ".join(sorted(named))
                 write_out(f"{file}: it names {models}; the model of your configuration answers\n")
+            wrong = _explored(file, workflow, bound) or wrong
     return _INVALID if wrong else 0
+
+
+def _explored(file: Path, workflow: Workflow, bound: int) -> bool:
+    """Explore a workflow, and print the verdict; whether something is wrong."""
+    explored = explore(workflow, bound)
+    verdict, *details = in_words(explored)
+    write_out("\n".join((f"{file}: {verdict}", *details)) + "\n")
+    return explored.counterexample is not None
 
 
 def _checked(file: Path) -> tuple[Workflow | None, tuple[Mistake, ...]]:

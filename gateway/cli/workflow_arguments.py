@@ -9,8 +9,17 @@ from pathlib import Path
 def add_workflow(workflow: argparse.ArgumentParser, common: argparse.ArgumentParser) -> None:
     """Add the actions; `common` has the arguments of every command."""
     actions = workflow.add_subparsers(title="actions", required=True, metavar="ACTION")
-    check = actions.add_parser("check", help="list every mistake of workflow documents; exit code 2 if any")
+    check = actions.add_parser(
+        "check", help="list every mistake of workflow documents, and explore their runs; exit code 2 if any"
+    )
     check.add_argument("files", nargs="+", metavar="FILE", type=Path, help="a workflow document")
+    check.add_argument(
+        "--bound",
+        metavar="N",
+        type=_states,
+        default=2_000,
+        help="look at up to N states of the runs of a document (default: 2000)",
+    )
     check.set_defaults(run=_check)
     show = actions.add_parser("show", help="a workflow as a mermaid picture")
     show.add_argument("file", metavar="FILE", type=Path, help="a workflow document")
@@ -31,10 +40,16 @@ def add_workflow(workflow: argparse.ArgumentParser, common: argparse.ArgumentPar
     run.set_defaults(run=_run)
 
 
+def _states(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is no number of states; write a whole number from 1 on")
+    return int(text)
+
+
 def _check(options: argparse.Namespace) -> int:
     from gateway.cli.workflow import workflow_check  # noqa: PLC0415 - only this command needs it
 
-    return workflow_check(options.files)
+    return workflow_check(options.files, options.bound)
 
 
 def _show(options: argparse.Namespace) -> int:

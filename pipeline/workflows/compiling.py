@@ -9,7 +9,7 @@ approval holds back continues in turn. `result` shows the output of a branch tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from pipeline.graph.definition.elements import FanOut, Limits
@@ -29,6 +29,8 @@ from pipeline.workflows.steps import (
     start_node,
 )
 
+AgentNode = Callable[[Agent, Workflow, Mapping[str, str]], NodeSpec[RunContext]]
+"""Makes the node of an agent; the mapping has the names in the graph of all approvals."""
 MAX_STEPS: Final = 200
 """Executions of nodes in one run; a run that needs more has failed (cross-seed rule)."""
 RESULT: Final = "result"
@@ -50,26 +52,50 @@ def workflow_graph(source: str | Mapping[str, Any], name: str = "workflow") -> G
 
 def compiled(workflow: Workflow) -> GraphSpec[RunContext]:
     """The graph of a workflow. Nodes that no run reaches are left out."""
+    nodes, edges = _steps(workflow, agent_node)
+    return _graph(
+        workflow,
+        "intake",
+        {**intake_nodes(), **nodes},
+        (*intake_edges(labels_of(workflow)[workflow.start.id]), *edges),
+    )
+
+
+def without_intake(workflow: Workflow, agent: AgentNode) -> GraphSpec[RunContext]:
+    """The same graph from its start on, which reads the message from the inputs, with `agent` in the place of
+    every agent: for a check that calls no model."""
+    nodes, edges = _steps(workflow, agent)
+    return _graph(workflow, labels_of(workflow)[workflow.start.id], nodes, tuple(edges))
+
+
+def _graph(
+    workflow: Workflow, entry: str, nodes: Mapping[str, NodeSpec[RunContext]], edges: tuple[EdgeSpec, ...]
+) -> GraphSpec[RunContext]:
+    return GraphSpec(
+        name=workflow.name,
+        version=workflow.version,
+        entry=entry,
+        limits=Limits(max_steps=MAX_STEPS, max_consecutive=MAX_STEPS, outer_only=True),
+        fan_out=_BRANCHES,
+        channels=CHANNELS,
+        nodes=nodes,
+        edges=edges,
+    )
+
+
+def _steps(workflow: Workflow, agent: AgentNode) -> tuple[dict[str, NodeSpec[RunContext]], list[EdgeSpec]]:
+    """The nodes that a run reaches, and the edges between them."""
     labels = labels_of(workflow)
     asking = {name: labels[name] for name in workflow.approvals}
     nodes: dict[str, NodeSpec[RunContext]] = {}
     edges: list[EdgeSpec] = []
     for name in workflow.reached:
         label, node = labels[name], workflow.nodes[name]
-        nodes[label] = _spec(node, workflow, asking)
+        nodes[label] = _spec(node, workflow, asking, agent)
         edges += _edges(node, label, workflow, labels)
     if any(RESULT in edge.targets() for edge in edges):
         nodes[RESULT] = result_node()
-    return GraphSpec(
-        name=workflow.name,
-        version=workflow.version,
-        entry="intake",
-        limits=Limits(max_steps=MAX_STEPS, max_consecutive=MAX_STEPS, outer_only=True),
-        fan_out=_BRANCHES,
-        channels=CHANNELS,
-        nodes={**intake_nodes(), **nodes},
-        edges=(*intake_edges(labels[workflow.start.id]), *edges),
-    )
+    return nodes, edges
 
 
 def labels_of(workflow: Workflow) -> dict[str, str]:
@@ -87,12 +113,14 @@ def labels_of(workflow: Workflow) -> dict[str, str]:
     return found
 
 
-def _spec(node: Node, workflow: Workflow, asking: Mapping[str, str]) -> NodeSpec[RunContext]:
+def _spec(
+    node: Node, workflow: Workflow, asking: Mapping[str, str], agent: AgentNode
+) -> NodeSpec[RunContext]:
     match node:
         case Start():
             return start_node(node, workflow.name)
         case Agent():
-            return agent_node(node, workflow, asking)
+            return agent(node, workflow, asking)
         case If():
             return if_node(node)
         case Approval():

@@ -11,7 +11,7 @@ from tests.support.gateway_process import ROOT
 
 _NAMES = (
     *("startup", "turn", "crash", "channels", "conversation", "page", "store", "shield", "voice"),
-    *("companion", "graph"),
+    *("companion", "workflows", "graph"),
 )
 
 

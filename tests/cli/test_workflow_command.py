@@ -1,6 +1,7 @@
 """`parlour workflow`: all mistakes of a document, its picture, and a run in the terminal.
 
-Covers: gateway/cli/workflow.py, gateway/cli/workflow_arguments.py, pipeline/workflows/picture.py.
+Covers: gateway/cli/workflow.py, gateway/cli/workflow_arguments.py, pipeline/workflows/picture.py,
+pipeline/workflows/exploring/shown.py, pipeline/workflows/exploring/findings.py.
 """
 
 from __future__ import annotations
@@ -42,6 +43,52 @@ def test_every_mistake_of_every_file_is_listed_with_its_place(
     assert lines[2].startswith(f"{two}: the document is not JSON")
     assert lines[3] == f"{missing}: there is no such file"
     assert lines[4].startswith(f"{TRIAGE}: no mistakes; 8 of 8 nodes")
+    assert lines[5].startswith(f"{TRIAGE}: every path ends, no branch is lost and each step happens once: 8 ")
+
+
+def test_a_circle_that_never_ends_is_shown_by_its_steps_and_its_picture(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    routes = [way("start > a"), way("a > b"), way("b > a")]
+    file = _file(tmp_path, document(start(), agent("a"), agent("b"), routes=routes))
+    assert main(["workflow", "check", file]) == 2
+    assert capsys.readouterr().out.splitlines() == [
+        f"{file}: no mistakes; 3 of 3 nodes are reached",
+        f"{file}: this path never ends: a -> b -> a; add a condition or an approval that leads out",
+        "    1. start",
+        "    2. a",
+        "    3. b",
+        "       and so on from step 2",
+        "    flowchart TD",
+        '        s1["1#46; start"]',
+        '        s2["2#46; a"]',
+        '        s3["3#46; b"]',
+        "        s1 --> s2",
+        "        s2 --> s3",
+        "        s3 -.-> s2",
+    ]
+
+
+def test_conditions_in_a_circle_are_shown_with_what_happens_there(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    routes = [way("start > a"), way("a > if"), way("if > if", "condition-0")]
+    file = _file(tmp_path, document(start(), agent("a"), choice("if", ("contains", "yes")), routes=routes))
+    assert main(["workflow", "check", file]) == 2
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1].startswith(f"{file}: this path never ends: if -> if; nothing between these conditions")
+    assert lines[2:4] == ["    1. start", '    2. a answers "yes"']
+    assert lines[-1] == "        s2 --> wrong"
+
+
+def test_the_bound_of_the_states_is_said_and_must_be_a_number(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["workflow", "check", "--bound", "2", str(TRIAGE)]) == 0
+    said = capsys.readouterr().out.splitlines()[1]
+    assert "the bound was reached, so there is more that was not looked at: --bound N" in said
+    with pytest.raises(SystemExit) as refused:
+        main(["workflow", "check", "--bound", "0", str(TRIAGE)])
+    assert refused.value.code == 2
+    assert "0 is no number of states; write a whole number from 1 on" in capsys.readouterr().err
 
 
 def test_a_model_that_a_document_names_is_said_not_to_be_used(

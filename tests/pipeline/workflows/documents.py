@@ -91,13 +91,17 @@ class Run:
         source: Mapping[str, Any],
         says: Mapping[str, str | Exception] | None = None,
         script: Sequence[ScriptedAnswer] | None = None,
+        *,
+        llm: Echo | None = None,
         **given: Any,
     ) -> None:
         self.workflow = read_workflow(source)
         self.clock = ManualClock()
         self.log = MemoryRunLog()
         self.watched = Watched()
-        self.llm: ScriptedLlm | Echo = Echo(says or {}) if script is None else ScriptedLlm(list(script))
+        self.llm: ScriptedLlm | Echo = llm or Echo(says or {})
+        if script is not None:
+            self.llm = ScriptedLlm(list(script))
         self._executor = Executor(compiled(self.workflow), clock=self.clock)
         self._context = context("hello", llm=self.llm, clock=self.clock, watched=self.watched, **given)
 

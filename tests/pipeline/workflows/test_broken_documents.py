@@ -1,4 +1,4 @@
-"""200 generated documents with planted mistakes: each is listed; what passes the check runs (hypothesis).
+"""200 documents with one to five planted mistakes: each is listed; what passes the check runs (hypothesis).
 
 Covers: pipeline/workflows/checks.py.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -155,10 +156,10 @@ def without_permission(found: Plain, _dice: random.Random) -> tuple[str, str]:
 
 
 def subagent_in_the_run(found: Plain, _dice: random.Random) -> tuple[str, str]:
-    found["nodes"] += [agent("boss", tools={"subagents": True}), agent("aide"), agent("end")]
+    found["nodes"] += [agent("head", tools={"subagents": True}), agent("hand"), agent("end")]
     at = len(found["connections"])
-    found["connections"] += [way("boss > aide", "subagent"), way("aide > end")]
-    return f"connections[{at}]", "aide is a sub-agent, so no other connection"
+    found["connections"] += [way("head > hand", "subagent"), way("hand > end")]
+    return f"connections[{at}]", "hand is a sub-agent, so no other connection"
 
 
 def two_parents(found: Plain, _dice: random.Random) -> tuple[str, str]:
@@ -168,34 +169,64 @@ def two_parents(found: Plain, _dice: random.Random) -> tuple[str, str]:
     return f"connections[{at + 1}]", "it can have one parent"
 
 
-PLANTS: tuple[Plant, ...] = (
-    no_start,
-    second_start,
-    unknown_type,
-    same_id,
-    unknown_field,
-    wrong_type,
-    lost_target,
-    lost_source,
-    odd_handle,
-    twice,
-    into_start,
-    own_subagent,
-    circle_of_subagents,
-    without_permission,
-    subagent_in_the_run,
-    two_parents,
+def too_deep(found: Plain, _dice: random.Random) -> tuple[str, str]:
+    names = [f"d{at}" for at in range(6)]
+    found["nodes"] += [agent(name, tools={"subagents": True}) for name in names]
+    found["connections"] += [way(f"{one} > {other}", "subagent") for one, other in pairwise(names)]
+    return "node d5", "is a sub-agent below 4 others"
+
+
+def lost_note(found: Plain, _dice: random.Random) -> tuple[str, str]:
+    found["nodes"].append(agent("quoting", userPrompt="They said {{NOTE:no one}}"))
+    return "node quoting: data.userPrompt", "{{NOTE:no one}} names no approval"
+
+
+def odd_approver(found: Plain, _dice: random.Random) -> tuple[str, str]:
+    found["nodes"].append(approval("asking", approvers=["telegram:1", "ada"]))
+    return "node asking: data.approvers[1]", "write channel:user or channel:account:user"
+
+
+def no_time(found: Plain, dice: random.Random) -> tuple[str, str]:
+    found["nodes"].append(approval("hasty", expiresSeconds=dice.choice((0, -1))))
+    return "node hasty: data.expiresSeconds", "must be above 0"
+
+
+def odd_operator(found: Plain, _dice: random.Random) -> tuple[str, str]:
+    found["nodes"].append(choice("fork", ("equal", "x"), ("resembles", "y")))
+    return "node fork: data.conditions[1].operator", "resembles"
+
+
+PLANTS: tuple[tuple[Plant, ...], ...] = (
+    (lost_target, odd_handle, twice),
+    (unknown_field,),
+    (wrong_type,),
+    (same_id,),
+    (no_start, second_start, into_start),
+    (unknown_type,),
+    (lost_source,),
+    (own_subagent,),
+    (circle_of_subagents,),
+    (without_permission,),
+    (subagent_in_the_run,),
+    (two_parents,),
+    (too_deep,),
+    (lost_note,),
+    (odd_approver,),
+    (no_time,),
+    (odd_operator,),
 )
+"""Those of one line change the same part, so a document has one of them. The first lines change parts, the
+others add some: in this order, none hides another."""
 
 
 @pytest.mark.parametrize("number", range(200))
 def test_every_planted_mistake_of_a_broken_document_is_listed(number: int) -> None:
     dice = random.Random(number)
     found = random_document(dice)
-    expected = [PLANTS[number % len(PLANTS)](found, dice)]
-    if number % 3 == 0:
-        # A second one of another kind that does not touch the first.
-        expected.append((unknown_type if number % len(PLANTS) != 2 else second_start)(found, dice))
+    lines_of_plants = sorted(dice.sample(range(len(PLANTS)), k=1 + number % 5))
+    if number < len(PLANTS):
+        lines_of_plants = [number]  # Each kind alone at least once.
+    expected = [dice.choice(PLANTS[line])(found, dice) for line in lines_of_plants]
     workflow, mistakes = checked(found)
     lines = [str(mistake) for mistake in mistakes]
     assert workflow is None

@@ -1,0 +1,188 @@
+"""LangGraph's side of the workflow bench. `python -m bench.workflow_peer FOLDER`, in the environment of peer.lock.
+
+Built as in its documentation: a chat model that nodes call with messages, conditional edges, `interrupt` for
+the approval and `Command(resume=…)` for its answer, and its savers with their defaults.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, TypedDict
+
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
+from langgraph.graph import END, START, StateGraph
+from langgraph.types import Command, interrupt
+
+from bench import workflow_work as work
+from bench.graph_work import Case
+from bench.graph_worker import Hold, Turn, serve
+
+Ask = Callable[[str, str], Any]
+
+
+class FlowState(TypedDict, total=False):
+    """Of both graphs."""
+
+    message: str
+    previous: str
+    decision: str
+    note: str
+
+
+class Model(BaseChatModel):  # type: ignore[misc] # LangGraph is not here when types are checked
+    """A chat model that answers at once."""
+
+    @property
+    def _llm_type(self) -> str:
+        return "bench"
+
+    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **_: Any) -> ChatResult:
+        text = work.reply(messages[0].content, messages[1].content)
+        return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
+
+    async def _agenerate(
+        self, messages: Any, stop: Any = None, run_manager: Any = None, **_: Any
+    ) -> ChatResult:
+        return self._generate(messages)
+
+
+async def ask_model(system: str, user: str) -> str:
+    """The answer of the chat model."""
+    answer = await _MODEL.ainvoke([SystemMessage(system), HumanMessage(user)])
+    return str(answer.content)
+
+
+async def ask_plainly(system: str, user: str) -> str:
+    """The same answer, from a function."""
+    return work.reply(system, user)
+
+
+_MODEL = Model()
+
+
+class Peer:
+    """LangGraph under measurement."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._open = AsyncExitStack()
+        self._saver: Any = None
+        self._case: Case | None = None
+        self._threads = 0
+
+    def about(self) -> dict[str, Any]:
+        return {}
+
+    async def prepare(self, case: Case, count: int) -> Sequence[Turn]:
+        if case != self._case or case.store == "memory":
+            await self.close()
+            self._case = case
+            if case.store == "memory":
+                self._saver = InMemorySaver()
+            elif case.store == "sqlite":
+                path = str(self._folder / f"{case.graph}.sqlite3")
+                saver = AsyncSqliteSaver.from_conn_string(path)
+                self._saver = await self._open.enter_async_context(saver)
+        ask = ask_plainly if case.graph.endswith("-plain") else ask_model
+        built = _line(ask) if case.graph.startswith("line") else _triage(ask)
+        app = built.compile(checkpointer=self._saver)
+        return [self._turn(app, case) for _ in range(count)]
+
+    def database(self) -> Path | None:
+        return None
+
+    async def close(self) -> None:
+        await self._open.aclose()
+        self._saver = self._case = None
+
+    def _turn(self, app: Any, case: Case) -> Turn:
+        self._threads += 1
+        config = {"configurable": {"thread_id": f"web:local:{self._threads}"}, "recursion_limit": 100}
+
+        async def turn() -> Mapping[str, Any]:
+            state = await app.ainvoke({"message": work.MESSAGE, "previous": work.MESSAGE}, config)
+            if case.graph.startswith("triage"):
+                for decision, note in work.DECISIONS:
+                    state = await app.ainvoke(
+                        Command(resume={"decision": decision, "note": note}), config
+                    )
+            return {"answer": state["previous"].strip()}
+
+        return turn
+
+
+def _agent(node: str, ask: Ask) -> Callable[[FlowState], Any]:
+    prompts = work.data_of(node)
+    system, task = prompts["systemPrompt"], prompts["userPrompt"]
+
+    async def run(state: FlowState) -> dict[str, str]:
+        user = (
+            task.replace("{{MESSAGE}}", state["message"])
+            .replace("{{PREVIOUS_OUTPUT}}", state["previous"])
+            .replace("{{NOTE:review}}", state.get("note", ""))
+        )
+        return {"previous": await ask(system, user)}
+
+    return run
+
+
+def _review(state: FlowState) -> dict[str, str]:
+    answer = interrupt({"prompt": "Shall this go to the customer?", "text": state["previous"]})
+    return {"decision": answer["decision"], "note": answer["note"]}
+
+
+def _kind(state: FlowState) -> str:
+    text = state["previous"].strip().lower()
+    return "draft" if "refund" in text else "answer" if "question" in text else "hand_over"
+
+
+def _triage(ask: Ask) -> Any:
+    graph = StateGraph(FlowState)
+    for name in ("sort", "draft", "rewrite", "answer", "hand_over"):
+        graph.add_node(name, _agent(name, ask))
+    graph.add_node("review", _review)
+    graph.add_edge(START, "sort")
+    graph.add_conditional_edges("sort", _kind, ["draft", "answer", "hand_over"])
+    graph.add_edge("draft", "review")
+    graph.add_conditional_edges(
+        "review", lambda state: "rewrite" if state["decision"] == "reject" else END, ["rewrite", END]
+    )
+    graph.add_edge("rewrite", "review")
+    graph.add_edge("answer", END)
+    graph.add_edge("hand_over", END)
+    return graph
+
+
+def _line(ask: Ask) -> Any:
+    graph = StateGraph(FlowState)
+    before = START
+    for number in range(work.AGENTS):
+        graph.add_node(f"step{number}", _step(f"You are step{number}.", ask))
+        graph.add_edge(before, f"step{number}")
+        before = f"step{number}"
+    graph.add_edge(before, END)
+    return graph
+
+
+def _step(system: str, ask: Ask) -> Callable[[FlowState], Any]:
+    async def run(state: FlowState) -> dict[str, str]:
+        user = work.step_prompt().replace("{{PREVIOUS_OUTPUT}}", state["previous"])
+        return {"previous": await ask(system, user)}
+
+    return run
+
+
+async def _main(folder: Path) -> None:
+    await serve(Peer(folder), Hold())
+
+
+if __name__ == "__main__":
+    asyncio.run(_main(Path(sys.argv[1])))

@@ -1,0 +1,1 @@
+"""Explore what a workflow document can do, in every order, before it runs."""
