@@ -16,7 +16,7 @@ FILE = Path(__file__).with_name("patterns.toml")
 
 Tier = Literal[
     "imminent", "clear", "ambiguous", "distress", "idiom", "denial",
-    "check", "asks_danger", "asks_safety", "yes", "no",
+    "check", "asks_danger", "asks_safety", "yes", "no", "accepts",
 ]  # fmt: skip
 TIERS: tuple[Tier, ...] = get_args(Tier)
 LADDER: tuple[Tier, ...] = ("imminent", "clear", "ambiguous", "distress")
