@@ -21,7 +21,7 @@ HERE: Final = Path(__file__).parent
 LANGUAGES: Final = ("en", "de", "fr", "es", "more")
 LEVELS: Final = (3, 2, 1, 0)
 HONEST_ENGLISH: Final = 1_500
-HONEST_OTHERS: Final = 400
+HONEST_OTHERS: Final = 250
 """Texts without danger in English and in each other language, from the templates of the shield's model."""
 FRAGMENTS: Final = 3
 """Parts of each of them, of 2 to 7 words."""
