@@ -20,7 +20,7 @@ from pipeline.safety.assessment import CLEAR, IMMINENT, CrisisAssessment
 from pipeline.safety.ladder import Entry, assess
 
 HERE = Path(__file__).with_name("crisis_texts")
-HALVES = ("tuning", "development", "development_2", "held_out", "held_out_after", "unread", "independent")
+HALVES = ("tuning", "development", "development_2", "held_out", "held_out_after", "unread", "independent", "fresh", "last")
 READ = ("tuning", "development", "development_2")
 """The halves that rules and model were made with."""
 
@@ -78,7 +78,7 @@ def read_cases(half: str) -> Iterator[Case]:
     for group in read["group"]:
         for text in group["texts"]:
             yield Case(half, group["language"], group["kind"], group["level"], (), text)
-    for one in read["case"]:
+    for one in read.get("case", ()):
         history = tuple(_entry(line) for line in one.get("history", ()))
         yield Case(half, one["language"], one["kind"], one["level"], history, one["text"])
 

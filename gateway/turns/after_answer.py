@@ -95,9 +95,11 @@ class AfterAnswers:
         thread, author = ThreadKey.decode(job.thread), str(job.body["author"])
         owner = self._person_of(thread, author) if job.body["private"] else room_owner(thread)
         kept = await self._store.memories.everything(owner)
-        ids = [fact.id for fact in kept.facts if any(rests_on(fact, version) for version in versions)]
-        ids += [
-            rule.id for rule in kept.profile.rules if any(rests_on(rule, version) for version in versions)
+        held = [one.candidate for one in kept.held]
+        ids = [
+            item.id
+            for item in (*kept.facts, *kept.profile.rules, *held)
+            if any(rests_on(item, version) for version in versions)
         ]
         if ids:
             await self._store.memories.forget(owner, ids)

@@ -11,10 +11,12 @@ import logging
 from collections.abc import Callable, Sequence
 
 from pipeline.domain.frozen import dataclass
-from pipeline.safety.assessment import CLEAR, GATE_FAILED, CrisisAssessment
+from pipeline.safety.assessment import CLEAR, GATE_FAILED, NONE, CrisisAssessment
 from pipeline.safety.classifier import Asked, Classifier, higher
 from pipeline.safety.ladder import Entry, assess
-from pipeline.safety.replies import STATIC_REPLY, crisis_reply, known_language
+from pipeline.safety.patterns import shipped_patterns
+from pipeline.safety.plain_words import plain_words
+from pipeline.safety.replies import STATIC_REPLY, Follows, crisis_reply, known_language
 from pipeline.safety.resources import Country, ResourceBook
 
 _log = logging.getLogger(__name__)
@@ -103,11 +105,18 @@ class CrisisGate:
                 language=known_language(assessment.language, language, self._language),
                 country=self.place(text, history),
                 resources=self._resources,
-                again=assessment.reason.endswith(" earlier"),
+                follows=self._follows(assessment, text),
             )
         except Exception as error:  # noqa: BLE001 - a person in danger gets an answer in any case
             _log.error("the crisis response fails", extra={"error": type(error).__name__})
             return STATIC_REPLY
+
+    def _follows(self, assessment: CrisisAssessment, text: str) -> Follows:
+        """How the message stands to the response before it."""
+        if not assessment.reason.endswith(" earlier"):
+            return ""
+        accepts = shipped_patterns().first("accepts", plain_words(text)) is not None
+        return "accepted" if accepts and self._assessed(text, ()).level == NONE else "again"
 
     def place(self, text: str, history: Sequence[Entry] = ()) -> Country | None:
         """Where the person is: as the newest of their messages says that names a country, else as

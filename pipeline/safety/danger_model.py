@@ -17,7 +17,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -27,10 +27,9 @@ from pipeline.domain.frozen import dataclass
 
 FILE: Final = Path(__file__).with_name("weights.bin")
 CONCEPTS_FILE: Final = Path(__file__).with_name("concepts.toml")
-MAGIC: Final = b"parlour crisis weights 1\n"
-BUCKETS: Final = 1 << 16
-"""Weights of each group; a power of two."""
-GROUPS: Final = ("words", "chars", "concepts")
+MAGIC: Final = b"parlour crisis weights 2\n"
+GROUPS: Final = {"words": 1 << 17, "chars": 1 << 16, "concepts": 1 << 16}
+"""The groups of features and the weights of each, powers of two."""
 WINDOW: Final = 32
 """Words that are scored together."""
 STRIDE: Final = 16
@@ -39,7 +38,8 @@ MOST_WORDS: Final = 2_000
 _KNOWN_WORDS: Final = 8_192
 _KNOWN_TEXTS: Final = 2_048
 _MOST_LETTERS: Final = 32
-_MASK: Final = BUCKETS - 1
+_WORDS, _CHARS, _CONCEPTS = (buckets - 1 for buckets in GROUPS.values())
+"""The masks of the groups' buckets."""
 _CJK: Final = "\u3040-\u30ff\u4e00-\u9fff"
 _TOKEN: Final = re.compile(rf"[{_CJK}]|[^\W_{_CJK}]+(?:'[^\W_{_CJK}]+)*|[.!?,;\n]|[🔫🔪🪓🪢💊💀☠⚰🪦😂🤣🩸]")
 _NEAR: Final = 5
@@ -97,6 +97,7 @@ class Concepts:
     def __init__(self, table: Mapping[str, Mapping[str, str]]) -> None:
         names = dict.fromkeys(name for words in table.values() for name in words)
         numbers = {name: number for number, name in enumerate(names, start=1)}
+        self._numbers = (numbers["number"],)
         self._naming = frozenset(numbers[name] for name in NAMING if name in numbers)
         self._exact: dict[str, list[int]] = {}
         self._stems: dict[str, list[int]] = {}
@@ -115,6 +116,8 @@ class Concepts:
         """The concepts of a word."""
         if (found := self._exact.get(word)) is not None:
             return tuple(found)
+        if word.isdecimal():
+            return self._numbers
         for end in range(len(word), 4, -1):
             if (found := self._stems.get(word[:end])) is not None:
                 return tuple(found)
@@ -174,7 +177,7 @@ def word_of(text: str) -> Word:
     """What is known of a word by itself."""
     marked = f"<{text[:_MOST_LETTERS]}>"
     grams = (
-        zlib.crc32(marked[at : at + order].encode()) & _MASK
+        zlib.crc32(marked[at : at + order].encode()) & _CHARS
         for order in (3, 4, 5)
         for at in range(len(marked) - order + 1)
     )
@@ -185,14 +188,14 @@ def features_of(words: Sequence[str]) -> Features:
     """The features of a window of words."""
     known = [word_of(word) for word in words]
     numbers = [one.number for one in known]
-    found = [number & _MASK for number in numbers]
+    found = [number & _WORDS for number in numbers]
     for step, factor in ((1, 0x9E3779B1), (2, 0xC2B2AE35), (3, 0x27D4EB2F)):
         found += [
-            (first * factor + second ^ first >> 7) & _MASK
+            (first * factor + second ^ first >> 7) & _WORDS
             for first, second in zip(numbers, numbers[step:], strict=False)
         ]
     found += [
-        (first * 0x85EBCA6B ^ second * 0x9E3779B1 ^ third * 0x27D4EB2F) >> 3 & _MASK
+        (first * 0x85EBCA6B ^ second * 0x9E3779B1 ^ third * 0x27D4EB2F) >> 3 & _WORDS
         for first, second, third in zip(numbers, numbers[1:], numbers[2:], strict=False)
     ]
     chars = [gram for one in known for gram in one.chars]
@@ -207,9 +210,9 @@ def _concept_features(by_word: Sequence[tuple[int, ...]]) -> list[int]:
     for index, first in enumerate(row):
         after = row[index + 1 : index + 1 + _NEAR]
         base = first << 7
-        found += [(base + second) * 0x9E37 >> 1 & _MASK for second in after]
+        found += [(base + second) * 0x9E37 >> 1 & _CONCEPTS for second in after]
         found += [
-            ((base + second << 7) + third) * 0x9E3779B1 >> 5 & _MASK for second, third in pairwise(after[:4])
+            ((base + second << 7) + third) * 0x9E3779B1 >> 5 & _CONCEPTS for second, third in pairwise(after[:4])
         ]
     return found
 
@@ -268,7 +271,7 @@ def to_bytes(rows: Sequence[Sequence[bytes]], header: Mapping[str, object]) -> b
 def from_bytes(data: bytes, name: str) -> DangerModel:
     """The model in the bytes of the file `name`. Raises BadWeights."""
     line, _, body = data.removeprefix(MAGIC).partition(b"\n")
-    size = QUESTIONS * len(GROUPS) * BUCKETS
+    size = QUESTIONS * sum(GROUPS.values())
     damaged = BadWeights(f"{name} is damaged or no file of crisis weights; install the package again")
     try:
         header = json.loads(line)
@@ -286,7 +289,8 @@ def from_bytes(data: bytes, name: str) -> DangerModel:
             f"{name} was trained with another concepts.toml: train it with `python -m tools.crisis`"
         )
     view = memoryview(body).cast("b")
-    parts = [view[start : start + BUCKETS] for start in range(0, size, BUCKETS)]
+    ends = list(accumulate(list(GROUPS.values()) * QUESTIONS))
+    parts = [view[start:end] for start, end in pairwise((0, *ends))]
     return DangerModel(
         weights=tuple(tuple(parts[at : at + len(GROUPS)]) for at in range(0, len(parts), len(GROUPS))),
         scales=scales,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from pipeline.domain.frozen import dataclass
 from pipeline.safety.assessment import CLEAR, IMMINENT, UNCLEAR, CrisisAssessment
@@ -40,6 +40,15 @@ _FEWEST_WORDS: Final = 3
 _LAST_QUESTION: Final = re.compile(r"[^.!?\n]*\?[^?]*$")
 
 
+class Said(NamedTuple):
+    """What a person said."""
+
+    plain: str
+    """In its plain form, without what it denies."""
+    possible: int
+    """The families that it may match (`PatternBook.possible`)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """An earlier entry of the conversation."""
@@ -61,61 +70,64 @@ def assess(
     agents to whom people do not come with what troubles them."""
     book, model = patterns or shipped_patterns(), model or shipped_model()
     current = plain_words(message)
+    possible = book.possible(current)
     recent = history[-WINDOW:]
-    earlier = [
-        book.without("denial", plain_words(entry.text)) for entry in recent if entry.said_by == "person"
-    ]
-    said, found = book.without("denial", current), CrisisAssessment()
-    if recent or book.says_something(current):
+    earlier = [_said(book, plain_words(entry.text)) for entry in recent if entry.said_by == "person"]
+    said, found = Said(book.without("denial", current, possible), possible), CrisisAssessment()
+    if recent or book.says_something(current, possible):
         found = _by_patterns(book, current, said, earlier, recent)
     if found.level == IMMINENT:
         return found
     imminent_at = IMMINENT_AT if found.level < CLEAR else SURE_AT
-    raised = _by_model(model, book.without("idiom", said), imminent_at, only_named=only_named)
+    raised = _by_model(book, model, said, imminent_at, only_named=only_named)
     if found.override != "none" and raised.level < CLEAR:
         return found
-    for plain in reversed(earlier):
+    for one in reversed(earlier):
         if raised.level >= CLEAR:
             break
-        if (
-            before := _by_model(model, book.without("idiom", plain), imminent_at, only_named=only_named)
-        ).level >= CLEAR:
+        if (before := _by_model(book, model, one, imminent_at, only_named=only_named)).level >= CLEAR:
             raised = replace(before, reason=f"{before.reason} earlier")
     return raised if raised.level > found.level else found
 
 
+def _said(book: PatternBook, plain: str) -> Said:
+    possible = book.possible(plain)
+    return Said(book.without("denial", plain, possible), possible)
+
+
 def _by_patterns(
-    book: PatternBook, current: str, said: str, earlier: Sequence[str], recent: Sequence[Entry]
+    book: PatternBook, current: str, said: Said, earlier: Sequence[Said], recent: Sequence[Entry]
 ) -> CrisisAssessment:
     """The verdict of the patterns on the message `current`, which is `said` without what it denies, after the
     person's words `earlier`."""
-    scope = "\n".join((*earlier, said))
-    if (family := book.first("imminent", scope)) is not None:
+    scope, possible = "\n".join([one.plain for one in (*earlier, said)]), said.possible
+    for one in earlier:
+        possible |= one.possible
+    if (family := book.first("imminent", scope, possible)) is not None:
         return CrisisAssessment(
             level=IMMINENT,
-            reason=_codes(family, earlier=not family.matches(said)),
+            reason=_codes(family, earlier=not family.matches(said.plain)),
             override="imminent_risk",
             path="override",
             language=family.language,
         )
-    own = book.first("clear", said) or book.first("ambiguous", said)
-    if own is None:
-        if (idiom := book.first("idiom", current)) is not None:
+    if book.first("clear", *said) is None and book.first("ambiguous", *said) is None:
+        if (idiom := book.first("idiom", current, said.possible)) is not None:
             return CrisisAssessment(
                 reason=idiom.code, override="idiomatic_safe", path="override", language=idiom.language
             )
-        denial = book.first("denial", current)
+        denial = book.first("denial", current, said.possible)
         if denial is not None and _was_asked(recent, book):
             return CrisisAssessment(
                 reason=denial.code, override="safety_denial", path="override", language=denial.language
             )
-    if (family := book.first("clear", scope)) is not None:
-        return _of_family(CLEAR, family, said)
+    if (family := book.first("clear", scope, possible)) is not None:
+        return _of_family(CLEAR, family, said.plain)
     if (family := _answered(book, current, recent)) is not None:
         return _of_family(CLEAR, family, current)
     for tier in _TIERS:
-        if (family := book.first(tier, scope)) is not None:
-            return _of_family(UNCLEAR, family, said)
+        if (family := book.first(tier, scope, possible)) is not None:
+            return _of_family(UNCLEAR, family, said.plain)
     return CrisisAssessment()
 
 
@@ -128,9 +140,11 @@ def _of_family(level: int, family: Family, said: str) -> CrisisAssessment:
     )
 
 
-def _by_model(model: DangerModel, plain: str, imminent_at: float, *, only_named: bool) -> CrisisAssessment:
+def _by_model(
+    book: PatternBook, model: DangerModel, said: Said, imminent_at: float, *, only_named: bool
+) -> CrisisAssessment:
     """The verdict of the model on one message."""
-    words = words_of(plain)
+    words = words_of(book.without("idiom", *said))
     if len(words) < _FEWEST_WORDS or (only_named and not shipped_concepts().names_danger(words)):
         return CrisisAssessment()
     scores = model.score_words(words)

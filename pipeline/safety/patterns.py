@@ -16,12 +16,14 @@ FILE = Path(__file__).with_name("patterns.toml")
 
 Tier = Literal[
     "imminent", "clear", "ambiguous", "distress", "idiom", "denial",
-    "check", "asks_danger", "asks_safety", "yes", "no",
+    "check", "asks_danger", "asks_safety", "yes", "no", "accepts",
 ]  # fmt: skip
 TIERS: tuple[Tier, ...] = get_args(Tier)
 LADDER: tuple[Tier, ...] = ("imminent", "clear", "ambiguous", "distress")
 """The tiers that speak of danger, the gravest first."""
 _KEYS = frozenset(("name", "language", "tier", "needs", "pattern"))
+_START = 3
+"""Letters of a need by which it is looked up."""
 _WORD = re.compile(r"\{\{(\w+)\}\}")
 
 
@@ -49,14 +51,7 @@ class Family:
 
     def matches(self, plain: str) -> bool:
         """Whether a text in its plain form matches."""
-        return self._may_match(plain) and self.pattern.search(plain) is not None
-
-    def without(self, plain: str) -> str:
-        """The text without what matches."""
-        return self.pattern.sub(" ... ", plain) if self._may_match(plain) else plain
-
-    def _may_match(self, plain: str) -> bool:
-        return any(need in plain for need in self.needs)
+        return self.pattern.search(plain) is not None
 
 
 class PatternBook:
@@ -66,54 +61,67 @@ class PatternBook:
         self.by_tier: Mapping[Tier, tuple[Family, ...]] = {
             tier: tuple(family for family in families if family.tier == tier) for tier in TIERS
         }
-        self._needed: Mapping[Tier, re.Pattern[str]] = {
-            tier: _any_of([need for family in of_tier for need in family.needs])
-            for tier, of_tier in self.by_tier.items()
+        numbered = {family: 1 << number for number, family in enumerate(families)}
+        self._rows: Mapping[Tier, Sequence[tuple[int, Family]]] = {
+            tier: [(numbered[family], family) for family in of_tier] for tier, of_tier in self.by_tier.items()
         }
-        """What a text holds that a family of the tier may match: one search in place of many."""
-        self._by_need: dict[str, list[Family]] = {}
-        for tier in LADDER:
-            for family in self.by_tier[tier]:
-                for need in family.needs:
-                    self._by_need.setdefault(need, []).append(family)
-        self._needs = tuple(self._by_need)
+        self._of_tier = {tier: sum(bit for bit, _ in rows) for tier, rows in self._rows.items()}
+        by_need: dict[str, int] = {}
+        for family, bit in numbered.items():
+            for need in family.needs:
+                by_need[need] = by_need.get(need, 0) | bit
+        starts: dict[str, list[tuple[str, int]]] = {}
+        for need, bits in by_need.items():
+            starts.setdefault(need[:_START], []).append((need, bits))
+        self._starts = {start: needs for start, needs in starts.items() if len(start) == _START}
+        self._all_starts = frozenset(self._starts)
+        self._short = [one for start, needs in starts.items() if len(start) < _START for one in needs]
 
-    def first(self, tier: Tier, plain: str) -> Family | None:
-        """The first family of the tier that matches a text in its plain form; None if none does."""
-        if self._needed[tier].search(plain) is None:
-            return None
-        for family in self.by_tier[tier]:
-            if family.matches(plain):
-                return family
+    def possible(self, plain: str) -> int:
+        """The families that a text in its plain form may match, a bit for each: it holds one of their needs.
+        One pass in place of a search for each family."""
+        found = 0
+        pieces = set(map("".join, zip(plain, plain[1:], plain[2:], strict=False)))
+        for start in self._all_starts & pieces:
+            for need, bits in self._starts[start]:
+                if need in plain:
+                    found |= bits
+        for need, bits in self._short:
+            if need in plain:
+                found |= bits
+        return found
+
+    def first(self, tier: Tier, plain: str, possible: int | None = None) -> Family | None:
+        """The first family of the tier that matches a text in its plain form; None if none does. `possible`:
+        what `possible` says of the text, or of a longer one that holds it."""
+        left = self._left(tier, plain, possible)
+        if left:
+            for bit, family in self._rows[tier]:
+                if left & bit and family.matches(plain):
+                    return family
         return None
 
-    def without(self, tier: Tier, plain: str) -> str:
+    def without(self, tier: Tier, plain: str, possible: int | None = None) -> str:
         """The text without what the families of the tier match."""
-        if self._needed[tier].search(plain) is None:
-            return plain
-        for family in self.by_tier[tier]:
-            plain = family.without(plain)
+        left = self._left(tier, plain, possible)
+        if left:
+            for bit, family in self._rows[tier]:
+                if left & bit:
+                    plain = family.pattern.sub(" ... ", plain)
         return plain
 
-    def says_something(self, plain: str) -> bool:
-        """Whether any family of the ladder matches a text in its plain form: fast where none does."""
-        possible = {
-            family.code + family.tier: family
-            for need in [need for need in self._needs if need in plain]
-            for family in self._by_need[need]
-        }
-        return any(family.pattern.search(plain) is not None for family in possible.values())
+    def says_something(self, plain: str, possible: int | None = None) -> bool:
+        """Whether any family of the ladder matches a text in its plain form."""
+        return any(self.first(tier, plain, possible) is not None for tier in LADDER)
+
+    def _left(self, tier: Tier, plain: str, possible: int | None) -> int:
+        return (self.possible(plain) if possible is None else possible) & self._of_tier[tier]
 
 
 @functools.cache
 def shipped_patterns() -> PatternBook:
     """The families of the file that comes with the program, read at the first call. Raises BadPatterns."""
     return PatternBook(tuple(_families(tomllib.loads(FILE.read_text(encoding="utf-8")))))
-
-
-def _any_of(texts: Sequence[str]) -> re.Pattern[str]:
-    """What finds any of the texts; nothing without texts."""
-    return re.compile("|".join(map(re.escape, dict.fromkeys(texts))) if texts else r"(?!)")
 
 
 def _families(table: Mapping[str, Any]) -> Iterator[Family]:

@@ -22,13 +22,15 @@ _SPELLED: Final = re.compile(r"(?<![^\W_])[^\W_](?:[ .\-_*]{1,2}[^\W_](?![^\W_])
 """At least three single letters in a row."""
 _DISGUISED: Final = re.compile(r"[^\W_]*(?:[0-9@$!|*]|([^\W\d_])\1\1)[\w@$!|*]*")
 """A word with a digit or sign in place of a letter, or with a letter three times in a row."""
+_TWO: Final = re.compile(r"\b2 (?=(?:die|kill|end|hang|live|disappear)\b)")
+"""A 2 that stands for "to"."""
 _SIGNS: Final = frozenset("0123456789@$!|*")
 _DRAWN_OUT: Final = re.compile(r"(.)\1\1")
 _LETTERS: Final = str.maketrans("013457@$!|l", "oieastasiii")
 _REPEATED: Final = re.compile(r"(.)\1+")
 _KNOWN: Final = (
     "kill", "killing", "killed", "myself", "suicide", "suicidal", "die", "dead", "life", "unalive",
-    "hang", "self", "harm", "overdose", "alive", "death", "cutting", "want", "wanna",
+    "commit", "hang", "self", "harm", "overdose", "alive", "death", "cutting", "want", "wanna",
     "end", "ending", "live", "living",
     "sterben", "umbringen", "leben", "mourir", "tuer", "vivre", "morir", "matarme", "vivir",
 )  # fmt: skip
@@ -74,6 +76,8 @@ def plain_words(text: str) -> str:
         text = text.casefold().replace("`", "'")
     if "  " in text or not text.isprintable():
         text = _SPACES.sub(" ", text)
+    if "2" in text:
+        text = _TWO.sub("to ", text)
     text = _SPELLED.sub(lambda found: _joined(found[0]), text)
     text = _WORD.sub(_typed_well, text)
     if _SIGNS.isdisjoint(text) and _DRAWN_OUT.search(text) is None:

@@ -6,13 +6,16 @@ import functools
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from pipeline.safety.assessment import IMMINENT
 from pipeline.safety.resources import Country, ResourceBook
 
 FILE = Path(__file__).with_name("replies.toml")
 FALLBACK: Final = "en"
+Follows = Literal["", "again", "accepted"]
+"""How the message stands to a response of a moment ago: there was none or it says something new; it says nothing
+new; it thanks, or says that the person will call."""
 
 STATIC_REPLY: Final = (
     "I could not check your message, so I answer with care. If you are in danger, or think about hurting "
@@ -45,11 +48,10 @@ def known_language(*candidates: str) -> str:
 
 
 def crisis_reply(
-    level: int, *, language: str, country: Country | None, resources: ResourceBook, again: bool = False
+    level: int, *, language: str, country: Country | None, resources: ResourceBook, follows: Follows = ""
 ) -> str:
-    """The crisis response. `country`: where the person is; None if that is unknown. `again`: the message says
-    nothing new, and the response was given a moment ago."""
-    return "\n\n".join(_parts(level, _texts()[language], language, country, resources, again=again))
+    """The crisis response. `country`: where the person is; None if that is unknown."""
+    return "\n\n".join(_parts(level, _texts()[language], language, country, resources, follows))
 
 
 def _parts(
@@ -58,18 +60,16 @@ def _parts(
     language: str,
     country: Country | None,
     resources: ResourceBook,
-    *,
-    again: bool,
+    follows: Follows,
 ) -> Iterator[str]:
-    yield texts["again"] if again else texts["thanks"]
+    yield texts[follows or "thanks"]
     emergency = "now" if level == IMMINENT else "if_worse"
-    if country is not None:
-        yield texts[emergency].format(number=country.emergency)
-    else:
-        yield texts[f"{emergency}_anywhere"]
+    if level == IMMINENT or follows != "accepted":
+        anywhere = texts[f"{emergency}_anywhere"]
+        yield anywhere if country is None else texts[emergency].format(number=country.emergency)
     if level == IMMINENT:
         yield texts["away"]
-    if not again:
+    if not follows:
         yield texts["person"]
     shown = (country,) if country is not None else resources.speaking(language)
     lines = [f"- {_line(one, alone=country is not None)}" for one in shown]
@@ -77,7 +77,7 @@ def _parts(
         lines.append(f"- {texts['elsewhere'].format(url=resources.everywhere)}")
     if lines:
         yield "\n".join((texts["lines"], *lines))
-    if country is None:
+    if country is None and follows != "accepted":
         yield texts["country"]
     yield texts["safe"]
 

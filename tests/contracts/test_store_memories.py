@@ -143,6 +143,15 @@ async def test_held_candidates_wait_until_their_session_ends(store: Store, reope
     assert len(await store.memories.held(ANN, "s2")) == 1
 
 
+async def test_a_held_candidate_can_be_forgotten_alone(store: Store, reopen: Reopen) -> None:
+    await write(store, ANN, key="a", held=(held("h1"), held("h2")))
+    await write(store, BEN, key="b", held=(held("h1"),))
+    assert await store.memories.forget(ANN, ["h1", "h9"]) == 1
+    store = await reopen()
+    assert [one.candidate.id for one in await store.memories.held(ANN, "s1")] == ["h2"]
+    assert len(await store.memories.held(BEN, "s1")) == 1
+
+
 async def test_nothing_is_written_for_a_person_who_lets_nothing_be_remembered(store: Store) -> None:
     await write(store, ANN, key="a", held=(held("h1"),))
     off = await store.memories.write_profile(ANN, replace(PROFILE, enabled=False))

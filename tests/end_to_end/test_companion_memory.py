@@ -19,6 +19,7 @@ from tests.support.companion import CompanionModel, Talk, open_companion
 from tests.support.posting_channel import MemoryPosts
 
 HIKING = "I love hiking in the mountains"
+TRIGGER = "Crowded trains always give me panic attacks"
 ASKED = "I can't decide what to do. Would hiking in the mountains help?"
 
 
@@ -143,6 +144,25 @@ async def test_what_rests_on_a_turn_that_is_taken_back_is_forgotten(tmp_path: Pa
         await talk.say("/undo")
         await talk.rested()
         assert [fact.evidence_quote for fact in await talk.facts()] == ["I love swimming in the sea"]
+
+
+async def test_what_waits_for_the_end_of_the_session_goes_with_the_turn_that_is_taken_back(
+    tmp_path: Path,
+) -> None:
+    async with open_companion(tmp_path) as talk:
+        book = talk.harness.store.memories
+
+        async def waiting() -> list[str]:
+            await talk.rested()
+            return [one.candidate.evidence_quote for one in (await book.everything(talk.owner)).held]
+
+        await talk.say(TRIGGER)
+        assert await waiting() == [TRIGGER]
+        await talk.say("/undo")
+        assert await waiting() == []
+        await talk.say("/new")
+        assert await waiting() == []
+        assert await talk.facts() == ()
 
 
 async def test_other_agents_know_what_is_remembered_where_the_settings_say_so(tmp_path: Path) -> None:

@@ -60,6 +60,30 @@ async def test_the_response_takes_the_agents_place_and_ordinary_messages_reach_i
         assert "kill" not in stored, "no record holds words of a person"
 
 
+@pytest.mark.parametrize(
+    ("danger", "thanks", "accepted"),
+    [
+        ("I want to kill myself", "thank you, I will call them", "I am glad. Please call now"),
+        ("Ich will sterben", "Danke, ich rufe dort an", "Das ist gut. Bitte ruf jetzt an"),
+        ("Je veux mourir", "merci, je vais les appeler", "C'est bien. Appelle maintenant"),
+        ("Quiero morir", "gracias, voy a llamar", "Me alegro. Llama ahora"),
+    ],
+)
+async def test_a_person_who_accepts_help_gets_shorter_words_and_the_same_record(
+    tmp_path: Path, danger: str, thanks: str, accepted: str
+) -> None:
+    async with open_two_channels(tmp_path) as place:
+        await place.page.ask(danger)
+        answer = await place.page.ask(thanks)
+        assert answer.startswith(accepted)
+        assert "findahelpline" in answer
+        again = await place.page.ask(f"{thanks}, but {danger}")
+        assert not again.startswith(accepted), "what is said anew counts first"
+        first, second, third = await _records(place)
+        assert (first[0], second[0], third[0]) == (2, 2, 2)
+        assert second[2] == f"{first[2]} earlier"
+
+
 async def test_a_voice_note_is_judged_whatever_its_confidence(tmp_path: Path) -> None:
     transcriber = ScriptedTranscriber(["ich bringe mich heute um"] * 2, confidence=0.1)
     async with open_two_channels(tmp_path, transcriber=transcriber) as place:

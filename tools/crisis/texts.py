@@ -1,6 +1,7 @@
 """Generate labelled texts from the templates of this folder, with the noise of real messages.
 
-`(a|b)` is a choice, `(a|)` may be left out; choices may be nested. The same seed gives the same texts.
+`(a|b)` is a choice, `(a|)` may be left out; choices may be nested. `name := a|b` is a choice that `{name}` stands for
+in the same file. The same seed gives the same texts.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ HERE: Final = Path(__file__).parent
 LANGUAGES: Final = ("en", "de", "fr", "es", "more")
 LEVELS: Final = (3, 2, 1, 0)
 HONEST_ENGLISH: Final = 1_500
-HONEST_OTHERS: Final = 150
+HONEST_OTHERS: Final = 250
 """Texts without danger in English and in each other language, from the templates of the shield's model."""
 FRAGMENTS: Final = 3
 """Parts of each of them, of 2 to 7 words."""
+_NAMED: Final = re.compile(r"\{(\w+)\}")
 _CHOICE: Final = re.compile(r"\(([^()]*)\)")
 _GAPS: Final = ("", ",", ".", "...")
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
@@ -46,13 +48,22 @@ class Sample(NamedTuple):
 def templates(language: str) -> Mapping[int, Sequence[str]]:
     """The templates of a language by level."""
     found: dict[int, list[str]] = {level: [] for level in LEVELS}
-    level = 0
-    for line in (HERE / f"train_{language}.txt").read_text(encoding="utf-8").splitlines():
+    for file in (HERE / f"train_{language}.txt", HERE / f"imminent_{language}.txt"):
+        if file.exists():
+            _read(file, found)
+    return found
+
+
+def _read(file: Path, found: Mapping[int, list[str]]) -> None:
+    level, named = 0, dict[str, str]()
+    for line in file.read_text(encoding="utf-8").splitlines():
+        name, is_name, choices = line.partition(" := ")
         if line.startswith("= "):
             level = int(line[2:])
+        elif is_name:
+            named[name] = f"({choices})"
         elif line.strip() and not line.startswith("#"):
-            found[level].append(line.strip())
-    return found
+            found[level].append(_NAMED.sub(lambda one: named[one[1]], line.strip()))
 
 
 def filled(template: str, rng: random.Random) -> str:

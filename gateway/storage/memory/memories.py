@@ -135,7 +135,7 @@ class MemoryMemories:
         owned.keys[writes.key] = writes.at
         if not owned.profile.enabled:
             if writes.ends_session:
-                self._drop_held(owned, writes.session_id)
+                self._drop_held_of(owned, writes.session_id)
             return Written(disabled=True)
         written = self._write_facts(owned, facts, writes)
         if written.facts and self._added is not None:
@@ -145,7 +145,7 @@ class MemoryMemories:
         if arc is not None:
             owned.arcs = [one for one in owned.arcs if one.session_id != arc.session_id] + [arc]
         if writes.ends_session:
-            self._drop_held(owned, writes.session_id)
+            self._drop_held_of(owned, writes.session_id)
         return written
 
     def _write_facts(self, owned: _Owned, facts: Sequence[Fact], writes: MemoryWrites) -> Written:
@@ -191,6 +191,7 @@ class MemoryMemories:
         arcs = [arc for arc in owned.arcs if arc.session_id not in item_ids]
         gone += len(owned.arcs) - len(arcs)
         owned.arcs = arcs
+        gone += self._drop_held(owned, lambda _session, item: item in item_ids)
         owned.profile, rules = without_rules(owned.profile, item_ids)
         return gone + rules
 
@@ -199,7 +200,7 @@ class MemoryMemories:
         numbers = [number for number, fact in owned.facts.items() if fact.source_session_id == session_id]
         owned.drop(numbers)
         arcs = [arc for arc in owned.arcs if arc.session_id != session_id]
-        gone = len(numbers) + len(owned.arcs) - len(arcs) + self._drop_held(owned, session_id)
+        gone = len(numbers) + len(owned.arcs) - len(arcs) + self._drop_held_of(owned, session_id)
         owned.arcs = arcs
         return gone
 
@@ -253,8 +254,11 @@ class MemoryMemories:
             owned.put(self._last, fact)
         owned.arcs, owned.profile = list(known.arcs), known.profile
 
-    def _drop_held(self, owned: _Owned, session_id: str) -> int:
-        gone = [key for key in owned.held if key[0] == session_id]
+    def _drop_held_of(self, owned: _Owned, session_id: str) -> int:
+        return self._drop_held(owned, lambda session, _item: session == session_id)
+
+    def _drop_held(self, owned: _Owned, goes: Callable[[str, str], bool]) -> int:
+        gone = [key for key in owned.held if goes(*key)]
         for key in gone:
             del owned.held[key]
         return len(gone)

@@ -115,7 +115,7 @@ def _write_facts(db: sqlite3.Connection, owner: str, rows: FactRows, writes: Mem
 
 
 def forget(db: sqlite3.Connection, owner: str, ids: Sequence[str]) -> int:
-    """Delete facts, with those that they have replaced, arcs and rules; how many of `ids` there were."""
+    """Delete facts, with those that they have replaced, arcs, rules and candidates; how many there were."""
     numbers: dict[int, None] = {}
     gone = 0
     for item in dict.fromkeys(ids):
@@ -125,6 +125,7 @@ def forget(db: sqlite3.Connection, owner: str, ids: Sequence[str]) -> int:
         if facts:
             numbers.update(dict.fromkeys(_replaced(db, owner, item)))
         gone += _drop(db, "memory_arcs", "owner = ? AND session = ?", (owner, storable_owner(item)))
+        gone += _drop(db, "memory_held", "owner = ? AND id = ?", (owner, item))
     _delete_facts(db, owner, list(numbers))
     profile, rules = without_rules(profile_of(db, owner), frozenset(ids))
     if rules:
