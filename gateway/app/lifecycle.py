@@ -13,6 +13,7 @@ from dataclasses import field
 from typing import Any
 
 from gateway.app.agents import BuiltAgents
+from gateway.app.heartbeat import Heartbeat
 from gateway.app.llm import ModelClients
 from gateway.app.memory import Memory
 from gateway.app.page_guests import PageGuests
@@ -80,6 +81,7 @@ class Parts:
     agents: BuiltAgents
     expiries: QuestionExpiry
     jobs: JobRunner
+    heartbeat: Heartbeat
     crises: CrisisRecords
     memory: Memory
     clock: Clock
@@ -194,6 +196,7 @@ class Gateway:
         parts.background.spawn(parts.voice.warm_up(), name="voice warm-up")
         parts.background.spawn(parts.files.remove_old(), name="old files")
         parts.background.spawn(parts.crises.remove_old(), name="old crisis records")
+        parts.heartbeat.start()
         parts.memory.start(parts.background)
         parts.background.spawn(parts.tools.chronicle.remove_old(), name="old changes of files")
         parts.background.spawn(parts.tools.command_folders.remove_old(), name="old files of commands")

@@ -17,6 +17,7 @@ from gateway.config.agents import AgentProfile, ModelName, RouteSettings
 from gateway.config.bot import BotSettings
 from gateway.config.channels import WEB_TOKEN_FILE, ChannelsSettings
 from gateway.config.environment import models_folder
+from gateway.config.heartbeat import HeartbeatSettings
 from gateway.config.log import LogSettings
 from gateway.config.memory import MemorySettings
 from gateway.config.safety import SafetySettings
@@ -299,6 +300,7 @@ class Settings(Section):
     shield: ShieldSettings = ShieldSettings()
     safety: SafetySettings = SafetySettings()
     memory: MemorySettings = MemorySettings()
+    heartbeat: HeartbeatSettings = HeartbeatSettings()
     limits: LimitsSettings = LimitsSettings()
     budget: BudgetSettings = BudgetSettings()
     storage: StorageSettings = StorageSettings()
