@@ -1,6 +1,6 @@
 """Run the graph of a heartbeat as its person, without one to ask; the host commits what comes of it.
 
-A heartbeat's failure is a result: nobody waits for its answer. Not here: when it runs, and who reads it.
+A heartbeat's failure is a result: no one waits for its answer. Not here: when it runs, and who reads it.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class HeartbeatRuns:
             outcome.raise_for_failure()
         except StorageError:
             raise
-        except Exception as error:  # noqa: BLE001 - nobody waits for it: the notice tells of it
+        except Exception as error:  # noqa: BLE001 - no one waits for it: the notice reports it
             problem = str(error) if isinstance(error, ParlourError | ModelError) else _INTERNAL
             _log.warning("a heartbeat failed", extra={"reason": problem}, exc_info=problem == _INTERNAL)
             return HeartbeatResult(

@@ -126,7 +126,7 @@ def heartbeat_zone(settings: Settings) -> str:
 
 
 def own_heartbeat(settings: Settings) -> OwnHeartbeat | None:
-    """The heartbeat of HEARTBEAT.md; None if the configuration names nobody."""
+    """The heartbeat of HEARTBEAT.md; None if the configuration names no person."""
     wanted = settings.heartbeat
     if wanted.channel is None or wanted.chat is None:
         return None

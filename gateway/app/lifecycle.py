@@ -140,6 +140,11 @@ class Gateway:
         return (*full, *damaged, *channel_lines(self.channel_statuses()))
 
     @property
+    def heartbeats_rest(self) -> bool:
+        """Whether nothing that is watched is being checked, and nothing is due now."""
+        return self._parts.heartbeat.scheduler.is_idle
+
+    @property
     def left_out(self) -> tuple[LeftOut, ...]:
         """The configured channels that could not be built, each with the reason."""
         return self._parts.left_out

@@ -23,7 +23,7 @@ _HAPPENED: Final = "What has happened since the last heartbeat:\n\n{events}"
 _EVENT: Final = "{number}. {what}{asked}\n{text}"
 _ASKED: Final = "\nWhat you were asked to do then: {text}"
 _FAILING: Final = (
-    "I cannot check {what}: {problem}. I go on trying, and say nothing more about it until it works again. "
+    "I cannot check {what}: {problem}. I keep trying, and say nothing more about it until it works again. "
     "`/heartbeat` shows what is watched."
 )
 

@@ -34,7 +34,7 @@ class HeartbeatEvent:
     at: float
     """Unix time."""
     owner: str = ""
-    """Whose heartbeat; empty for that of nobody."""
+    """Whose heartbeat; empty for none."""
     reason: str = ""
     """In this program's words."""
 
@@ -56,5 +56,5 @@ class HeartbeatLog:
         _log.log(level, "heartbeat", extra={"event": name, "reason": reason})
 
     def newest(self, owner: str | None = None) -> tuple[HeartbeatEvent, ...]:
-        """The events, oldest first; those of one owner and of nobody, if one is given."""
+        """The events, oldest first; those of one owner and of none, if one is given."""
         return tuple(one for one in self._kept if owner is None or one.owner in ("", owner))

@@ -122,9 +122,9 @@ class WatchChecks:
     def _time(self, watch: Watch) -> Finding:
         repetition, now = watch.condition.repetition, self._clock.now()
         last = None if repetition is None else repetition.last_until(now)
-        before = float(watch.seen.get("at", now))
-        if not watch.seen or last is None or last <= before:
-            return Finding(seen=watch.seen or {"at": now})
+        # None before the first occurrence since it was asked for.
+        if last is None or last <= float(watch.seen.get("at", 0.0)):
+            return Finding(seen=watch.seen)
         return Finding(seen={"at": last}, text=f"The time has come: {watch.condition.shown}.")
 
     async def _file(self, watch: Watch, session: str) -> Finding:

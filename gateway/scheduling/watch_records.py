@@ -38,7 +38,7 @@ class Watch:
     seen: Mapping[str, Any] = field(default_factory=dict)
     """What the last check has found, to compare the next one with; empty before the first."""
     failures: int = 0
-    """Checks that have failed in a row; not more than the number at which the person is told."""
+    """Checks that have failed in a row; not more than the number at which the person gets a notice."""
 
     @property
     def owner(self) -> str:

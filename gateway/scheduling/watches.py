@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -101,6 +101,8 @@ class WatchScheduler:
         self._changed = asyncio.Event()
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._is_loaded = False
+        self._running = 0
+        """Checks of chats, and looks at the document, that are not over."""
 
     # -- what is watched ----------------------------------------------------------------------
     async def run(self) -> None:
@@ -124,6 +126,12 @@ class WatchScheduler:
                     await self._changed.wait()
             except TimeoutError:
                 continue
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is being checked, and nothing is due now."""
+        following = self._heap.next_due()
+        return self._is_loaded and not self._running and (following is None or following > self._clock.now())
 
     def of(self, owner: str) -> tuple[Watch, ...]:
         """The owner's watches, in the order in which they were added."""
@@ -219,11 +227,21 @@ class WatchScheduler:
         chats: dict[ThreadKey, list[str]] = {}
         for name in self._heap.take_due(self._clock.now()):
             if name == _DOCUMENT:
-                self._spawn(self._look_at_document(), name="HEARTBEAT.md")
+                self._begin(self._look_at_document(), name="HEARTBEAT.md")
             elif (watch := self._watches.get(name)) is not None:
                 chats.setdefault(watch.thread, []).append(name)
         for names in chats.values():
-            self._spawn(self._check_chat(names), name="watches of a chat")
+            self._begin(self._check_chat(names), name="watches of a chat")
+
+    def _begin(self, work: Coroutine[Any, Any, None], *, name: str) -> None:
+        self._running += 1
+        self._spawn(self._counted(work), name=name)
+
+    async def _counted(self, work: Coroutine[Any, Any, None]) -> None:
+        try:
+            await work
+        finally:
+            self._running -= 1
 
     async def _look_at_document(self) -> None:
         try:

@@ -29,7 +29,7 @@ def state_name(thread: ThreadKey) -> str:
 
 
 def session_of(message_id: str) -> str:
-    """The session of the heartbeat with that message id: each has a conversation of its own."""
+    """The session of the heartbeat with that message id: each has a separate conversation."""
     return f"ses_{message_id}"
 
 

@@ -181,25 +181,8 @@ def _item_of(
         return ReminderDue(**common, text=body.get("text", ""))
     if kind == "announcement":
         return Announcement(**common, text=body["text"])
-    if kind == "heartbeat_news":
-        return HeartbeatNews(
-            **common,
-            text=body["text"],
-            foreign=body.get("foreign", ""),
-            labelled_as=body.get("labelled_as", ""),
-        )
-    if kind == "heartbeat":
-        return HeartbeatDue(
-            **common,
-            text=body["text"],
-            sources=tuple(body.get("sources", ())),
-            to=body.get("to", ""),
-            agent=body.get("agent", ""),
-            zone=body.get("zone", "UTC"),
-            instructions=body.get("instructions", ""),
-            projects=tuple(body.get("projects", ())),
-            tasks=tuple(body.get("tasks", ())),
-        )
+    if kind in ("heartbeat", "heartbeat_news"):
+        return _of_heartbeat(kind, common, body)
     if kind == "barge_in" or (kind == "command" and body.get("quiet")):
         return BargeIn(**common)
     if kind == "command":
@@ -241,6 +224,25 @@ def _item_of(
         edited=body.get("edited", False),
         place=body.get("place", ""),
         reply_handle=body.get("reply_handle", ""),
+    )
+
+
+def _of_heartbeat(
+    kind: EntryKind, common: Mapping[str, Any], body: Mapping[str, Any]
+) -> HeartbeatDue | HeartbeatNews:
+    if kind == "heartbeat_news":
+        foreign, session = body.get("foreign", ""), body.get("labelled_as", "")
+        return HeartbeatNews(**common, text=body["text"], foreign=foreign, labelled_as=session)
+    return HeartbeatDue(
+        **common,
+        text=body["text"],
+        sources=tuple(body.get("sources", ())),
+        to=body.get("to", ""),
+        agent=body.get("agent", ""),
+        zone=body.get("zone", "UTC"),
+        instructions=body.get("instructions", ""),
+        projects=tuple(body.get("projects", ())),
+        tasks=tuple(body.get("tasks", ())),
     )
 
 

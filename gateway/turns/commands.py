@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 
 from gateway.interactions.answer_matching import may_answer
 from gateway.people.codes import is_code
-from gateway.storage.log_records import TOLD, TOLD_FOREIGN
+from gateway.storage.log_records import NEWS, NEWS_FOREIGN
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.turns.agent_choice import AgentChoice
 from gateway.turns.allowed_command import AllowedCommand
@@ -138,7 +138,7 @@ class SessionCommands:
             case HeartbeatNews():
                 # Before the words are used: what the heartbeat has read, the conversation has read too.
                 await self._carry_over(item.labelled_as, journal.session_id, journal.mode)
-                await journal.commit_notice(item.text, code=TOLD_FOREIGN if item.foreign else TOLD)
+                await journal.commit_notice(item.text, code=NEWS_FOREIGN if item.foreign else NEWS)
             case SessionCommand():
                 await self._run_command(item, journal, stopped)
 

@@ -18,8 +18,8 @@ from pipeline.watches.conditions import shown_interval
 _NONE: Final = "There are no heartbeats here: the operator has not turned them on."
 _HOW: Final = "Say `/heartbeat`, or `/heartbeat on`, `off`, `here`, or `delete` with a number."
 _ON: Final = "Heartbeats are on: I act when something that is watched changes."
-_OFF: Final = "Heartbeats are off: nothing is watched, and what changes meanwhile is not told later."
-_HERE: Final = "What heartbeats tell comes to this chat from now on."
+_OFF: Final = "Heartbeats are off: nothing is watched, and you do not hear later of what changes meanwhile."
+_HERE: Final = "The results of heartbeats come to this chat from now on."
 _ONLY_PRIVATE: Final = "What heartbeats tell comes only to a private chat."
 _DELETED: Final = "I do not watch {what} any more."
 _IN_DOCUMENT: Final = "This is a line of HEARTBEAT.md, and ends when the line goes."
@@ -28,7 +28,7 @@ _STATUS: Final = "Heartbeats are {state}. The results go to {to}.{document}"
 _DOCUMENT: Final = " HEARTBEAT.md is yours; its open tasks are looked at every {every}."
 _NOTHING: Final = "Nothing is watched. Ask for it, as in “watch https://example.org and tell me what is new”."
 _LINE: Final = "{number}. {what}: {text}{note}"
-_CYCLE: Final = "- {at}: {status}{cycles}{told}{problem}"
+_CYCLE: Final = "- {at}: {status}{cycles}{sent}{problem}"
 _EVENT: Final = "- {at}: {name}{reason}"
 _TEXT_CHARS: Final = 120
 _MOST_LAST: Final = 5
@@ -108,7 +108,7 @@ class HeartbeatCommand:
             at=self._at(float(one["at"])),
             status=one["status"],
             cycles=f", {cycles} cycle{'' if cycles == 1 else 's'}",
-            told=", told" if one.get("told") else "",
+            sent=", with news" if one.get("sent") else "",
             problem=f" ({problem})" if problem else "",
         )
 

@@ -38,7 +38,7 @@ _GAVE_UP = "the process ended {deaths} times while it worked"
 _STOPPED = "it was stopped"
 _NO_AGENT = "its agent is no longer there"
 _FAILING = (
-    "The last {count} heartbeats failed, the newest because: {problem}. I go on trying, and say nothing more "
+    "The last {count} heartbeats failed, the newest because: {problem}. I keep trying, and say nothing more "
     "about it until one has succeeded. `/heartbeat` shows them."
 )
 _LINE: Final = "heartbeat: {status}, {cycles} cycles"
@@ -64,7 +64,7 @@ class HeartbeatTurns:
         redact: Callable[[str], str],
         max_attempts: int,
     ) -> None:
-        """`runs` are those of each agent by its recorded name; `redact` removes secrets from what is told
+        """`runs` are those of each agent by its recorded name; `redact` removes secrets from what is sent
         and kept."""
         self._store = store
         self._runs = runs
@@ -89,7 +89,7 @@ class HeartbeatTurns:
     async def _run(
         self, lease: Lease, entry: InboxEntry, due: HeartbeatDue, session: SessionState, stop: StopSignal
     ) -> None:
-        # A conversation of its own: it knows nothing of the heartbeats before it but their report.
+        # A new conversation: it knows nothing of the heartbeats before it but their report.
         session.restart(session_of(due.message_id))
         session.stored = False
         recorded = RecordedTurn(self._store, lease.thread, entry, off_the_record=False)
@@ -158,8 +158,8 @@ class HeartbeatTurns:
     ) -> None:
         now, failed = self._clock.now(), result.status == "failed"
         failures = int(known.get("failures", 0)) + 1 if failed else 0
-        told = self._told(result, known, failures)
-        jobs = (self._news(entry, due, session, result, told, now),) if told else ()
+        said = self._said(result, known, failures)
+        jobs = (self._news(entry, due, session, result, said, now),) if said else ()
         unwritten = await log.unwritten()
         line = _LINE.format(status=result.status, cycles=result.cycles)
         body = notice_body(line, "") | log.embedded_records()
@@ -173,7 +173,7 @@ class HeartbeatTurns:
             owner=owner_of(due),
             graph=state_name(due.thread),
             revision=revision,
-            body=self._state(due, result, known, failures, now, told=bool(told)),
+            body=self._state(due, result, known, failures, now, sent=bool(said)),
         )
         outcome: Outcome = "error" if failed else "answered"
         commit = TurnCommit(
@@ -186,8 +186,8 @@ class HeartbeatTurns:
         log.committed(committed.record_ids)
         self._on_ended(due, result, jobs)
 
-    def _told(self, result: HeartbeatResult, known: Mapping[str, Any], failures: int) -> str:
-        """What the person is told now; empty for nothing."""
+    def _said(self, result: HeartbeatResult, known: Mapping[str, Any], failures: int) -> str:
+        """What the person gets to read now; empty for nothing."""
         if result.status == "failed":
             return (
                 _FAILING.format(count=failures, problem=result.problem.rstrip("."))
@@ -204,7 +204,7 @@ class HeartbeatTurns:
         due: HeartbeatDue,
         session: SessionState,
         result: HeartbeatResult,
-        told: str,
+        said: str,
         now: float,
     ) -> NewJob:
         return NewJob(
@@ -214,7 +214,7 @@ class HeartbeatTurns:
             owner=owner_of(due),
             due=now,
             body={
-                "text": self._redact(told),
+                "text": self._redact(said),
                 "author": due.author.id,
                 "name": due.author.name,
                 "private": due.private,
@@ -231,7 +231,7 @@ class HeartbeatTurns:
         failures: int,
         now: float,
         *,
-        told: bool,
+        sent: bool,
     ) -> dict[str, Any]:
         failed = result.status == "failed"
         # Tasks that are done are not looked at again until the document has others.
@@ -241,7 +241,7 @@ class HeartbeatTurns:
             "at": now,
             "status": result.status,
             "cycles": result.cycles,
-            "told": told,
+            "sent": sent,
             "problem": self._redact(result.problem),
         }
         return {

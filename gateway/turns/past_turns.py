@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from gateway.storage.log_records import (
-    TOLD,
-    TOLD_FOREIGN,
+    NEWS,
+    NEWS_FOREIGN,
     AssistantRecord,
     ErrorRecord,
     NoticeRecord,
@@ -35,7 +35,7 @@ _ENDED = {
     "budget": "[Not answered: the budget was used up.]",
 }
 _FAILED = "[Not answered: an error ended the turn.]"
-_BY_ITSELF = "[Nobody has written. What follows you have told the user by yourself, in a heartbeat.]"
+_BY_ITSELF = "[The user has not written. What follows you have sent them by yourself, in a heartbeat.]"
 _HEARTBEATS_SOURCE = "what a heartbeat has read"
 
 
@@ -83,8 +83,8 @@ class _Past:
                 if not source.replaces and error.code not in UNSHOWN_FAILURES:
                     ended = (number, question, error.exchange, shown, error.code, record.at, source)
                     self.turns.append(unanswered_turn(*ended))
-            case NoticeRecord(code=code, text=text) if code in (TOLD, TOLD_FOREIGN):
-                self.turns.append(told_turn(record.id, text, record.at, foreign=code == TOLD_FOREIGN))
+            case NoticeRecord(code=code, text=text) if code in (NEWS, NEWS_FOREIGN):
+                self.turns.append(news_turn(record.id, text, record.at, foreign=code == NEWS_FOREIGN))
             case NoticeRecord(removed=root):
                 self.turns = without(self.turns, root)
 
@@ -140,8 +140,8 @@ def past_turn(
     return with_brief(turn)
 
 
-def told_turn(record_id: int, text: str, at: float, *, foreign: bool) -> PastTurn:
-    """What a heartbeat has told its person, as the model sees it."""
+def news_turn(record_id: int, text: str, at: float, *, foreign: bool) -> PastTurn:
+    """What a heartbeat has sent its person, as the model sees it."""
     question = ChatMessage(role="user", content=_BY_ITSELF, foreign=_HEARTBEATS_SOURCE if foreign else "")
     return past_turn(record_id, question, (), text, at)
 

@@ -200,7 +200,7 @@ class Announcement:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HeartbeatDue:
     """The bot works by itself: a time has come, or something that is watched has changed. Only the gateway
-    makes it, in a thread of its own (`ids.heartbeat_thread`)."""
+    makes it, in a separate thread (`ids.heartbeat_thread`)."""
 
     message_id: str
     native_id: str

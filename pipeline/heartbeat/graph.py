@@ -3,7 +3,7 @@
 heartbeat:   intake ──▶ heartbeat ──▶ (done, blocked, ten cycles: end │ else: heartbeat)
 a cycle:     ask ──▶ agent ──▶ (tool calls: act ──▶ agent │ else: outcome) ──▶ end
 
-A cycle is a subgraph with an exchange of its own: its agent sees neither a chat nor the cycles before it,
+A cycle is a subgraph with a separate exchange: its agent sees neither a chat nor the cycles before it,
 only what they report. Its steps are recorded, so a restart makes no finished tool call again.
 """
 

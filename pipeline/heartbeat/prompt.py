@@ -15,11 +15,11 @@ SILENT: Final = "NOTHING"
 """The whole answer of an agent that has nothing to tell."""
 _SILENT = re.compile(r"\W*NOTHING\W*", re.IGNORECASE)
 _INTRODUCTION: Final = (
-    "You work by yourself now: this is a heartbeat, and nobody has written to you. It is {moment} ({zone}). "
+    "You work by yourself now: this is a heartbeat, and no one has written to you. It is {moment} ({zone}). "
     "This is cycle {cycle} of at most {most}.\n\n{wake}"
 )
 _RULES: Final = (
-    "Work on this now, with your tools. Nobody can answer questions or allow anything: what would need it, "
+    "Work on this now, with your tools. No one can answer questions or allow anything: what would need it, "
     "leave, and say in BLOCKED what you need.\n"
     "Your last words are sent to {whom} as a message: write only what they want to read. If there is nothing "
     f"worth telling, write only {SILENT}. CONTINUE ends this cycle, and the next one begins with your report "

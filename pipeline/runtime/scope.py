@@ -40,7 +40,7 @@ class TurnScope:
     groups: tuple[str, ...] | None = None
     """The only tool groups that may be loaded; None for all."""
     unattended: bool = False
-    """Nobody can be asked: what a person would have to allow is refused."""
+    """No one can be asked: what a person would have to allow is refused."""
     waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Enter it while waiting for a person: it pauses the turn's deadline and frees its slot for others."""
     delegating: Callable[[], AbstractAsyncContextManager[None]] = nullcontext

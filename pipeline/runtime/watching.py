@@ -40,7 +40,7 @@ class HeartbeatShown:
     problems: Sequence[str] = ()
     """Lines of HEARTBEAT.md that cannot be read."""
     last: Sequence[Mapping[str, Any]] = ()
-    """The newest heartbeats: `at`, `status`, `cycles`, `told`, `problem`."""
+    """The newest heartbeats: `at`, `status`, `cycles`, `sent`, `problem`."""
     events: Sequence[tuple[float, str, str]] = ()
     """The newest events of the scheduler: Unix time, name, reason."""
 

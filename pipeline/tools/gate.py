@@ -55,13 +55,13 @@ _NOT_APPROVED: Final = {
     "refused": "The user did not allow {name}. Do not try it again; ask what they want instead.",
     "expired": "No one answered in time whether {name} may be used, so it was not done. Say so.",
     "too_many": "The user was asked too often within an hour, so {name} was not done. Say so.",
-    "unattended": "Nobody can be asked now whether {name} may be used: it was not done. Say what you need.",
+    "unattended": "No one can be asked now whether {name} may be used: it was not done. Say what you need.",
 }
 _ANSWERS: Final = {
     "refused": "You did not allow it, so nothing was done.",
     "expired": "No one allowed it in time, so nothing was done.",
     "too_many": "You have been asked too often within an hour, so nothing was done. Try again later.",
-    "unattended": "Nobody could be asked, so nothing was done.",
+    "unattended": "No one could be asked, so nothing was done.",
 }
 _ALLOWED = ("allowed", "for_conversation")
 _CHANGED = "integrity: the arguments of {name} were changed after they were judged; it was not done."

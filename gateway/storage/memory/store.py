@@ -10,7 +10,7 @@ from typing import Any
 from gateway.storage.append_errors import fence_lost, report_if_failed
 from gateway.storage.interaction_rules import judge_answer
 from gateway.storage.jobs import NewJob
-from gateway.storage.json_bodies import FORGOTTEN, encode_body, storable_text
+from gateway.storage.json_bodies import FORGOTTEN, decode_body, encode_body, storable_text
 from gateway.storage.memory.bursts import MemoryBursts
 from gateway.storage.memory.crash_counts import MemoryDeaths
 from gateway.storage.memory.crises import MemoryCrises
@@ -123,8 +123,9 @@ class MemoryStore:
         return row.accepted
 
     async def accept_with(self, entry: NewEntry, changed: Sequence[NewJob]) -> Accepted:
+        work = [replace(job, body=decode_body(encode_body(job.body))) for job in changed]
         accepted = await self.accept(entry)
-        self.jobs.change_now(changed)
+        self.jobs.change_now(work)
         return accepted
 
     async def open_threads(self) -> tuple[str, ...]:
