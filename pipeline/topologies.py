@@ -17,13 +17,18 @@ from pipeline.graph.definition.spec import GraphSpec
 from pipeline.nodes.intake_steps import conversation_steps, intake_edges
 from pipeline.runtime.context import RunContext
 
-NO_SUBGRAPHS: Final = frozenset({"companion"})
-"""The shipped graphs that work only as the graph of an agent, and not as a node of another graph."""
+NO_SUBGRAPHS: Final = frozenset({"companion", "heartbeat"})
+"""The shipped graphs that are no node of another graph."""
 
 
 def shipped_graphs() -> Mapping[str, Callable[[], GraphSpec[RunContext]]]:
     """Every graph that comes with Parlour, by name."""
-    return {"conversation": conversation_graph, "sub_agent": sub_agent_graph, "companion": companion_graph}
+    return {
+        "conversation": conversation_graph,
+        "sub_agent": sub_agent_graph,
+        "companion": companion_graph,
+        "heartbeat": heartbeat_graph,
+    }
 
 
 def conversation_graph() -> GraphSpec[RunContext]:
@@ -52,3 +57,11 @@ def companion_graph() -> GraphSpec[RunContext]:
     from pipeline.companion import graph  # noqa: PLC0415 - see above
 
     return graph.companion_graph()
+
+
+def heartbeat_graph() -> GraphSpec[RunContext]:
+    """The graph of a heartbeat (seed 0), drawn in its module."""
+    # Imported here: most gateways have no heartbeat.
+    from pipeline.heartbeat import graph  # noqa: PLC0415 - see above
+
+    return graph.heartbeat_graph()

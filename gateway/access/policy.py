@@ -22,6 +22,8 @@ from pipeline.domain.messages import (
     Announcement,
     ApprovalReply,
     BargeIn,
+    HeartbeatDue,
+    HeartbeatNews,
     Inbound,
     InboundMessage,
     Reaction,
@@ -29,6 +31,8 @@ from pipeline.domain.messages import (
     SessionCommand,
 )
 
+ByItself = ReminderDue | Announcement | HeartbeatDue | HeartbeatNews
+"""The items that only the gateway makes."""
 AccessMode = Literal["pairing", "list", "open"]
 RoomsMode = Literal["addressed", "may_answer", "all", "never"]
 
@@ -150,7 +154,7 @@ class AccessRule:
             self.mode == "open" or chat in self.whole_rooms or any(room == chat for room, _ in self.members)
         )
 
-    def lists(self, item: Inbound | ReminderDue | Announcement) -> bool:
+    def lists(self, item: Inbound | ByItself) -> bool:
         """Whether the lists let the item's author write in its chat."""
         chat, user = item.thread.chat, item.author.id
         if item.private:
@@ -208,7 +212,7 @@ class AccessPolicy:
             return Denied(reason=verdict.reason, chatter=True)
         return verdict
 
-    async def still_allows(self, item: Inbound | ReminderDue | Announcement) -> bool:
+    async def still_allows(self, item: Inbound | ByItself) -> bool:
         """Whether the author of an earlier request still has access, so that its result may be sent now.
         Counts and writes nothing. True on a channel without a rule. Raises StorageError."""
         owner = self._owners.get(item.thread.channel)
@@ -227,7 +231,7 @@ class AccessPolicy:
             and await self._pairing.is_paired(item.thread, item.author)
         )
 
-    async def _owned(self, item: Inbound | ReminderDue | Announcement, owner: str) -> Allowed | Denied:
+    async def _owned(self, item: Inbound | ByItself, owner: str) -> Allowed | Denied:
         thread, user = item.thread, item.author.id
         if self._guests is None or self._guests.is_owners(thread):
             if user == owner:

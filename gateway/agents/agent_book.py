@@ -58,6 +58,11 @@ class AgentBook:
         self._routes = routes
         self.default = agents[0]
 
+    @property
+    def all(self) -> tuple[Agent, ...]:
+        """Every agent, the default one first."""
+        return tuple(self._agents.values())
+
     def sees(self, text: str) -> bool:
         """Whether an agent has a gate that sees a message with `text` before anything else decides."""
         return any(agent.pipeline.sees(text) for agent in self._agents.values())

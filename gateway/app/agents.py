@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gateway.agents.agent_book import Agent, AgentBook, AgentModels
@@ -32,6 +32,20 @@ class BuiltAgents:
 
     book: AgentBook
     tools: Sequence[tuple[LlmClient, AgentTools]]
+    """Of each agent, in the order of the book."""
+
+    @property
+    def by_name(self) -> Mapping[str, AgentTools]:
+        """The tools of each agent by its recorded name, which is empty for the default one."""
+        names = [self.book.recorded_name(agent) for agent in self.book.all]
+        return dict(zip(names, (tools for _, tools in self.tools), strict=True))
+
+    def lines(self) -> tuple[str, ...]:
+        """A line for each agent: its name, and what it is for."""
+        return tuple(
+            f"{agent.name}: {agent.description}" if agent.description else agent.name
+            for agent in self.book.all
+        )
 
     async def warm_up(self) -> None:
         """Load the models, one after another, the default agent's first. Raises nothing except on

@@ -15,6 +15,7 @@ from gateway.app.attachments import build_conversation_files
 from gateway.app.bursts import build_bursts
 from gateway.app.commands import build_commands
 from gateway.app.components import Extras, Foundation, build_components, reply_files
+from gateway.app.heartbeat import Heartbeat
 from gateway.app.inbox import build_inbox
 from gateway.app.lifecycle import Gateway, Parts
 from gateway.app.page_guests import build_page_guests
@@ -81,12 +82,15 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     access, jobs = _access(base), _jobs(base)
     NoticeJobs(jobs=jobs, store=base.store, wake=base.bus.wake, failpoints=base.failpoints)
     tools, rooms = _shared_tools(base, owner_of, access, jobs), _rooms(base)
+    heartbeat = Heartbeat(base, tools, access, jobs)
+    tools = heartbeat.with_watches(tools)
     agents = build_agents(base, tools, _voice_notes(base, transcriber, forgetful), rooms)
     expiries = _expiries(base, access)
     after = build_after_turn(base, jobs, agents.book, tools, when_idle)
     replies = ReadyReplies(base.bus, delivery.enqueue)
-    commands = build_commands(base, agents.book, tools, access)
-    turns = _turns(base, agents.book, commands, delivery, replies, expiries, after, tools)
+    heartbeat.attach(agents.by_name, agents.lines)
+    commands = build_commands(base, agents.book, tools, access, heartbeat.port)
+    turns = _turns(base, agents.book, commands, heartbeat, delivery, replies, expiries, after, tools)
     worker = _worker(base, coordinator, turns, tools)
     _subscribe(base, coordinator, worker, tools, replies)
     inbox = build_inbox(base, access, worker, owner_of, delivery, tools, rooms, agents.book, turns)
@@ -113,6 +117,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             agents=agents,
             expiries=expiries,
             jobs=jobs,
+            heartbeat=heartbeat,
             crises=base.crises,
             memory=base.memory,
             clock=base.clock,
@@ -303,6 +308,7 @@ def _turns(
     base: Foundation,
     agents: AgentBook,
     commands: SessionCommands,
+    heartbeat: Heartbeat,
     delivery: Delivery,
     replies: ReadyReplies,
     expiries: QuestionExpiry,
@@ -314,6 +320,7 @@ def _turns(
         store=base.store,
         agents=agents,
         commands=commands,
+        heartbeats=heartbeat.turns(),
         hooks=TurnHooks(
             events=base.bus.events,
             on_recorded=tools.ending(base.page.show_recorded),

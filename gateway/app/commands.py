@@ -8,6 +8,7 @@ from adapters.channel import PostingChannel
 from gateway.access.policy import AccessPolicy
 from gateway.agents.agent_book import AgentBook
 from gateway.app.components import Foundation
+from gateway.app.heartbeat import heartbeat_zone
 from gateway.app.tools import SharedTools
 from gateway.channels.registry import ChannelRegistry
 from gateway.delivery.reply_files import posts_files
@@ -20,6 +21,7 @@ from gateway.turns.allowed_command import AllowedCommand
 from gateway.turns.commands import SessionCommands
 from gateway.turns.conversation_export import ConversationExport
 from gateway.turns.file_undo import FileUndo
+from gateway.turns.heartbeat_command import HeartbeatCommand
 from gateway.turns.history_search import HistorySearch
 from gateway.turns.last_turn import LastTurnCommands
 from gateway.turns.link_commands import LinkCommands
@@ -30,6 +32,7 @@ from gateway.turns.status_command import StatusCommand
 from gateway.turns.usage_command import UsageCommand
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import SessionCommand
+from pipeline.runtime.watching import Heartbeats
 
 
 def build_commands(
@@ -37,8 +40,9 @@ def build_commands(
     agents: AgentBook,
     tools: SharedTools,
     access: AccessPolicy,
+    heartbeats: Heartbeats | None,
 ) -> SessionCommands:
-    """Build them."""
+    """Build them. `heartbeats` is None where they are off."""
     linking = Linking(
         book=base.store.identities,
         people=base.people,
@@ -75,6 +79,8 @@ def build_commands(
             base.clock,
             is_on=base.settings.memory.mode != "incognito",
         ),
+        heartbeat=HeartbeatCommand(heartbeats, heartbeat_zone(base.settings)),
+        carry_over=tools.shield.carry_over,
         usage=UsageCommand(tools.budgets, base.people),
         status=StatusCommand(
             store=base.store,

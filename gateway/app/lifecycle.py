@@ -13,6 +13,7 @@ from dataclasses import field
 from typing import Any
 
 from gateway.app.agents import BuiltAgents
+from gateway.app.heartbeat import Heartbeat
 from gateway.app.llm import ModelClients
 from gateway.app.memory import Memory
 from gateway.app.page_guests import PageGuests
@@ -80,6 +81,7 @@ class Parts:
     agents: BuiltAgents
     expiries: QuestionExpiry
     jobs: JobRunner
+    heartbeat: Heartbeat
     crises: CrisisRecords
     memory: Memory
     clock: Clock
@@ -140,6 +142,11 @@ class Gateway:
         return (*full, *damaged, *channel_lines(self.channel_statuses()))
 
     @property
+    def heartbeats_rest(self) -> bool:
+        """Whether nothing that is watched is being checked, and nothing is due now."""
+        return self._parts.heartbeat.scheduler.is_idle
+
+    @property
     def left_out(self) -> tuple[LeftOut, ...]:
         """The configured channels that could not be built, each with the reason."""
         return self._parts.left_out
@@ -198,6 +205,7 @@ class Gateway:
         parts.background.spawn(parts.voice.warm_up(), name="voice warm-up")
         parts.background.spawn(parts.files.remove_old(), name="old files")
         parts.background.spawn(parts.crises.remove_old(), name="old crisis records")
+        parts.heartbeat.start()
         parts.memory.start(parts.background)
         parts.background.spawn(parts.tools.chronicle.remove_old(), name="old changes of files")
         parts.background.spawn(parts.tools.command_folders.remove_old(), name="old files of commands")

@@ -43,6 +43,7 @@ from pipeline.runtime.null_services import NullTools
 from pipeline.runtime.scope import TurnScope, ignore_event
 from pipeline.runtime.services import PipelineServices
 from pipeline.runtime.settings import PipelineSettings
+from pipeline.runtime.watching import Watches
 from pipeline.shield.shield import Shield
 from pipeline.subagents import SubAgents
 from pipeline.tools.attachments import ConversationFiles, attachments_group
@@ -64,6 +65,7 @@ from pipeline.tools.skills import SkillFolder
 from pipeline.tools.snapshots import WorkspaceSnapshots
 from pipeline.tools.system import system_group
 from pipeline.tools.tool import Refused, ToolFailed, ToolGroup
+from pipeline.tools.watching import WatchGroup
 from pipeline.tools.web import WebGroup
 from pipeline.tools.web_client import GuardedWeb
 from pipeline.tools.web_search import WebSearch
@@ -108,6 +110,8 @@ class SharedTools:
     command_folders: CommandFolders
     commands: SandboxedCommands | None
     """None where no group may run commands, or the machine has no sandbox."""
+    watches: Watches | None = None
+    """What is watched for people; None where heartbeats are off."""
     own: tuple[str, ...]
     """The names of the host's groups, which no setting turns off."""
     folders: dict[Path, WorkspaceServices] = field(default_factory=dict)
@@ -310,9 +314,10 @@ def build_agent_tools(
                 system_group(clock, zones, version=__version__),
                 agents,
                 *_shell(settings, shared, clock),
+                *(() if shared.watches is None else (WatchGroup(shared.watches, zones),)),
                 *shared.groups,
             ],
-            enabled=(*settings.tools.groups, *shared.own),
+            enabled=(*settings.tools.groups, WatchGroup.name, *shared.own),
         )
         gate = Gate(
             registry=registry,

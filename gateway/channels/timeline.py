@@ -25,7 +25,7 @@ from gateway.storage.search import excerpt_of
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import EXPIRED, ApprovalRequired
 from pipeline.domain.files import StoredFile
-from pipeline.domain.ids import ThreadKey
+from pipeline.domain.ids import ThreadKey, is_heartbeat
 from pipeline.domain.messages import InboundMessage, MediaRef
 from pipeline.domain.timeline import AskedQuestion, ChatSummary, Earlier, EntryRole, TimelineEntry
 
@@ -86,6 +86,8 @@ class StoreTimeline:
         names = await self._store.page.chats.names(keys) if channel == _NAMED_ON else {}
         found: list[ChatSummary] = []
         for key in keys:
+            if is_heartbeat(ThreadKey.decode(key)):
+                continue
             summary = await self._summary(key, names.get(key, ""))
             if key in said:
                 found.append(replace(summary, found=excerpt_of(said[key].text, search)))
@@ -116,7 +118,8 @@ class StoreTimeline:
         seen: dict[ThreadKey, str] = {}
         for key, body in await self._store.newest_entries(limit=_ENTRIES_LOOKED_AT):
             thread = ThreadKey.decode(key)
-            if thread.account_key == (channel, account) and len(seen) < limit:
+            is_chat = thread.account_key == (channel, account) and not is_heartbeat(thread)
+            if is_chat and len(seen) < limit:
                 seen.setdefault(thread, native_id_of(body))
         return seen
 

@@ -29,6 +29,7 @@ from gateway.config.file_checks import (
     resource_problems,
     secret_problems,
 )
+from gateway.config.heartbeat_rules import heartbeat_problems
 from gateway.config.posting import PostingSettings
 from gateway.config.problems import ConfigurationProblems, Problem, Source
 from gateway.config.safety_rules import safety_problems
@@ -86,6 +87,7 @@ def load_with_sources(
         *api_problems(settings, bad, layers.source_of, secrets=secrets),
         *evaluator_problems(settings, bad, layers.source_of),
         *safety_problems(settings, bad, layers.source_of),
+        *heartbeat_problems(settings, bad, layers.source_of),
         *(secret_problems(settings, layers.source_of) if secrets else ()),
         *(mcp_problems(settings, layers.source_of) if secrets else ()),
         *(policy_problems(settings, layers.source_of) if secrets else ()),

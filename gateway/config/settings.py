@@ -18,6 +18,7 @@ from gateway.config.api import ApiSettings
 from gateway.config.bot import BotSettings
 from gateway.config.channels import WEB_TOKEN_FILE, ChannelsSettings
 from gateway.config.environment import models_folder
+from gateway.config.heartbeat import HeartbeatSettings
 from gateway.config.log import LogSettings
 from gateway.config.memory import MemorySettings
 from gateway.config.safety import SafetySettings
@@ -300,6 +301,7 @@ class Settings(Section):
     shield: ShieldSettings = ShieldSettings()
     safety: SafetySettings = SafetySettings()
     memory: MemorySettings = MemorySettings()
+    heartbeat: HeartbeatSettings = HeartbeatSettings()
     limits: LimitsSettings = LimitsSettings()
     budget: BudgetSettings = BudgetSettings()
     storage: StorageSettings = StorageSettings()

@@ -76,6 +76,7 @@ class Telemetry:
             ("kind", "result"),
             registry=self.registry,
         )
+        self._heartbeats = self._counter("parlour_heartbeat_events_total", "Events of the heartbeat", "event")
         self._receive_to_ack = self._histogram(
             "parlour_receive_to_ack_seconds", "From reception to the durable inbox row"
         )
@@ -117,6 +118,10 @@ class Telemetry:
     def job_ended(self, kind: str, result: str) -> None:
         """Count an attempt at a job: `done`, `later`, `failed` or `dead`."""
         self._jobs.labels(kind, result).inc()
+
+    def heartbeat_event(self, name: str) -> None:
+        """Count an event of the heartbeat's scheduler."""
+        self._heartbeats(name).inc()
 
     def wrong_token(self, where: str) -> None:
         """Count a wrong token at the `page` or the `metrics`."""

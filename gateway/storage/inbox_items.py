@@ -14,6 +14,8 @@ from pipeline.domain.messages import (
     ApprovalReply,
     Author,
     BargeIn,
+    HeartbeatDue,
+    HeartbeatNews,
     InboundMessage,
     MediaRef,
     ReminderDue,
@@ -21,8 +23,26 @@ from pipeline.domain.messages import (
     Speech,
 )
 
-EntryKind = Literal["message", "command", "approval", "barge_in", "reminder", "announcement"]
-Queued = InboundMessage | SessionCommand | ApprovalReply | BargeIn | ReminderDue | Announcement
+EntryKind = Literal[
+    "message",
+    "command",
+    "approval",
+    "barge_in",
+    "reminder",
+    "announcement",
+    "heartbeat",
+    "heartbeat_news",
+]
+Queued = (
+    InboundMessage
+    | SessionCommand
+    | ApprovalReply
+    | BargeIn
+    | ReminderDue
+    | Announcement
+    | HeartbeatDue
+    | HeartbeatNews
+)
 """The items of the inbox. An ApprovalReply is queued only if it resumes a paused run, which has released its
 thread; any other answer would wait for the turn that waits for it."""
 ASKED_IN: Final = "asked_in"
@@ -64,6 +84,10 @@ def kind_of(item: Queued) -> EntryKind:
             return "reminder"
         case Announcement():
             return "announcement"
+        case HeartbeatDue():
+            return "heartbeat"
+        case HeartbeatNews():
+            return "heartbeat_news"
         case _:
             return "message"
 
@@ -77,6 +101,19 @@ def to_body(item: Queued) -> dict[str, Any]:
         body |= {"command": item.name, "argument": item.argument, "reply_handle": item.reply_handle}
     elif isinstance(item, ReminderDue | Announcement):
         body["text"] = item.text
+    elif isinstance(item, HeartbeatNews):
+        body |= {"text": item.text, "foreign": item.foreign, "labelled_as": item.labelled_as}
+    elif isinstance(item, HeartbeatDue):
+        body |= {
+            "text": item.text,
+            "sources": list(item.sources),
+            "to": item.to,
+            "agent": item.agent,
+            "zone": item.zone,
+            "instructions": item.instructions,
+            "projects": list(item.projects),
+            "tasks": list(item.tasks),
+        }
     elif isinstance(item, ApprovalReply):
         body |= {
             "interaction": item.interaction_id,
@@ -144,6 +181,8 @@ def _item_of(
         return ReminderDue(**common, text=body.get("text", ""))
     if kind == "announcement":
         return Announcement(**common, text=body["text"])
+    if kind in ("heartbeat", "heartbeat_news"):
+        return _of_heartbeat(kind, common, body)
     if kind == "barge_in" or (kind == "command" and body.get("quiet")):
         return BargeIn(**common)
     if kind == "command":
@@ -185,6 +224,25 @@ def _item_of(
         edited=body.get("edited", False),
         place=body.get("place", ""),
         reply_handle=body.get("reply_handle", ""),
+    )
+
+
+def _of_heartbeat(
+    kind: EntryKind, common: Mapping[str, Any], body: Mapping[str, Any]
+) -> HeartbeatDue | HeartbeatNews:
+    if kind == "heartbeat_news":
+        foreign, session = body.get("foreign", ""), body.get("labelled_as", "")
+        return HeartbeatNews(**common, text=body["text"], foreign=foreign, labelled_as=session)
+    return HeartbeatDue(
+        **common,
+        text=body["text"],
+        sources=tuple(body.get("sources", ())),
+        to=body.get("to", ""),
+        agent=body.get("agent", ""),
+        zone=body.get("zone", "UTC"),
+        instructions=body.get("instructions", ""),
+        projects=tuple(body.get("projects", ())),
+        tasks=tuple(body.get("tasks", ())),
     )
 
 

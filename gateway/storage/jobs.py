@@ -92,6 +92,10 @@ class JobBook(Protocol):
         """The owner's open jobs of `kind`, soonest first."""
         ...
 
+    async def all_of(self, kind: str) -> tuple[Job, ...]:
+        """The open jobs of `kind` of all owners, in the order in which they were added."""
+        ...
+
     async def change(self, kind: str, owner: str, key: str, *, due: float, body: Mapping[str, Any]) -> bool:
         """Give one of the owner's open jobs another due time and body, and end a claim of it; False if there
         is no such one."""

@@ -21,6 +21,10 @@ from pipeline.runtime.ports import TurnAnswer, UserWords
 
 STEPS: Final = "steps"
 """The key of a run's last steps in the body of the record that shows its outcome."""
+NEWS: Final = "heartbeat"
+"""The code of a notice with what a heartbeat tells its person, which the model sees in the conversation."""
+NEWS_FOREIGN: Final = "heartbeat_foreign"
+"""The same, if it rests on foreign text."""
 _FILES: Final = "files"
 _QUESTIONS: Final = "questions"
 _PAUSED_FOR: Final = "paused_for"

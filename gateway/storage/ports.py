@@ -253,6 +253,10 @@ class Store(Books, Protocol):
         thread has no other unfinished one.
         """
 
+    async def accept_with(self, entry: NewEntry, changed: Sequence[NewJob]) -> Accepted:
+        """Accept the entry, and give open jobs of these kinds, owners and keys their new due times and
+        bodies, all or nothing; jobs that are gone are left out."""
+
     async def open_threads(self) -> tuple[str, ...]:
         """Threads with unfinished entries, longest waiting first."""
 

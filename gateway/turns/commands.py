@@ -11,10 +11,12 @@ from collections.abc import Awaitable, Callable
 
 from gateway.interactions.answer_matching import may_answer
 from gateway.people.codes import is_code
+from gateway.storage.log_records import NEWS, NEWS_FOREIGN
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.turns.agent_choice import AgentChoice
 from gateway.turns.allowed_command import AllowedCommand
 from gateway.turns.conversation_export import ConversationExport
+from gateway.turns.heartbeat_command import HeartbeatCommand
 from gateway.turns.history_search import HistorySearch
 from gateway.turns.journal import StoreJournal
 from gateway.turns.last_turn import LastTurnCommands
@@ -31,6 +33,7 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
     Announcement,
     BargeIn,
+    HeartbeatNews,
     InboundMessage,
     Mode,
     ReminderDue,
@@ -52,6 +55,10 @@ OTR_OFF_TEXT = "New conversation, on the record again"
 _NO_SUCH_COMMAND = "There is no command `{word}` here. `/help` shows those that there are."
 _TRAILING_WORDS = "`{word}` takes no words behind it. Send it alone, and the rest as another message."
 _REMINDER = "Reminder: {text}"
+WithoutModel = SessionCommand | BargeIn | ReminderDue | Announcement | HeartbeatNews
+"""The items that need no model."""
+CarryOver = Callable[[str, str, Mode], Awaitable[None]]
+"""Gives a session, which has that mode, the labels of another, which comes first. Raises StorageError."""
 RunCommand = Callable[[SessionCommand, StoreJournal], Awaitable[None]]
 """Runs a command and commits its line. Raises StorageError."""
 _LIKE_A_COMMAND = re.compile(r"(/[a-z][a-z0-9_]{0,31})(?:@[a-z0-9_]+)?(?=\s|$)", re.ASCII | re.IGNORECASE)
@@ -77,15 +84,19 @@ class SessionCommands:
         allowed: AllowedCommand,
         schedules: SchedulesCommand,
         memory: MemoryCommand,
+        heartbeat: HeartbeatCommand,
+        carry_over: CarryOver,
         fetch_voice: FetchVoice = no_voice_to_fetch,
     ) -> None:
         """`can_speak`: whether answers can be read aloud in a chat. `copies`: where else the channel keeps
         a chat's words, as a sentence for the person."""
+        self._carry_over = carry_over
         self._can_speak = can_speak
         self._reading = VoiceCommand(preferences, can_speak, fetch_voice)
         self._copies = copies
         self._choice = choice
         self._models = models
+        self._heartbeat = heartbeat
         self._last_turn = last_turn
         self._runs: dict[CommandName, RunCommand] = {
             "new": self._new,
@@ -102,6 +113,7 @@ class SessionCommands:
             "allowed": allowed.run,
             "schedules": schedules.run,
             "memory": memory.run,
+            "heartbeat": heartbeat.run,
             "link": links.link,
             "unlink": links.unlink,
             "help": self._help,
@@ -109,7 +121,7 @@ class SessionCommands:
 
     async def run(
         self,
-        item: SessionCommand | BargeIn | ReminderDue | Announcement,
+        item: WithoutModel,
         journal: StoreJournal,
         *,
         stopped: int,
@@ -123,6 +135,10 @@ class SessionCommands:
                 await journal.commit_notice(_REMINDER.format(text=item.text))
             case Announcement():
                 await journal.commit_notice(item.text)
+            case HeartbeatNews():
+                # Before the words are used: what the heartbeat has read, the conversation has read too.
+                await self._carry_over(item.labelled_as, journal.session_id, journal.mode)
+                await journal.commit_notice(item.text, code=NEWS_FOREIGN if item.foreign else NEWS)
             case SessionCommand():
                 await self._run_command(item, journal, stopped)
 
@@ -164,6 +180,7 @@ class SessionCommands:
             "voice": self._can_speak(command.thread),
             "model": self._models.is_possible(command),
             "agent": self._choice.is_possible(command),
+            "heartbeat": self._heartbeat.is_possible,
         }
         lines = [
             _HELP_LINE.format(name=one.name, description=one.description["en"])

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from gateway.storage.log_records import (
+    NEWS,
+    NEWS_FOREIGN,
     AssistantRecord,
     ErrorRecord,
     NoticeRecord,
@@ -33,6 +35,8 @@ _ENDED = {
     "budget": "[Not answered: the budget was used up.]",
 }
 _FAILED = "[Not answered: an error ended the turn.]"
+_BY_ITSELF = "[The user has not written. What follows you have sent them by yourself, in a heartbeat.]"
+_HEARTBEATS_SOURCE = "what a heartbeat has read"
 
 
 def conversation_of(records: Sequence[Record]) -> Conversation:
@@ -79,6 +83,8 @@ class _Past:
                 if not source.replaces and error.code not in UNSHOWN_FAILURES:
                     ended = (number, question, error.exchange, shown, error.code, record.at, source)
                     self.turns.append(unanswered_turn(*ended))
+            case NoticeRecord(code=code, text=text) if code in (NEWS, NEWS_FOREIGN):
+                self.turns.append(news_turn(record.id, text, record.at, foreign=code == NEWS_FOREIGN))
             case NoticeRecord(removed=root):
                 self.turns = without(self.turns, root)
 
@@ -132,6 +138,12 @@ def past_turn(
         source=source,
     )
     return with_brief(turn)
+
+
+def news_turn(record_id: int, text: str, at: float, *, foreign: bool) -> PastTurn:
+    """What a heartbeat has sent its person, as the model sees it."""
+    question = ChatMessage(role="user", content=_BY_ITSELF, foreign=_HEARTBEATS_SOURCE if foreign else "")
+    return past_turn(record_id, question, (), text, at)
 
 
 def unanswered_turn(

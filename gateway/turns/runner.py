@@ -22,11 +22,12 @@ from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.arrivals import Bursts, TurnArrivals
 from gateway.turns.bursts import answering, checks_for
-from gateway.turns.commands import SessionCommands, as_message, shortcut_of
+from gateway.turns.commands import SessionCommands, WithoutModel, as_message, shortcut_of
+from gateway.turns.heartbeat_turns import HeartbeatTurns
 from gateway.turns.journal import StoreJournal
 from gateway.turns.last_turn import note_edit
 from gateway.turns.run_log import TOGETHER_S
-from gateway.turns.sessions import SessionState, load_session
+from gateway.turns.sessions import SessionState, load_session, read_again
 from gateway.turns.slots import ConcurrencySlot, Quarantine
 from gateway.turns.turn_events import TurnEvents, live_turn
 from gateway.turns.turn_hooks import TurnHooks
@@ -35,11 +36,10 @@ from pipeline.domain.errors import StorageError, TurnFailed
 from pipeline.domain.events import ErrorEvent
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
-    Announcement,
     ApprovalReply,
-    BargeIn,
+    HeartbeatDue,
+    HeartbeatNews,
     InboundMessage,
-    ReminderDue,
     SessionCommand,
 )
 from pipeline.domain.ports import EventSender
@@ -75,6 +75,7 @@ class TurnRunner:
         store: Store,
         agents: AgentBook,
         commands: SessionCommands,
+        heartbeats: HeartbeatTurns,
         hooks: TurnHooks,
         clock: Clock,
         telemetry: Telemetry,
@@ -89,6 +90,7 @@ class TurnRunner:
         self._agents = agents
         self._hooks = hooks
         self._commands = commands
+        self._heartbeats = heartbeats
         self._clock = clock
         self._telemetry = telemetry
         self._failpoints = failpoints
@@ -143,6 +145,15 @@ class TurnRunner:
     async def run(self, lease: Lease, entry: InboxEntry, session: SessionState, stop: StopSignal) -> bool:
         """Finish `entry` with an answer or an error. It stays open on FenceLost, StorageError and TurnHalted.
         Returns whether the turn has added an entry to its thread."""
+        if isinstance(entry.item, HeartbeatDue):
+            await self._heartbeats.run(lease, entry, session, stop)
+            return False
+        added = await self._turn(lease, entry, session, stop)
+        if isinstance(entry.item, HeartbeatNews) and session.mode == "normal":
+            read_again(self._store, entry.thread, session)
+        return added
+
+    async def _turn(self, lease: Lease, entry: InboxEntry, session: SessionState, stop: StopSignal) -> bool:
         thread = ThreadKey.decode(entry.thread)
         questions = TurnQuestions()
         sender = TurnEvents(
@@ -253,11 +264,8 @@ class TurnRunner:
             return None
         if agent.pipeline.gate is not None:
             await journal.count_attempt()
-        return (
-            shortcut_of(item, cancelled=entry.cancelled)
-            if item.refusal or item.text.lstrip().startswith("/")
-            else None
-        )
+        is_plain = not item.refusal and not item.text.lstrip().startswith("/")
+        return None if is_plain else shortcut_of(item, cancelled=entry.cancelled)
 
     async def _agent_of(
         self, item: InboundMessage | ApprovalReply, session: SessionState, journal: StoreJournal
@@ -316,7 +324,7 @@ class TurnRunner:
             _log.error("inbox entry set aside: %s", item.reason)
             await self._set_aside(entry, journal, sender, "unreadable", _UNREADABLE)
             return None
-        if isinstance(item, SessionCommand | BargeIn | ReminderDue | Announcement):
+        if isinstance(item, WithoutModel):
             await journal.count_attempt()
             if isinstance(item, SessionCommand) and item.name == "retry":
                 return await self._commands.message_again(item, journal)
@@ -330,7 +338,7 @@ class TurnRunner:
                 await journal.count_attempt()
             await self._edits.take_over(entry)
             return item
-        message = await self._message(item, journal)
+        message = None if isinstance(item, HeartbeatDue) else await self._message(item, journal)
         if message is not None:
             await self._edits.take_over(entry)
         return message
@@ -368,11 +376,7 @@ class TurnRunner:
             await self._command_run(command, journal, sender)
 
     async def _command_run(
-        self,
-        item: SessionCommand | BargeIn | ReminderDue | Announcement,
-        journal: StoreJournal,
-        sender: EventSender,
-        stopped: int = 0,
+        self, item: WithoutModel, journal: StoreJournal, sender: EventSender, stopped: int = 0
     ) -> None:
         """Run an item that needs no model, and show the values that its line offers."""
         await self._commands.run(item, journal, stopped=stopped)

@@ -28,7 +28,7 @@ from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.ids import new_id
-from pipeline.domain.messages import InboundMessage, Mode
+from pipeline.domain.messages import HeartbeatDue, InboundMessage, Mode
 
 MAX_HISTORY_RECORDS = 2_000
 """Records read when a thread becomes active; older ones stay in the log, beyond any token budget."""
@@ -164,7 +164,7 @@ class SessionState:
 class SessionView:
     """A session as a check needs it that runs beside the session's turn. Writes nothing."""
 
-    def __init__(self, session: SessionState, message: InboundMessage) -> None:
+    def __init__(self, session: SessionState, message: InboundMessage | HeartbeatDue) -> None:
         self._session = session
         self._author = message.author.id
 

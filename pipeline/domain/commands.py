@@ -29,6 +29,7 @@ CommandName = Literal[
     "allowed",
     "schedules",
     "memory",
+    "heartbeat",
     "link",
     "unlink",
     "help",
@@ -298,6 +299,24 @@ COMMANDS: Final[tuple[Command, ...]] = (
                 "de": "page 2, forget 3, forget all, off, on, recall on oder recall off",
                 "fr": "page 2, forget 3, forget all, off, on, recall on ou recall off",
                 "es": "page 2, forget 3, forget all, off, on, recall on o recall off",
+            },
+        ),
+    ),
+    Command(
+        name="heartbeat",
+        description={
+            "en": "Show what is watched for you and what I do by myself, or turn it off",
+            "de": "Zeigen, was ich für dich beobachte und von selbst tue, oder es abschalten",
+            "fr": "Afficher ce que je surveille et fais de moi-même, ou le désactiver",
+            "es": "Mostrar lo que vigilo para ti y hago por mi cuenta, o desactivarlo",
+        },
+        argument=Argument(
+            name="change",
+            description={
+                "en": "on, off, here, or delete and the number",
+                "de": "on, off, here, oder delete und die Nummer",
+                "fr": "on, off, here, ou delete et le numéro",
+                "es": "on, off, here, o delete y el número",
             },
         ),
     ),

@@ -15,6 +15,9 @@ from pipeline.domain.frozen import dataclass
 _SEPARATOR = ":"
 _MAX_PART_CHARS = 200
 
+HEARTBEAT_TOPIC = "~heartbeat"
+"""The end of the topic of a thread of heartbeats. No platform has such a topic."""
+
 AccountKey = tuple[str, str]
 """A channel's name and the account on it."""
 
@@ -68,6 +71,17 @@ def identity_key(channel: str, account: str, user: str) -> str:
     """The key of the person that one identity is, as long as it is linked with no other: for example
     `telegram:main:user:1001`."""
     return f"{channel}:{account}:user:{user}"
+
+
+def heartbeat_thread(chat: ThreadKey) -> ThreadKey:
+    """The thread in which the heartbeats of a chat's person run: no message is sent there."""
+    topic = HEARTBEAT_TOPIC if chat.topic is None else f"{chat.topic}{HEARTBEAT_TOPIC}"
+    return ThreadKey(channel=chat.channel, account=chat.account, chat=chat.chat, topic=topic)
+
+
+def is_heartbeat(thread: ThreadKey) -> bool:
+    """Whether heartbeats run in the thread."""
+    return thread.topic is not None and thread.topic.endswith(HEARTBEAT_TOPIC)
 
 
 def room_owner(thread: ThreadKey) -> str:

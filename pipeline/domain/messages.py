@@ -1,5 +1,5 @@
 """The items of the inbox: messages, session commands, answers to approvals, withdrawals, barge-ins, due
-reminders and announcements.
+reminders, announcements and heartbeats.
 
 Adapters and the gateway build these; the inbox makes them durable. They contain nothing platform-specific.
 """
@@ -194,6 +194,49 @@ class Announcement:
     """The person who must read it."""
     received_at: float
     text: str
+    private: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatDue:
+    """The bot works by itself: a time has come, or something that is watched has changed. Only the gateway
+    makes it, in a separate thread (`ids.heartbeat_thread`)."""
+
+    message_id: str
+    native_id: str
+    thread: ThreadKey
+    author: Author
+    """As whom it works, with whose rights."""
+    received_at: float
+    text: str
+    """What has happened, each event between marks."""
+    sources: tuple[str, ...] = ()
+    """Where foreign text among the events comes from."""
+    to: str = ""
+    """The chat that gets the result, as an encoded thread key."""
+    agent: str = ""
+    """The agent that works; empty for the default one."""
+    zone: str = "UTC"
+    instructions: str = ""
+    projects: tuple[str, ...] = ()
+    tasks: tuple[str, ...] = ()
+    private: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HeartbeatNews:
+    """What a heartbeat tells its person. Only the gateway makes it."""
+
+    message_id: str
+    native_id: str
+    thread: ThreadKey
+    author: Author
+    received_at: float
+    text: str
+    foreign: str = ""
+    """A source of foreign text that it rests on; empty for none."""
+    labelled_as: str = ""
+    """The session of the heartbeat, whose labels the chat's conversation takes on."""
     private: bool = True
 
 

@@ -39,6 +39,8 @@ class TurnScope:
     """0 for the turn itself, 1 for its sub-agents."""
     groups: tuple[str, ...] | None = None
     """The only tool groups that may be loaded; None for all."""
+    unattended: bool = False
+    """No one can be asked: what a person would have to allow is refused."""
     waiting: Callable[[], AbstractAsyncContextManager[None]] = nullcontext
     """Enter it while waiting for a person: it pauses the turn's deadline and frees its slot for others."""
     delegating: Callable[[], AbstractAsyncContextManager[None]] = nullcontext

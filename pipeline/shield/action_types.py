@@ -55,6 +55,7 @@ BUILT_IN: Final[Mapping[str, ActionType]] = {
     "read_attachment": "read_attachment",
     "remind_me": "schedule",
     "repeat_for_me": "repeat",
+    "watch_for_me": "repeat",
     "cancel_reminder": "schedule",
     "set_time_zone": "schedule",
     "list_reminders": "read_schedule",

@@ -87,13 +87,17 @@ class Taints:
 
     async def add(self, proposal: Proposal, labels: Labels) -> None:
         """Raise the labels of the conversation. Durable when it returns. Raises StorageError."""
-        if (await self.of(proposal)).covers(labels):
+        await self.add_to(proposal.session_id, labels, proposal.mode)
+
+    async def add_to(self, session: str, labels: Labels, mode: Mode) -> None:
+        """As `add`, for a conversation by its session."""
+        if (await self.of_session(session, mode)).covers(labels):
             return
         async with self._raising:
-            total = (await self.of(proposal)).joined(labels)
-            if proposal.mode != "otr":
-                await self._book.write(proposal.session_id, total)
-            self._known[proposal.session_id] = total
+            total = (await self.of_session(session, mode)).joined(labels)
+            if mode != "otr":
+                await self._book.write(session, total)
+            self._known[session] = total
 
 
 def labels_of(proposal: Proposal, policy: Policy, read: Sequence[str] = ()) -> Labels:

@@ -156,6 +156,11 @@ class Shield:
             return ""
         return f"it has read something {labels.level.word}, which may not be kept unasked"
 
+    async def carry_over(self, source: str, target: str, mode: Mode) -> None:
+        """Give the session `target`, which has that mode, the labels of the session `source`, whose words it
+        gets. Durable when it returns. Raises StorageError."""
+        await self._taints.add_to(target, await self._taints.of_session(source, "normal"), mode)
+
     def approved(self, proposal: Proposal, verdict: Verdict) -> Verdict:
         """The verdict after a person has allowed the action now."""
         allowed = self._verdict(

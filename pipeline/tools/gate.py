@@ -55,11 +55,13 @@ _NOT_APPROVED: Final = {
     "refused": "The user did not allow {name}. Do not try it again; ask what they want instead.",
     "expired": "No one answered in time whether {name} may be used, so it was not done. Say so.",
     "too_many": "The user was asked too often within an hour, so {name} was not done. Say so.",
+    "unattended": "No one can be asked now whether {name} may be used: it was not done. Say what you need.",
 }
 _ANSWERS: Final = {
     "refused": "You did not allow it, so nothing was done.",
     "expired": "No one allowed it in time, so nothing was done.",
     "too_many": "You have been asked too often within an hour, so nothing was done. Try again later.",
+    "unattended": "No one could be asked, so nothing was done.",
 }
 _ALLOWED = ("allowed", "for_conversation")
 _CHANGED = "integrity: the arguments of {name} were changed after they were judged; it was not done."
@@ -124,6 +126,11 @@ class Gate:
     def reads_only(self, name: str) -> bool:
         """Whether every known tool of that name, or the loader of that name, changes nothing."""
         return name in (LOAD_TOOLS, LOAD_SKILLS) or self._registry.reads_only(name)
+
+    async def group_of(self, name: str, groups: Sequence[str], scope: TurnScope) -> str:
+        """The group among `groups` that has a tool of that name; empty for none. Raises ToolFailed."""
+        tool = await self._tool(name, groups, scope)
+        return tool.group
 
     async def close(self) -> None:
         """Close the groups: servers are stopped."""
@@ -282,6 +289,9 @@ class Gate:
         preview: str,
     ) -> str:
         """A person's answer, as `Approvals.ask` returns it. Asked for once, also over crashes."""
+        if scope.unattended:
+            await self._shield.record(proposal, [event_of("action_answered", proposal, answer="unattended")])
+            return "unattended"
 
         async def ask() -> dict[str, str]:
             answer = await self._approvals.ask(

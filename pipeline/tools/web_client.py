@@ -26,6 +26,9 @@ _CHUNK_BYTES = 1 << 16
 _DEADLINE_S = 20.0
 _REACH_S = 3.0
 _NAMED_CHARS = 80
+NOT_MODIFIED = 304
+"""The status of a page that is as it was, for a request that named a version."""
+_VALIDATOR_CHARS = 256
 _MOVED = frozenset({301, 302, 303, 307, 308})
 _TEXTS = ("text/", "application/json", "application/xml", "application/xhtml+xml")
 _HEADERS = {
@@ -56,6 +59,10 @@ class WebPage:
     body: bytes
     cut: bool = False
     """Whether the body was longer than `MAX_BODY_BYTES`."""
+    etag: str = ""
+    """The server's name for this version; empty without one."""
+    modified: str = ""
+    """When the server says that it was changed last; empty if it does not."""
 
 
 class GuardedWeb:
@@ -212,6 +219,8 @@ async def _system_resolve(host: str) -> Sequence[str]:
 
 async def _page(target: Target, response: aiohttp.ClientResponse) -> WebPage:
     media_type = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
+    if response.status == NOT_MODIFIED:
+        return WebPage(url=target.url, status=NOT_MODIFIED, media_type="", charset="", body=b"")
     if not (media_type.startswith(_TEXTS) or media_type.endswith(("+json", "+xml"))):
         raise WebFailed(f"There is no text at this address, but {_named(media_type) or 'something unnamed'}.")
     body, cut = await _body(response)
@@ -222,7 +231,15 @@ async def _page(target: Target, response: aiohttp.ClientResponse) -> WebPage:
         charset=_charset(response.headers.get("Content-Type", "")),
         body=body,
         cut=cut,
+        etag=_validator(response, "ETag"),
+        modified=_validator(response, "Last-Modified"),
     )
+
+
+def _validator(response: aiohttp.ClientResponse, header: str) -> str:
+    """A header that a later request may give back; empty for one that is too long to keep."""
+    value = response.headers.get(header, "")
+    return value if len(value) <= _VALIDATOR_CHARS else ""
 
 
 def _named(value: str) -> str:

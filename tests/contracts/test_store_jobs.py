@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gateway.storage.jobs import Job, NewJob
-from gateway.storage.ports import Store
+from gateway.storage.ports import NewEntry, Store
 from pipeline.domain.errors import AlreadyDone, StorageError
 from tests.contracts.conftest import Reopen
 from tests.contracts.store_values import NOW, accepted_with_lease, record, turn
@@ -206,3 +206,42 @@ async def test_only_an_open_job_of_its_owner_is_changed(store: Store) -> None:
     assert not await store.jobs.change("title", ANN, "2", due=NOW, body={})
     await store.jobs.give_up(await claimed(store), error="no")
     assert not await store.jobs.change("title", ANN, "1", due=NOW, body={})
+
+
+async def test_all_open_jobs_of_a_kind_are_listed_in_the_order_in_which_they_came(store: Store) -> None:
+    await store.jobs.add(job("2", owner=ANN, n=1))
+    await store.jobs.add(job("1", owner=BEN, in_s=-50, n=2))
+    await store.jobs.add(job("3", kind="summary"))
+    await store.jobs.give_up(await claimed(store, at=NOW - 10), error="no")
+    await store.jobs.add(job("4", owner=BEN, n=3))
+    assert [(one.key, one.owner, one.body) for one in await store.jobs.all_of("title")] == [
+        ("2", ANN, {"n": 1}),
+        ("4", BEN, {"n": 3}),
+    ]
+
+
+async def test_an_entry_is_accepted_together_with_what_it_changes_in_jobs(
+    store: Store, reopen: Reopen
+) -> None:
+    await store.jobs.add(job("1", owner=ANN, n=1))
+    await store.jobs.add(job("2", owner=ANN, n=1))
+    entry = NewEntry(
+        dedupe_key="k", thread="web:site:room", message_id="m", kind="message", body={}, received_at=NOW
+    )
+    changed = [job("1", owner=ANN, in_s=9, n=2), job("2", owner=BEN, n=2), job("gone", owner=ANN, n=2)]
+    accepted = await store.accept_with(entry(native_id="1", author="ann", text="hi"), changed)
+    assert (accepted.duplicate, accepted.message_id) == (False, "m")
+    store = await reopen()
+    kept = [(one.key, one.due, one.body) for one in await store.jobs.all_of("title")]
+    assert kept == [("1", NOW + 9, {"n": 2}), ("2", NOW, {"n": 1})]
+    assert (await store.accept_with(entry(), [])).duplicate
+
+
+async def test_an_entry_that_cannot_be_stored_changes_no_job(store: Store) -> None:
+    await store.jobs.add(job("1", owner=ANN, n=1))
+    with pytest.raises(StorageError):
+        await store.accept_with(entry(n=object()), [job("1", owner=ANN, n=2)])
+    with pytest.raises(StorageError):
+        await store.accept_with(entry(), [job("1", owner=ANN, n=object())])
+    assert [one.body for one in await store.jobs.all_of("title")] == [{"n": 1}]
+    assert await store.open_threads() == ()

@@ -24,6 +24,8 @@ _ELSEWHERE = {
     *("change-begun", "undo-begun", "undo-written"),
     *("join-before", "join-after"),
     "crisis-notice-queued",
+    *("watch-fired-before", "watch-fired-after", "heartbeat-news-queued"),
+    *("heartbeat-commit-before", "heartbeat-commit-after"),
     *("voice-before", "voice-after"),
     *("effect-begun-before", "effect-begun-after", "effect-done-before", "effect-done-after"),
     *("audit-decided-before", "audit-decided-after", "audit-done-before", "audit-done-after"),

@@ -58,6 +58,8 @@ _ELSEWHERE = {
     *("change-begun", "undo-begun", "undo-written"),
     *("join-before", "join-after"),
     "crisis-notice-queued",
+    *("watch-fired-before", "watch-fired-after", "heartbeat-news-queued"),
+    *("heartbeat-commit-before", "heartbeat-commit-after"),
     *("place-before", "place-after", "voice-before", "voice-after"),
     *("effect-begun-before", "effect-begun-after", "effect-done-before", "effect-done-after"),
     *("redeem-before", "redeem-after", "deletion-begun", "erase-before", "erase-after"),

@@ -93,14 +93,25 @@ class MemoryJobs:
         self._require_open()
         return tuple(self._view(job) for job in self._open(kind) if job.owner == owner)
 
+    async def all_of(self, kind: str) -> tuple[Job, ...]:
+        self._require_open()
+        return tuple(self._view(job) for job in sorted(self._open(kind), key=lambda job: job.id))
+
     async def change(self, kind: str, owner: str, key: str, *, due: float, body: Mapping[str, Any]) -> bool:
         self._require_open()
-        for job in self._open(kind):
-            if (job.owner, job.key) == (owner, key):
-                changed = replace(job, due=due, ready=due, fence=job.fence + 1, attempts=0, claimed=False)
-                self._jobs[job.id] = (changed, encode_body(body))
-                return True
-        return False
+        return self.change_now([NewJob(kind=kind, owner=owner, key=key, due=due, body=body)]) == 1
+
+    def change_now(self, changed: Sequence[NewJob]) -> int:
+        """Change the open jobs of these kinds, owners and keys, as `change` does; how many there were."""
+        found = 0
+        for new in changed:
+            for job in self._open(new.kind):
+                if (job.owner, job.key) == (new.owner, new.key):
+                    due, fence = new.due, job.fence + 1
+                    after = replace(job, due=due, ready=due, fence=fence, attempts=0, claimed=False)
+                    self._jobs[job.id] = (after, encode_body(new.body))
+                    found += 1
+        return found
 
     async def remove(self, kind: str, owner: str, key: str) -> bool:
         self._require_open()

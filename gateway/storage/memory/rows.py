@@ -205,6 +205,15 @@ class ThreadRow:
     user_records: dict[str, int] = field(default_factory=dict)
     """Record id of the `user` record of each message id."""
 
+    def add(self, record: NewRecord, body: str, new_id: int) -> int:
+        """Append a record under `new_id`, unless it is of a user's message that has one; its id."""
+        if record.kind == "user" and record.message_id in self.user_records:
+            return self.user_records[record.message_id]
+        self.log.append(LogRow(id=new_id, record=replace(record, body={}), body=body))
+        if record.kind == "user":
+            self.user_records[record.message_id] = new_id
+        return new_id
+
     def finish(self, row: EntryRow, outcome: Outcome, body: str | None, at: float) -> None:
         """Close an unfinished entry, with another body unless it is None."""
         row.outcome, row.finished_at = outcome, at

@@ -9,7 +9,8 @@ from typing import Any
 
 from gateway.storage.append_errors import fence_lost, report_if_failed
 from gateway.storage.interaction_rules import judge_answer
-from gateway.storage.json_bodies import FORGOTTEN, encode_body, storable_text
+from gateway.storage.jobs import NewJob
+from gateway.storage.json_bodies import FORGOTTEN, decode_body, encode_body, storable_text
 from gateway.storage.memory.bursts import MemoryBursts
 from gateway.storage.memory.crash_counts import MemoryDeaths
 from gateway.storage.memory.crises import MemoryCrises
@@ -26,7 +27,6 @@ from gateway.storage.memory.pairings import MemoryPairings
 from gateway.storage.memory.rows import (
     EntryRow,
     InteractionRow,
-    LogRow,
     ReplyRow,
     ThreadRow,
     encoded,
@@ -121,6 +121,12 @@ class MemoryStore:
         self._entries[row.seq] = self._thread(entry.thread).unfinished[row.seq] = row
         self._accepted[entry.dedupe_key] = row.accepted
         return row.accepted
+
+    async def accept_with(self, entry: NewEntry, changed: Sequence[NewJob]) -> Accepted:
+        work = [replace(job, body=decode_body(encode_body(job.body))) for job in changed]
+        accepted = await self.accept(entry)
+        self.jobs.change_now(work)
+        return accepted
 
     async def open_threads(self) -> tuple[str, ...]:
         self._require_open()
@@ -375,16 +381,11 @@ class MemoryStore:
         return row
 
     def _add_records(self, thread: ThreadRow, records: list[tuple[NewRecord, str]]) -> tuple[int, ...]:
-        return tuple(self._add_record(thread, record, body) for record, body in records)
-
-    def _add_record(self, thread: ThreadRow, record: NewRecord, body: str) -> int:
-        if record.kind == "user" and record.message_id in thread.user_records:
-            return thread.user_records[record.message_id]
-        self._last_record_id += 1
-        thread.log.append(LogRow(id=self._last_record_id, record=replace(record, body={}), body=body))
-        if record.kind == "user":
-            thread.user_records[record.message_id] = self._last_record_id
-        return self._last_record_id
+        found = []
+        for record, body in records:
+            found.append(thread.add(record, body, self._last_record_id + 1))
+            self._last_record_id = max(self._last_record_id, found[-1])
+        return tuple(found)
 
     def _add_reply(self, thread: str, records: tuple[int, ...], new: NewOutboxRow, body: str) -> int:
         if new.key in self._outbox_ids:

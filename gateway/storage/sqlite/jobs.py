@@ -33,6 +33,7 @@ _GIVE_UP = """
     UPDATE jobs SET state = 'dead', error = ?, claimed = 0
     WHERE id = ? AND fence = ? AND state = 'open'"""
 _OF = f"{_COLUMNS} FROM jobs WHERE kind = ? AND owner = ? AND state = 'open' ORDER BY due, id"
+_ALL_OF = f"{_COLUMNS} FROM jobs WHERE kind = ? AND state = 'open' ORDER BY id"
 _CHANGE = """
     UPDATE jobs SET due = ?1, ready = ?1, body = ?2, fence = fence + 1, attempts = 0, claimed = 0
     WHERE kind = ?3 AND owner = ?4 AND key = ?5 AND state = 'open'"""
@@ -87,6 +88,9 @@ class SqliteJobs:
     async def of(self, kind: str, owner: str) -> tuple[Job, ...]:
         return await self._read(_OF, kind, owner)
 
+    async def all_of(self, kind: str) -> tuple[Job, ...]:
+        return await self._read(_ALL_OF, kind)
+
     async def change(self, kind: str, owner: str, key: str, *, due: float, body: Mapping[str, Any]) -> bool:
         return await self._write(_CHANGE, due, encode_body(body), kind, owner, key)
 
@@ -116,6 +120,11 @@ def add(db: sqlite3.Connection, job: NewJob, body: str) -> None:
     """Add the job inside the caller's transaction, unless an open one has its kind and key."""
     db.execute(_BURY, (job.kind, job.key))
     db.execute(_ADD, (job.kind, job.key, job.due, job.thread, job.owner, body))
+
+
+def change(db: sqlite3.Connection, job: NewJob, body: str) -> None:
+    """Give the owner's open job another due time and body inside the caller's transaction."""
+    db.execute(_CHANGE, (job.due, body, job.kind, job.owner, job.key))
 
 
 def _one(row: tuple[Any, ...] | None) -> Job | None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gateway.storage.append_errors import report_if_failed
+from gateway.storage.jobs import NewJob
 from gateway.storage.json_bodies import encode_body
 from gateway.storage.ports import (
     Accepted,
@@ -148,6 +149,16 @@ class SqliteStore:
     async def accept(self, entry: NewEntry, *, limit: int | None = None, begin: bool = False) -> Accepted:
         body = encode_body(entry.body)
         return await self._writer.submit(lambda db: inbox.accept(db, entry, body, limit, begin=begin))
+
+    async def accept_with(self, entry: NewEntry, changed: Sequence[NewJob]) -> Accepted:
+        body, bodies = encode_body(entry.body), [(job, encode_body(job.body)) for job in changed]
+
+        def work(db: sqlite3.Connection) -> Accepted:
+            for job, new in bodies:
+                jobs.change(db, job, new)
+            return inbox.accept(db, entry, body, None)
+
+        return await self._writer.submit(work)
 
     async def open_threads(self) -> tuple[str, ...]:
         return await self._reader.submit(inbox.open_threads)
