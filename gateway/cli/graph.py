@@ -12,7 +12,7 @@ from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.documents.library import NodeLibrary, library_for_pictures
 from pipeline.graph.documents.mermaid import mermaid
 from pipeline.graph.documents.reader import graph_document, read_graph
-from pipeline.graph_book import document_text, is_compiled, in_file, installed_graphs
+from pipeline.graph_book import document_text, in_file, installed_graphs, is_compiled
 
 
 def graph_list() -> int:

@@ -88,7 +88,15 @@ def compiled(playbook: Playbook) -> GraphSpec[RunContext]:
         edges=(
             *intake_edges(WALK),
             EdgeSpec(source=WALK, when=following),
-            *(EdgeSpec(source=label, target=WALK, when=Always()) for label in nodes),
+            # A question or a wait that is not possible ends the run; what an agent could not do is a result.
+            *(
+                EdgeSpec(
+                    source=label,
+                    target=WALK,
+                    when=OnSuccess() if DONE not in (spec.writes or ()) else Always(),
+                )
+                for label, spec in nodes.items()
+            ),
             EdgeSpec(source=FINISH, target=END, when=OnSuccess()),
         ),
     )

@@ -68,7 +68,7 @@ class Pause:
     """The answer may have a note in the person's own words."""
     asks: Asks = "choice"
     resumes: bool = False
-    """After `expires_s` the run continues along the edges, with an empty choice, and the node does not fail."""
+    """After `expires_s` the run continues along the edges, with an empty choice; the node does not fail."""
 
 
 NodeDecision = Next | End | Goto | Continue | Revise | Pause
