@@ -181,6 +181,7 @@ class AgentStep:
         own = replace(
             context,
             text=asked["user"],
+            by="",
             files=context.files if with_files else (),
             attached=context.attached if with_files else "",
             speech=None,
