@@ -123,8 +123,8 @@ class Answers:
         return Acceptance(status="accepted", message_id=item.message_id)
 
     async def end_questions(self, thread: str, before: float) -> int:
-        """Close the questions and waits of paused runs that were recorded until then, as a stop ends them. How
-        many."""
+        """Close the questions and waits of paused runs that were recorded until then, as a stop ends them.
+        How many."""
         pending = await self._store.pending_interactions(thread, now=self._clock.now())
         ended = [one for one in pending if one.kind == GATE and one.created_at <= before]
         closed = [await self._store.expiries.close(one.id, at=self._clock.now()) for one in ended]

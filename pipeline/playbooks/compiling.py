@@ -4,6 +4,7 @@ playbook:   intake ──▶ walk ──▶ (agents and tools at once │ one de
               │          └──▶ finish
               └──▶ compact, declined, set_aside: as in the conversation graph
 
+With `startedBy: agent` the loop of the conversation comes before `walk` (`starting`).
 `walk` does everything that needs no model, tool, person or time, and branches join in it. The nodes of
 playbooks that a playbook uses are in the same graph.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from pipeline.agent.loop_graph import LOOP_CHANNELS
 from pipeline.graph.definition.elements import FanOut, Limits
 from pipeline.graph.definition.spec import END, Always, EdgeSpec, GraphSpec, NodeSpec, OnSuccess, Route
 from pipeline.graph.run.records import TRAIL
@@ -30,6 +32,7 @@ from pipeline.playbooks.document import (
 )
 from pipeline.playbooks.progress import MAX_VISITS, ROOT
 from pipeline.playbooks.reading import Open, nothing_to_open, read_playbook
+from pipeline.playbooks.starting import starting_edges, starting_nodes
 from pipeline.playbooks.state import CHANNELS, DONE, ONCE, OUTPUTS, PLAYBOOK, Labels, Place
 from pipeline.playbooks.steps import (
     FINISH,
@@ -76,17 +79,18 @@ def compiled(playbook: Playbook) -> GraphSpec[RunContext]:
         retry=ONCE,
     )
     finish = NodeSpec(run=Finish(playbook=playbook), reads=(PLAYBOOK,), writes=("agent",), retry=ONCE)
+    talk = starting_nodes(playbook) if playbook.starts == "agent" else {}
     following = Route(choose=AfterWalk(playbook=playbook, labels=labels), targets=(*nodes, FINISH))
     return GraphSpec(
         name=playbook.name,
         version=playbook.version,
         entry="intake",
-        limits=Limits(max_steps=MAX_STEPS, max_consecutive=MAX_STEPS, outer_only=True),
+        limits=Limits(max_steps=MAX_STEPS, outer_only=True),
         fan_out=_TOGETHER,
-        channels=CHANNELS,
-        nodes={**intake_nodes(), WALK: walk, **nodes, FINISH: finish},
+        channels={**LOOP_CHANNELS, **CHANNELS} if talk else CHANNELS,
+        nodes={**intake_nodes(), **talk, WALK: walk, **nodes, FINISH: finish},
         edges=(
-            *intake_edges(WALK),
+            *(intake_edges(WALK) if not talk else (*intake_edges(), *starting_edges())),
             EdgeSpec(source=WALK, when=following),
             # A question or a wait that is not possible ends the run; what an agent could not do is a result.
             *(
@@ -117,6 +121,8 @@ def labels_of(playbook: Playbook) -> Labels:
     allows it."""
     own = set(playbook.nodes)
     taken = {*intake_nodes(), WALK, FINISH, QUESTION, END}
+    if playbook.starts == "agent":
+        taken |= {"agent", "act"}
     found: dict[tuple[str, str], str] = {}
     for of, book in books_of(playbook):
         for name in book.nodes:

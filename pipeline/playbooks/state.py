@@ -21,6 +21,10 @@ OUTPUTS: Final = "outputs"
 """What the nodes have given, by instance and node."""
 DONE: Final = "done"
 """What became of the items that the engine took up, by their number, until the run has read it."""
+STARTED: Final = "started"
+"""What the agent of the conversation wants the playbook to be about, once it has started it."""
+ASKED_BY: Final = "asked_by"
+"""The message whose turn has asked or begun to wait last: if the same turn goes on, its answer was not shown."""
 ONCE: Final = RetryPolicy(max_attempts=1)
 CHANNELS: Final[Mapping[str, Channel]] = {OUTPUTS: merge, DONE: merge, SOURCES: append}
 

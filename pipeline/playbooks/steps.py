@@ -23,7 +23,18 @@ from pipeline.playbooks.asking import route_by, yes_or_no
 from pipeline.playbooks.document import Condition, Loop, Playbook, Router, ToolCall, UserInput, Wait, title
 from pipeline.playbooks.moves import advance, decide, next_due, wake
 from pipeline.playbooks.progress import Item, Progress
-from pipeline.playbooks.state import DONE, ONCE, OUTPUTS, PLAYBOOK, Labels, Place, done, progress_of
+from pipeline.playbooks.state import (
+    ASKED_BY,
+    DONE,
+    ONCE,
+    OUTPUTS,
+    PLAYBOOK,
+    STARTED,
+    Labels,
+    Place,
+    done,
+    progress_of,
+)
 from pipeline.runtime.context import RunContext
 from pipeline.workflows.steps import SOURCES
 
@@ -46,11 +57,8 @@ class Walk:
     async def __call__(self, state: State, context: RunContext) -> NodeResult:
         for source in state.get(SOURCES, ()):
             context.scope.foreign.note(source)
-        if PLAYBOOK in state:
-            run = progress_of(state, self.playbook, context)
-        else:
-            run = Progress.begin(self.playbook, str(state.get(MESSAGE, "")), now=context.clock.now())
-        taken = self._read(run, state)
+        run = progress_of(state, self.playbook, context) if PLAYBOOK in state else self._begun(state, context)
+        taken = self._read(run, state, shown=state.get(ASKED_BY) != context.scope.message_id)
         advance(run)
         for text in run.said:
             await context.on_text(f"{context.redactor.text(text)}\n\n")
@@ -67,8 +75,17 @@ class Walk:
             }
         )
 
-    def _read(self, run: Progress, state: State) -> dict[str, Any]:
-        """Take what became of the items that the engine had. Returns what need not be kept of it."""
+    def _begun(self, state: State, context: RunContext) -> Progress:
+        given = state.get(STARTED, {}).get("message") or state.get(MESSAGE, "")
+        run = Progress.begin(self.playbook, str(given), now=context.clock.now())
+        # What the agent has said before it started the playbook was shown already.
+        said = str(state.get("agent", {}).get("answer", ""))
+        run.plain["unsaid"] += [said] if said else []
+        return run
+
+    def _read(self, run: Progress, state: State, *, shown: bool) -> dict[str, Any]:
+        """Take what became of the items that the engine had. Returns what need not be kept of it. `shown`:
+        whether the person got what was said before the newest question or wait."""
         taken: dict[str, Any] = {}
         asked = False
         for number in run.plain["running"]:
@@ -83,7 +100,7 @@ class Walk:
                 asked = True
                 self._answered(run, item, state)
         run.plain["running"] = []
-        if asked:
+        if asked and shown:
             run.plain["unsaid"] = []
         wake(run)
         return taken
@@ -213,7 +230,7 @@ class _Tool:
 def waiting_node(node: UserInput | Wait | None, place: Place) -> NodeSpec[RunContext]:
     """Asks the person, or waits for a time; without a node, asks what a blocked agent needs."""
     run = _WaitFor(place=place) if isinstance(node, Wait) else _Ask(node=node, place=place)
-    return NodeSpec(run=run, writes=(TRAIL,), goes_to=(), retry=ONCE)
+    return NodeSpec(run=run, writes=(TRAIL, ASKED_BY), goes_to=(), retry=ONCE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -240,7 +257,7 @@ class _Ask:
             raise ConditionFailed(_OFF_THE_RECORD)
         prompt = "\n\n".join((*run.plain["unsaid"], words))
         return NodeResult(
-            update={TRAIL: {"events": run.events}},
+            update={TRAIL: {"events": run.events}, ASKED_BY: context.scope.message_id},
             decision=Pause(
                 prompt=context.redactor.text(prompt),
                 options=options,
@@ -263,7 +280,10 @@ class _WaitFor:
         left = max(0.0, (next_due(run) or run.now) - context.clock.now())
         said = run.plain["unsaid"] or [f"I continue in {_duration(left)}."]
         return NodeResult(
-            update={TRAIL: {"events": [{"at": run.now, "type": "workflow_waiting"}]}},
+            update={
+                TRAIL: {"events": [{"at": run.now, "type": "workflow_waiting"}]},
+                ASKED_BY: context.scope.message_id,
+            },
             decision=Pause(
                 prompt=context.redactor.text("\n\n".join(said)), asks="nothing", expires_s=left, resumes=True
             ),

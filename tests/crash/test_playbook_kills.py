@@ -55,7 +55,8 @@ async def test_a_killed_playbook_goes_on_and_says_everything_once(tmp_path: Path
         await to_the_end(harness, clock)
         said = [record.body["text"] for record in await harness.records("assistant")]
         ((_, records),) = runs_of(await harness.records()).items()
-    assert said == list(REPLIES)
+    # A wait that came to its end before it was shown leads to one reply in place of two.
+    assert "\n\n".join(said) == "\n\n".join(REPLIES)
     record = playbook_record(read_playbook(_SOURCE), records)
     assert record.status == "completed"
     done = [one.node for one in record.checkpoints]

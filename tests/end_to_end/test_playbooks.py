@@ -15,6 +15,7 @@ import pytest
 
 from gateway.config import ConfigurationProblems
 from gateway.turns.run_codec import runs_of
+from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import ApprovalRequired, ErrorEvent
 from pipeline.graph_book import document_text
@@ -245,3 +246,18 @@ async def test_every_mistake_is_a_problem_of_the_configuration(tmp_path: Path) -
     words = str(raised.value)
     assert "node w: config.amout: there is no such field; did you mean amount?" in words
     assert "edges[1] (start -> x): target: there is no node 'x'" in words
+
+
+async def test_an_agent_starts_a_playbook_and_the_chat_goes_on_while_it_waits(tmp_path: Path) -> None:
+    source = _waits(message="I come back in an hour.") | {"startedBy": "agent", "description": "Reminds."}
+    call = ToolCall(id="c1", name="start_workflow", arguments='{"message": "the tea"}')
+    llm = ScriptedLlm(
+        [ScriptedAnswer.calling(call), ScriptedAnswer.of("All is well."), ScriptedAnswer.of("Tea!")]
+    )
+    clock = ManualClock()
+    async with open_gateway(tmp_path, _agent(tmp_path, source), llm=llm, clock=clock) as harness:
+        assert await _said(harness, "remind me of the tea") == "I come back in an hour."
+        assert await _said(harness, "how are you?") == "All is well."
+        await clock.advance(3_601)
+        await harness.channel.until(lambda: harness.channel.sent[-1].text == "Tea!")
+    assert llm.requests[-1].messages[-1].content == "go on the tea"

@@ -14,8 +14,9 @@ from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.playbooks.compiling import compiled
 from pipeline.playbooks.reading import read_playbook
 from pipeline.playbooks.run_record import PlaybookRun, playbook_record
+from pipeline.runtime.context import RunContext
 from tests.pipeline.workflows.documents import Echo
-from tests.support.contexts import Watched, context
+from tests.support.contexts import Watched, context, scope
 from tests.support.graph_log import MemoryRunLog
 
 Plain = dict[str, Any]
@@ -78,22 +79,26 @@ class PlaybookTest:
         self.watched = Watched()
         self.llm: ScriptedLlm | Echo = Echo(says or {}) if script is None else ScriptedLlm(list(script))
         self._executor = Executor(compiled(self.playbook), clock=self.clock)
-        self._context = context("hello", llm=self.llm, clock=self.clock, watched=self.watched, **given)
+        self._given = {"llm": self.llm, "clock": self.clock, "watched": self.watched, **given}
+        self.turns = 1
+        """The number of the turn: each answer and each time that has come has its own."""
 
     async def begin(self) -> PlaybookRun:
         """Run until it ends or waits."""
-        self.outcome = await self._executor.run({}, self._context, log=self.log)
+        self.outcome = await self._executor.run({}, self._context(), log=self.log)
         return self.record
 
     async def answer(self, choice: str) -> PlaybookRun:
         """Answer the open question."""
         (gate,) = self.outcome.gates
+        self.turns += 1
         self.outcome = await self._resumed((Answer(gate=gate.id, choice=choice, by="ada"),))
         return self.record
 
     async def pass_time(self, seconds: float) -> PlaybookRun:
         """Let time pass, and continue as when the gate's time is over."""
         await self.clock.advance(seconds)
+        self.turns += 1
         return await self.resume()
 
     async def resume(self) -> PlaybookRun:
@@ -102,7 +107,12 @@ class PlaybookTest:
         return self.record
 
     async def _resumed(self, answers: Sequence[Answer]) -> RunOutcome:
-        return await self._executor.resume(self.log.records, self._context, log=self.log, answers=answers)
+        own = self._context()
+        return await self._executor.resume(self.log.records, own, log=self.log, answers=answers)
+
+    def _context(self) -> RunContext:
+        own = scope(self.watched, message_id=f"msg-{self.turns}")
+        return context("hello", **{"scope": own, **self._given})
 
     @property
     def record(self) -> PlaybookRun:

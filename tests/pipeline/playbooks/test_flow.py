@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from pipeline.domain.chat import ToolCall
 from pipeline.domain.errors import GraphError, ModelUnavailable
 from pipeline.llm.client import LlmRequest
+from pipeline.llm.scripted import ScriptedAnswer
 from tests.pipeline.playbooks.documents import PlaybookTest, agent, node, playbook, trigger, way, ways
 
 DOWN = ModelUnavailable("The model is down.")
@@ -305,6 +307,19 @@ async def test_a_wait_that_says_nothing_says_when_it_goes_on() -> None:
     assert run.prompt == "I continue in 1.5 hours."
 
 
+async def test_a_wait_that_is_over_before_it_was_shown_loses_no_words() -> None:
+    nodes = (
+        trigger(),
+        node("wait", "w", amount=1, unit="h", message="Wait."),
+        node("response", "r", text="Go."),
+    )
+    run = PlaybookTest(playbook(*nodes, edges=ways("start > w > r")))
+    await run.begin()
+    await run.clock.advance(7_200)
+    await run.resume()  # the same turn, which had not answered yet
+    assert run.said == "Wait.\n\nGo."
+
+
 async def test_two_waits_in_branches_run_at_the_same_time() -> None:
     edges = [*ways("start > one > a > m > end"), *ways("start > two > b > m")]
     nodes = (trigger(), node("wait", "one", amount=2, unit="h"), node("wait", "two", amount=1, unit="h"))
@@ -461,3 +476,28 @@ async def test_an_agent_sees_its_task_and_nothing_of_the_conversation() -> None:
     requests: list[LlmRequest] = run.llm.requests
     assert [message.content for message in requests[0].messages[1:]] == ["a"]
     assert "HAND_BACK" in requests[0].messages[0].content
+
+
+def _started() -> dict[str, Any]:
+    given = {"startedBy": "agent", "description": "Plans a journey."}
+    return playbook(trigger(), agent("a", "plan {{trigger}}"), edges=ways("start > a"), **given)
+
+
+async def test_the_agent_of_the_conversation_answers_without_the_playbook() -> None:
+    run = PlaybookTest(_started(), script=[ScriptedAnswer.of("Hello.")])
+    await run.begin()
+    assert run.said == "Hello."
+    assert run.record.events == ()
+
+
+async def test_a_playbook_that_the_agent_starts_ends_its_loop_and_is_worked_on() -> None:
+    call = ToolCall(id="c1", name="start_workflow", arguments='{"message": "Rome"}')
+    asks = ScriptedAnswer.calling(call, text="I plan it.")
+    run = PlaybookTest(_started(), script=[asks, ScriptedAnswer.of("Rome in two days.")])
+    record = await run.begin()
+    first, second = run.llm.requests
+    assert [tool.name for tool in first.tools] == ["start_workflow"]
+    assert "Plans a journey." in first.tools[0].description
+    # The loop does not ask the model again: the next request is the sub-agent's.
+    assert second.messages[-1].content == "plan Rome"
+    assert (record.status, run.said) == ("completed", "I plan it.\n\nRome in two days.")

@@ -118,6 +118,7 @@ async def _cut(source: Plain) -> str:
         times = [float(found) for text in texts for found in _AT.findall(text)]
         await again.clock.advance(max([0.0, *(at - again.clock.now() for at in times)]))
         again.log = MemoryRunLog(texts)
+        again.turns += sum('"do": "answer"' in text for text in texts)
         record = await _to_the_end(again, await again.resume())
         assert _facts(again, record) == _facts(whole, expected), kept
     return expected.status
