@@ -64,10 +64,14 @@ class GraphBook:
         return found
 
     def document(self, path: Path) -> GraphSpec[RunContext]:
-        """The graph that the JSON document in a file describes: a graph document or a workflow. Raises
-        ConfigurationError as `open`."""
+        """The graph that the JSON document in a file describes: a graph document, a workflow or a playbook.
+        Raises ConfigurationError as `open`."""
         text = document_text(path)
         try:
+            if has_playbook_text(text):
+                from pipeline.playbooks.compiling import playbook_graph  # noqa: PLC0415 - as below
+
+                return playbook_graph(text, workflow_name(path), beside(path))
             if has_workflow_shape(text):
                 from pipeline.workflows.compiling import workflow_graph  # noqa: PLC0415 - most have none
 
@@ -146,9 +150,44 @@ def has_workflow_shape(text: str) -> bool:
     return typed or "connections" in document
 
 
+def has_playbook_text(text: str) -> bool:
+    """Whether a JSON text is a playbook: one of its nodes has a `subtype`. False for a text that is no
+    JSON."""
+    if '"subtype"' not in text:
+        return False
+    try:
+        document = parsed_json(text, "the document")
+    except GraphError:
+        return False
+    nodes = document.get("nodes") if isinstance(document, dict) else None
+    return isinstance(nodes, list) and any(isinstance(node, dict) and "subtype" in node for node in nodes)
+
+
+def is_compiled(text: str) -> bool:
+    """Whether the graph of a JSON text is made of another form: of a workflow or a playbook."""
+    return has_playbook_text(text) or has_workflow_shape(text)
+
+
+def beside(path: Path) -> Callable[[str], str]:
+    """Reads the documents beside a file, or in folders below its own."""
+    folder = path.resolve().parent
+
+    def read(file: str) -> str:
+        found = (folder / file).resolve()
+        if not found.is_relative_to(folder):
+            raise ConfigurationError("is outside of the folder of the first document")
+        try:
+            return document_text(found)
+        except ConfigurationError as error:
+            raise ConfigurationError(str(error).removeprefix(f"{found}: ")) from error
+
+    return read
+
+
 def workflow_name(path: Path) -> str:
-    """The name of a workflow whose document has none: that of its file."""
-    return path.name.removesuffix(_DOCUMENT).removesuffix(".workflow") or "workflow"
+    """The name of a workflow or playbook whose document has none: that of its file."""
+    name = path.name.removesuffix(_DOCUMENT)
+    return name.removesuffix(".workflow").removesuffix(".playbook") or "workflow"
 
 
 def document_text(path: Path) -> str:

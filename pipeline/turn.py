@@ -282,6 +282,8 @@ class Turn:
         entry_id = await self.journal.commit(answer)
         # Off the record a paused run is not stored: its question is a plain answer, without choices.
         for gate in answer.gates if self.journal.mode == "normal" else ():
+            if not choices(gate):
+                continue
             remaining = 0.0 if gate.expires_at is None else gate.expires_at - self.clock.now()
             await self.send(
                 ApprovalRequired(

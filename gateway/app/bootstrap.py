@@ -32,6 +32,7 @@ from gateway.delivery.unanswered_questions import UnansweredQuestions
 from gateway.ingress.inbox import Inbox
 from gateway.ingress.room_history import RoomRule, Rooms
 from gateway.interactions.question_expiry import QuestionExpiry
+from gateway.interactions.word_questions import WordQuestions
 from gateway.runtime.data_dir import DataDir
 from gateway.runtime.http_server import Server
 from gateway.scheduling.crisis_notices import NoticeJobs
@@ -93,7 +94,9 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     turns = _turns(base, agents.book, commands, heartbeat, delivery, replies, expiries, after, tools)
     worker = _worker(base, coordinator, turns, tools)
     _subscribe(base, coordinator, worker, tools, replies)
-    inbox = build_inbox(base, access, worker, owner_of, delivery, tools, rooms, agents.book, turns)
+    inbox = build_inbox(
+        base, access, worker, owner_of, delivery, tools, rooms, agents.book, turns, expiries.words
+    )
     voice = _voice(base, transcriber, inbox)
     gateway = Gateway(
         Parts(
@@ -301,6 +304,7 @@ def _expiries(base: Foundation, access: AccessPolicy) -> QuestionExpiry:
         wake=base.bus.wake,
         still_allowed=access.still_allows,
         show=unanswered.show,
+        words=WordQuestions(base.store, base.clock),
     )
 
 

@@ -15,6 +15,7 @@ from gateway.channels.registry import key_of
 from gateway.delivery.outbox import Delivery
 from gateway.ingress.inbox import Inbox
 from gateway.ingress.room_history import Rooms
+from gateway.interactions.word_questions import WordQuestions
 from gateway.turns.message_gates import MessageGates
 from gateway.turns.runner import TurnRunner
 from gateway.turns.worker import Worker
@@ -30,6 +31,7 @@ def build_inbox(
     rooms: Rooms,
     agents: AgentBook,
     turns: TurnRunner,
+    words: WordQuestions,
 ) -> Inbox:
     """The inbox of all channels. `owner_of` names the process that runs a thread's turns."""
     a_minute = base.settings.limits.messages_per_minute
@@ -53,4 +55,5 @@ def build_inbox(
         gates=MessageGates(agents, turns.open_session),
         beyond=RateLimit(a_minute, base.clock) if a_minute else None,
         on_ended=FileErasure(base.store, base.files).ended,
+        words=words,
     )

@@ -111,7 +111,7 @@ class StoreTimeline:
         """See `adapters.channel.Timeline`."""
         now = self._clock.now()
         pending = await self._store.pending_interactions(thread.encode(), now=now)
-        return tuple(asked_again(one, now) for one in pending if one.kind != TOOL)
+        return tuple(asked_again(one, now) for one in pending if one.kind != TOOL and one.options)
 
     async def last_seen(self, channel: str, account: str, *, limit: int) -> Mapping[ThreadKey, str]:
         """See `adapters.channel.Timeline`. Reads a bounded number of the newest entries of all channels."""

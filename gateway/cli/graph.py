@@ -12,7 +12,7 @@ from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.documents.library import NodeLibrary, library_for_pictures
 from pipeline.graph.documents.mermaid import mermaid
 from pipeline.graph.documents.reader import graph_document, read_graph
-from pipeline.graph_book import document_text, has_workflow_shape, in_file, installed_graphs
+from pipeline.graph_book import document_text, in_file, installed_graphs, is_compiled
 
 
 def graph_list() -> int:
@@ -44,7 +44,7 @@ def read_graph_file(name: str) -> GraphSpec[Any, Any]:
     path = Path(name)
     try:
         text = document_text(path)
-        return installed_graphs().document(path) if has_workflow_shape(text) else read_graph(text, _library())
+        return installed_graphs().document(path) if is_compiled(text) else read_graph(text, _library())
     except ConfigurationError as error:
         if not isinstance(error.__cause__, FileNotFoundError):
             raise

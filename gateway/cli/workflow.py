@@ -1,4 +1,4 @@
-"""`parlour workflow`: check, draw and run workflow documents (seed 3)."""
+"""`parlour workflow`: check, draw and run workflow documents (seed 3), and playbooks (seed 0: `playbook`)."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from gateway.cli import playbook
 from gateway.cli.graph import write_out
 from gateway.cli.graph_run import graph_run
 from gateway.storage.sqlite.history import RunPlace
 from pipeline.domain.errors import ConfigurationError, GraphError
 from pipeline.graph.documents.json_text import parsed_json
 from pipeline.graph.run.records import RawRecord
-from pipeline.graph_book import document_text, in_file, workflow_name
+from pipeline.graph_book import document_text, has_playbook_text, in_file, workflow_name
 from pipeline.workflows.document import Agent, Workflow
 from pipeline.workflows.exploring.explorer import explore
 from pipeline.workflows.exploring.shown import in_words
@@ -32,6 +33,12 @@ def workflow_check(files: Sequence[Path], bound: int) -> int:
     nothing is wrong, else 2."""
     wrong = False
     for file in files:
+        found = playbook.checked_lines(file)
+        if found is not None:
+            lines, good = found
+            wrong = wrong or not good
+            write_out("".join(f"{file}: {line}\n" for line in lines))
+            continue
         workflow, mistakes = _checked(file)
         wrong = wrong or bool(mistakes)
         for mistake in mistakes:
@@ -67,6 +74,9 @@ def workflow_show(file: Path, *, as_json: bool) -> int:
     """Print the workflow as mermaid, or its document in the form of today. Exit code 0. Raises
     ConfigurationError with all its mistakes."""
     text = document_text(file)
+    if has_playbook_text(text):
+        write_out(playbook.shown(file, text, as_json=as_json))
+        return 0
     workflow = _read(file, text)
     if as_json:
         write_out(
@@ -84,7 +94,11 @@ def workflow_run(
     approval is asked for in the terminal. Then print the log of each run. The exit code is that of
     `parlour chat`. Raises ConfigurationError with all mistakes of the document."""
     path = Path(file)
-    workflow = _read(path, document_text(path))
+    text = document_text(path)
+    if has_playbook_text(text):
+        sys.stdout.flush()
+        return graph_run(config, overrides, file, message, playbook.run_lines(path, text, as_json=as_json))
+    workflow = _read(path, text)
 
     def lines(records: Sequence[RawRecord], _place: RunPlace) -> list[str]:
         run = run_record(workflow, records)

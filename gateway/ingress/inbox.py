@@ -11,16 +11,18 @@ from adapters.channel import Acceptance
 from gateway.access.policy import AccessPolicy, Allowed, Denied
 from gateway.access.sender_rate_limit import WINDOW_S, RateLimit, Reservation
 from gateway.cluster.bus import Bus
-from gateway.cluster.signals import Answered, Control, Interrupt, StopBefore, Withdrawn
+from gateway.cluster.signals import Control, Interrupt, StopBefore, Withdrawn
+from gateway.ingress.answers import Answers, Gates
 from gateway.ingress.reactions import Reactions
 from gateway.ingress.refusal_notices import AGAIN_S, Refusals, Say
-from gateway.interactions.answer_matching import match_button, match_speech, match_text, may_answer
+from gateway.interactions.answer_matching import may_answer, may_be_words
 from gateway.interactions.message_edits import ended_by
+from gateway.interactions.word_questions import WordQuestions
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
-from gateway.storage.codec import COMMAND, GATE, answer_entry, begun_entry, new_entry, resume_entry
+from gateway.storage.codec import begun_entry, new_entry
 from gateway.storage.health import StoreHealth
-from gateway.storage.ports import Accepted, AnswerStatus, InboxEntry, Interaction, NewEntry, Store
+from gateway.storage.ports import Accepted, InboxEntry, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import AccountKey
@@ -42,18 +44,9 @@ _Enqueued = InboundMessage | SessionCommand | BargeIn
 _COUNTED = frozenset({"retry", "history", "export"})
 """Commands that cost as much as a message, and count as one."""
 _EXTRA_FOR_COMMANDS = 20
-_NOT_OPEN = "This question is no longer open."
 _QUEUE_FULL = "Too many of your messages are still waiting. Send this one again when some are answered."
 _QUEUE_FULL_AGAIN_S = 60.0
 """Shorter than for other refusals: without a notice the author takes the message for accepted."""
-_ANSWER_REFUSED: dict[AnswerStatus, str] = {
-    "unknown": "There is no such question in this chat.",
-    "already_answered": "This question has already been answered.",
-    "expired": "This question has expired; nothing was done.",
-    "not_allowed": "This question is for somebody else.",
-    "invalid_choice": "That is not one of the offered answers.",
-}
-_OVER: frozenset[AnswerStatus] = frozenset({"unknown", "already_answered", "expired"})
 
 
 class TurnQueue(Protocol):
@@ -73,16 +66,6 @@ class WaitingTurns(Protocol):
 
     async def withdraw(self, thread: str, but: Collection[str] = ()) -> None:
         """Close the questions of the stopped turns in `thread`, except those of the messages `but`."""
-        ...
-
-
-class Gates(Protocol):
-    """The gates that see messages before anything else decides about them."""
-
-    def sees(self, message: InboundMessage) -> bool: ...
-
-    async def passes_gate(self, message: InboundMessage) -> bool:
-        """Whether a message may count now as the answer that a running turn waits for."""
         ...
 
 
@@ -120,6 +103,7 @@ class Inbox:
         gates: Gates | None = None,
         beyond: RateLimit | None = None,
         on_ended: Callable[[InboundMessage | Withdrawal], Awaitable[None]] | None = None,
+        words: WordQuestions | None = None,
     ) -> None:
         self._on_ended = on_ended
         self._gates, self._beyond = gates, beyond
@@ -139,7 +123,19 @@ class Inbox:
         self._waiting = waiting
         self._on_unaddressed = on_unaddressed
         self._on_taken = on_taken
-        self._reactions = Reactions(store=store, clock=clock, telemetry=telemetry, answer=self._answer)
+        self.answers = Answers(
+            store=store,
+            bus=bus,
+            owner_of=owner_of,
+            clock=clock,
+            telemetry=telemetry,
+            failpoints=failpoints,
+            gates=gates,
+            words=words,
+        )
+        """Takes answers to open questions."""
+        answer = self.answers.pressed
+        self._reactions = Reactions(store=store, clock=clock, telemetry=telemetry, answer=answer)
         self.health = StoreHealth(store, clock)
         """Updated after every message that was stored or could not be stored."""
         self._closed = False
@@ -164,16 +160,18 @@ class Inbox:
         if isinstance(verdict, Denied):
             return self._denied(item, verdict)
         if isinstance(item, ApprovalReply):
-            return await self._answer(item)
+            return await self.answers.pressed(item)
         if isinstance(item, Reaction):
             return await self._reactions.accept(item)
         if isinstance(item, InboundMessage):
             item = self._judged(item, verdict)
-        if isinstance(item, InboundMessage) and may_answer(item, shows_choices=not self._posts(item)):
-            answered = await self._worded_answer(item)
-            if isinstance(answered, Acceptance):
-                return answered
-            item = answered
+        if isinstance(item, InboundMessage):
+            options = may_answer(item, shows_choices=not self._posts(item))
+            if options or (may_be_words(item) and await self.answers.words.may_be_open(item.thread.encode())):
+                answered = await self.answers.worded(self._without_secrets(item), options=options)
+                if isinstance(answered, Acceptance):
+                    return answered
+                item = answered
         return await self._enqueue(item)
 
     def _judged(self, item: InboundMessage, verdict: Allowed) -> InboundMessage:
@@ -204,7 +202,7 @@ class Inbox:
         try:
             if isinstance(item, SessionCommand) and item.name == "stop":
                 # Also for a redelivery: the first delivery may have got no further than the inbox.
-                await self._stop(item, accepted.seq)
+                await self._stop(item, accepted)
             elif isinstance(item, BargeIn):
                 self._control(Interrupt(thread=thread, seq=accepted.seq, at=item.received_at))
             elif isinstance(item, InboundMessage) and item.edited:
@@ -301,74 +299,6 @@ class Inbox:
     def _posts(self, item: Inbound) -> bool:
         return item.thread.account_key in self._posting
 
-    async def _answer(self, item: ApprovalReply) -> Acceptance:
-        """Record an answer on the pending interaction directly: in the queue most answers would wait for the
-        turn that waits for them. An answer to a paused run, which holds no thread, also becomes an entry in
-        the same step. An interaction is single use, so a redelivery needs no key."""
-        questions = await self._questions(item)
-        answer = item if item.option is None else match_button(item, questions)
-        if not isinstance(answer, ApprovalReply):
-            words = _NOT_OPEN if answer == "unknown" else _ANSWER_REFUSED[answer]
-            return self._refused(item, words, over=answer in _OVER)
-        asked = next((one for one in questions if one.id == answer.interaction_id), None)
-        entry = None if asked is None else answer_entry(answer, asked)
-        status = await self._give(answer, entry, finished=False)
-        if status != "accepted":
-            return self._refused(item, _ANSWER_REFUSED[status], over=status in _OVER)
-        return Acceptance(status="accepted", message_id=item.message_id)
-
-    async def _worded_answer(self, item: InboundMessage) -> Acceptance | InboundMessage:
-        """Take the message as an answer, or return it to be queued when it is none, or when a gate decides
-        first. The same step stores it in the inbox under its own key, so that a redelivery is recognised
-        after the question has closed. Typed answers are for channels without buttons, spoken ones for all
-        channels. Speech does not answer a turn that waits during its run, since the transcript may be
-        wrong."""
-        # A word that is also a value of a menu is a message: typed, the command has the value behind it.
-        questions = [one for one in await self._questions(item) if one.kind != COMMAND]
-        if item.speech is None:
-            answer = match_text(item, questions)
-        else:
-            answer = match_speech(item, item.text, [one for one in questions if one.kind == GATE])
-        if answer is None:
-            return item
-        asked = next(one for one in questions if one.id == answer.interaction_id)
-        gate = asked.kind == GATE
-        if self._gates is not None and self._gates.sees(item):
-            if gate:
-                return replace(item, answers=True)
-            # The turn that waits for the answer holds the thread, so the message cannot wait in its queue.
-            if not await self._gates.passes_gate(item):
-                return item
-        entry = resume_entry(answer, asked) if gate else new_entry(answer)
-        if await self._give(answer, entry, finished=not gate) != "accepted":
-            # Another answer came first, or this is a redelivery: the inbox decides which.
-            return item
-        self._telemetry.accepted(item.thread.channel, self._clock.now() - item.received_at)
-        return Acceptance(status="accepted", message_id=item.message_id)
-
-    async def _questions(self, item: Inbound) -> tuple[Interaction, ...]:
-        """The questions that wait for a person in the item's thread."""
-        return await self._store.pending_interactions(item.thread.encode(), now=self._clock.now())
-
-    async def _give(self, answer: ApprovalReply, entry: NewEntry | None, *, finished: bool) -> AnswerStatus:
-        thread = answer.thread.encode()
-        self._failpoints.reach("inbox-commit-before")
-        status = await self._store.answer_interaction(
-            answer.interaction_id,
-            thread=thread,
-            user=answer.author.id,
-            choice=answer.choice,
-            now=self._clock.now(),
-            entry=entry,
-            finished=finished,
-        )
-        self._failpoints.reach("inbox-commit-after")
-        if status == "accepted" and entry is not None and not finished:
-            self._bus.wake(thread)
-        elif status == "accepted":
-            self._control(Answered(thread=thread, interaction_id=answer.interaction_id))
-        return status
-
     async def _end(self, item: InboundMessage | Withdrawal, before: int = 0, *, again: bool = False) -> None:
         """End the turns of a message that was deleted, or whose edit has the inbox number `before`."""
         thread = item.thread.encode()
@@ -382,10 +312,13 @@ class Inbox:
         if self._on_ended is not None and not again:
             await self._on_ended(item)
 
-    async def _stop(self, command: SessionCommand, seq: int) -> None:
+    async def _stop(self, command: SessionCommand, accepted: Accepted) -> None:
         """Stop turns at once: a stop must not wait in the queue after what it stops."""
-        thread = command.thread.encode()
+        thread, seq = command.thread.encode(), accepted.seq
         cancelled = await self._store.cancel_open(thread, up_to_seq=seq - 1)
+        # Runs that wait for a person or a time end too; a redelivered stop may find those that came after it.
+        before = command.received_at if accepted.duplicate else self._clock.now()
+        cancelled += await self.answers.end_questions(thread, before)
         self._control(StopBefore(thread=thread, seq=seq, cancelled=cancelled))
         if self._waiting is not None:
             # A redelivered stop may find turns that came after it.

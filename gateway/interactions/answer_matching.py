@@ -20,6 +20,8 @@ _LONGEST_ANSWER = 200
 _NOTE_WITHIN = 24
 """Characters from the beginning, within which a colon may be the one before a note."""
 _LONGEST_NOTE = 2_000
+LONGEST_WORDS = 4_000
+"""Characters of an answer in the person's own words; a longer text is a message."""
 _NOTE_AFTER = re.compile(r"\s*(?:[:,;.!–—\n]|-\s)\s*")  # noqa: RUF001 - dashes are meant
 """What separates an option from the note behind it: a mark, so that a new message that begins with the same
 word is none."""
@@ -44,7 +46,7 @@ def match_text(message: InboundMessage, questions: Sequence[Interaction]) -> App
     the option's number, from 1; where the question takes notes, a note may follow a colon or another mark.
     None when they match no option or several. Call it if `may_answer`."""
     words = message.text.strip().casefold()
-    mine = [question for question in questions if message.author.id in question.allowed_users]
+    mine = [one for one in questions if one.options and message.author.id in one.allowed_users]
     meant = [
         (question, option, "")
         for question in mine
@@ -58,7 +60,10 @@ def match_text(message: InboundMessage, questions: Sequence[Interaction]) -> App
         meant = _with_note(message.text.strip(), mine)
     if len(meant) != 1:
         return None
-    question, choice, note = meant[0]
+    return _reply(message, *meant[0])
+
+
+def _reply(message: InboundMessage, question: Interaction, choice: str, note: str = "") -> ApprovalReply:
     return ApprovalReply(
         message_id=message.message_id,
         native_id=message.native_id,
@@ -84,6 +89,26 @@ def _with_note(text: str, questions: Sequence[Interaction]) -> list[tuple[Intera
     return found
 
 
+def match_words(message: InboundMessage, questions: Sequence[Interaction]) -> ApprovalReply | None:
+    """The message as the answer to the newest question that any words of its author answer; None without one.
+    Call it if `may_be_words`."""
+    asked = [one for one in questions if one.asks == "words" and message.author.id in one.allowed_users]
+    words = message.text.strip()
+    if not asked or not words or len(words) > LONGEST_WORDS or message.if_named or message.may_decline:
+        return None
+    return _reply(message, asked[-1], words)
+
+
+def may_be_words(message: InboundMessage) -> bool:
+    """Whether the message can answer a question that takes any words: new, written by its author, only text,
+    and no command."""
+    if message.voice is not None or message.attachments or message.forwarded or message.edited:
+        return False
+    if message.unusable or message.passed_on:
+        return False
+    return not message.text.lstrip().startswith("/")
+
+
 def match_speech(
     message: InboundMessage, words: str, questions: Sequence[Interaction]
 ) -> ApprovalReply | None:
@@ -93,7 +118,8 @@ def match_speech(
         return None
     if message.voice is not None and message.text.strip():
         return None
-    return match_text(replace(message, text=words.strip(_SPOKEN_ENDS)), questions)
+    heard = match_text(replace(message, text=words.strip(_SPOKEN_ENDS)), questions)
+    return heard or match_words(replace(message, text=words), questions)
 
 
 def may_answer(message: InboundMessage, *, shows_choices: bool = False) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable
 
+from gateway.interactions.word_questions import WordQuestions
 from gateway.runtime.due_work import DueWork
 from gateway.storage.codec import GATE, NEVER, details_of, resume_entry_once
 from gateway.storage.ports import Interaction, Store
@@ -37,7 +38,10 @@ class QuestionExpiry:
         wake: Callable[[str], None],
         still_allowed: Callable[[ApprovalReply], Awaitable[bool]],
         show: Callable[[Interaction], None],
+        words: WordQuestions,
     ) -> None:
+        self.words = words
+        """The threads in which any words may be an answer."""
         self._store = store
         self._clock = clock
         self._wake = wake
@@ -47,8 +51,9 @@ class QuestionExpiry:
             do_due=self._hand_over_due, next_due=self._next_due, clock=clock, name="questions"
         )
 
-    def asked(self) -> None:
-        """Check the next expiry again: a new question is recorded, which may expire first."""
+    def asked(self, thread: str) -> None:
+        """Note that a question was recorded in the thread, and check the next expiry again."""
+        self.words.asked(thread)
         self._work.wake()
 
     async def run(self) -> None:
@@ -82,7 +87,8 @@ class QuestionExpiry:
         else:
             _log.info("a run stays paused: its author was shut out", extra={"thread_key": question.thread})
         await self._store.expiries.close(question.id, at=self._clock.now())
-        self._show(question)
+        if question.options:
+            self._show(question)
 
     def _expiry(self, question: Interaction) -> ApprovalReply:
         details = details_of(question)

@@ -8,7 +8,7 @@ from typing import Final
 
 from adapters.channel import OutboundReply
 from gateway.storage.inbox_items import ASKED_IN, Queued, StoredItem, asked_in, kind_of, to_body
-from gateway.storage.ports import Accepted, InboxEntry, Interaction, NewEntry, NewOutboxRow, OutboxRow
+from gateway.storage.ports import ASKS, Accepted, InboxEntry, Interaction, NewEntry, NewOutboxRow, OutboxRow
 from pipeline.domain.commands import parsed_name
 from pipeline.domain.files import StoredFile
 from pipeline.domain.frozen import dataclass
@@ -163,6 +163,7 @@ def question_of(gate: Gate, entry: InboxEntry, session_id: str, *, at: float) ->
             "name": item.author.name,
             "private": item.private,
             **({"notes": True} if gate.notes else {}),
+            **({ASKS: gate.asks} if gate.asks != "choice" else {}),
             **({"author": item.author.id} if gate.allowed else {}),
         },
     )

@@ -28,6 +28,6 @@ def judge_answer(
         return "expired"
     if user not in interaction.allowed_users:
         return "not_allowed"
-    if choice not in interaction.options:
+    if choice not in interaction.options and not (interaction.asks == "words" and choice):
         return "invalid_choice"
     return "accepted"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import field
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from gateway.storage.books import Books
 from gateway.storage.bursts import FinishedToo
@@ -156,6 +156,10 @@ class SentPart:
     """Unix time at which it was recorded."""
 
 
+ASKS: Final = "asks"
+"""In the body of an interaction that offers no choices: what it asks for."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interaction:
     """A question that waits for a person's answer: single use, bound to people and to one action."""
@@ -170,6 +174,11 @@ class Interaction:
     created_at: float
     expires_at: float
     body: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def asks(self) -> str:
+        """`choice`, `words` where any words are the answer, or `nothing` where a run waits for a time."""
+        return str(self.body.get(ASKS, "choice"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -61,7 +61,7 @@ class StoreJournal:
         on_recorded: OnRecorded,
         on_reply: OnReply,
         sends_at_once: Callable[[], bool],
-        on_asked: Callable[[], None],
+        on_asked: Callable[[str], None],
         after: AfterTurn,
         crises: CrisisRecords,
         questions: TurnQuestions,
@@ -389,7 +389,7 @@ class StoreJournal:
         self._failpoints.reach("turn-commit-after")
         self._after.added(self._session, commit.jobs, now)
         if questions:
-            self._on_asked()
+            self._on_asked(self._lease.thread)
         self._session.stored, self.outcome = True, outcome
         sends, entry_id = log_records.files_of(records[-1]), committed.record_ids[-1]
         reply = reply_of(row, self._lease.thread, entry_id=entry_id, text=text, files=sends)

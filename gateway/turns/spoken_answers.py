@@ -3,7 +3,7 @@ The journal then ends the turn."""
 
 from __future__ import annotations
 
-from gateway.interactions.answer_matching import match_speech, match_text
+from gateway.interactions.answer_matching import match_speech, match_text, match_words
 from gateway.storage.codec import GATE, resume_entry_once
 from gateway.storage.ports import InboxEntry, Store
 from pipeline.domain.messages import InboundMessage
@@ -16,7 +16,10 @@ async def answer_question(store: Store, entry: InboxEntry, words: str, *, now: f
     if not open_gates or not isinstance(entry.item, InboundMessage):
         return False
     spoken = entry.item.voice is not None or entry.item.speech is not None
-    answer = match_speech(entry.item, words, open_gates) if spoken else match_text(entry.item, open_gates)
+    if spoken:
+        answer = match_speech(entry.item, words, open_gates)
+    else:
+        answer = match_text(entry.item, open_gates) or match_words(entry.item, open_gates)
     if answer is None:
         return False
     asked = next(gate for gate in open_gates if gate.id == answer.interaction_id)

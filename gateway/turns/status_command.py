@@ -24,6 +24,7 @@ _LINES = (
     "- Messages that wait: {waiting}",
     "- Questions that wait for an answer: {questions}",
 )
+_WAITS = "- Runs that wait for a time: {waits}"
 _LANGUAGE = "- Language that you spoke last: {language}"
 _VOICE = "- Voice replies: {voice}"
 _VERSION = "- Parlour {version}"
@@ -66,8 +67,10 @@ class StatusCommand:
         used = known.tokens + (estimate_tokens(known.summary.text) if known.summary is not None else 0)
         window = agent.models.context_tokens
         entries = await self._store.open_entries(thread)
-        questions = await self._store.pending_interactions(thread, now=self._clock.now())
-        return "\n".join(_LINES).format(
+        pending = await self._store.pending_interactions(thread, now=self._clock.now())
+        waits = sum(one.asks == "nothing" for one in pending)
+        lines = (*_LINES, _WAITS.format(waits=waits)) if waits else _LINES
+        return "\n".join(lines).format(
             agent=agent.name,
             model=agent.models.name,
             mode="on the record" if journal.mode == "normal" else "off the record",
@@ -75,7 +78,7 @@ class StatusCommand:
             window=window,
             percent=round(100 * used / window) if window else 0,
             waiting=sum(isinstance(one.item, InboundMessage) for one in entries),
-            questions=len(questions),
+            questions=len(pending) - waits,
         )
 
     async def _speech(self, command: SessionCommand) -> list[str]:

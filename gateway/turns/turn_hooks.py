@@ -38,8 +38,8 @@ class TurnHooks:
     """Whether the reply to an entry, if it is committed now, is posted right after."""
     discard_media: Callable[[InboundMessage], Awaitable[None]]
     """Called when a message with media is finished; its bytes are no longer needed."""
-    on_asked: Callable[[], None]
-    """Called when a paused run's question is recorded."""
+    on_asked: Callable[[str], None]
+    """Called with the thread in which a paused run's question is recorded."""
     after: AfterTurn
     """Adds the jobs that a turn makes due."""
     crises: CrisisRecords

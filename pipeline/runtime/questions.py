@@ -19,13 +19,18 @@ _ASKED_CHARS = 300
 
 
 def choices(gate: Gate) -> tuple[str, ...]:
-    """The choices of a gate."""
-    return gate.options or CONTINUE_ONLY
+    """The choices of a gate; none for one that takes any words, or waits for its time."""
+    return gate.options or (CONTINUE_ONLY if gate.asks == "choice" else ())
 
 
 def question_words(gates: Sequence[Gate]) -> str:
     """The text that asks all questions of `gates`."""
-    return "\n\n".join(f"{gate.prompt or _NO_PROMPT}\n({' / '.join(choices(gate))})" for gate in gates)
+    return "\n\n".join(_asked(gate) for gate in gates)
+
+
+def _asked(gate: Gate) -> str:
+    words, offered = gate.prompt or _NO_PROMPT, choices(gate)
+    return f"{words}\n({' / '.join(offered)})" if offered else words
 
 
 def expired_words(message: InboundMessage | ApprovalReply) -> str:

@@ -48,7 +48,7 @@ _WRITES: Final = (PREVIOUS, FIRST, SOURCES, TRAIL)
 
 def agent_node(node: Agent, workflow: Workflow, labels: Mapping[str, str]) -> NodeSpec[RunContext]:
     """One agent, with its sub-agents as tools. `labels` are the names in the graph of all approvals."""
-    loop = _loop(_Step(node=node, workflow=workflow, labels=labels))
+    loop = _loop(AgentStep(node=node, workflow=workflow, labels=labels))
     reads: tuple[str, ...] = (PREVIOUS, FIRST, SOURCES, MESSAGE)
     texts = f"{node.system_prompt}{node.user_prompt}"
     if any(place.startswith(NOTE) for place in places(texts)):
@@ -56,7 +56,7 @@ def agent_node(node: Agent, workflow: Workflow, labels: Mapping[str, str]) -> No
     return NodeSpec(subgraph=loop, reads=reads, writes=_WRITES)
 
 
-def _loop(step: _Step) -> GraphSpec[RunContext]:
+def _loop(step: AgentStep) -> GraphSpec[RunContext]:
     parts = loop_nodes()
     thinking, acting = parts["agent"], parts["act"]
     return GraphSpec(
@@ -84,8 +84,8 @@ def _after_thinking(state: State) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Step:
-    """The nodes of one agent."""
+class AgentStep:
+    """The nodes of one agent. Playbooks use `think` and `act` with prompts of their own."""
 
     node: Agent
     workflow: Workflow
@@ -181,6 +181,7 @@ class _Step:
         own = replace(
             context,
             text=asked["user"],
+            by="",
             files=context.files if with_files else (),
             attached=context.attached if with_files else "",
             speech=None,
@@ -206,7 +207,7 @@ class _Delegate:
     message: str
 
     async def __call__(self, call: Call, turns: int, scope: TurnScope) -> Report:
-        step = _Step(node=call.agent, workflow=self.workflow, labels={}, above=call, turns=turns)
+        step = AgentStep(node=call.agent, workflow=self.workflow, labels={}, above=call, turns=turns)
         graph = _loop(step)
         own = replace(scope, depth=scope.depth + 1, groups=call.agent.groups)
         context = replace(self.context, scope=own)

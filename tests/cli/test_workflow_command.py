@@ -1,7 +1,8 @@
 """`parlour workflow`: all mistakes of a document, its picture, and a run in the terminal.
 
-Covers: gateway/cli/workflow.py, gateway/cli/workflow_arguments.py, pipeline/workflows/picture.py,
-pipeline/workflows/exploring/shown.py, pipeline/workflows/exploring/findings.py.
+Covers: gateway/cli/workflow.py, gateway/cli/playbook.py, gateway/cli/workflow_arguments.py,
+pipeline/workflows/picture.py, pipeline/playbooks/picture.py, pipeline/workflows/exploring/shown.py,
+pipeline/workflows/exploring/findings.py.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import pytest
 
 from gateway.cli.main import main
 from tests.cli.test_commands import ROOT, SCRIPTED, parlour
+from tests.pipeline.playbooks.documents import agent as step
+from tests.pipeline.playbooks.documents import node, playbook, trigger, ways
 from tests.pipeline.workflows.documents import agent, approval, choice, document, start, way
 
 TRIAGE = ROOT / "examples" / "workflows" / "triage.workflow.json"
@@ -173,3 +176,30 @@ def test_a_run_of_one_message_can_be_printed_as_json(tmp_path: Path) -> None:
     assert "You said: hello" in done.stdout
     record = json.loads(done.stderr[done.stderr.index("{\n") :])
     assert (record["status"], record["state"]["a"]) == ("completed", "You said: hello")
+
+
+def test_a_playbook_is_checked_and_drawn(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    sub = node("sub-workflow", "sub", workflow="child.playbook.json")
+    child = playbook(trigger(), step("c"), edges=ways("start > c"))
+    _file(tmp_path, child, "child.playbook.json")
+    good = _file(tmp_path, playbook(trigger(), sub, step("late"), edges=ways("start > sub")), "good.json")
+    wrong = _file(tmp_path, playbook(trigger(), node("wait", "w"), edges=ways("start > w")), "wrong.json")
+    assert main(["workflow", "check", good, wrong]) == 2
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == [
+        f"{good}: no mistakes; 2 of 3 nodes are reached",
+        f"{good}: it uses child.playbook.json",
+        f"{wrong}: node w: config.amount: must be above 0, and at most 400 days",
+    ]
+    assert main(["workflow", "show", good]) == 0
+    assert "sub-workflow: child.playbook.json" in capsys.readouterr().out
+    assert main(["workflow", "show", "--json", good]) == 0
+    assert json.loads(capsys.readouterr().out)["name"] == "book"
+
+
+def test_a_playbook_is_run_and_its_events_are_printed(tmp_path: Path) -> None:
+    file = _file(tmp_path, playbook(trigger(), step("a"), edges=ways("start > a")))
+    done = parlour(tmp_path, "workflow", "run", file, "--input", "hello", *SCRIPTED)
+    assert done.returncode == 0, done.stderr
+    assert ": completed" in done.stderr
+    assert "workflow_completed" in done.stderr

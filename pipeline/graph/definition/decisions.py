@@ -17,6 +17,8 @@ ContextT = TypeVar("ContextT")
 StateT = TypeVar("StateT", bound=Mapping[str, Any], default=State)
 
 EndReason = Literal["completed", "waiting_for_user", "blocked"]
+Asks = Literal["choice", "words", "nothing"]
+"""What a gate asks for: one of its options, any words of the person, or nothing: it waits for its time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,9 @@ class Pause:
     """The users who may answer, as the host names them; empty for the author of the run's message."""
     notes: bool = False
     """The answer may have a note in the person's own words."""
+    asks: Asks = "choice"
+    resumes: bool = False
+    """After `expires_s` the run continues along the edges, with an empty choice; the node does not fail."""
 
 
 NodeDecision = Next | End | Goto | Continue | Revise | Pause

@@ -300,7 +300,8 @@ def _outcome(loop: RunLoop, status: RunStatus, reason: StopReason, error: Failur
 
 
 async def _record_answers(loop: RunLoop, answers: Sequence[Answer]) -> None:
-    """Record the answers, and fail the nodes whose gates have expired."""
+    """Record the answers, then what follows gates that have expired: those that resume count as answered with
+    nothing, and the nodes of the others fail."""
     for answer in answers:
         record: Record = {"do": "answer", "gate": {"id": answer.gate}, "choice": answer.choice}
         if answer.note:
@@ -314,6 +315,10 @@ async def _record_answers(loop: RunLoop, answers: Sequence[Answer]) -> None:
         # A failed branch may have ended the others.
         gate = frame.gate if loop.run.frames.get(frame.id) is frame else None
         if gate is not None and gate.expires_at is not None and gate.expires_at <= now:
+            if gate.resumes:
+                over: Record = {"do": "answer", "gate": {"id": gate.id}, "choice": "", "at": now}
+                await loop.env.recorder.record(over, kind="answer", label="")
+                continue
             words = f"no one answered {gate.node} in time"
             failure = Failure(node=gate.node, code=GATE_EXPIRED, message=words, permanent=True)
             routes: Routes = routes_after_failure(frame.plan.exits, frame.values)

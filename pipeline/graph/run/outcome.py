@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 from pipeline.domain.errors import GraphError
 from pipeline.domain.frozen import dataclass
-from pipeline.graph.definition.decisions import State
+from pipeline.graph.definition.decisions import Asks, State
 
 RunStatus = Literal["completed", "paused", "failed", "cancelled"]
 StopReason = Literal[
@@ -67,6 +67,9 @@ class Gate:
     """The users who may answer, as the host names them; empty for the author of the run's message."""
     notes: bool = False
     """The answer may have a note in the person's own words."""
+    asks: Asks = "choice"
+    resumes: bool = False
+    """The run continues when it expires, and its node does not fail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -190,6 +190,10 @@ def plain_gate(gate: Gate) -> dict[str, Any]:
         plain["allowed"] = gate.allowed
     if gate.notes:
         plain["notes"] = True
+    if gate.asks != "choice":
+        plain["asks"] = gate.asks
+    if gate.resumes:
+        plain["resumes"] = True
     return plain
 
 
@@ -203,6 +207,8 @@ def read_gate(plain: Mapping[str, Any], node: str) -> Gate:
         expires_at=plain.get("expires_at"),
         allowed=tuple(plain.get("allowed", ())),
         notes=plain.get("notes", False),
+        asks=plain.get("asks", "choice"),
+        resumes=plain.get("resumes", False),
     )
 
 
