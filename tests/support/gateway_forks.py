@@ -24,7 +24,10 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from gateway.config import environment
+from tests.support import quick_store
 
 ROOT = Path(__file__).parents[2]
 _IMPORTED = (
@@ -161,6 +164,7 @@ def _serve(control: socket.socket) -> None:
     """Fork for each request until the connection is closed."""
     for name in _IMPORTED:
         importlib.import_module(name)
+    quick_store.install(pytest.MonkeyPatch())
     gc.collect()
     gc.freeze()
     while True:
