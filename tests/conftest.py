@@ -12,6 +12,8 @@ from pathlib import PurePosixPath
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support import quick_store
+
 pytest_plugins = ["tests.support.browser_fixture"]
 
 # A red build has to mean a change, not a busy machine or bad luck. To search for more:
@@ -41,6 +43,14 @@ def _no_models_of_the_developer(tmp_path_factory: pytest.TempPathFactory) -> Ite
     home folder of the person who runs the tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data-home")))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quick_store_files() -> Iterator[None]:
+    """A third of the tests open a store, and few of them are about its file."""
+    with pytest.MonkeyPatch.context() as patch:
+        quick_store.install(patch)
         yield
 
 

@@ -24,11 +24,15 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from gateway.config import environment
+import pytest
+
+from gateway.app.bootstrap import build
+from gateway.config import Secrets, environment, load
+from tests.support import quick_store
 
 ROOT = Path(__file__).parents[2]
 _IMPORTED = (
-    *("gateway.app.bootstrap", "gateway.cli.serve", "adapters.web.adapter", "adapters.telegram.adapter"),
+    *("gateway.cli.serve", "adapters.web.adapter", "adapters.telegram.adapter"),
     *("adapters.slack.adapter", "adapters.discord.adapter", "dateparser", "mcp", "mcp.types", "httpx2"),
 )
 """What a gateway imports when it starts, also on demand."""
@@ -161,6 +165,8 @@ def _serve(control: socket.socket) -> None:
     """Fork for each request until the connection is closed."""
     for name in _IMPORTED:
         importlib.import_module(name)
+    quick_store.install(pytest.MonkeyPatch())
+    _build_once()
     gc.collect()
     gc.freeze()
     while True:
@@ -175,6 +181,13 @@ def _serve(control: socket.socket) -> None:
                 return
         for file in files[1:]:
             os.close(file)
+
+
+def _build_once() -> None:
+    """Build a gateway that is never started: what each process computes once is there in every fork."""
+    with tempfile.TemporaryDirectory() as folder:
+        settings = load(None, {}, [f"data.dir={folder}", 'llm.model="scripted:echo"', "voice.enabled=false"])
+        build(settings, Secrets(()))
 
 
 def _reap() -> None:
@@ -220,7 +233,21 @@ def _become_gateway(
     connection.close()
     sys.argv = ["parlour", *arguments]
     main = importlib.import_module("gateway.cli.main").main
-    sys.exit(main(arguments))
+    code: list[int] = [1]
+    # To free what was imported before the fork takes longer than most of these processes run. What is
+    # registered later runs before, as do the ends of all threads.
+    atexit.register(lambda: _leave(code[0]))
+    try:
+        code[0] = main(arguments)
+    except SystemExit as ended:
+        code[0] = int(ended.code or 0)
+    sys.exit(code[0])
+
+
+def _leave(code: int) -> None:
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":
