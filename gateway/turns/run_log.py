@@ -55,6 +55,8 @@ class StoreRunLog:
         """Whether more than the first step was recorded: the run cannot begin again."""
         self._has_written = False
         self._last: Sequence[Mapping[str, Any]] = ()
+        self._soon: asyncio.TimerHandle | None = None
+        """When the records of `together_s` are handed over."""
         self.run_id = ""
         """The id of the run; empty until its first record."""
         self.together_s = 0.0
@@ -71,7 +73,7 @@ class StoreRunLog:
         if not is_scheduled and not _can_wait(self._records):
             loop = asyncio.get_running_loop()
             if self.together_s:
-                loop.call_later(self.together_s, self.hand_over)
+                self._soon = loop.call_later(self.together_s, self.hand_over)
             else:
                 loop.call_soon(self.hand_over)
 
@@ -112,6 +114,8 @@ class StoreRunLog:
         if self._records:
             rows.append(self._row(to_rows(self._records)))
             self._records = []
+            if self._soon is not None:
+                self._soon.cancel()
         await self._until_written()
         return rows
 

@@ -26,7 +26,7 @@ CLEAR_AT: Final = 0.72
 """The probability from which the model's verdict is level 2."""
 IMMINENT_AT: Final = 0.45
 """The probability of imminent danger from which what is clear is level 3."""
-SURE_AT: Final = 0.75
+SURE_AT: Final = 0.6
 """The same for what the patterns call clear."""
 UNCLEAR_AT: Final = 0.7
 """The probability from which the model's verdict is level 1."""

@@ -5,15 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from pipeline.safety.danger_model import FILE, Scores
 from tools.crisis.texts import LEVELS, Sample
-from tools.crisis.training import cross_validated, trained
+from tools.crisis.training import SEEDS, cross_validated, trained
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train and write: less than a minute. With --check: how well texts of unknown templates are judged."""
+    """Train and write: a minute or two. With --check: how well texts of unknown templates are judged."""
     parser = argparse.ArgumentParser(prog="python -m tools.crisis", description=__doc__)
     parser.add_argument(
         "file", nargs="?", type=Path, default=FILE, help=f"default: {FILE.name} in the package"
@@ -26,7 +27,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             lines = [_line(judged, question, limit) for question in Scores._fields]
             sys.stdout.write(f"from {limit}: {'; '.join(lines)}\n")
         return 0
-    options.file.write_bytes(trained())
+    with ProcessPoolExecutor(len(SEEDS)) as pool:
+        options.file.write_bytes(trained(at_once=pool.map))
     sys.stdout.write(f"{options.file} written\n")
     return 0
 

@@ -1,6 +1,6 @@
 """Train the crisis gate's linear model: logistic regression by gradient descent on generated texts.
 
-Deterministic: one thread, one order, one seed. Whole groups of features are left out of some steps, so that
+Deterministic: each seed gives its texts and their order, and the weights of all seeds are averaged. Whole groups of features are left out of some steps, so that
 the model learns what words mean and not only the templates.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Final, NamedTuple
 
@@ -26,7 +26,8 @@ from pipeline.safety.danger_model import (
 )
 from tools.crisis.texts import LANGUAGES, Sample, honest_texts, samples, templates
 
-SEED: Final = 7
+SEEDS: Final = (7, 8, 9)
+"""The average of models of different texts judges unknown texts better than each."""
 EACH: Final = 45
 """Texts of each template."""
 EPOCHS: Final = 4
@@ -48,6 +49,7 @@ _AVERAGED: Final = 12
 """Moments of the last epoch whose weights are averaged: the average judges unknown texts better than the last."""
 
 Floats = npt.NDArray[np.float32]
+Map = Callable[["Training", Sequence[int]], Iterable["Weights"]]
 
 
 class Example(NamedTuple):
@@ -58,19 +60,26 @@ class Example(NamedTuple):
     level: int
 
 
-def trained(*, each: int = EACH, epochs: int = EPOCHS) -> bytes:
-    """The file of the model for all templates."""
-    return fitted([*samples(_all_templates(), each, SEED), *honest_texts(SEED)], epochs)
+class Weights(NamedTuple):
+    """What is learned from the texts of one seed."""
+
+    table: Floats
+    """A column for each question."""
+    biases: Floats
+
+
+def trained(*, each: int = EACH, epochs: int = EPOCHS, at_once: Map = map) -> bytes:
+    """The file of the model for all templates. `at_once`: a `map` that may use other processes."""
+    return file_of(list(at_once(Training(_all_templates(), each, epochs), SEEDS)), f"{each} texts of a template")
 
 
 def cross_validated(*, each: int = EACH // 3, epochs: int = 2) -> list[tuple[Sample, Scores]]:
     """Texts of templates with the scores of a model that was trained without these templates."""
     found = []
     for fold in range(FOLDS):
-        model = from_bytes(
-            fitted([*samples(_part(fold, left_out=False), each, SEED), *honest_texts(SEED)], epochs), "fold"
-        )
-        found += [(one, model.score(one.text)) for one in samples(_part(fold, left_out=True), 3, SEED + 1)]
+        part = Training(_part(fold, left_out=False), each, epochs)(SEEDS[0])
+        model = from_bytes(file_of([part], "a fold"), "fold")
+        found += [(one, model.score(one.text)) for one in samples(_part(fold, left_out=True), 3, SEEDS[1])]
     return found
 
 
@@ -88,13 +97,28 @@ def _part(fold: int, *, left_out: bool) -> dict[str, Mapping[int, Sequence[str]]
     }
 
 
-def fitted(texts: Sequence[Sample], epochs: int) -> bytes:
-    """The file of the model for `texts`."""
-    examples = [
-        _example(window, one.level) for one in texts for window in list(windows_of(words_of(one.text)))[:2]
-    ]
+class Training(NamedTuple):
+    """The training of one seed: a call, which other processes can make."""
+
+    templates: Mapping[str, Mapping[int, Sequence[str]]]
+    each: int
+    epochs: int
+
+    def __call__(self, seed: int) -> Weights:
+        texts = [*samples(self.templates, self.each, seed), *honest_texts(seed)]
+        examples = [
+            _example(window, one.level)
+            for one in texts
+            for window in list(windows_of(words_of(one.text)))[:2]
+        ]
+        return _questions(examples, self.epochs, seed)
+
+
+def file_of(parts: Sequence[Weights], note: str) -> bytes:
+    """The file of the model that is the average of `parts`."""
     rows, scales = [], []
-    table, biases = _questions(examples, epochs)
+    table = np.mean([one.table for one in parts], axis=0)
+    biases = np.mean([one.biases for one in parts], axis=0)
     for weights in table.T:
         parts = np.split(weights, _STARTS[1:-1])
         tops = [max(float(np.quantile(np.abs(part[part != 0]), 0.9995)), 1e-6) for part in parts]
@@ -105,7 +129,6 @@ def fitted(texts: Sequence[Sample], epochs: int) -> bytes:
             ]
         )
         scales.append([top / 127 for top in tops])
-    note = f"seed {SEED}, {len(texts)} texts, {epochs} epochs"
     return to_bytes(rows, {"scales": scales, "biases": [round(float(one), 6) for one in biases], "note": note})
 
 
@@ -118,10 +141,9 @@ def _example(words: Sequence[str], level: int) -> Example:
     return Example(tuple(indices), tuple(values), level)
 
 
-def _questions(examples: Sequence[Example], epochs: int) -> tuple[Floats, Floats]:
-    """The weights, a column for each question, and the biases. A question is whether a text is of a level or
-    higher."""
-    rng = random.Random(SEED)
+def _questions(examples: Sequence[Example], epochs: int, seed: int) -> Weights:
+    """The weights of the questions whether a text is of a level or higher."""
+    rng = random.Random(seed)
     order = list(examples)
     lowest = np.array((1, 2, 3))
     weights = np.zeros((_STARTS[-1], len(lowest)), np.float32)
@@ -151,4 +173,4 @@ def _questions(examples: Sequence[Example], epochs: int) -> tuple[Floats, Floats
             squares[indices] = size
             weights[indices] = old - rate * gradient / np.sqrt(size)
             bias -= rate * np.float32(0.05) * error
-    return sums / np.float32(moments), bias_sums / np.float32(moments)
+    return Weights(sums / np.float32(moments), bias_sums / np.float32(moments))

@@ -80,7 +80,7 @@ class RunLoop:
                 continue
             # The first node of every branch starts before any second node, so that the declaration order
             # does not decide what a gate halts.
-            if frame.parent is not None and frame.last:
+            if frame.beside and frame.last:
                 await asyncio.sleep(0)
             if env.control.pause_requested or (run.halting and frame.last and self.held_back.halts(frame)):
                 return
@@ -333,6 +333,9 @@ class RunLoop:
 
     async def _drive_in_time(self, child: Frame, seconds: float | None) -> Failure | None:
         """Drive the inside of a node. The node's failure, when its deadline passes before the end."""
+        if seconds is None:
+            await self.drive(child)
+            return None
         deadline = self.env.clock.timeout(seconds)
         try:
             async with deadline:

@@ -40,6 +40,8 @@ class Frame:
     values: Mapping[str, Any]
     """The state as this frame sees it. Replaced at each update, never changed."""
     parent: Frame | None = None
+    beside: bool = False
+    """Whether branches may run beside this frame: it is one, or is inside one."""
     status: FrameStatus = "ready"
     node: str = ""
     """The next node, or the one that is paused, answered or split."""
@@ -128,6 +130,7 @@ def branch_frame(parent: Frame, target: str, join: str, inputs: Mapping[str, Any
         prefix=parent.prefix,
         values=parent.values,
         parent=parent,
+        beside=True,
         inputs=inputs,
         join=join,
     ).at(parent.node if target == END else target)
@@ -156,4 +159,5 @@ def subgraph_frame(parent: Frame, *, repeated: bool) -> Frame:
         prefix=f"{parent.label}.",
         values={**visible, **parent.inputs},
         parent=parent,
+        beside=parent.beside,
     ).at(graph.entry)
