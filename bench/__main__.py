@@ -9,7 +9,20 @@ from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import channels, companion, conversation, crash, graph, page, shield, startup, store, turn, voice
+from bench import (
+    channels,
+    companion,
+    conversation,
+    crash,
+    graph,
+    heartbeat,
+    page,
+    shield,
+    startup,
+    store,
+    turn,
+    voice,
+)
 from bench.report import BenchUnavailable, Report
 
 
@@ -78,6 +91,10 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
         ),
         "page": Bench(summary="the page's first paint and its weight, in Chromium", run=page.run),
         "store": Bench(summary="the SQLite store alone", run=store.run),
+        "heartbeat": Bench(
+            summary="the scheduler's tick with 10,000 watches, and a day on which nothing happens",
+            run=heartbeat.run,
+        ),
         "shield": Bench(summary="judging a proposed action, and checking the audit", run=shield.run),
         "voice": Bench(
             summary="transcription, beside faster-whisper with its defaults",
