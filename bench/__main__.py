@@ -15,6 +15,7 @@ from bench import (
     conversation,
     crash,
     graph,
+    heartbeat,
     page,
     shield,
     startup,
@@ -91,6 +92,10 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
         ),
         "page": Bench(summary="the page's first paint and its weight, in Chromium", run=page.run),
         "store": Bench(summary="the SQLite store alone", run=store.run),
+        "heartbeat": Bench(
+            summary="the scheduler's tick with 10,000 watches, and a day on which nothing happens",
+            run=heartbeat.run,
+        ),
         "shield": Bench(summary="judging a proposed action, and checking the audit", run=shield.run),
         "voice": Bench(
             summary="transcription, beside faster-whisper with its defaults",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Protocol
+from urllib.parse import urlsplit
 
 from gateway.scheduling.watch_records import Watch
 from pipeline.domain.clock import Clock
@@ -21,7 +22,6 @@ from pipeline.memory.ports import MemoryBook, Question
 from pipeline.tools.confine import inside, person_place, read_bytes
 from pipeline.tools.folders import NO_STAMP, Place, Stamp
 from pipeline.tools.tool import ToolFailed
-from pipeline.tools.web_addresses import BadUrl, read_url
 from pipeline.tools.web_client import NOT_MODIFIED, GuardedWeb, WebFailed, WebPage
 from pipeline.tools.web_text import read_page
 from pipeline.watches.conditions import digest
@@ -116,7 +116,7 @@ class WatchChecks:
                     return await self._tool(watch, session)
                 case other:
                     raise WatchFailed(f"nothing checks {other}")
-        except (WebFailed, BadUrl, ToolFailed, InvalidInput) as error:
+        except (WebFailed, ToolFailed, InvalidInput) as error:
             raise WatchFailed(str(error).removeprefix("watch: ")) from error
 
     def _time(self, watch: Watch) -> Finding:
@@ -192,7 +192,7 @@ class WatchChecks:
         elif modified := watch.seen.get("modified"):
             headers["If-Modified-Since"] = str(modified)
         may_reach = await self._rights.may_fetch(watch, session)
-        if not may_reach(read_url(address).host):
+        if not may_reach(urlsplit(address).hostname or ""):
             raise WatchFailed("the security policy closes this address")
         page = await self._web.get(address, headers=headers, may_reach=may_reach)
         if page.status == NOT_MODIFIED and watch.seen:

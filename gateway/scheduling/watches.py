@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from gateway.runtime.failpoints import Failpoints
+from gateway.scheduling.first_checks import first_due, place_of, tasks_due
 from gateway.scheduling.heartbeat_document import TASKS, DocumentFile
 from gateway.scheduling.heartbeat_entries import failure_entry, heartbeat_entry
 from gateway.scheduling.heartbeat_log import HeartbeatLog
@@ -31,7 +32,6 @@ from pipeline.domain.ids import ThreadKey, heartbeat_thread
 from pipeline.domain.messages import HeartbeatDue
 from pipeline.heartbeat_runs import HeartbeatResult
 from pipeline.schedules.quiet_hours import QuietHours
-from pipeline.watches.conditions import digest
 from pipeline.watches.due_heap import DueHeap
 
 _log = logging.getLogger(__name__)
@@ -145,7 +145,7 @@ class WatchScheduler:
         """Watch it from now on, durably; False if its owner has `limit` watches. Raises StorageError."""
         if not await self._store.jobs.add(watch.job(), limit=limit):
             return False
-        self._put(watch, self._first_due(watch))
+        self._put(watch, first_due(watch, self._clock.now(), at_start=not self._is_loaded))
         return True
 
     async def remove(self, owner: str, watch_id: str) -> bool:
@@ -189,8 +189,10 @@ class WatchScheduler:
                 continue
             if self.document is None and watch.from_document:
                 continue
-            is_tasks = watch.condition.kind == "tasks"
-            self._put(watch, await self._tasks_due(watch) if is_tasks else self._first_due(watch))
+            if watch.condition.kind == "tasks":
+                self._put(watch, await tasks_due(watch, self._store))
+            else:
+                self._put(watch, first_due(watch, self._clock.now(), at_start=True))
         if self.document is not None:
             await self._read_document()
         self._is_loaded = True
@@ -204,23 +206,6 @@ class WatchScheduler:
     def _forget(self, watch_id: str) -> None:
         self._watches.pop(watch_id, None)
         self._heap.remove(watch_id)
-
-    def _first_due(self, watch: Watch) -> float | None:
-        """When it is checked first: at once, but for open tasks; what is loaded at a start is spread over a
-        minute."""
-        now, condition = self._clock.now(), watch.condition
-        if condition.kind == "tasks":
-            return now + condition.every_s
-        if self._is_loaded or condition.repetition is not None:
-            return now
-        return now + min(condition.every_s, _POLL_S) * (int(digest(watch.id)[:4], 16) / 0x10000)
-
-    async def _tasks_due(self, watch: Watch) -> float:
-        """When open tasks are looked at first by this process: an interval after the last heartbeat."""
-        kept = await self._store.states.read(watch.owner, state_name(heartbeat_thread(watch.thread)))
-        last = kept.body.get("last") if kept is not None else None
-        began = float(watch.seen.get("at", 0.0))
-        return max(began, float(last[-1]["at"]) if last else 0.0) + watch.condition.every_s
 
     def _start_due(self) -> None:
         """Begin the checks that are due, those of each chat in one task."""
@@ -259,7 +244,7 @@ class WatchScheduler:
             wanted = {one.id: one for one in document.watches()}
             for known in [one for one in self._watches.values() if one.from_document]:
                 # One that another person's document had is not of this one.
-                if known.id not in wanted or _place(known) != _place(wanted[known.id]):
+                if known.id not in wanted or place_of(known) != place_of(wanted[known.id]):
                     await self.remove(known.owner, known.id)
             for one in wanted.values():
                 if one.id not in self._watches:
@@ -402,8 +387,3 @@ class WatchScheduler:
     def _target(self, watch: Watch) -> str:
         """The chat that gets the results, as an encoded thread key."""
         return str(self.settings(watch.owner).get("to") or watch.thread.encode())
-
-
-def _place(watch: Watch) -> tuple[str, str, str, str]:
-    """For whom a line of the document is watched."""
-    return watch.owner, watch.thread.encode(), watch.agent, watch.zone

@@ -220,16 +220,17 @@ async def test_all_open_jobs_of_a_kind_are_listed_in_the_order_in_which_they_cam
     ]
 
 
-async def test_an_entry_is_accepted_together_with_what_it_changes_in_jobs(
-    store: Store, reopen: Reopen
-) -> None:
+def entry(**body: Any) -> NewEntry:
+    return NewEntry(
+        dedupe_key="k", thread="web:site:room", message_id="m", kind="message", body=body, received_at=NOW
+    )
+
+
+async def test_an_entry_is_accepted_together_with_what_it_changes(store: Store, reopen: Reopen) -> None:
     await store.jobs.add(job("1", owner=ANN, n=1))
     await store.jobs.add(job("2", owner=ANN, n=1))
-    entry = NewEntry(
-        dedupe_key="k", thread="web:site:room", message_id="m", kind="message", body={}, received_at=NOW
-    )
     changed = [job("1", owner=ANN, in_s=9, n=2), job("2", owner=BEN, n=2), job("gone", owner=ANN, n=2)]
-    accepted = await store.accept_with(entry(native_id="1", author="ann", text="hi"), changed)
+    accepted = await store.accept_with(entry(), changed)
     assert (accepted.duplicate, accepted.message_id) == (False, "m")
     store = await reopen()
     kept = [(one.key, one.due, one.body) for one in await store.jobs.all_of("title")]

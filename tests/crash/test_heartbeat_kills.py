@@ -12,8 +12,7 @@ import pytest
 
 from gateway.config import environment
 from gateway.runtime.failpoints import Label
-from pipeline.domain.ids import identity_key
-from pipeline.tools.confine import person_folder
+from tests.support.heartbeat_child import watched_file
 
 pytestmark = pytest.mark.crash
 
@@ -28,18 +27,10 @@ _LABELS: tuple[Label, ...] = (
 )
 
 
-async def _gateway(folder: Path, crash_at: str, begin: int, steps: int) -> tuple[int, dict[str, Any]]:
+async def _gateway(folder: Path, crash_at: str, begin: int) -> tuple[int, dict[str, Any]]:
     """The exit code of a gateway and what it has printed; empty if it died."""
     process = await asyncio.create_subprocess_exec(
-        *(
-            sys.executable,
-            "-m",
-            "tests.support.heartbeat_child",
-            str(folder),
-            crash_at,
-            str(begin),
-            str(steps),
-        ),
+        *(sys.executable, "-m", "tests.support.heartbeat_child", str(folder), crash_at, str(begin)),
         cwd=_ROOT,
         env=dict(environment()),
         stdout=asyncio.subprocess.PIPE,
@@ -49,25 +40,17 @@ async def _gateway(folder: Path, crash_at: str, begin: int, steps: int) -> tuple
     return await process.wait(), json.loads(lines[-1]) if lines else {}
 
 
-def _place(folder: Path) -> Path:
-    (folder / "workspace").mkdir(parents=True)
-    (folder / "workspace" / "HEARTBEAT.md").write_text("- watch file own/list.txt -- say what is new\n")
-    files = person_folder(folder / "workspace", identity_key("console", "local", "owner")) / "files"
-    files.mkdir(parents=True)
-    return files / "list.txt"
-
-
 @pytest.mark.parametrize("label", _LABELS)
 async def test_a_death_at_a_label_loses_no_event_and_repeats_none(tmp_path: Path, label: Label) -> None:
-    place = _place(tmp_path)
+    place = watched_file(tmp_path)
+    place.parent.mkdir(parents=True)
     place.write_text("milk\n")
-    code, seen = await _gateway(tmp_path, "", 0, 3)
-    assert (code, seen) == (0, {"sent": [], "calls": 0})
-    place.write_text("milk\ntea\n")
-    code, _ = await _gateway(tmp_path, f"{label}:1", 1_000, 3)
+    document = tmp_path / "workspace" / "HEARTBEAT.md"
+    document.write_text("- watch file own/list.txt -- say what is new\n")
+    code, _ = await _gateway(tmp_path, f"{label}:1", 0)
     assert code == _CRASHED
-    code, after = await _gateway(tmp_path, "", 2_000, 3)
+    code, after = await _gateway(tmp_path, "", 1_000)
     assert code == 0
     assert after["sent"] == ["It has changed."]
-    code, later = await _gateway(tmp_path, "", 3_000, 3)
-    assert (code, later) == (0, {"sent": [], "calls": 0})
+    # What the model has answered is on record, and it is not asked again.
+    assert after["calls"] == (1 if label.startswith("watch-") else 0)

@@ -1,4 +1,4 @@
-"""The heartbeat through a whole gateway: time and changes in, prompts of the model and lines of the chat out."""
+"""The heartbeat through a whole gateway: time and changes in, the model's prompts and the chat's lines."""
 
 from __future__ import annotations
 

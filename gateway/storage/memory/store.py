@@ -78,8 +78,8 @@ class MemoryStore:
         self.usage, self.memories = MemoryUsage(self._require_open), MemoryMemories(self._require_open)
         self.identities = MemoryIdentities(self._require_open, self.states, self.usage, self.memories)
         self.crises, self.shield = MemoryCrises(self._require_open), MemoryShield(self._require_open)
-        self.deaths = MemoryDeaths(self._require_open, self._entries)
-        self.finished = MemoryFinished(self._require_open, self._entries)
+        given = (self._require_open, self._entries)
+        self.deaths, self.finished = MemoryDeaths(*given), MemoryFinished(*given)
         self.bursts = MemoryBursts(self._fenced)
         rows = (self._threads, self._entries, self._outbox, self._interactions)
         self.page = MemoryPage(self._require_open, *rows, self.jobs, self.states, self.feedback, self.shield)
@@ -191,8 +191,7 @@ class MemoryStore:
 
     async def break_leases(self) -> int:
         self._require_open()
-        held = [row for row in self._threads.values() if row.owner is not None]
-        for row in held:
+        for row in (held := [row for row in self._threads.values() if row.owner is not None]):
             row.owner = None
         return len(held)
 
