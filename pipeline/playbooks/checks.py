@@ -172,7 +172,7 @@ def _loops(read: ReadPlaybook) -> Iterator[Mistake]:
 
 
 def _transfers(read: ReadPlaybook) -> Iterator[Mistake]:
-    """A transfer ends everything else, so it stands neither in a loop nor beside other branches."""
+    """A transfer ends everything else, so it is neither in a loop nor beside other branches."""
     for name, node in read.nodes.items():
         if isinstance(node, Transfer):
             yield from (Mistake(node=name, what=what) for what in _misplaced(name, read))

@@ -1,11 +1,11 @@
 """Compile a playbook to a graph that the executor runs: one engine for every kind of document.
 
-playbook:   intake ──▶ walk ──▶ (agents and tools at once │ one decision │ one question │ one wait) ──▶ walk …
+playbook:   intake ──▶ advance ──▶ (agents and tools at once │ a decision │ a question │ a wait) ──▶ advance …
               │          └──▶ finish
               └──▶ compact, declined, set_aside: as in the conversation graph
 
-With `startedBy: agent` the loop of the conversation comes before `walk` (`starting`).
-`walk` does everything that needs no model, tool, person or time, and branches join in it. The nodes of
+With `startedBy: agent` the loop of the conversation comes before `advance` (`starting`).
+`advance` does everything that needs no model, tool, person or time, and branches join in it. The nodes of
 playbooks that a playbook uses are in the same graph.
 """
 
@@ -35,12 +35,12 @@ from pipeline.playbooks.reading import Open, nothing_to_open, read_playbook
 from pipeline.playbooks.starting import starting_edges, starting_nodes
 from pipeline.playbooks.state import CHANNELS, DONE, ONCE, OUTPUTS, PLAYBOOK, Labels, Place
 from pipeline.playbooks.steps import (
+    ADVANCE,
     FINISH,
     QUESTION,
-    WALK,
-    AfterWalk,
+    Advance,
+    AfterAdvance,
     Finish,
-    Walk,
     decision_node,
     tool_node,
     waiting_node,
@@ -50,7 +50,7 @@ from pipeline.runtime.context import RunContext
 from pipeline.workflows.steps import SOURCES
 
 MAX_STEPS: Final = 3 * MAX_VISITS
-"""Executions of the graph's nodes: each visit has at most one, and `walk` before it."""
+"""Executions of the graph's nodes: each visit has at most one, and `advance` before it."""
 _FORBIDDEN: Final = frozenset("/.#:")
 _TOGETHER: Final = FanOut(on_failure="wait_all", on_conflict="last_wins", branch_timeout_s=None)
 
@@ -73,14 +73,14 @@ def compiled(playbook: Playbook) -> GraphSpec[RunContext]:
     }
     if any(isinstance(node, Agent) for _, book in books_of(playbook) for node in book.nodes.values()):
         nodes[QUESTION] = waiting_node(None, Place(playbook=playbook, of=ROOT, node=""))
-    walk = NodeSpec(
-        run=Walk(playbook=playbook, labels=labels),
+    advance = NodeSpec(
+        run=Advance(playbook=playbook, labels=labels),
         writes=(PLAYBOOK, OUTPUTS, DONE, TRAIL, SOURCES),
         retry=ONCE,
     )
     finish = NodeSpec(run=Finish(playbook=playbook), reads=(PLAYBOOK,), writes=("agent",), retry=ONCE)
     talk = starting_nodes(playbook) if playbook.starts == "agent" else {}
-    following = Route(choose=AfterWalk(playbook=playbook, labels=labels), targets=(*nodes, FINISH))
+    following = Route(choose=AfterAdvance(playbook=playbook, labels=labels), targets=(*nodes, FINISH))
     return GraphSpec(
         name=playbook.name,
         version=playbook.version,
@@ -88,15 +88,15 @@ def compiled(playbook: Playbook) -> GraphSpec[RunContext]:
         limits=Limits(max_steps=MAX_STEPS, outer_only=True),
         fan_out=_TOGETHER,
         channels={**LOOP_CHANNELS, **CHANNELS} if talk else CHANNELS,
-        nodes={**intake_nodes(), **talk, WALK: walk, **nodes, FINISH: finish},
+        nodes={**intake_nodes(), **talk, ADVANCE: advance, **nodes, FINISH: finish},
         edges=(
-            *(intake_edges(WALK) if not talk else (*intake_edges(), *starting_edges())),
-            EdgeSpec(source=WALK, when=following),
+            *(intake_edges(ADVANCE) if not talk else (*intake_edges(), *starting_edges())),
+            EdgeSpec(source=ADVANCE, when=following),
             # A question or a wait that is not possible ends the run; what an agent could not do is a result.
             *(
                 EdgeSpec(
                     source=label,
-                    target=WALK,
+                    target=ADVANCE,
                     when=OnSuccess() if DONE not in (spec.writes or ()) else Always(),
                 )
                 for label, spec in nodes.items()
@@ -120,7 +120,7 @@ def labels_of(playbook: Playbook) -> Labels:
     """The name in the graph of every node: its id, behind the file of another playbook, where the engine
     allows it."""
     own = set(playbook.nodes)
-    taken = {*intake_nodes(), WALK, FINISH, QUESTION, END}
+    taken = {*intake_nodes(), ADVANCE, FINISH, QUESTION, END}
     if playbook.starts == "agent":
         taken |= {"agent", "act"}
     found: dict[tuple[str, str], str] = {}
@@ -138,7 +138,7 @@ def labels_of(playbook: Playbook) -> Labels:
 
 
 def _spec(node: Node, place: Place) -> NodeSpec[RunContext] | None:
-    """The engine's node; None for one that `walk` does by itself."""
+    """The engine's node; None for one that `advance` does by itself."""
     match node:
         case Agent():
             return agent_node(node, place)

@@ -91,7 +91,7 @@ class Router:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Condition:
-    """Chooses between two ways, by an expression or by a question to the model."""
+    """Chooses between two edges, by an expression or by a question to the model."""
 
     id: str
     label: str
@@ -148,7 +148,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubWorkflow:
-    """Runs another playbook and goes on with its result."""
+    """Runs another playbook and continues with its result."""
 
     id: str
     label: str

@@ -29,7 +29,7 @@ _TOGETHER = Agent | ToolCall
 
 
 def advance(run: Progress) -> None:
-    """Go on until a model, a tool, a person or a time is needed, or the run is over. `running` has the
+    """Advance until a model, a tool, a person or a time is needed, or the run is over. `running` has the
     numbers of the items that the engine has to take up: several only of agents and tool calls."""
     while True:
         item = _next_mechanical(run)
@@ -101,7 +101,7 @@ def _check(run: Progress, item: Item, node: Condition) -> None:
 
 
 def decide(run: Progress, item: Item, *, holds: bool) -> None:
-    """Go on from a condition or a loop with the answer to its question."""
+    """Continue from a condition or a loop with the answer to its question."""
     node = run.node(item)
     if isinstance(node, Loop):
         _repeat(run, item, node, more=holds)

@@ -1,4 +1,4 @@
-"""Draw a playbook as a mermaid flowchart: its nodes with their subtypes, and the ways between them."""
+"""Draw a playbook as a mermaid flowchart: its nodes with their subtypes, and the edges between them."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 All of it is plain data, so that it can be a part of the engine's records: a run is resumed from them. It
 knows no model and no chat. Every change is made here; `moves` and `settling` decide which.
 
-An item of `work` is a visit of a node. Its `is` says how it stands: `ready` to be taken up, `running` in the
+An item of `work` is a visit of a node. Its `is` is its state: `ready` to be taken up, `running` in the
 engine, `waiting` for a time, `blocked` by a question for the person, `joining` branches, `looping` while an
 iteration runs, `inside` while a sub-workflow runs.
 """
@@ -241,5 +241,5 @@ def words_of(failures: list[Mapping[str, Any]], book: Playbook) -> str:
     """What failed, as words for the person."""
     if len(failures) == 1:
         return str(failures[0]["words"])
-    told = "; ".join(f"{title(book.nodes[one['node']])}: {one['words']}" for one in failures)
-    return f"All parallel branches failed: {told}"
+    listed = "; ".join(f"{title(book.nodes[one['node']])}: {one['words']}" for one in failures)
+    return f"All parallel branches failed: {listed}"

@@ -1,7 +1,7 @@
 """The agent of a conversation that may start its playbook: its loop ends then, and the steps follow (seed 0).
 
 intake ──▶ agent ──▶ (tool calls: act ──▶ agent │ else: end)
-                       └──▶ started: walk
+                       └──▶ started: advance
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pipeline.graph.definition.spec import END, EdgeSpec, NodeSpec, Route
 from pipeline.history.compaction import Compaction
 from pipeline.playbooks.document import Playbook
 from pipeline.playbooks.state import STARTED
-from pipeline.playbooks.steps import WALK
+from pipeline.playbooks.steps import ADVANCE
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.ports import ToolGate, ToolResult
 from pipeline.runtime.scope import TurnScope
@@ -50,15 +50,15 @@ def starting_nodes(playbook: Playbook) -> dict[str, NodeSpec[RunContext]]:
 
 
 def starting_edges() -> tuple[EdgeSpec, ...]:
-    """The ways of the loop, and to the playbook."""
+    """The edges of the loop, and to the playbook."""
     return (
         EdgeSpec(source="agent", when=Route(choose=after_agent, targets=(END, "act", "agent"))),
-        EdgeSpec(source="act", when=Route(choose=_after_acting, targets=(WALK, "agent"))),
+        EdgeSpec(source="act", when=Route(choose=_after_acting, targets=(ADVANCE, "agent"))),
     )
 
 
 def _after_acting(state: State) -> str:
-    return WALK if state.get(STARTED) else "agent"
+    return ADVANCE if state.get(STARTED) else "agent"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

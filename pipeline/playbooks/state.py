@@ -24,7 +24,7 @@ DONE: Final = "done"
 STARTED: Final = "started"
 """What the agent of the conversation wants the playbook to be about, once it has started it."""
 ASKED_BY: Final = "asked_by"
-"""The message whose turn has asked or begun to wait last: if the same turn goes on, its answer was not shown."""
+"""The message whose turn has asked or begun to wait last. If that turn continues, nothing of it was shown."""
 ONCE: Final = RetryPolicy(max_attempts=1)
 CHANNELS: Final[Mapping[str, Channel]] = {OUTPUTS: merge, DONE: merge, SOURCES: append}
 

@@ -1,4 +1,4 @@
-"""The nodes of a playbook's graph other than agents: walk, tool calls, decisions, questions, waits, end."""
+"""The nodes of a playbook's graph other than agents: advance, tools, decisions, questions, waits, end."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ from pipeline.workflows.steps import SOURCES
 QUESTION: Final = "question"
 """The node that asks the person what a blocked agent needs."""
 FINISH: Final = "finish"
-WALK: Final = "walk"
+ADVANCE: Final = "advance"
 _WRONG: Final = "Something went wrong inside the step."
 _SHOWN_CHARS = 300
 _OFF_THE_RECORD: Final = "Off the record nothing is stored, so the playbook cannot wait here."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Walk:
-    """Reads what the engine has done, and goes on until it is needed again."""
+class Advance:
+    """Reads what the engine has done, and advances until the engine is needed again."""
 
     playbook: Playbook
     labels: Labels
@@ -140,8 +140,8 @@ def _settle_work(run: Progress, item: Item, found: Mapping[str, Any]) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AfterWalk:
-    """The route after `walk`: everything that the engine is to take up."""
+class AfterAdvance:
+    """The route after `advance`: everything that the engine is to take up."""
 
     playbook: Playbook
     labels: Labels

@@ -15,7 +15,7 @@ import pytest
 from gateway.cli.main import main
 from tests.cli.test_commands import ROOT, SCRIPTED, parlour
 from tests.pipeline.playbooks.documents import agent as step
-from tests.pipeline.playbooks.documents import node, playbook, trigger, ways
+from tests.pipeline.playbooks.documents import node, playbook, route, trigger
 from tests.pipeline.workflows.documents import agent, approval, choice, document, start, way
 
 TRIAGE = ROOT / "examples" / "workflows" / "triage.workflow.json"
@@ -180,10 +180,10 @@ def test_a_run_of_one_message_can_be_printed_as_json(tmp_path: Path) -> None:
 
 def test_a_playbook_is_checked_and_drawn(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     sub = node("sub-workflow", "sub", workflow="child.playbook.json")
-    child = playbook(trigger(), step("c"), edges=ways("start > c"))
+    child = playbook(trigger(), step("c"), edges=route("start > c"))
     _file(tmp_path, child, "child.playbook.json")
-    good = _file(tmp_path, playbook(trigger(), sub, step("late"), edges=ways("start > sub")), "good.json")
-    wrong = _file(tmp_path, playbook(trigger(), node("wait", "w"), edges=ways("start > w")), "wrong.json")
+    good = _file(tmp_path, playbook(trigger(), sub, step("late"), edges=route("start > sub")), "good.json")
+    wrong = _file(tmp_path, playbook(trigger(), node("wait", "w"), edges=route("start > w")), "wrong.json")
     assert main(["workflow", "check", good, wrong]) == 2
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
@@ -198,7 +198,7 @@ def test_a_playbook_is_checked_and_drawn(capsys: pytest.CaptureFixture[str], tmp
 
 
 def test_a_playbook_is_run_and_its_events_are_printed(tmp_path: Path) -> None:
-    file = _file(tmp_path, playbook(trigger(), step("a"), edges=ways("start > a")))
+    file = _file(tmp_path, playbook(trigger(), step("a"), edges=route("start > a")))
     done = parlour(tmp_path, "workflow", "run", file, "--input", "hello", *SCRIPTED)
     assert done.returncode == 0, done.stderr
     assert ": completed" in done.stderr

@@ -62,6 +62,25 @@ async def test_an_answer_is_judged(
     assert answer == status
 
 
+@pytest.mark.parametrize(
+    ("asks", "choice", "status"),
+    [
+        ("words", "anything at all", "accepted"),
+        ("words", "", "invalid_choice"),
+        ("nothing", "anything at all", "invalid_choice"),
+        ("choice", "anything at all", "invalid_choice"),
+    ],
+)
+async def test_words_answer_only_what_asks_for_words(
+    store: Store, asks: str, choice: str, status: AnswerStatus
+) -> None:
+    asked = replace(interaction(), options=(), body={"asks": asks})
+    await store.open_interaction(asked)
+    assert (await store.pending_interactions(THREAD, now=NOW))[0].asks == asks
+    answer = await store.answer_interaction("act-1", thread=THREAD, user="ann", choice=choice, now=NOW + 1)
+    assert answer == status
+
+
 async def test_a_refused_answer_does_not_use_the_interaction_up(store: Store) -> None:
     await store.open_interaction(interaction())
     for user, choice in (("eve", "allow"), ("ann", "maybe")):

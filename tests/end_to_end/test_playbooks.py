@@ -1,4 +1,4 @@
-"""A playbook is an agent of a running gateway: it asks, waits for days over restarts, and goes on by itself.
+"""A playbook is an agent of a gateway: it asks, waits for days over restarts, and continues by itself.
 
 Covers: pipeline/playbooks/compiling.py, pipeline/playbooks/steps.py, pipeline/playbooks/sub_agent.py,
 pipeline/playbooks/run_record.py, gateway/interactions/word_questions.py, gateway/ingress/answers.py,
@@ -22,7 +22,7 @@ from pipeline.graph_book import document_text
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.playbooks.reading import read_playbook
 from pipeline.playbooks.run_record import PlaybookRun, playbook_record
-from tests.pipeline.playbooks.documents import agent, node, playbook, trigger, way, ways
+from tests.pipeline.playbooks.documents import agent, node, playbook, route, trigger, way
 from tests.pipeline.workflows.documents import Echo
 from tests.support.channel import MemoryChannel
 from tests.support.gate_graph import answer_to
@@ -92,8 +92,8 @@ async def test_the_research_example_asks_three_agents_at_once_and_merges(tmp_pat
 
 
 def _waits(**config: Any) -> dict[str, Any]:
-    nodes = (trigger(), node("wait", "w", amount=1, unit="h", **config), agent("a", "go on {{trigger}}"))
-    return playbook(*nodes, edges=ways("start > w > a"))
+    nodes = (trigger(), node("wait", "w", amount=1, unit="h", **config), agent("a", "back to {{trigger}}"))
+    return playbook(*nodes, edges=route("start > w > a"))
 
 
 async def test_a_waiting_run_does_not_block_the_chat(tmp_path: Path) -> None:
@@ -104,9 +104,9 @@ async def test_a_waiting_run_does_not_block_the_chat(tmp_path: Path) -> None:
         assert await _said(harness, "two") == "I continue in 1 hour."
         assert "Runs that wait for a time: 2" in await _said(harness, "/status")
         await clock.advance(1_801)
-        await harness.channel.until(lambda: harness.channel.sent[-1].text == "go on one")
+        await harness.channel.until(lambda: harness.channel.sent[-1].text == "back to one")
         await clock.advance(1_801)
-        await harness.channel.until(lambda: harness.channel.sent[-1].text == "go on two")
+        await harness.channel.until(lambda: harness.channel.sent[-1].text == "back to two")
 
 
 async def test_a_wait_shows_no_question(tmp_path: Path) -> None:
@@ -129,12 +129,12 @@ async def test_stop_ends_a_wait_and_a_question(tmp_path: Path) -> None:
         assert await _said(harness, "/stop") == "There is nothing to stop."
         await clock.advance(7_200)
         assert await _said(harness, "two") == "I continue in 1 hour."
-        assert not [one for one in harness.channel.sent if one.text == "go on one"]
+        assert not [one for one in harness.channel.sent if one.text == "back to one"]
 
 
 def _asks(**config: Any) -> dict[str, Any]:
     nodes = (trigger(), node("user-input", "ask", prompt="Which?", **config), agent("a", "[{{ask.result}}]"))
-    return playbook(*nodes, edges=ways("start > ask > a"))
+    return playbook(*nodes, edges=route("start > ask > a"))
 
 
 async def test_the_next_message_answers_a_question_that_takes_any_words(tmp_path: Path) -> None:
@@ -143,7 +143,7 @@ async def test_the_next_message_answers_a_question_that_takes_any_words(tmp_path
         assert await _said(harness, "The red one,\nplease. " + "x" * 300) == (
             "[The red one,\nplease. " + "x" * 300 + "]"
         )
-        # It is answered, so this begins anew.
+        # It is answered, so this begins a new run.
         assert await _said(harness, "another") == "Which?"
 
 
@@ -206,7 +206,7 @@ async def test_off_the_record_a_playbook_cannot_wait(tmp_path: Path) -> None:
 
 async def test_a_failed_playbook_says_why(tmp_path: Path) -> None:
     nodes = (trigger(), agent("a", tools={"groups": ["attic"]}))
-    source = playbook(*nodes, edges=ways("start > a"))
+    source = playbook(*nodes, edges=route("start > a"))
     async with open_gateway(tmp_path, _agent(tmp_path, source)) as harness:
         accepted = await harness.channel.say("go")
         ended = await harness.channel.terminal(accepted.message_id)
@@ -217,7 +217,7 @@ async def test_a_failed_playbook_says_why(tmp_path: Path) -> None:
 
 async def test_stop_aborts_a_running_playbook(tmp_path: Path) -> None:
     slow = ScriptedLlm.echo(delay_s=30.0)
-    source = playbook(trigger(), agent("a"), agent("b"), edges=[*ways("start > a"), *ways("start > b")])
+    source = playbook(trigger(), agent("a"), agent("b"), edges=[*route("start > a"), *route("start > b")])
     async with open_gateway(tmp_path, _agent(tmp_path, source), llm=slow) as harness:
         accepted = await harness.channel.say("go")
         await harness.channel.until(lambda: len(slow.requests) == 2)
@@ -228,18 +228,18 @@ async def test_stop_aborts_a_running_playbook(tmp_path: Path) -> None:
 
 
 async def test_a_sub_workflow_is_a_file_beside_the_document(tmp_path: Path) -> None:
-    child = playbook(trigger(), agent("c", "child {{trigger}}"), edges=ways("start > c"))
+    child = playbook(trigger(), agent("c", "child {{trigger}}"), edges=route("start > c"))
     (tmp_path / "child.playbook.json").write_text(json.dumps(child), "utf-8")
     nodes = (trigger(), node("sub-workflow", "sub", workflow="child.playbook.json"))
     nodes = (*nodes, agent("b", "[{{sub.result}}]"))
-    source = playbook(*nodes, edges=ways("start > sub > b"))
+    source = playbook(*nodes, edges=route("start > sub > b"))
     async with open_gateway(tmp_path, _agent(tmp_path, source), model=Echo({})) as harness:
         assert await _said(harness, "x") == "[child x]"
 
 
 async def test_every_mistake_is_a_problem_of_the_configuration(tmp_path: Path) -> None:
     nodes = (trigger(), node("wait", "w", amout=1), node("transfer", "t", workflow="none.json"))
-    wrong = playbook(*nodes, edges=[*ways("start > w"), way("start > x")])
+    wrong = playbook(*nodes, edges=[*route("start > w"), way("start > x")])
     with pytest.raises(ConfigurationProblems) as raised:
         async with open_gateway(tmp_path, _agent(tmp_path, wrong)):
             pass
@@ -248,7 +248,7 @@ async def test_every_mistake_is_a_problem_of_the_configuration(tmp_path: Path) -
     assert "edges[1] (start -> x): target: there is no node 'x'" in words
 
 
-async def test_an_agent_starts_a_playbook_and_the_chat_goes_on_while_it_waits(tmp_path: Path) -> None:
+async def test_an_agent_starts_a_playbook_and_the_chat_continues_while_it_waits(tmp_path: Path) -> None:
     source = _waits(message="I come back in an hour.") | {"startedBy": "agent", "description": "Reminds."}
     call = ToolCall(id="c1", name="start_workflow", arguments='{"message": "the tea"}')
     llm = ScriptedLlm(
@@ -260,4 +260,4 @@ async def test_an_agent_starts_a_playbook_and_the_chat_goes_on_while_it_waits(tm
         assert await _said(harness, "how are you?") == "All is well."
         await clock.advance(3_601)
         await harness.channel.until(lambda: harness.channel.sent[-1].text == "Tea!")
-    assert llm.requests[-1].messages[-1].content == "go on the tea"
+    assert llm.requests[-1].messages[-1].content == "back to the tea"

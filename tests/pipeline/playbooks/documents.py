@@ -45,7 +45,7 @@ def way(path: str, handle: str = "", into: str = "") -> Plain:
     return found | ({"targetHandle": into} if into else {})
 
 
-def ways(path: str) -> list[Plain]:
+def route(path: str) -> list[Plain]:
     """The edges of a path such as `a > b > c`."""
     names = [name.strip() for name in path.split(">")]
     return [way(f"{one} > {two}") for one, two in pairwise(names)]

@@ -11,7 +11,7 @@ from pipeline.domain.chat import ToolCall
 from pipeline.domain.errors import GraphError, ModelUnavailable
 from pipeline.llm.client import LlmRequest
 from pipeline.llm.scripted import ScriptedAnswer
-from tests.pipeline.playbooks.documents import PlaybookTest, agent, node, playbook, trigger, way, ways
+from tests.pipeline.playbooks.documents import PlaybookTest, agent, node, playbook, route, trigger, way
 
 DOWN = ModelUnavailable("The model is down.")
 
@@ -21,7 +21,7 @@ async def test_agents_one_after_the_other_get_results_and_the_last_one_is_the_an
         trigger(),
         agent("a", "say {{trigger}}") | {"label": "First one"},
         agent("b", "{{First one.result}} and {{a.result}} and {{nothing}}"),
-        edges=ways("start > a > b"),
+        edges=route("start > a > b"),
     )
     run = PlaybookTest(book)
     record = await run.begin()
@@ -30,7 +30,7 @@ async def test_agents_one_after_the_other_get_results_and_the_last_one_is_the_an
 
 
 async def test_values_are_filled_in_literally_and_once(caplog: pytest.LogCaptureFixture) -> None:
-    book = playbook(trigger(), agent("a", "x"), agent("b", "[{{a.result}}]"), edges=ways("start > a > b"))
+    book = playbook(trigger(), agent("a", "x"), agent("b", "[{{a.result}}]"), edges=route("start > a > b"))
     run = PlaybookTest(book, says={"x": r"{{trigger}} \1 $& {{b.result}} {{never}}"})
     await run.begin()
     assert run.asked[1] == r"[{{trigger}} \1 $& {{b.result}} {{never}}]"
@@ -38,7 +38,9 @@ async def test_values_are_filled_in_literally_and_once(caplog: pytest.LogCapture
 
 
 async def test_a_place_without_a_value_stays_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
-    book = playbook(trigger(), agent("a", "{{b.result}} {{ name }}"), agent("b"), edges=ways("start > a > b"))
+    book = playbook(
+        trigger(), agent("a", "{{b.result}} {{ name }}"), agent("b"), edges=route("start > a > b")
+    )
     run = PlaybookTest(book)
     await run.begin()
     assert run.asked[0] == "{{b.result}} {{ name }}"
@@ -46,7 +48,7 @@ async def test_a_place_without_a_value_stays_and_is_logged(caplog: pytest.LogCap
 
 
 async def test_an_agent_has_a_thread_that_later_texts_can_name() -> None:
-    book = playbook(trigger(), agent("a"), agent("b", "{{a.threadId}}"), edges=ways("start > a > b"))
+    book = playbook(trigger(), agent("a"), agent("b", "{{a.threadId}}"), edges=route("start > a > b"))
     run = PlaybookTest(book)
     record = await run.begin()
     assert run.asked[1] == record.outputs["a"]["thread"] != ""
@@ -54,7 +56,7 @@ async def test_an_agent_has_a_thread_that_later_texts_can_name() -> None:
 
 async def test_a_sub_agent_hands_back_and_its_summary_and_artifact_go_on() -> None:
     said = "Well.\n\nHAND_BACK\nSummary: Did it.\nArtifact: The list\nNeeds user input: none\n"
-    book = playbook(trigger(), agent("a"), agent("b", "<{{a.result}}>"), edges=ways("start > a > b"))
+    book = playbook(trigger(), agent("a"), agent("b", "<{{a.result}}>"), edges=route("start > a > b"))
     run = PlaybookTest(book, says={"a": f"{said}Suggested next action: Rest."})
     record = await run.begin()
     assert run.asked[1] == "<Did it.\n\nThe list>"
@@ -62,11 +64,11 @@ async def test_a_sub_agent_hands_back_and_its_summary_and_artifact_go_on() -> No
 
 
 async def test_prompts_before_and_after_a_sub_agent_write_its_task_and_judge_its_result() -> None:
-    told = agent("a", "sum {{trigger}}", before="Be precise.", after="Was it right?", successCriteria="42")
+    judged = agent("a", "sum {{trigger}}", before="Be precise.", after="Was it right?", successCriteria="42")
     before = "Be precise.\n\nWhat the task is about:\n\nsum hello"
     after = 'Was it right?\n\nIt succeeds if: 42\n\nThe result:\n\n<data>"forty-two"</data>'
     run = PlaybookTest(
-        playbook(trigger(), told, edges=ways("start > a")),
+        playbook(trigger(), judged, edges=route("start > a")),
         says={before: "Add the numbers.", "Add the numbers.": "forty-two", after: "MET"},
     )
     record = await run.begin()
@@ -76,9 +78,9 @@ async def test_prompts_before_and_after_a_sub_agent_write_its_task_and_judge_its
 
 @pytest.mark.parametrize("verdict", ["NOT MET: it is 41", "Perhaps.", "Metal"])
 async def test_a_result_that_is_not_accepted_fails_the_node(verdict: str) -> None:
-    told = agent("a", "x", successCriteria="42")
+    judged = agent("a", "x", successCriteria="42")
     after = 'It succeeds if: 42\n\nThe result:\n\n<data>"x"</data>'
-    run = PlaybookTest(playbook(trigger(), told, edges=ways("start > a")), says={after: verdict})
+    run = PlaybookTest(playbook(trigger(), judged, edges=route("start > a")), says={after: verdict})
     record = await run.begin()
     assert record.status == "failed"
     assert record.failure == f"What a has done was not accepted: {verdict}"
@@ -92,7 +94,7 @@ async def test_a_result_that_is_not_accepted_fails_the_node(verdict: str) -> Non
     ],
 )
 async def test_a_blocked_agent_asks_the_person_and_runs_again_with_the_answer(says: str) -> None:
-    book = playbook(trigger(), agent("a", "x"), agent("b", "{{a.result}}"), edges=ways("start > a > b"))
+    book = playbook(trigger(), agent("a", "x"), agent("b", "{{a.result}}"), edges=route("start > a > b"))
     again = "x\n\nYou have asked the person: Which year?\n\nThe person has answered: 2026"
     run = PlaybookTest(book, says={"x": says, again: "the report"})
     record = await run.begin()
@@ -102,14 +104,14 @@ async def test_a_blocked_agent_asks_the_person_and_runs_again_with_the_answer(sa
 
 
 async def test_a_failed_agent_fails_the_run_with_its_words() -> None:
-    run = PlaybookTest(playbook(trigger(), agent("a", "x"), edges=ways("start > a")), says={"x": DOWN})
+    run = PlaybookTest(playbook(trigger(), agent("a", "x"), edges=route("start > a")), says={"x": DOWN})
     record = await run.begin()
     assert (record.status, record.failure) == ("failed", "The model is down.")
     assert [event.type for event in record.events][-2:] == ["node_failed", "workflow_failed"]
 
 
 def _parallel(*, last: str = "{{both.result}}") -> dict[str, Any]:
-    edges = [*ways("start > fork > a > both > end"), *ways("fork > b > both")]
+    edges = [*route("start > fork > a > both > end"), *route("fork > b > both")]
     nodes = (trigger(), node("parallel", "fork"), agent("a"), agent("b"), node("merge", "both"))
     return playbook(*nodes, node("response", "end", text=last), edges=edges)
 
@@ -138,7 +140,7 @@ async def test_a_run_in_which_all_branches_fail_has_failed() -> None:
 
 @pytest.mark.parametrize(("holds", "said"), [("trigger == 'hello'", "yes"), ("a.result == 'x'", "no")])
 async def test_a_condition_is_checked_without_a_model(holds: str, said: str) -> None:
-    edges = [*ways("start > a > if"), way("if > yes", "condition-true"), way("if > no", "condition-false")]
+    edges = [*route("start > a > if"), way("if > yes", "condition-true"), way("if > no", "condition-false")]
     nodes = (trigger(), agent("a"), node("condition", "if", expression=holds), agent("yes"), agent("no"))
     run = PlaybookTest(playbook(*nodes, edges=edges))
     await run.begin()
@@ -147,7 +149,7 @@ async def test_a_condition_is_checked_without_a_model(holds: str, said: str) -> 
 
 @pytest.mark.parametrize(("answer", "said"), [("Yes.", "yes"), ("true", "yes"), ("no", "no")])
 async def test_a_condition_asks_the_model_only_where_it_says_so(answer: str, said: str) -> None:
-    edges = [*ways("start > if"), way("if > yes", "condition-true"), way("if > no", "condition-false")]
+    edges = [*route("start > if"), way("if > yes", "condition-true"), way("if > no", "condition-false")]
     asks = node("condition", "if", mode="llm", prompt="Is it?")
     words = 'Is it?\n\nThe step before has given:\n\n<data>"hello"</data>'
     run = PlaybookTest(
@@ -158,7 +160,7 @@ async def test_a_condition_asks_the_model_only_where_it_says_so(answer: str, sai
 
 
 async def test_an_unclear_answer_to_a_condition_fails_it() -> None:
-    edges = [*ways("start > if"), way("if > yes", "condition-true")]
+    edges = [*route("start > if"), way("if > yes", "condition-true")]
     asks = node("condition", "if", mode="llm", prompt="Is it?")
     record = await PlaybookTest(playbook(trigger(), asks, agent("yes"), edges=edges)).begin()
     assert (record.status, record.failure) == ("failed", "if was answered with neither yes nor no.")
@@ -166,7 +168,7 @@ async def test_an_unclear_answer_to_a_condition_fails_it() -> None:
 
 def _routed(**config: Any) -> dict[str, Any]:
     routes = [{"label": "Refund"}, {"label": "Question", "description": "asks something"}]
-    edges = [*ways("start > r"), way("r > one", "route-0"), way("r > two", "route-1")]
+    edges = [*route("start > r"), way("r > one", "route-0"), way("r > two", "route-1")]
     router = node("router", "r", prompt="Which?", routes=routes, **config)
     return playbook(trigger(), router, agent("one"), agent("two"), edges=edges)
 
@@ -193,8 +195,8 @@ async def test_a_router_without_a_match_takes_its_default_else_fails() -> None:
 
 
 async def test_a_merge_behind_a_condition_waits_only_for_what_can_still_come() -> None:
-    edges = [*ways("start > a > both"), *ways("start > if"), way("if > b", "condition-true")]
-    edges += [*ways("b > both > end"), way("if > both", "condition-false")]
+    edges = [*route("start > a > both"), *route("start > if"), way("if > b", "condition-true")]
+    edges += [*route("b > both > end"), way("if > both", "condition-false")]
     nodes = (trigger(), agent("a"), agent("b"), node("condition", "if", expression="trigger == 'no'"))
     book = playbook(
         *nodes, node("merge", "both"), node("response", "end", text="{{both.result}}"), edges=edges
@@ -205,7 +207,7 @@ async def test_a_merge_behind_a_condition_waits_only_for_what_can_still_come() -
 
 
 async def test_a_merge_of_the_first_fires_once() -> None:
-    edges = [*ways("start > a > b > m > end"), *ways("start > c > m")]
+    edges = [*route("start > a > b > m > end"), *route("start > c > m")]
     nodes = (trigger(), agent("a"), agent("b"), agent("c"), node("merge", "m", strategy="first"))
     run = PlaybookTest(playbook(*nodes, node("response", "end"), edges=edges))
     record = await run.begin()
@@ -215,14 +217,14 @@ async def test_a_merge_of_the_first_fires_once() -> None:
 
 
 async def test_two_merges_that_wait_for_each_other_do_not_block_the_run() -> None:
-    edges = [*ways("start > m > n > m"), *ways("start > n")]
+    edges = [*route("start > m > n > m"), *route("start > n")]
     book = playbook(trigger(), node("merge", "m"), node("merge", "n"), edges=edges)
     record = await PlaybookTest(book).begin()
     assert record.status in ("completed", "failed")
 
 
 def _loop(**config: Any) -> dict[str, Any]:
-    edges = [*ways("start > loop"), way("loop > a", "loop-start"), way("a > loop", into="loop-back")]
+    edges = [*route("start > loop"), way("loop > a", "loop-start"), way("a > loop", into="loop-back")]
     edges += [way("loop > end", "loop-exit")]
     nodes = (trigger(), node("loop", "loop", **config), agent("a"))
     return playbook(*nodes, node("response", "end", text="done {{loop.result}}"), edges=edges)
@@ -259,8 +261,8 @@ async def test_a_failure_in_a_loop_fails_the_loop() -> None:
 
 
 async def test_branches_and_merges_inside_of_a_loop_are_joined_in_every_iteration() -> None:
-    edges = [*ways("start > loop"), way("loop > a", "loop-start"), way("loop > b", "loop-start")]
-    edges += [*ways("a > m"), *ways("b > m"), way("m > loop", into="loop-back")]
+    edges = [*route("start > loop"), way("loop > a", "loop-start"), way("loop > b", "loop-start")]
+    edges += [*route("a > m"), *route("b > m"), way("m > loop", into="loop-back")]
     nodes = (trigger(), node("loop", "loop", maxIterations=2), agent("a"), agent("b"), node("merge", "m"))
     run = PlaybookTest(playbook(*nodes, edges=edges))
     record = await run.begin()
@@ -268,8 +270,8 @@ async def test_branches_and_merges_inside_of_a_loop_are_joined_in_every_iteratio
     assert (record.status, run.said) == ("completed", "a:\na\n\nb:\nb")
 
 
-async def test_a_nested_loop_begins_anew_in_every_iteration_of_the_outer_one() -> None:
-    edges = [*ways("start > o"), way("o > i", "loop-start"), way("i > a", "loop-start")]
+async def test_a_nested_loop_begins_again_in_every_iteration_of_the_outer_one() -> None:
+    edges = [*route("start > o"), way("o > i", "loop-start"), way("i > a", "loop-start")]
     edges += [way("a > i", into="loop-back"), way("i > o", "loop-exit", "loop-back")]
     nodes = (trigger(), node("loop", "o", maxIterations=2), node("loop", "i", maxIterations=3), agent("a"))
     run = PlaybookTest(playbook(*nodes, edges=edges))
@@ -281,13 +283,13 @@ async def test_a_run_of_too_many_steps_has_failed() -> None:
     loop = _loop(maxIterations=100)
     loop["nodes"] += [agent("b"), agent("c")]
     loop["edges"] = [edge for edge in loop["edges"] if edge["source"] != "a"]
-    loop["edges"] += [*ways("a > b > c"), way("c > loop", into="loop-back")]
+    loop["edges"] += [*route("a > b > c"), way("c > loop", into="loop-back")]
     record = await PlaybookTest(loop).begin()
     assert (record.status, record.failure) == ("failed", "It took more than 200 steps and was ended.")
 
 
 async def test_a_wait_is_a_due_time_on_record_and_continues_when_it_has_come() -> None:
-    edges = ways("start > hi > w > a")
+    edges = route("start > hi > w > a")
     nodes = (trigger(), node("response", "hi", text="Welcome."), node("wait", "w", amount=3, unit="d"))
     run = PlaybookTest(playbook(*nodes, agent("a"), edges=edges))
     record = await run.begin()
@@ -300,9 +302,9 @@ async def test_a_wait_is_a_due_time_on_record_and_continues_when_it_has_come() -
     assert record.failure == ""
 
 
-async def test_a_wait_that_says_nothing_says_when_it_goes_on() -> None:
+async def test_a_wait_that_says_nothing_says_when_it_continues() -> None:
     nodes = (trigger(), node("wait", "w", amount=90, unit="min"), agent("a"))
-    run = PlaybookTest(playbook(*nodes, edges=ways("start > w > a")))
+    run = PlaybookTest(playbook(*nodes, edges=route("start > w > a")))
     await run.begin()
     assert run.prompt == "I continue in 1.5 hours."
 
@@ -313,7 +315,7 @@ async def test_a_wait_that_is_over_before_it_was_shown_loses_no_words() -> None:
         node("wait", "w", amount=1, unit="h", message="Wait."),
         node("response", "r", text="Go."),
     )
-    run = PlaybookTest(playbook(*nodes, edges=ways("start > w > r")))
+    run = PlaybookTest(playbook(*nodes, edges=route("start > w > r")))
     await run.begin()
     await run.clock.advance(7_200)
     await run.resume()  # the same turn, which had not answered yet
@@ -321,7 +323,7 @@ async def test_a_wait_that_is_over_before_it_was_shown_loses_no_words() -> None:
 
 
 async def test_two_waits_in_branches_run_at_the_same_time() -> None:
-    edges = [*ways("start > one > a > m > end"), *ways("start > two > b > m")]
+    edges = [*route("start > one > a > m > end"), *route("start > two > b > m")]
     nodes = (trigger(), node("wait", "one", amount=2, unit="h"), node("wait", "two", amount=1, unit="h"))
     nodes += (agent("a"), agent("b"), node("merge", "m"), node("response", "end"))
     run = PlaybookTest(playbook(*nodes, edges=edges))
@@ -338,7 +340,7 @@ async def test_user_input_waits_for_words_and_its_answer_is_its_result() -> None
         node("user-input", "ask", prompt="Your name, {{trigger}}?"),
         agent("a", "{{ask.result}}"),
     )
-    run = PlaybookTest(playbook(*nodes, edges=ways("start > ask > a")))
+    run = PlaybookTest(playbook(*nodes, edges=route("start > ask > a")))
     record = await run.begin()
     assert (record.status, record.current, run.prompt) == ("waiting", ("ask",), "Your name, hello?")
     assert run.outcome.gates[0].asks == "words"
@@ -348,7 +350,7 @@ async def test_user_input_waits_for_words_and_its_answer_is_its_result() -> None
 
 async def test_user_input_with_options_takes_only_these() -> None:
     nodes = (trigger(), node("user-input", "ask", prompt="Go?", options=["go", "stop"]))
-    edges = [*ways("start > ask > if"), way("if > a", "condition-true")]
+    edges = [*route("start > ask > if"), way("if > a", "condition-true")]
     nodes += (node("condition", "if", expression="ask.result == 'go'"), agent("a"))
     run = PlaybookTest(playbook(*nodes, edges=edges))
     await run.begin()
@@ -358,8 +360,8 @@ async def test_user_input_with_options_takes_only_these() -> None:
     assert run.said == "a"
 
 
-async def test_while_a_question_is_open_a_wait_beside_it_goes_on() -> None:
-    edges = [*ways("start > ask > a"), *ways("start > w > remind")]
+async def test_while_a_question_is_open_a_wait_beside_it_continues() -> None:
+    edges = [*route("start > ask > a"), *route("start > w > remind")]
     nodes = (trigger(), node("user-input", "ask", prompt="Name?"), node("wait", "w", amount=1, unit="h"))
     nodes += (agent("a", "{{ask.result}}"), node("response", "remind", text="Still there?"))
     run = PlaybookTest(playbook(*nodes, edges=edges))
@@ -371,12 +373,12 @@ async def test_while_a_question_is_open_a_wait_beside_it_goes_on() -> None:
     assert (record.status, record.outputs["a"]["result"]) == ("completed", "Ada")
 
 
-_CHILD = playbook(trigger(), agent("c", "child of {{trigger}}"), edges=ways("start > c"), name="child")
+_CHILD = playbook(trigger(), agent("c", "child of {{trigger}}"), edges=route("start > c"), name="child")
 
 
-async def test_a_sub_workflow_gives_its_result_and_its_caller_goes_on() -> None:
+async def test_a_sub_workflow_gives_its_result_and_its_caller_continues() -> None:
     nodes = (trigger(), node("sub-workflow", "sub", workflow="child.json", input="<{{trigger}}>"))
-    book = playbook(*nodes, agent("b", "after {{sub.result}}"), edges=ways("start > sub > b"))
+    book = playbook(*nodes, agent("b", "after {{sub.result}}"), edges=route("start > sub > b"))
     run = PlaybookTest(book, others={"child.json": json.dumps(_CHILD)})
     record = await run.begin()
     assert run.asked == ["child of <hello>", "after child of <hello>"]
@@ -393,9 +395,9 @@ async def test_a_sub_workflow_returns_whatever_its_last_node_is(last: str) -> No
         "tool-call": {"tool": "none"},
         "agent": {"prompt": "x"},
     }.get(last, {})
-    child = playbook(trigger(), node(last, "last", **config), edges=ways("start > last"))
+    child = playbook(trigger(), node(last, "last", **config), edges=route("start > last"))
     nodes = (trigger(), node("sub-workflow", "sub", workflow="c.json"), agent("b", "after"))
-    run = PlaybookTest(playbook(*nodes, edges=ways("start > sub > b")), others={"c.json": json.dumps(child)})
+    run = PlaybookTest(playbook(*nodes, edges=route("start > sub > b")), others={"c.json": json.dumps(child)})
     record = await run.begin()
     if last == "user-input":
         record = await run.answer("well")
@@ -407,7 +409,7 @@ async def test_a_sub_workflow_returns_whatever_its_last_node_is(last: str) -> No
 async def test_two_sub_workflows_of_the_same_file_run_beside_each_other() -> None:
     nodes = (trigger(), node("sub-workflow", "one", workflow="c.json", input="1"))
     nodes += (node("sub-workflow", "two", workflow="c.json", input="2"), node("merge", "m"))
-    edges = [*ways("start > one > m"), *ways("start > two > m")]
+    edges = [*route("start > one > m"), *route("start > two > m")]
     run = PlaybookTest(playbook(*nodes, edges=edges), others={"c.json": json.dumps(_CHILD)})
     record = await run.begin()
     assert (record.status, run.said) == ("completed", "one:\nchild of 1\n\ntwo:\nchild of 2")
@@ -416,7 +418,7 @@ async def test_two_sub_workflows_of_the_same_file_run_beside_each_other() -> Non
 async def test_a_transfer_ends_everything_and_begins_the_other_playbook() -> None:
     nodes = (trigger(), agent("a"), node("transfer", "go", workflow="child.json", input="{{a.result}}!"))
     run = PlaybookTest(
-        playbook(*nodes, edges=ways("start > a > go")), others={"child.json": json.dumps(_CHILD)}
+        playbook(*nodes, edges=route("start > a > go")), others={"child.json": json.dumps(_CHILD)}
     )
     record = await run.begin()
     assert (record.status, run.said) == ("completed", "child of a!")
@@ -424,10 +426,10 @@ async def test_a_transfer_ends_everything_and_begins_the_other_playbook() -> Non
 
 
 async def test_a_transfer_from_a_sub_workflow_clears_the_stack() -> None:
-    child = playbook(trigger(), node("transfer", "go", workflow="child.json"), edges=ways("start > go"))
+    child = playbook(trigger(), node("transfer", "go", workflow="child.json"), edges=route("start > go"))
     nodes = (trigger(), node("sub-workflow", "sub", workflow="c.json"), agent("never"))
     run = PlaybookTest(
-        playbook(*nodes, edges=ways("start > sub > never")),
+        playbook(*nodes, edges=route("start > sub > never")),
         others={"c.json": json.dumps(child), "child.json": json.dumps(_CHILD)},
     )
     record = await run.begin()
@@ -436,7 +438,7 @@ async def test_a_transfer_from_a_sub_workflow_clears_the_stack() -> None:
 
 async def test_responses_are_said_in_order_and_streamed() -> None:
     nodes = (trigger(), node("response", "one", text="One {{trigger}}."), agent("a"), node("response", "two"))
-    run = PlaybookTest(playbook(*nodes, edges=ways("start > one > a > two")))
+    run = PlaybookTest(playbook(*nodes, edges=route("start > one > a > two")))
     await run.begin()
     assert run.said == "One hello.\n\na"
     assert run.watched.text == "One hello.\n\na\n\n"
@@ -444,13 +446,13 @@ async def test_responses_are_said_in_order_and_streamed() -> None:
 
 async def test_an_unknown_tool_fails_the_run() -> None:
     nodes = (trigger(), node("tool-call", "t", tool="nothing", arguments={"x": "{{trigger}}"}))
-    record = await PlaybookTest(playbook(*nodes, edges=ways("start > t"))).begin()
+    record = await PlaybookTest(playbook(*nodes, edges=route("start > t"))).begin()
     assert record.status == "failed"
     assert record.failure.startswith("t could not use nothing: ")
 
 
 async def test_events_and_a_checkpoint_for_each_node_are_computed_from_the_records() -> None:
-    run = PlaybookTest(playbook(trigger(), agent("a"), edges=ways("start > a")))
+    run = PlaybookTest(playbook(trigger(), agent("a"), edges=route("start > a")))
     record = await run.begin()
     assert [(event.type, event.node) for event in record.events] == [
         ("workflow_started", ""),
@@ -471,7 +473,7 @@ async def test_events_and_a_checkpoint_for_each_node_are_computed_from_the_recor
 
 
 async def test_an_agent_sees_its_task_and_nothing_of_the_conversation() -> None:
-    run = PlaybookTest(playbook(trigger(), agent("a"), edges=ways("start > a")), history=["before", "said"])
+    run = PlaybookTest(playbook(trigger(), agent("a"), edges=route("start > a")), history=["before", "said"])
     await run.begin()
     requests: list[LlmRequest] = run.llm.requests
     assert [message.content for message in requests[0].messages[1:]] == ["a"]
@@ -480,7 +482,7 @@ async def test_an_agent_sees_its_task_and_nothing_of_the_conversation() -> None:
 
 def _started() -> dict[str, Any]:
     given = {"startedBy": "agent", "description": "Plans a journey."}
-    return playbook(trigger(), agent("a", "plan {{trigger}}"), edges=ways("start > a"), **given)
+    return playbook(trigger(), agent("a", "plan {{trigger}}"), edges=route("start > a"), **given)
 
 
 async def test_the_agent_of_the_conversation_answers_without_the_playbook() -> None:

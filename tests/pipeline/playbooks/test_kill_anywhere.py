@@ -20,7 +20,7 @@ _AT = re.compile(r'"at": ?([0-9.]+)')
 
 
 def random_playbook(chance: random.Random, size: int) -> Plain:
-    """A document without mistakes: layers of nodes, each with ways to later ones, and perhaps a loop."""
+    """A document without mistakes: layers of nodes, each with edges to later ones, and perhaps a loop."""
     nodes: list[Plain] = [trigger()]
     edges: list[Plain] = []
     for at in range(size):

@@ -13,10 +13,10 @@ from pipeline.graph_book import has_playbook_text, has_workflow_shape
 from pipeline.playbooks.picture import playbook_picture
 from pipeline.playbooks.reading import checked_playbook, read_playbook
 from pipeline.workflows.mistakes import WorkflowInvalid
-from tests.pipeline.playbooks.documents import Plain, agent, node, playbook, trigger, way, ways
+from tests.pipeline.playbooks.documents import Plain, agent, node, playbook, route, trigger, way
 
-_CHILD = playbook(trigger(), agent("c"), edges=ways("start > c"))
-_LEAVING = playbook(trigger(), node("transfer", "t", workflow="child.json"), edges=ways("start > t"))
+_CHILD = playbook(trigger(), agent("c"), edges=route("start > c"))
+_LEAVING = playbook(trigger(), node("transfer", "t", workflow="child.json"), edges=route("start > t"))
 
 
 def _mistakes(source: Any, others: Mapping[str, Plain] | None = None) -> list[str]:
@@ -29,7 +29,7 @@ def _mistakes(source: Any, others: Mapping[str, Plain] | None = None) -> list[st
 
 
 def _with(*nodes: Plain, path: str = "", edges: list[Plain] | None = None) -> Plain:
-    return playbook(trigger(), *nodes, edges=[*ways(path or f"start > {nodes[0]['id']}"), *(edges or [])])
+    return playbook(trigger(), *nodes, edges=[*route(path or f"start > {nodes[0]['id']}"), *(edges or [])])
 
 
 def test_a_playbook_is_recognised_by_the_subtype_of_its_nodes() -> None:
@@ -100,7 +100,7 @@ def test_a_playbook_is_recognised_by_the_subtype_of_its_nodes() -> None:
             "config.workflow: x.json: there is no such file",
         ),
         (
-            playbook(trigger(), agent("a"), edges=ways("start > a"), startedBy="agent"),
+            playbook(trigger(), agent("a"), edges=route("start > a"), startedBy="agent"),
             "description: is needed",
         ),
     ],
@@ -117,14 +117,14 @@ def test_all_mistakes_are_listed_at_once() -> None:
     assert str(raised.value).count("workflow playbook: ") == 3
 
 
-def test_a_transfer_stands_neither_in_a_loop_nor_beside_other_branches() -> None:
+def test_a_transfer_is_neither_in_a_loop_nor_beside_other_branches() -> None:
     transfer = node("transfer", "t", workflow="child.json")
     others = {"child.json": _CHILD}
     looped = _with(node("loop", "l"), transfer, edges=[way("l > t", "loop-start")])
     assert _mistakes(looped, others) == ["node t: is inside of a loop; lead out of the loop first"]
-    beside = _with(agent("a"), agent("b"), transfer, edges=[way("start > b"), *ways("a > t")])
+    beside = _with(agent("a"), agent("b"), transfer, edges=[way("start > b"), *route("a > t")])
     assert _mistakes(beside, others) == ["node t: is in a branch behind start; merge the branches first"]
-    edges = [way("start > b"), *ways("a > m > t"), *ways("b > m")]
+    edges = [way("start > b"), *route("a > m > t"), *route("b > m")]
     merged = _with(agent("a"), agent("b"), node("merge", "m"), transfer, edges=edges)
     assert _mistakes(merged, others) == []
     first = _with(agent("a"), agent("b"), node("merge", "m", strategy="first"), transfer, edges=edges)
@@ -160,7 +160,7 @@ def test_mistakes_in_other_files_are_listed_with_their_names() -> None:
 
 
 def test_a_label_that_several_nodes_have_cannot_be_named() -> None:
-    source = _with(agent("a"), agent("b"), agent("c", "{{Same.result}}"), edges=ways("a > b > c"))
+    source = _with(agent("a"), agent("b"), agent("c", "{{Same.result}}"), edges=route("a > b > c"))
     for one in source["nodes"][1:3]:
         one["label"] = "Same"
     assert _mistakes(source) == [
