@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.domain.errors import ConfigurationError, GraphError
 from pipeline.graph.definition.spec import GraphSpec, NodeSpec
@@ -19,6 +19,9 @@ from pipeline.nodes.kinds import NODE_KINDS, Kind
 from pipeline.plugins import Plugin, installed
 from pipeline.runtime.context import RunContext
 from pipeline.topologies import NO_SUBGRAPHS, shipped_graphs
+
+if TYPE_CHECKING:
+    from pipeline.workflows.document import Workflow
 
 _DOCUMENT: Final = ".json"
 _GRAPH_FIELDS: Final = frozenset({"entry", "entry_node"})
@@ -62,6 +65,22 @@ class GraphBook:
                 f"there is no graph of this name; there are: {known}, and files that end in .json"
             )
         return found
+
+    def workflow(self, name_or_file: str) -> Workflow | None:
+        """The workflow of that file; None for a name, and for another kind of document. Raises
+        ConfigurationError as `open`."""
+        if not is_document(name_or_file):
+            return None
+        path = Path(name_or_file)
+        text = document_text(path)
+        if not has_workflow_shape(text):
+            return None
+        from pipeline.workflows.reading import read_workflow  # noqa: PLC0415 - most have none
+
+        try:
+            return read_workflow(text, workflow_name(path))
+        except GraphError as error:
+            raise in_file(path, error) from error
 
     def document(self, path: Path) -> GraphSpec[RunContext]:
         """The graph that the JSON document in a file describes: a graph document or a workflow. Raises

@@ -27,7 +27,7 @@ from gateway.channels.token_lease import TokenLease, lock_folder
 from gateway.config import Secrets, Settings, environment
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
-from gateway.delivery.unanswered_questions import UnansweredQuestions
+from gateway.delivery.unanswered_questions import STOPPED, UnansweredQuestions
 from gateway.ingress.inbox import Inbox
 from gateway.ingress.room_history import RoomRule, Rooms
 from gateway.interactions.question_expiry import QuestionExpiry
@@ -82,10 +82,11 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     NoticeJobs(jobs=jobs, store=base.store, wake=base.bus.wake, failpoints=base.failpoints)
     tools, rooms = _shared_tools(base, owner_of, access, jobs), _rooms(base)
     agents = build_agents(base, tools, _voice_notes(base, transcriber, forgetful), rooms)
-    expiries = _expiries(base, access)
+    unanswered = _unanswered(base)
+    expiries = _expiries(base, access, unanswered)
     after = build_after_turn(base, jobs, agents.book, tools, when_idle)
     replies = ReadyReplies(base.bus, delivery.enqueue)
-    commands = build_commands(base, agents.book, tools, access)
+    commands = build_commands(base, agents.book, tools, access, partial(unanswered.show, note=STOPPED))
     turns = _turns(base, agents.book, commands, delivery, replies, expiries, after, tools)
     worker = _worker(base, coordinator, turns, tools)
     _subscribe(base, coordinator, worker, tools, replies)
@@ -279,13 +280,16 @@ def _voice_notes(
     )
 
 
-def _expiries(base: Foundation, access: AccessPolicy) -> QuestionExpiry:
-    unanswered = UnansweredQuestions(
+def _unanswered(base: Foundation) -> UnansweredQuestions:
+    return UnansweredQuestions(
         store=base.store,
         channels=base.channels,
         queues=base.queues,
         timeline=base.timeline,
     )
+
+
+def _expiries(base: Foundation, access: AccessPolicy, unanswered: UnansweredQuestions) -> QuestionExpiry:
     return QuestionExpiry(
         store=base.store,
         clock=base.clock,

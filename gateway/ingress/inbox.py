@@ -11,9 +11,10 @@ from adapters.channel import Acceptance
 from gateway.access.policy import AccessPolicy, Allowed, Denied
 from gateway.access.sender_rate_limit import WINDOW_S, RateLimit, Reservation
 from gateway.cluster.bus import Bus
-from gateway.cluster.signals import Answered, Control, Interrupt, StopBefore, Withdrawn
+from gateway.cluster.signals import Answered, Control, Interrupt, Withdrawn
 from gateway.ingress.reactions import Reactions
 from gateway.ingress.refusal_notices import AGAIN_S, Refusals, Say
+from gateway.ingress.stops import Stops, WaitingTurns
 from gateway.interactions.answer_matching import match_button, match_speech, match_text, may_answer
 from gateway.interactions.message_edits import ended_by
 from gateway.runtime.failpoints import Failpoints
@@ -39,7 +40,7 @@ _log = logging.getLogger(__name__)
 
 _Enqueued = InboundMessage | SessionCommand | BargeIn
 
-_COUNTED = frozenset({"retry", "history", "export"})
+_COUNTED = frozenset({"retry", "run", "history", "export"})
 """Commands that cost as much as a message, and count as one."""
 _EXTRA_FOR_COMMANDS = 20
 _NOT_OPEN = "This question is no longer open."
@@ -65,14 +66,6 @@ class TurnQueue(Protocol):
 
     def begin(self, entry: InboxEntry) -> None:
         """Start the turn of an entry whose first attempt `accept` has counted."""
-        ...
-
-
-class WaitingTurns(Protocol):
-    """The turns that wait for a person's answer during their run."""
-
-    async def withdraw(self, thread: str, but: Collection[str] = ()) -> None:
-        """Close the questions of the stopped turns in `thread`, except those of the messages `but`."""
         ...
 
 
@@ -137,6 +130,7 @@ class Inbox:
         self._refusals = None if say is None else Refusals(say, clock)
         self._quota = quota
         self._waiting = waiting
+        self._stops = Stops(store, waiting, self._control)
         self._on_unaddressed = on_unaddressed
         self._on_taken = on_taken
         self._reactions = Reactions(store=store, clock=clock, telemetry=telemetry, answer=self._answer)
@@ -202,9 +196,9 @@ class Inbox:
                 return self._refused(item, words, again_after_s=WINDOW_S, about="quota")
             return self._refused(item, _QUEUE_FULL, again_after_s=_QUEUE_FULL_AGAIN_S)
         try:
-            if isinstance(item, SessionCommand) and item.name == "stop":
+            if isinstance(item, SessionCommand):
                 # Also for a redelivery: the first delivery may have got no further than the inbox.
-                await self._stop(item, accepted.seq)
+                await self._stops.stop(item, accepted.seq)
             elif isinstance(item, BargeIn):
                 self._control(Interrupt(thread=thread, seq=accepted.seq, at=item.received_at))
             elif isinstance(item, InboundMessage) and item.edited:
@@ -237,7 +231,10 @@ class Inbox:
     async def _take_in(self, item: _Enqueued, limit: int) -> tuple[Accepted, Reservation]:
         # A command and an edit first end earlier turns; their own turn is read from the store afterwards.
         if not isinstance(item, InboundMessage):
-            if self._quota is None or not (isinstance(item, SessionCommand) and item.name in _COUNTED):
+            counts = isinstance(item, SessionCommand) and item.name in _COUNTED
+            if isinstance(item, SessionCommand) and item.name == "run":
+                item = replace(item, argument=self._redactor.configured(item.argument))
+            if self._quota is None or not counts or isinstance(item, BargeIn):
                 return await self._enqueue_item(item, limit, begin=False), Reservation()
             with self._quota.reserve(item) as reservation:
                 return await self._enqueue_within(reservation, item, limit, begin=False), reservation
@@ -381,16 +378,6 @@ class Inbox:
             await self._waiting.withdraw(thread, others)
         if self._on_ended is not None and not again:
             await self._on_ended(item)
-
-    async def _stop(self, command: SessionCommand, seq: int) -> None:
-        """Stop turns at once: a stop must not wait in the queue after what it stops."""
-        thread = command.thread.encode()
-        cancelled = await self._store.cancel_open(thread, up_to_seq=seq - 1)
-        self._control(StopBefore(thread=thread, seq=seq, cancelled=cancelled))
-        if self._waiting is not None:
-            # A redelivered stop may find turns that came after it.
-            later = [entry.message_id for entry in await self._store.open_entries(thread) if entry.seq > seq]
-            await self._waiting.withdraw(thread, later)
 
     def _is_seen(self, item: InboundMessage) -> bool:
         has_words = bool(item.text.strip() or item.passed_on.strip() or item.voice is not None)

@@ -24,6 +24,7 @@ _REASONS: Final[Mapping[str, str]] = {
     "max_steps": "The run was ended: it took more steps than a run may take.",
     "max_loops": "The run was ended: one step was repeated too often.",
     "timeout": "The run was ended: it took too long.",
+    "aborted": _STOPPED,
 }
 
 
@@ -244,7 +245,9 @@ class _Reader:
 
     def _end(self, record: Mapping[str, Any]) -> None:
         self._status = "completed" if record.get("status") == "completed" else "failed"
-        if words := _REASONS.get(str(record.get("reason", ""))):
+        words = _REASONS.get(str(record.get("reason", "")), "")
+        # A run that was cut off may be ended after that.
+        if words and not (self._logs and self._logs[-1].content == words):
             self._log(SYSTEM, "error", words)
 
     def _log(self, node: str, kind: str, content: str) -> None:
