@@ -15,7 +15,13 @@ from gateway.cluster.signals import Answered, Control, Interrupt, Withdrawn
 from gateway.ingress.reactions import Reactions
 from gateway.ingress.refusal_notices import AGAIN_S, Refusals, Say
 from gateway.ingress.stops import Stops, WaitingTurns
-from gateway.interactions.answer_matching import match_button, match_speech, match_text, may_answer
+from gateway.interactions.answer_matching import (
+    lacks_words,
+    match_button,
+    match_speech,
+    match_text,
+    may_answer,
+)
 from gateway.interactions.message_edits import ended_by
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
@@ -44,6 +50,7 @@ _COUNTED = frozenset({"retry", "run", "history", "export"})
 """Commands that cost as much as a message, and count as one."""
 _EXTRA_FOR_COMMANDS = 20
 _NOT_OPEN = "This question is no longer open."
+_WITH_WORDS = "Write {choice}: and the new text behind it, as a message."
 _QUEUE_FULL = "Too many of your messages are still waiting. Send this one again when some are answered."
 _QUEUE_FULL_AGAIN_S = 60.0
 """Shorter than for other refusals: without a notice the author takes the message for accepted."""
@@ -308,6 +315,8 @@ class Inbox:
             words = _NOT_OPEN if answer == "unknown" else _ANSWER_REFUSED[answer]
             return self._refused(item, words, over=answer in _OVER)
         asked = next((one for one in questions if one.id == answer.interaction_id), None)
+        if asked is not None and lacks_words(asked, answer.choice, answer.note):
+            return self._refused(item, _WITH_WORDS.format(choice=answer.choice))
         entry = None if asked is None else answer_entry(answer, asked)
         status = await self._give(answer, entry, finished=False)
         if status != "accepted":

@@ -25,7 +25,12 @@ def choices(gate: Gate) -> tuple[str, ...]:
 
 def question_words(gates: Sequence[Gate]) -> str:
     """The text that asks all questions of `gates`."""
-    return "\n\n".join(f"{gate.prompt or _NO_PROMPT}\n({' / '.join(choices(gate))})" for gate in gates)
+    return "\n\n".join(f"{gate.prompt or _NO_PROMPT}\n({' / '.join(_shown(gate))})" for gate in gates)
+
+
+def _shown(gate: Gate) -> list[str]:
+    """The choices as a person writes them: behind some follow words."""
+    return [f"{choice}: …" if choice in gate.worded else choice for choice in choices(gate)]
 
 
 def expired_words(message: InboundMessage | ApprovalReply) -> str:

@@ -12,12 +12,14 @@ from typing import Any
 
 from adapters.identity import derived_message_id
 from gateway.storage.inbox_items import run_handle
-from pipeline.domain.events import ApprovalRequired, ApprovalResolved, ErrorEvent
+from pipeline.domain.chat import ToolCall
+from pipeline.domain.events import ApprovalRequired, ApprovalResolved, ErrorEvent, StepStarted
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, SessionCommand, parse_command
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.pipeline.workflows.documents import agent, approval, document, start, way
 from tests.support.all_platforms import open_all_platforms
+from tests.support.file_talk import sending, share
 from tests.support.gate_graph import answer_to
 from tests.support.harness import THREAD, GatewayHarness, open_gateway
 from tests.support.platform_acts import ask, bot_said, press
@@ -279,3 +281,60 @@ def _command(posts: MemoryPosts, author: str, text: str, chat: str = "") -> Sess
         argument=command.argument,
         private=not chat,
     )
+
+
+async def test_files_that_tools_return_inside_a_workflow_come_with_the_answer(tmp_path: Path) -> None:
+    tools = {"groups": ["files"]}
+    routes = [way("start > draw"), way("draw > ok"), way("ok > tell", "approve")]
+    source = document(start(), agent("draw", tools=tools), approval("ok"), agent("tell"), routes=routes)
+    share(tmp_path, "list.txt", b"a list")
+    # The document has loaded the group, so the model sends the file at once.
+    llm = ScriptedLlm([*sending("list.txt")[1:], ScriptedAnswer.of("All done.")])
+    async with open_gateway(tmp_path, *_offer(tmp_path, source), llm=llm) as harness:
+        began, question = await _paused(harness, "/run triage go")
+        assert (await harness.channel.reply(began)).files == ()
+        await harness.channel.bring(answer_to(question, "approve"))
+        reply = await harness.channel.reply("m_answer")
+    assert reply.text == "All done."
+    assert [(file.name, file.size) for file in reply.files] == [("list.txt", len(b"a list"))]
+
+
+async def test_the_files_of_a_sub_agent_come_with_the_answer_too(tmp_path: Path) -> None:
+    routes = [way("start > boss"), way("boss > helper", "subagent")]
+    helper = agent("helper", name="Helper", tools={"groups": ["files"]})
+    source = document(start(), agent("boss", tools={"subagents": True}), helper, routes=routes)
+    share(tmp_path, "list.txt", b"a list")
+    tool = "subagent_helper_helper"
+    call = ToolCall(id="s", name=tool, arguments=json.dumps({"message": "send the list"}))
+    llm = ScriptedLlm([ScriptedAnswer.calling(call), *sending("list.txt")[1:], ScriptedAnswer.of("Sent.")])
+    async with open_gateway(tmp_path, *_offer(tmp_path, source), llm=llm) as harness:
+        accepted = await harness.channel.say("/run triage go")
+        reply = await harness.channel.reply(accepted.message_id)
+        assert tool in [offered.name for offered in llm.requests[0].tools]
+    assert (reply.text, [file.name for file in reply.files]) == ("Sent.", ["list.txt"])
+
+
+async def test_people_read_which_step_a_run_is_at(tmp_path: Path) -> None:
+    async with open_gateway(tmp_path, *RUN_TRIAGE, llm=triage_model("refund", DRAFT)) as harness:
+        began, question = await _paused(harness)
+        await harness.channel.bring(answer_to(question, "reject"))
+        await harness.channel.until(lambda: _steps(harness, "m_answer"))
+        assert _steps(harness, began) == ["Sorter", "Writer"]
+        assert _steps(harness, "m_answer") == ["Writer"]
+
+
+async def test_the_steps_change_one_message_on_a_posting_channel(tmp_path: Path) -> None:
+    posts = MemoryPosts()
+    slow = [ScriptedAnswer.of("question", delay_s=1.0), ScriptedAnswer.of("From 9 to 18.", delay_s=5.0)]
+    async with open_gateway(tmp_path, *RUN_TRIAGE, llm=ScriptedLlm(slow), posts=posts) as harness:
+        await posts.bring(_command(posts, "ann", "/run triage When are you open?"))
+        await posts.until(lambda: _said(posts, "ann", "From 9 to 18."))
+        assert len(harness.llm.requests) == len(slow)
+    (answer,) = [message for message in posts.messages if message.thread.chat == "ann"]
+    shown = " ".join(answer.versions)
+    assert "Step `Desk`" in shown
+    assert answer.text == "From 9 to 18."
+
+
+def _steps(harness: GatewayHarness, message_id: str) -> list[str]:
+    return [one.step for one in harness.channel.events_of(message_id) if isinstance(one, StepStarted)]

@@ -64,6 +64,8 @@ class Pause:
     """The users who may answer, as the host names them; empty for the author of the run's message."""
     notes: bool = False
     """The answer may have a note in the person's own words."""
+    worded: tuple[str, ...] = ()
+    """The options that count only with a note."""
 
 
 NodeDecision = Next | End | Goto | Continue | Revise | Pause

@@ -133,6 +133,7 @@ def gate_of(env: RunEnvironment, frame: Frame, decision: NodeDecision, execution
         expires_at=None if decision.expires_s is None else env.clock.now() + decision.expires_s,
         allowed=decision.allowed,
         notes=decision.notes,
+        worded=decision.worded,
     )
 
 

@@ -67,6 +67,8 @@ class Gate:
     """The users who may answer, as the host names them; empty for the author of the run's message."""
     notes: bool = False
     """The answer may have a note in the person's own words."""
+    worded: tuple[str, ...] = ()
+    """The options that count only with a note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -190,6 +190,8 @@ def plain_gate(gate: Gate) -> dict[str, Any]:
         plain["allowed"] = gate.allowed
     if gate.notes:
         plain["notes"] = True
+    if gate.worded:
+        plain["worded"] = gate.worded
     return plain
 
 
@@ -203,6 +205,7 @@ def read_gate(plain: Mapping[str, Any], node: str) -> Gate:
         expires_at=plain.get("expires_at"),
         allowed=tuple(plain.get("allowed", ())),
         notes=plain.get("notes", False),
+        worded=tuple(plain.get("worded", ())),
     )
 
 
