@@ -211,9 +211,9 @@ async def test_a_thousand_schedules_of_one_minute_are_all_done_once(tmp_path: Pa
 
 
 async def test_a_schedule_runs_a_workflow_as_its_person(tmp_path: Path) -> None:
-    clock = ManualClock(at=FRIDAY)
+    clock = ManualClock(FRIDAY)
     asks = setting(text="When are you open?", when="every weekday at 9", does="run", workflow="triage")
-    llm = ScriptedLlm([*asks.answers, ScriptedAnswer.of("question"), ScriptedAnswer.of("From 9 to 18.")])
+    llm = ScriptedLlm([*asks.script, ScriptedAnswer.of("question"), ScriptedAnswer.of("From 9 to 18.")])
     async with open_gateway(tmp_path, ZONE, *RUN_TRIAGE, clock=clock, llm=llm) as harness:
         assert "Runs the workflow triage. When: " in await asked_and_answered(harness)
         listed = await harness.channel.say("/schedules")
@@ -225,7 +225,7 @@ async def test_a_schedule_runs_a_workflow_as_its_person(tmp_path: Path) -> None:
 
 
 async def test_a_schedule_of_a_workflow_that_is_gone_says_so(tmp_path: Path) -> None:
-    clock = ManualClock(at=FRIDAY)
+    clock = ManualClock(FRIDAY)
     llm = setting(text="Open?", when="every weekday at 9", does="run", workflow="triage")
     async with open_gateway(tmp_path, ZONE, *RUN_TRIAGE, clock=clock, llm=llm) as harness:
         await asked_and_answered(harness)
@@ -236,8 +236,8 @@ async def test_a_schedule_of_a_workflow_that_is_gone_says_so(tmp_path: Path) -> 
 
 
 async def test_only_the_workflows_of_the_chat_can_be_set(tmp_path: Path) -> None:
-    llm = setting(text="Open?", when="every weekday at 9", does="run", workflow="other")
-    async with open_gateway(tmp_path, ZONE, *RUN_TRIAGE, clock=ManualClock(at=FRIDAY), llm=llm) as harness:
+    llm = setting(text="Open?", when="every weekday at 9", does="run")
+    async with open_gateway(tmp_path, ZONE, *RUN_TRIAGE, clock=ManualClock(FRIDAY), llm=llm) as harness:
         accepted = await harness.channel.say("please do this regularly")
         await harness.channel.reply(accepted.message_id)
         assert "name one of the workflows of this chat: triage" in llm.requests[-1].messages[-1].content
