@@ -18,7 +18,7 @@ from pipeline.nodes.document_graph import document_graph
 from pipeline.nodes.kinds import NODE_KINDS, Kind
 from pipeline.plugins import Plugin, installed
 from pipeline.runtime.context import RunContext
-from pipeline.topologies import NO_SUBGRAPHS, shipped_graphs
+from pipeline.topologies import ALIASES, NO_SUBGRAPHS, shipped_graphs
 
 if TYPE_CHECKING:
     from pipeline.workflows.document import Workflow
@@ -37,18 +37,24 @@ class GraphBook:
         kinds: Mapping[str, Kind] | None = None,
     ) -> None:
         """`kinds` are further kinds of nodes for documents. A shipped name cannot be replaced."""
-        self._graphs = {**(added or {}), **shipped_graphs()}
+        shipped = shipped_graphs()
+        known = {**(added or {}), **shipped}
+        self.aliases: Mapping[str, str] = {
+            alias: name for alias, name in ALIASES.items() if name in shipped and alias not in shipped
+        }
+        """Other names of shipped graphs, and the graph of each."""
+        self._graphs = {**known, **{alias: shipped[name] for alias, name in self.aliases.items()}}
         self.kinds: Mapping[str, Kind] = {**(kinds or {}), **NODE_KINDS}
         """The kinds of nodes that documents can use."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The graphs that have a name, the shipped ones first."""
+        """The graphs that have a name, the shipped ones first, without their aliases."""
         shipped = shipped_graphs()
-        return (*shipped, *(name for name in self._graphs if name not in shipped))
+        return (*shipped, *(name for name in self._graphs if name not in {*shipped, *self.aliases}))
 
     def find(self, name: str) -> GraphSpec[RunContext] | None:
-        """The graph of that name; None if there is none."""
+        """The graph of that name or alias; None if there is none."""
         build = self._graphs.get(name)
         return None if build is None else build()
 
@@ -124,7 +130,7 @@ def _checked_graph(name: str, value: Any) -> Callable[[], GraphSpec[RunContext]]
     graph = value() if callable(value) and not isinstance(value, GraphSpec) else value
     if not isinstance(graph, GraphSpec):
         raise TypeError(f"expected a GraphSpec or a function that returns one, not {type(graph).__name__}")
-    if name in shipped_graphs():
+    if name in shipped_graphs() or name in ALIASES:
         raise ValueError(f"{name} is the name of a shipped graph")
     return lambda: graph
 

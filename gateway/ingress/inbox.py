@@ -208,7 +208,7 @@ class Inbox:
                 await self._stops.stop(item, accepted.seq)
             elif isinstance(item, BargeIn):
                 self._control(Interrupt(thread=thread, seq=accepted.seq, at=item.received_at))
-            elif isinstance(item, InboundMessage) and item.edited:
+            elif item.edited:
                 await self._end(item, accepted.seq, again=accepted.duplicate)
         finally:
             if not accepted.begun:
