@@ -175,6 +175,8 @@ class _Step:
         settings = replace(
             context.settings,
             system_prompt=asked["system"],
+            # The document says who the agent is.
+            bot_name="",
             completion="implicit",
             tool_answers=False,
             # The last answer is a turn too.

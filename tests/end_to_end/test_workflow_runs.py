@@ -22,9 +22,10 @@ from tests.support.all_platforms import open_all_platforms
 from tests.support.file_talk import sending, share
 from tests.support.gate_graph import answer_to
 from tests.support.harness import THREAD, GatewayHarness, open_gateway
-from tests.support.platform_acts import ask, bot_said, press
+from tests.support.platform_acts import ask, bot_said, press, with_button
 from tests.support.posting_channel import MemoryPosts
 from tests.support.workflow_child import DRAFT, triage_model
+from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
 _LATER = 4e9
 """A Unix time after the present."""
@@ -338,3 +339,25 @@ async def test_the_steps_change_one_message_on_a_posting_channel(tmp_path: Path)
 
 def _steps(harness: GatewayHarness, message_id: str) -> list[str]:
     return [one.step for one in harness.channel.events_of(message_id) if isinstance(one, StepStarted)]
+
+
+async def test_the_triage_example_asks_with_buttons_and_takes_a_spoken_answer_on_telegram(
+    tmp_path: Path,
+) -> None:
+    llm = triage_model("refund", DRAFT, "Shorter.")
+    hears = ScriptedTranscriber.always("Reject, too long.")
+    async with open_all_platforms(tmp_path, *RUN_TRIAGE, llm=llm, transcriber=hears) as everywhere:
+        telegram = everywhere.telegram
+        ann = telegram.person("ann")
+        chat = telegram.private_chat(ann)
+        await ask(telegram, chat, f"/run triage {BACK}", "Shall this go to the customer?")
+        shown = with_button(telegram, chat, "approve")
+        assert shown is not None
+        assert tuple(shown.buttons) == ("approve", "reject")
+        before = len(telegram.bot_texts(chat))
+        await telegram.speak(chat, ann, b"OggS", mime="audio/ogg")
+        await telegram.until(lambda: bot_said(telegram, chat, before, "Shorter."))
+        again = [one for one in telegram.visible(chat) if "approve" in one.buttons][-1]
+        await telegram.press(chat, ann, again.native_id, "approve")
+        await ask(telegram, chat, "/runs", "triage: completed")
+    assert "What the reviewer said: too long" in llm.requests[-1].messages[-1].content

@@ -31,7 +31,9 @@ def test_it_has_the_shipped_graphs_and_those_that_were_added() -> None:
 def test_a_shipped_graph_has_aliases_that_nothing_replaces() -> None:
     book = GraphBook({"general": sub_agent_graph})
     assert book.aliases == {"agent": "conversation", "general": "conversation"}
-    assert book.open("general").signature == book.open("agent").signature == book.open("conversation").signature
+    assert (
+        book.open("general").signature == book.open("agent").signature == book.open("conversation").signature
+    )
     # They are other names, not other graphs; and an alias of a graph that does not exist is no name.
     assert not set(book.names) & set(book.aliases)
     assert book.find("overlord") is None

@@ -35,9 +35,7 @@ _SETTINGS = (
 async def test_a_refund_waits_for_a_person_and_a_question_does_not(tmp_path: Path) -> None:
     models = f"models.dir={json.dumps(str(require_models()))}"
     async with (
-        GatewayProcess(
-            tmp_path, overrides=(models, *_SETTINGS), port=free_port(), executed=True
-        ) as gateway,
+        GatewayProcess(tmp_path, overrides=(models, *_SETTINGS), port=free_port(), executed=True) as gateway,
         WebChat() as chat,
     ):
         await gateway.start()
