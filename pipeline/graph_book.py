@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pipeline.domain.errors import ConfigurationError, GraphError
 from pipeline.graph.definition.spec import GraphSpec, NodeSpec
@@ -18,7 +18,10 @@ from pipeline.nodes.document_graph import document_graph
 from pipeline.nodes.kinds import NODE_KINDS, Kind
 from pipeline.plugins import Plugin, installed
 from pipeline.runtime.context import RunContext
-from pipeline.topologies import NO_SUBGRAPHS, shipped_graphs
+from pipeline.topologies import ALIASES, NO_SUBGRAPHS, shipped_graphs
+
+if TYPE_CHECKING:
+    from pipeline.workflows.document import Workflow
 
 _DOCUMENT: Final = ".json"
 _GRAPH_FIELDS: Final = frozenset({"entry", "entry_node"})
@@ -34,18 +37,24 @@ class GraphBook:
         kinds: Mapping[str, Kind] | None = None,
     ) -> None:
         """`kinds` are further kinds of nodes for documents. A shipped name cannot be replaced."""
-        self._graphs = {**(added or {}), **shipped_graphs()}
+        shipped = shipped_graphs()
+        known = {**(added or {}), **shipped}
+        self.aliases: Mapping[str, str] = {
+            alias: name for alias, name in ALIASES.items() if name in shipped and alias not in shipped
+        }
+        """Other names of shipped graphs, and the graph of each."""
+        self._graphs = {**known, **{alias: shipped[name] for alias, name in self.aliases.items()}}
         self.kinds: Mapping[str, Kind] = {**(kinds or {}), **NODE_KINDS}
         """The kinds of nodes that documents can use."""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The graphs that have a name, the shipped ones first."""
+        """The graphs that have a name, the shipped ones first, without their aliases."""
         shipped = shipped_graphs()
-        return (*shipped, *(name for name in self._graphs if name not in shipped))
+        return (*shipped, *(name for name in self._graphs if name not in {*shipped, *self.aliases}))
 
     def find(self, name: str) -> GraphSpec[RunContext] | None:
-        """The graph of that name; None if there is none."""
+        """The graph of that name or alias; None if there is none."""
         build = self._graphs.get(name)
         return None if build is None else build()
 
@@ -62,6 +71,22 @@ class GraphBook:
                 f"there is no graph of this name; there are: {known}, and files that end in .json"
             )
         return found
+
+    def workflow(self, name_or_file: str) -> Workflow | None:
+        """The workflow of that file; None for a name, and for another kind of document. Raises
+        ConfigurationError as `open`."""
+        if not is_document(name_or_file):
+            return None
+        path = Path(name_or_file)
+        text = document_text(path)
+        if not has_workflow_shape(text):
+            return None
+        from pipeline.workflows.reading import read_workflow  # noqa: PLC0415 - most have none
+
+        try:
+            return read_workflow(text, workflow_name(path))
+        except GraphError as error:
+            raise in_file(path, error) from error
 
     def document(self, path: Path) -> GraphSpec[RunContext]:
         """The graph that the JSON document in a file describes: a graph document, a workflow or a playbook.
@@ -109,7 +134,7 @@ def _checked_graph(name: str, value: Any) -> Callable[[], GraphSpec[RunContext]]
     graph = value() if callable(value) and not isinstance(value, GraphSpec) else value
     if not isinstance(graph, GraphSpec):
         raise TypeError(f"expected a GraphSpec or a function that returns one, not {type(graph).__name__}")
-    if name in shipped_graphs():
+    if name in shipped_graphs() or name in ALIASES:
         raise ValueError(f"{name} is the name of a shipped graph")
     return lambda: graph
 

@@ -53,7 +53,7 @@ from pipeline.runtime.settings import PipelineSettings
 from pipeline.runtime.stopping import StopSignal, TurnHalted
 from pipeline.runtime.workflow_context import AgentMemory
 from pipeline.safety.crisis_gate import CrisisGate
-from pipeline.turn import Turn, answer_of
+from pipeline.turn import Turn, answer_of, shown_steps
 from pipeline.turn_contexts import TurnContexts
 from pipeline.turn_models import TurnModels
 from pipeline.turn_reads import TurnReads
@@ -91,6 +91,7 @@ class Pipeline:
             graph, clock=clock, decider=LlmDecider(), phase=between_tasks, phase_key=TASKS, details=False
         )
         self._graph = graph
+        self._steps = shown_steps(graph)
         self._llm = llm
         self._settings = settings
         self._clock = clock
@@ -238,6 +239,7 @@ class Pipeline:
             clock=self._clock,
             redactor=self._services.redactor,
             agent=self._agent,
+            steps=self._steps,
             person=self._services.person_of(message.thread, message.author.id),
             links=AnswerLinks(self._services.inert_links, self._settings.link_hosts),
         )

@@ -17,8 +17,15 @@ from pipeline.graph.definition.spec import GraphSpec
 from pipeline.nodes.intake_steps import conversation_steps, intake_edges
 from pipeline.runtime.context import RunContext
 
+ALIASES: Final[Mapping[str, str]] = {
+    "agent": "conversation",
+    "general": "conversation",
+    "overlord": "heartbeat",
+}
+"""Other names of shipped graphs (seed 0: the factory of each graph, and its older names). One whose graph
+does not exist is no name."""
 NO_SUBGRAPHS: Final = frozenset({"companion", "heartbeat"})
-"""The shipped graphs that are no node of another graph."""
+"""The shipped graphs that work only as the graph of an agent, and not as a node of another graph."""
 
 
 def shipped_graphs() -> Mapping[str, Callable[[], GraphSpec[RunContext]]]:

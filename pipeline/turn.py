@@ -25,6 +25,7 @@ from pipeline.domain.events import (
     NodeStarted,
     PipelineEvent,
     ResponseComplete,
+    StepStarted,
     Thought,
     TranscriptPartial,
     TranscriptPending,
@@ -133,6 +134,8 @@ class Turn:
     """How the run ended, also if it was cut off; None before that."""
     control: RunControl | None = None
     """The control of its run, if another than the run's own."""
+    steps: Mapping[str, str] = field(default_factory=dict)
+    """What people read of the nodes of its graph while they run, by the label with which each begins."""
     ids: Ids = field(init=False)
     started: bool = field(init=False, default=False)
     """Whether its first event has been sent."""
@@ -262,6 +265,8 @@ class Turn:
         match event:
             case graph_events.NodeStarted(node=node):
                 await self.sender.send_event(NodeStarted(**self.ids, node=node))
+                if node in self.steps:
+                    await self.send(StepStarted(**self.ids, step=self.steps[node]))
             case graph_events.NodeCompleted(failure=None, skipped=False, node=node, decision=decision):
                 await self.sender.send_event(NodeCompleted(**self.ids, node=node, decision=decision))
             case graph_events.RunCompleted(outcome=ended):
@@ -369,3 +374,13 @@ def _change(outcome: RunOutcome, turn: Turn, graph: GraphSpec[Any]) -> StateChan
         return None
     foreign = next(iter(turn.foreign.sources), "")
     return StateChange(graph=graph, before=turn.began_with, after=outcome.state, foreign=foreign)
+
+
+def shown_steps(graph: GraphSpec[Any]) -> Mapping[str, str]:
+    """What people read of the nodes of `graph` while they run, by the label with which each begins: that of
+    the first node inside it, for a subgraph."""
+    return {
+        node if spec.subgraph is None else f"{node}.{spec.subgraph.entry}": spec.shown
+        for node, spec in graph.specs.items()
+        if spec.shown
+    }

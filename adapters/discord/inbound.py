@@ -19,7 +19,7 @@ from adapters.discord.settings import CHANNEL
 from adapters.identity import derived_message_id
 from adapters.json_fields import integer, mapping, mappings, text
 from pipeline.domain.attachments import attached_note
-from pipeline.domain.commands import COMMAND_NAMES, MAX_ARGUMENT_CHARS
+from pipeline.domain.commands import COMMAND_NAMES, CommandName, argument_chars
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
@@ -191,11 +191,10 @@ def _deleted(payload: Mapping[str, Any], context: Context) -> Withdrawal | None:
     )
 
 
-def _argument(data: Mapping[str, Any]) -> str:
+def _argument(data: Mapping[str, Any], command: CommandName) -> str:
     """The words that a person wrote behind a slash command."""
-    return next(
-        (text(option.get("value"), most=MAX_ARGUMENT_CHARS) for option in mappings(data.get("options"))), ""
-    )
+    most = argument_chars(command)
+    return next((text(option.get("value"), most=most) for option in mappings(data.get("options"))), "")
 
 
 def _interaction(payload: Mapping[str, Any], context: Context) -> Inbound | None:
@@ -219,7 +218,7 @@ def _interaction(payload: Mapping[str, Any], context: Context) -> Inbound | None
                 author=author,
                 received_at=context.now,
                 name=command,
-                argument=_argument(data),
+                argument=_argument(data, command),
                 private=private,
             )
     answer = read_answer(pressed) if isinstance(pressed, str) else None

@@ -32,6 +32,7 @@ _SAID: Mapping[CommandName, str] = {
     "voice": "Changing voice replies.",
     "help": "The help comes into this chat.",
     "retry": "Answering again.",
+    "run": "Running it.",
 }
 _SAID_OTHERWISE = "The answer comes into this chat."
 _PUT_OFF_S = 2.0

@@ -42,6 +42,7 @@ _COMMAND_WORDS: Mapping[CommandName, str] = {
     "help": "Here is what I can do.",
     "agent": "Here are the agents.",
     "retry": "I answer again.",
+    "run": "I run it.",
 }
 _COMMAND_WORDS_OTHERWISE = "The answer comes into this chat."
 

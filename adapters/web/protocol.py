@@ -22,7 +22,7 @@ from adapters.web.frame_fields import (
     string_field,
 )
 from adapters.web.person_frames import CHAT_ID, ChatsRequest, PersonFrame, parse_person_frame
-from pipeline.domain.commands import COMMAND_NAMES, MAX_ARGUMENT_CHARS, CommandName
+from pipeline.domain.commands import COMMAND_NAMES, MAX_ARGUMENT_CHARS, CommandName, argument_chars
 from pipeline.domain.frozen import dataclass
 
 PROTOCOL_VERSION: Final = 1
@@ -247,9 +247,8 @@ def _parse_kind(kind: str, fields: Mapping[str, Any], limits: Limits) -> ClientF
         case "voice":
             return _voice(fields, limits)
         case "command":
-            return Command(
-                client_id=client_id_field(fields), name=_command_name(fields), argument=_argument(fields)
-            )
+            name = _command_name(fields)
+            return Command(client_id=client_id_field(fields), name=name, argument=_argument(fields, name))
         case "approval":
             return Approval(
                 client_id=client_id_field(fields),
@@ -390,10 +389,11 @@ def _command_name(fields: Mapping[str, Any]) -> CommandName:
     raise Refused("bad_frame", f"name: expected one of {', '.join(COMMAND_NAMES)}")
 
 
-def _argument(fields: Mapping[str, Any]) -> str:
+def _argument(fields: Mapping[str, Any], name: CommandName) -> str:
     if "argument" not in fields:
         return ""
-    return string_field(fields, "argument", max_chars=MAX_ARGUMENT_CHARS, may_be_empty=True).strip()
+    most = max(MAX_ARGUMENT_CHARS, argument_chars(name))
+    return string_field(fields, "argument", max_chars=most, may_be_empty=True).strip()
 
 
 def _edits(fields: Mapping[str, Any]) -> str:

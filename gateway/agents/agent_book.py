@@ -9,6 +9,7 @@ from gateway.agents.routes import Routes
 from gateway.config import DEFAULT_AGENT
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
+from pipeline.graph.run.records import RawRecord
 from pipeline.llm.client import LlmClient
 from pipeline.service import Pipeline
 
@@ -32,6 +33,28 @@ class AgentModels:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ShownRun:
+    """What people read of a run of a workflow."""
+
+    status: str
+    """pending, running, paused, completed or failed."""
+    node: str = ""
+    """Where it is, or where it was at its end; empty before its first step."""
+    waits_for: str = ""
+    """What a person is asked; empty for nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workflow:
+    """The workflow that an agent runs, as far as commands need to know it."""
+
+    needs_text: bool
+    """It does nothing without a message."""
+    shown: Callable[[Sequence[RawRecord]], ShownRun]
+    """What the records of one of its runs say."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Agent:
     """One agent."""
 
@@ -44,6 +67,8 @@ class Agent:
     """The agent with each other model that people can choose, by the model's name."""
     reads_only: Callable[[str], bool] = lambda _tool: False
     """Whether the tool of that name is known to change nothing."""
+    workflow: Workflow | None = None
+    """None for an agent whose graph is no workflow document."""
 
     def using(self, model: str) -> Agent:
         """The agent with the chosen model; with its own if there is no such choice."""
@@ -83,6 +108,17 @@ class AgentBook:
         """The agents that the author may talk to in that chat; the one that answers unasked is first."""
         names = self._routes.names(thread, author, private=private)
         return tuple(self._agents[name] for name in names)
+
+    def workflows(self, thread: ThreadKey, author: str, *, private: bool) -> tuple[Agent, ...]:
+        """Those among the author's choices that run a workflow."""
+        return tuple(
+            agent for agent in self.choices(thread, author, private=private) if agent.workflow is not None
+        )
+
+    @property
+    def has_workflows(self) -> bool:
+        """Whether any agent runs a workflow."""
+        return any(agent.workflow is not None for agent in self._agents.values())
 
     def answering(self, thread: ThreadKey, author: str, *, private: bool, chosen: str) -> Agent:
         """The agent that answers the author's next message, see `Routes.answering`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gateway.agents.agent_book import Agent, AgentBook, AgentModels
+from gateway.agents.agent_book import Agent, AgentBook, AgentModels, Workflow
 from gateway.agents.routes import Routes
 from gateway.app.attachments import build_attachments
 from gateway.app.companion import build_agent_memory, session_idle_s
@@ -131,8 +131,23 @@ def _with_model(
     )
     description = "" if is_default else settings.agents[name].description
     return Agent(
-        name=name, description=description, pipeline=pipeline, models=models, reads_only=tools.reads_only
+        name=name,
+        description=description,
+        pipeline=pipeline,
+        models=models,
+        reads_only=tools.reads_only,
+        workflow=_workflow(settings),
     )
+
+
+def _workflow(settings: Settings) -> Workflow | None:
+    """What commands know about the agent's workflow; None for an agent without one."""
+    found = installed_graphs().workflow(settings.agent.graph)
+    if found is None:
+        return None
+    from gateway.agents.workflow_facts import workflow_facts  # noqa: PLC0415 - most have none
+
+    return workflow_facts(found)
 
 
 def _gate(settings: Settings, base: Foundation) -> MessageGate | None:

@@ -28,7 +28,7 @@ from gateway.channels.token_lease import TokenLease, lock_folder
 from gateway.config import Secrets, Settings, environment
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
-from gateway.delivery.unanswered_questions import UnansweredQuestions
+from gateway.delivery.unanswered_questions import STOPPED, UnansweredQuestions
 from gateway.ingress.inbox import Inbox
 from gateway.ingress.room_history import RoomRule, Rooms
 from gateway.interactions.question_expiry import QuestionExpiry
@@ -86,11 +86,13 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     heartbeat = Heartbeat(base, tools, access, jobs)
     tools = heartbeat.with_watches(tools)
     agents = build_agents(base, tools, _voice_notes(base, transcriber, forgetful), rooms)
-    expiries = _expiries(base, access)
+    unanswered = _unanswered(base)
+    expiries = _expiries(base, access, unanswered)
     after = build_after_turn(base, jobs, agents.book, tools, when_idle)
     replies = ReadyReplies(base.bus, delivery.enqueue)
     heartbeat.attach(agents.by_name, agents.lines)
-    commands = build_commands(base, agents.book, tools, access, heartbeat.port)
+    stopped = partial(unanswered.show, note=STOPPED)
+    commands = build_commands(base, agents.book, tools, access, heartbeat.port, stopped)
     turns = _turns(base, agents.book, commands, heartbeat, delivery, replies, expiries, after, tools)
     worker = _worker(base, coordinator, turns, tools)
     _subscribe(base, coordinator, worker, tools, replies)
@@ -291,13 +293,16 @@ def _voice_notes(
     )
 
 
-def _expiries(base: Foundation, access: AccessPolicy) -> QuestionExpiry:
-    unanswered = UnansweredQuestions(
+def _unanswered(base: Foundation) -> UnansweredQuestions:
+    return UnansweredQuestions(
         store=base.store,
         channels=base.channels,
         queues=base.queues,
         timeline=base.timeline,
     )
+
+
+def _expiries(base: Foundation, access: AccessPolicy, unanswered: UnansweredQuestions) -> QuestionExpiry:
     return QuestionExpiry(
         store=base.store,
         clock=base.clock,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from adapters.channel import PostingChannel
@@ -16,6 +17,7 @@ from gateway.people.announcements import Announcer
 from gateway.people.linking import Linking
 from gateway.speech.voice_download import VoiceDownload
 from gateway.storage.identities import Identity, Member
+from gateway.storage.ports import Interaction
 from gateway.turns.agent_choice import AgentChoice
 from gateway.turns.allowed_command import AllowedCommand
 from gateway.turns.commands import SessionCommands
@@ -27,6 +29,8 @@ from gateway.turns.last_turn import LastTurnCommands
 from gateway.turns.link_commands import LinkCommands
 from gateway.turns.memory_command import MemoryCommand
 from gateway.turns.model_choice import ModelChoice
+from gateway.turns.run_command import RunCommand
+from gateway.turns.runs_command import RunsCommand
 from gateway.turns.schedules_command import SchedulesCommand
 from gateway.turns.status_command import StatusCommand
 from gateway.turns.usage_command import UsageCommand
@@ -41,8 +45,10 @@ def build_commands(
     tools: SharedTools,
     access: AccessPolicy,
     heartbeats: Heartbeats | None,
+    closed: Callable[[Interaction], None],
 ) -> SessionCommands:
-    """Build them. `heartbeats` is None where they are off."""
+    """Build them. `heartbeats` is None where they are off. `closed` shows at its message that a question is
+    no longer open."""
     linking = Linking(
         book=base.store.identities,
         people=base.people,
@@ -60,6 +66,8 @@ def build_commands(
         copies=base.broadcaster.copies,
         choice=AgentChoice(agents, base.clock),
         models=ModelChoice(agents, base.clock),
+        workflows=RunCommand(agents, base.clock),
+        listed_runs=RunsCommand(base.store, agents, base.clock, closed),
         links=LinkCommands(linking, announcer),
         fetch_voice=partial(_fetch_voice, base.voice_download, announcer),
         last_turn=LastTurnCommands(base.store, agents, base.files, base.clock, FileUndo(tools.chronicle)),

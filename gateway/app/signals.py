@@ -75,7 +75,7 @@ def _controls(worker: Worker, approvals: ApprovalService) -> OnControl:
             case StopBefore():
                 worker.stop_before(control.thread, control.seq, control.cancelled)
             case Withdrawn():
-                worker.withdraw(control.thread, control.seq)
+                worker.withdraw(control.thread, control.seq, silent=control.silent)
             case Interrupt():
                 worker.interrupt(control.thread, control.seq, control.at)
             case Answered():

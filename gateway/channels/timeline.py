@@ -23,7 +23,7 @@ from gateway.storage.log_records import (
 from gateway.storage.ports import VISIBLE_KINDS, InboxEntry, Interaction, Record, Store
 from gateway.storage.search import excerpt_of
 from pipeline.domain.clock import Clock
-from pipeline.domain.events import EXPIRED, ApprovalRequired
+from pipeline.domain.events import EXPIRED, ApprovalRequired, ApprovalResolved
 from pipeline.domain.files import StoredFile
 from pipeline.domain.ids import ThreadKey, is_heartbeat
 from pipeline.domain.messages import InboundMessage, MediaRef
@@ -196,6 +196,17 @@ def asked_again(question: Interaction, now: float) -> ApprovalRequired:
         timeout_s=0.0 if question.expires_at >= NEVER else question.expires_at - now,
         paused=True,
         command=details.node if question.kind == COMMAND else "",
+    )
+
+
+def closed(question: Interaction) -> ApprovalResolved:
+    """The event that closes a question where it is shown: nobody answers it any more."""
+    details = details_of(question)
+    return ApprovalResolved(
+        session_id=question.session_id,
+        message_id=details.message_id or details.asked_in,
+        interaction_id=question.id,
+        choice=EXPIRED,
     )
 
 

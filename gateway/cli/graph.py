@@ -16,9 +16,11 @@ from pipeline.graph_book import document_text, in_file, installed_graphs, is_com
 
 
 def graph_list() -> int:
-    """Print the names of the installed graphs. Exit code 0."""
-    for name in installed_graphs().names:
-        write_out(f"{name}\n")
+    """Print the names of the installed graphs, with their aliases. Exit code 0."""
+    book = installed_graphs()
+    for name in book.names:
+        also = ", ".join(alias for alias, known in book.aliases.items() if known == name)
+        write_out(f"{name} (also {also})\n" if also else f"{name}\n")
     return 0
 
 

@@ -31,10 +31,12 @@ class StopBefore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Withdrawn:
-    """The message of one entry was edited or deleted: end its turn."""
+    """The message of one entry was edited or deleted, or its run is stopped: end its turn."""
 
     thread: str
     seq: int
+    silent: bool = True
+    """A turn that has not begun ends without a line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

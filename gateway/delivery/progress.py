@@ -18,6 +18,7 @@ from pipeline.domain.events import (
     LlmToken,
     OtrBlocked,
     PipelineEvent,
+    StepStarted,
     SubAgentCancelled,
     SubAgentCompleted,
     SubAgentFailed,
@@ -85,6 +86,9 @@ class ProgressLines:
                 words = self._begun.pop(name, "") or _sentence(using(name))
                 why = "" if success or not summary else f": {_code(summary)}"
                 self._steps.append(f"{'✓' if success else '✗'} {words}{why}")
+            case StepStarted(step=step):
+                self._current = f"Step {_code(step)}"
+                self._steps.append(f"· step {_code(step)}")
             case OtrBlocked():
                 self._steps.append("✗ not done off the record")
             case _:
@@ -114,6 +118,7 @@ _NOTED = frozenset(
         ActionProgress,
         ActionCompleted,
         OtrBlocked,
+        StepStarted,
         SubAgentSpawned,
         SubAgentProgress,
         SubAgentCompleted,

@@ -1,4 +1,5 @@
-"""Edit the message of a paused run's question on a posting channel after the question expired.
+"""Edit the message of a paused run's question on a posting channel after the question expired, or its run was
+stopped.
 
 The buttons are removed and a note is added. There is one attempt: the resumed turn reports the expiry as
 well, and buttons that remain have no effect.
@@ -21,6 +22,7 @@ from pipeline.domain.ids import ThreadKey
 _log = logging.getLogger(__name__)
 
 TOO_LATE = "No one answered in time."
+STOPPED = "The run was stopped."
 
 
 class UnansweredQuestions:
@@ -39,23 +41,25 @@ class UnansweredQuestions:
         self._queues = queues
         self._timeline = timeline
 
-    def show(self, question: Interaction) -> None:
-        """Mark the question's message as expired; returns at once."""
+    def show(self, question: Interaction, note: str = TOO_LATE) -> None:
+        """Mark the question's message as closed, with a `note` that says why; returns at once."""
         thread = ThreadKey.decode(question.thread)
         adapter = self._channels.of(thread)
         if isinstance(adapter, PostingChannel) and adapter.capabilities.edit:
             queue = self._queues.queue_for(adapter, thread, private=details_of(question).private)
-            queue.submit(partial(self._show, adapter, queue, question))
+            queue.submit(partial(self._show, adapter, queue, question, note))
 
-    async def _show(self, adapter: PostingChannel, queue: ChatQueue, question: Interaction) -> None:
+    async def _show(
+        self, adapter: PostingChannel, queue: ChatQueue, question: Interaction, note: str
+    ) -> None:
         try:
             row = await self._store.outbox_row(details_of(question).message_id)
             if row is not None and row.state == "sent" and row.receipt:
-                await self._edit(adapter, queue, row)
+                await self._edit(adapter, queue, row, note)
         except StorageError:
             _log.exception("a question's message is not known")
 
-    async def _edit(self, adapter: PostingChannel, queue: ChatQueue, row: OutboxRow) -> None:
+    async def _edit(self, adapter: PostingChannel, queue: ChatQueue, row: OutboxRow, note: str) -> None:
         records = await self._store.read_log(row.thread, after=row.entry_id - 1, message_id=row.message_id)
         text = next((text_of(record) for record in records if record.id == row.entry_id), "")
         if not text:
@@ -67,7 +71,7 @@ class UnansweredQuestions:
         heard = reply_of(row, row.thread, entry_id=row.entry_id, text=text).heard
         native_ids = row.receipt.split(",")
         before = adapter.render(Outgoing(text=text, heard=heard, questions=questions))
-        parts = adapter.render(Outgoing(text=f"{text}\n\n{TOO_LATE}", heard=heard, questions=questions))
+        parts = adapter.render(Outgoing(text=f"{text}\n\n{note}", heard=heard, questions=questions))
         if len(parts) != len(native_ids):
             # The new text would be split elsewhere: keep the text and only remove the buttons.
             parts = before

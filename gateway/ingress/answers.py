@@ -14,6 +14,7 @@ from adapters.channel import Acceptance
 from gateway.cluster.bus import Bus
 from gateway.cluster.signals import Answered
 from gateway.interactions.answer_matching import (
+    lacks_words,
     match_button,
     match_speech,
     match_text,
@@ -29,6 +30,7 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.messages import ApprovalReply, Inbound, InboundMessage
 
 _NOT_OPEN = "This question is no longer open."
+_WITH_WORDS = "Write {choice}: and the new text behind it, as a message."
 _ANSWER_REFUSED: Final[dict[AnswerStatus, str]] = {
     "unknown": "There is no such question in this chat.",
     "already_answered": "This question has already been answered.",
@@ -85,6 +87,8 @@ class Answers:
             words = _NOT_OPEN if answer == "unknown" else _ANSWER_REFUSED[answer]
             return _refused(item, words, over=answer in _OVER)
         asked = next((one for one in questions if one.id == answer.interaction_id), None)
+        if asked is not None and lacks_words(asked, answer.choice, answer.note):
+            return _refused(item, _WITH_WORDS.format(choice=answer.choice), over=False)
         entry = None if asked is None else answer_entry(answer, asked)
         status = await self._give(answer, entry, finished=False)
         if status != "accepted":

@@ -11,10 +11,11 @@ from adapters.channel import Acceptance
 from gateway.access.policy import AccessPolicy, Allowed, Denied
 from gateway.access.sender_rate_limit import WINDOW_S, RateLimit, Reservation
 from gateway.cluster.bus import Bus
-from gateway.cluster.signals import Control, Interrupt, StopBefore, Withdrawn
+from gateway.cluster.signals import Control, Interrupt, Withdrawn
 from gateway.ingress.answers import Answers, Gates
 from gateway.ingress.reactions import Reactions
 from gateway.ingress.refusal_notices import AGAIN_S, Refusals, Say
+from gateway.ingress.stops import Stops, WaitingTurns
 from gateway.interactions.answer_matching import may_answer, may_be_words
 from gateway.interactions.message_edits import ended_by
 from gateway.interactions.word_questions import WordQuestions
@@ -41,7 +42,7 @@ _log = logging.getLogger(__name__)
 
 _Enqueued = InboundMessage | SessionCommand | BargeIn
 
-_COUNTED = frozenset({"retry", "history", "export"})
+_COUNTED = frozenset({"retry", "run", "history", "export"})
 """Commands that cost as much as a message, and count as one."""
 _EXTRA_FOR_COMMANDS = 20
 _QUEUE_FULL = "Too many of your messages are still waiting. Send this one again when some are answered."
@@ -58,14 +59,6 @@ class TurnQueue(Protocol):
 
     def begin(self, entry: InboxEntry) -> None:
         """Start the turn of an entry whose first attempt `accept` has counted."""
-        ...
-
-
-class WaitingTurns(Protocol):
-    """The turns that wait for a person's answer during their run."""
-
-    async def withdraw(self, thread: str, but: Collection[str] = ()) -> None:
-        """Close the questions of the stopped turns in `thread`, except those of the messages `but`."""
         ...
 
 
@@ -134,6 +127,7 @@ class Inbox:
             words=words,
         )
         """Takes answers to open questions."""
+        self._stops = Stops(store, clock, waiting, self.answers.end_questions, self._control)
         answer = self.answers.pressed
         self._reactions = Reactions(store=store, clock=clock, telemetry=telemetry, answer=answer)
         self.health = StoreHealth(store, clock)
@@ -200,12 +194,12 @@ class Inbox:
                 return self._refused(item, words, again_after_s=WINDOW_S, about="quota")
             return self._refused(item, _QUEUE_FULL, again_after_s=_QUEUE_FULL_AGAIN_S)
         try:
-            if isinstance(item, SessionCommand) and item.name == "stop":
+            if isinstance(item, SessionCommand):
                 # Also for a redelivery: the first delivery may have got no further than the inbox.
-                await self._stop(item, accepted)
+                await self._stops.stop(item, accepted)
             elif isinstance(item, BargeIn):
                 self._control(Interrupt(thread=thread, seq=accepted.seq, at=item.received_at))
-            elif isinstance(item, InboundMessage) and item.edited:
+            elif item.edited:
                 await self._end(item, accepted.seq, again=accepted.duplicate)
         finally:
             if not accepted.begun:
@@ -235,7 +229,10 @@ class Inbox:
     async def _take_in(self, item: _Enqueued, limit: int) -> tuple[Accepted, Reservation]:
         # A command and an edit first end earlier turns; their own turn is read from the store afterwards.
         if not isinstance(item, InboundMessage):
-            if self._quota is None or not (isinstance(item, SessionCommand) and item.name in _COUNTED):
+            counts = isinstance(item, SessionCommand) and item.name in _COUNTED
+            if isinstance(item, SessionCommand) and item.name == "run":
+                item = replace(item, argument=self._redactor.configured(item.argument))
+            if self._quota is None or not counts or isinstance(item, BargeIn):
                 return await self._enqueue_item(item, limit, begin=False), Reservation()
             with self._quota.reserve(item) as reservation:
                 return await self._enqueue_within(reservation, item, limit, begin=False), reservation
@@ -311,19 +308,6 @@ class Inbox:
             await self._waiting.withdraw(thread, others)
         if self._on_ended is not None and not again:
             await self._on_ended(item)
-
-    async def _stop(self, command: SessionCommand, accepted: Accepted) -> None:
-        """Stop turns at once: a stop must not wait in the queue after what it stops."""
-        thread, seq = command.thread.encode(), accepted.seq
-        cancelled = await self._store.cancel_open(thread, up_to_seq=seq - 1)
-        # Runs that wait for a person or a time end too; a redelivered stop may find those that came after it.
-        before = command.received_at if accepted.duplicate else self._clock.now()
-        cancelled += await self.answers.end_questions(thread, before)
-        self._control(StopBefore(thread=thread, seq=seq, cancelled=cancelled))
-        if self._waiting is not None:
-            # A redelivered stop may find turns that came after it.
-            later = [entry.message_id for entry in await self._store.open_entries(thread) if entry.seq > seq]
-            await self._waiting.withdraw(thread, later)
 
     def _is_seen(self, item: InboundMessage) -> bool:
         has_words = bool(item.text.strip() or item.passed_on.strip() or item.voice is not None)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from gateway.cluster.signals import Control, StopBefore
-from gateway.ingress.inbox import WaitingTurns
+from gateway.ingress.stops import WaitingTurns
 from gateway.storage.ports import Store
 
 _LAST: Final = 2**62

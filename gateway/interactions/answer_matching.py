@@ -19,7 +19,7 @@ _LONGEST_ANSWER = 200
 """In characters; longer texts are messages, unless they are answers with a note."""
 _NOTE_WITHIN = 24
 """Characters from the beginning, within which a colon may be the one before a note."""
-_LONGEST_NOTE = 2_000
+_LONGEST_NOTE = 4_000
 LONGEST_WORDS = 4_000
 """Characters of an answer in the person's own words; a longer text is a message."""
 _NOTE_AFTER = re.compile(r"\s*(?:[:,;.!–—\n]|-\s)\s*")  # noqa: RUF001 - dashes are meant
@@ -53,9 +53,11 @@ def match_text(message: InboundMessage, questions: Sequence[Interaction]) -> App
         for option in question.options
         if option.strip().casefold() == words
     ]
+    meant = [one for one in meant if not lacks_words(one[0], one[1], "")]
     if not meant and len(mine) == 1:
         options = mine[0].options
         meant = [(mine[0], option, "") for number, option in enumerate(options, 1) if str(number) == words]
+        meant = [one for one in meant if not lacks_words(one[0], one[1], "")]
     if not meant:
         meant = _with_note(message.text.strip(), mine)
     if len(meant) != 1:
@@ -75,6 +77,11 @@ def _reply(message: InboundMessage, question: Interaction, choice: str, note: st
         note=note,
         private=message.private,
     )
+
+
+def lacks_words(question: Interaction, choice: str, note: str) -> bool:
+    """Whether the choice counts only with words behind it, and has none."""
+    return not note.strip() and choice in details_of(question).worded
 
 
 def _with_note(text: str, questions: Sequence[Interaction]) -> list[tuple[Interaction, str, str]]:

@@ -19,7 +19,7 @@ from gateway.storage.ports import Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import Author, InboundMessage, ReminderDue
+from pipeline.domain.messages import Author, InboundMessage, ReminderDue, SessionCommand
 from pipeline.runtime.ports import ReminderNote
 from pipeline.runtime.scope import TurnScope
 from pipeline.schedules.quiet_hours import QuietHours
@@ -40,7 +40,9 @@ _NEVER: Final = 253_370_764_800.0
 _ASKED = "{text}\n\n(This is asked by a schedule: {when}.{late})"
 _LATE = "it was due on {when}"
 
-Due = ReminderDue | InboundMessage
+Due = ReminderDue | InboundMessage | SessionCommand
+Workflows = Callable[[ThreadKey, str, bool], tuple[str, ...]]
+"""(chat, user, whether it is private) -> the names of the workflows that the user may run there."""
 
 
 class ReminderScheduler:
@@ -56,6 +58,7 @@ class ReminderScheduler:
         wake: Callable[[str], None],
         still_allowed: Callable[[Due], Awaitable[bool]],
         quiet: QuietHours | None = None,
+        workflows: Workflows | None = None,
     ) -> None:
         self._jobs = jobs
         self._store = store
@@ -63,6 +66,7 @@ class ReminderScheduler:
         self._wake = wake
         self._still_allowed = still_allowed
         self._quiet = quiet
+        self._workflows = workflows
         jobs.handle(JobKind(name=REMINDER, run=self._run, max_attempts=_MAX_ATTEMPTS))
 
     async def add(self, note: ReminderNote, scope: TurnScope, *, limit: int) -> bool:
@@ -76,6 +80,7 @@ class ReminderScheduler:
         }
         if note.repetition is not None:
             body |= {"repeats": note.repetition.plain(), "does": note.does, "if_missed": note.if_missed}
+            body |= {"workflow": note.workflow} if note.workflow else {}
         job = NewJob(
             kind=REMINDER,
             key=note.id,
@@ -89,6 +94,10 @@ class ReminderScheduler:
     async def of(self, scope: TurnScope) -> tuple[ReminderNote, ...]:
         notes = [self._note(job) for job in await self._store.jobs.of(REMINDER, scope.chat_owner)]
         return tuple(sorted(notes, key=lambda note: (note.due, note.id)))
+
+    def workflows(self, scope: TurnScope) -> tuple[str, ...]:
+        find = self._workflows
+        return () if find is None else find(scope.thread, scope.author.id, scope.private)
 
     async def remove(self, note_id: str, scope: TurnScope) -> bool:
         return await self._store.jobs.remove(REMINDER, scope.chat_owner, note_id)
@@ -170,6 +179,9 @@ class ReminderScheduler:
             "received_at": now,
             "private": bool(job.body["private"]),
         }
+        if repetition is not None and job.body.get("does") == "run":
+            # A command, so that the rights of the person count as they are when it is due.
+            return SessionCommand(**common, name="run", argument=f"{job.body['workflow']} {text}")
         if repetition is not None and job.body.get("does") == "answer":
             said = f" The gateway did not run at the time: {late}." if late else ""
             words = _ASKED.format(text=text, when=shown_repetition(repetition), late=said)
@@ -181,14 +193,14 @@ class ReminderScheduler:
         paused, due = bool(body.get("paused")), float(body.get("due", job.due))
         if repetition is not None and not paused:
             due = repetition.next_after(self._clock.now()) or due
-        does: Literal["say", "answer"] = "answer" if body.get("does") == "answer" else "say"
         return ReminderNote(
             id=job.key,
             due=due,
             text=str(body.get("text", "")),
             offset_s=_offset(job),
             repetition=repetition,
-            does=does,
+            does=_does(body),
+            workflow=str(body.get("workflow", "")),
             if_missed="skip" if body.get("if_missed") == "skip" else "once",
             paused=paused,
         )
@@ -205,6 +217,16 @@ def _readable_repetition(body: Mapping[str, Any]) -> Repetition | None:
         return _repetition(body)
     except (InvalidInput, KeyError, TypeError, ValueError):
         return None
+
+
+def _does(body: Mapping[str, Any]) -> Literal["say", "answer", "run"]:
+    match body.get("does"):
+        case "answer":
+            return "answer"
+        case "run":
+            return "run"
+        case _:
+            return "say"
 
 
 def _offset(job: Job) -> int:

@@ -49,6 +49,8 @@ class QuestionDetails:
     """Of the command whose values a COMMAND interaction offers."""
     notes: bool = False
     """Whether the answer may have a note."""
+    worded: tuple[str, ...] = ()
+    """The options that count only with a note."""
 
 
 def details_of(question: Interaction) -> QuestionDetails:
@@ -63,6 +65,7 @@ def details_of(question: Interaction) -> QuestionDetails:
         private=bool(body.get("private", False)),
         reply_handle=str(body.get("reply_handle", "")),
         notes=bool(body.get("notes", False)),
+        worded=tuple(body.get("worded", ())),
     )
 
 
@@ -164,6 +167,7 @@ def question_of(gate: Gate, entry: InboxEntry, session_id: str, *, at: float) ->
             "private": item.private,
             **({"notes": True} if gate.notes else {}),
             **({ASKS: gate.asks} if gate.asks != "choice" else {}),
+            **({"worded": list(gate.worded)} if gate.worded else {}),
             **({"author": item.author.id} if gate.allowed else {}),
         },
     )

@@ -21,6 +21,7 @@ from pipeline.domain.messages import (
     ReminderDue,
     SessionCommand,
     Speech,
+    button_handle,
 )
 
 EntryKind = Literal[
@@ -261,6 +262,17 @@ def reply_handle_of(item: StoredItem) -> str:
 def asked_in(item: StoredItem) -> str:
     """The id of the message whose run the item continues: its own, or for an answer that of the question."""
     return (item.asked_in if isinstance(item, ApprovalReply) else "") or item.message_id
+
+
+def run_handle(message_id: str) -> str:
+    """How people name the run that a message began: 6 hexadecimal digits, the same in every process."""
+    return button_handle(message_id)[:6]
+
+
+def run_to_stop(command: SessionCommand) -> str:
+    """The handle of the run that a `/runs stop` names; empty for any other command."""
+    words = command.argument.casefold().split()
+    return words[1] if command.name == "runs" and len(words) == 2 and words[0] == "stop" else ""
 
 
 def is_voice_note(item: StoredItem) -> bool:

@@ -32,6 +32,7 @@ _TURN: Final = "turn"
 _TOGETHER: Final = "together"
 _STEERED: Final = "steered"
 _REMOVED: Final = "removed"
+_APART: Final = "apart"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,8 @@ class UserRecord:
     """The author's id, in a room."""
     answers: bool = False
     """It is an answer to a question of a paused run."""
+    apart: bool = False
+    """Its turn is a run of its own beside the conversation: /run began it."""
 
     @staticmethod
     def of(record: Record) -> UserRecord:
@@ -72,6 +75,7 @@ class UserRecord:
             replaces=str(body.get("replaces", "")),
             author=str(body.get("author", "")),
             answers=bool(body.get("answers")),
+            apart=bool(body.get(_APART)),
         )
 
     def source(self, message_id: str) -> Source:
@@ -301,7 +305,13 @@ def session_body(text: str, mode: Mode, agent: str) -> dict[str, Any]:
 
 
 def user_body(
-    words: UserWords, agent: str = "", *, turn: str = "", source: Source = NO_SOURCE, place: str = ""
+    words: UserWords,
+    agent: str = "",
+    *,
+    turn: str = "",
+    source: Source = NO_SOURCE,
+    place: str = "",
+    apart: bool = False,
 ) -> dict[str, Any]:
     """The body of a UserRecord; `agent` is the agent that answers, empty for the default one. All versions of
     the message have the `place`; it is stored with files, which are removed by it."""
@@ -326,7 +336,7 @@ def user_body(
         body["attached"] = words.attached
     if words.left_out:
         body["left_out"] = words.left_out
-    return body
+    return {**body, _APART: True} if apart else body
 
 
 def answer_body(answer: TurnAnswer, paused_for: Sequence[str]) -> dict[str, Any]:

@@ -74,10 +74,12 @@ class AfterTurn:
         answer: TurnAnswer | None = None,
         role: EntryRole = "assistant",
         gone: str = "",
+        apart: bool = False,
     ) -> tuple[NewJob, ...]:
         """The jobs to add with the commit of the turn of `entry`, which adds `said` messages to `session`,
         has this `answer`, perhaps the record of a `crisis` response, and an entry of this `role`, and with
-        which the turn of the message `gone` is taken out of the conversation."""
+        which the turn of the message `gone` is taken out of the conversation. `apart`: the turn is no part of
+        the conversation."""
         if role == "session":
             return self._ended(session, entry, at)
         forgets: tuple[NewJob, ...] = ()
@@ -91,7 +93,7 @@ class AfterTurn:
             ends = (replace(end, body=about(entry, session)),)
         if crisis is not None:
             ends += self._crises.notice(crisis, entry, session.answered_by)
-        if session.mode == "otr":
+        if session.mode == "otr" or apart:
             return ends
         titled = self._titles is not None and self._titles.wanted(session)
         wanted = [TITLE] if titled else []

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable
+from typing import Final
 
 from gateway.interactions.answer_matching import may_answer
 from gateway.people.codes import is_code
@@ -23,6 +24,8 @@ from gateway.turns.last_turn import LastTurnCommands
 from gateway.turns.link_commands import LinkCommands
 from gateway.turns.memory_command import MemoryCommand
 from gateway.turns.model_choice import ModelChoice
+from gateway.turns.run_command import RunCommand
+from gateway.turns.runs_command import RunsCommand
 from gateway.turns.schedules_command import SchedulesCommand
 from gateway.turns.status_command import StatusCommand
 from gateway.turns.usage_command import UsageCommand
@@ -59,7 +62,9 @@ WithoutModel = SessionCommand | BargeIn | ReminderDue | Announcement | Heartbeat
 """The items that need no model."""
 CarryOver = Callable[[str, str, Mode], Awaitable[None]]
 """Gives a session, which has that mode, the labels of another, which comes first. Raises StorageError."""
-RunCommand = Callable[[SessionCommand, StoreJournal], Awaitable[None]]
+AS_MESSAGES: Final[frozenset[CommandName]] = frozenset({"retry", "run"})
+"""The commands that are run as messages."""
+_Run = Callable[[SessionCommand, StoreJournal], Awaitable[None]]
 """Runs a command and commits its line. Raises StorageError."""
 _LIKE_A_COMMAND = re.compile(r"(/[a-z][a-z0-9_]{0,31})(?:@[a-z0-9_]+)?(?=\s|$)", re.ASCII | re.IGNORECASE)
 
@@ -77,6 +82,8 @@ class SessionCommands:
         models: ModelChoice,
         links: LinkCommands,
         last_turn: LastTurnCommands,
+        workflows: RunCommand,
+        listed_runs: RunsCommand,
         history: HistorySearch,
         export: ConversationExport,
         usage: UsageCommand,
@@ -98,7 +105,8 @@ class SessionCommands:
         self._models = models
         self._heartbeat = heartbeat
         self._last_turn = last_turn
-        self._runs: dict[CommandName, RunCommand] = {
+        self._workflows = workflows
+        self._runs: dict[CommandName, _Run] = {
             "new": self._new,
             "end": self._end,
             "undo": last_turn.undo,
@@ -106,6 +114,7 @@ class SessionCommands:
             "voice": self._voice,
             "model": models.run,
             "agent": self._choice.run,
+            "runs": listed_runs.run,
             "history": history.run,
             "export": export.run,
             "usage": usage.run,
@@ -142,16 +151,19 @@ class SessionCommands:
             case SessionCommand():
                 await self._run_command(item, journal, stopped)
 
-    async def message_again(self, command: SessionCommand, journal: StoreJournal) -> InboundMessage | None:
-        """The message that /retry repeats; see `LastTurnCommands.message_again`."""
+    async def message_of(self, command: SessionCommand, journal: StoreJournal) -> InboundMessage | None:
+        """The message that a command of AS_MESSAGES is run as; None if its entry is finished with a line
+        instead. Raises StorageError."""
+        if command.name == "run":
+            return await self._workflows.message_of(command, journal)
         return await self._last_turn.message_again(command, journal)
 
     async def _run_command(self, command: SessionCommand, journal: StoreJournal, stopped: int) -> None:
         """Run a command and commit its result: one durable line, no live events."""
         if command.name == "stop":
             await journal.commit_notice(_stop_words(stopped), code="stopped" if stopped else "")
-        elif command.name == "retry":
-            raise InvalidInput("commands: /retry is run as the message that it repeats")
+        elif command.name in AS_MESSAGES:
+            raise InvalidInput(f"commands: /{command.name} is run as a message")
         else:
             await self._runs[command.name](command, journal)
 
@@ -181,6 +193,8 @@ class SessionCommands:
             "model": self._models.is_possible(command),
             "agent": self._choice.is_possible(command),
             "heartbeat": self._heartbeat.is_possible,
+            "run": self._workflows.is_possible(command),
+            "runs": self._workflows.is_possible(command),
         }
         lines = [
             _HELP_LINE.format(name=one.name, description=one.description["en"])

@@ -27,7 +27,8 @@ from gateway.turns.after_turn import AfterTurn
 from gateway.turns.kept_states import KeptStates
 from gateway.turns.past_turns import UNSHOWN_FAILURES, past_turn, unanswered_turn
 from gateway.turns.recorded_turn import RecordedTurn
-from gateway.turns.rows import bare_body, reply_row, with_more
+from gateway.turns.rows import bare_body, with_more
+from gateway.turns.run_codec import CUT_OFF
 from gateway.turns.run_log import StoreRunLog, UnwrittenRunLog
 from gateway.turns.sessions import SessionState, record_in, session_record, write_summary
 from gateway.turns.shown_records import ShownRecords
@@ -103,6 +104,7 @@ class StoreJournal:
         self.outcome: Outcome | None = None  # set once the turn is final
         self.added_entry = False  # to its thread
         self.menu: Interaction | None = None  # the values of a command that its line offers
+        self.closed: tuple[Interaction, ...] = ()  # questions that a command has ended
 
     @property
     def session_id(self) -> str:
@@ -141,10 +143,11 @@ class StoreJournal:
         return self._arrivals
 
     async def conversation(self) -> Conversation:
+        if self.messages.apart:
+            return Conversation()
         if self._is_resume:
             return await self._recorded.conversation()
-        known = await self._session.read()
-        replaced = self.messages.replaces
+        known, replaced = await self._session.read(), self.messages.replaces
         return known.without(replaced) if replaced else known
 
     async def record_summary(self, summary: Summary) -> bool:
@@ -158,13 +161,13 @@ class StoreJournal:
     async def recorded_agent(self) -> str | None:
         """The agent that began the run, empty for the default one; None if nothing is on record."""
         found = await self._recorded.user()
+        if found is not None and found.apart:
+            self.messages.run_by = found.agent
         return None if found is None else found.agent
 
     async def count_attempt(self) -> None:
-        """Count this attempt durably, before work that could crash the process.
-
-        For a typed message `record_user` counts it, in the same transaction as the words.
-        """
+        """Count this attempt durably, before work that could crash the process. For a typed message
+        `record_user` counts it, in the same transaction as the words."""
         if not self.attempt_counted:
             await self._store.start_attempt(self._lease, self._entry.seq)
             self.attempt_counted = True
@@ -195,6 +198,11 @@ class StoreJournal:
     def cut_off(self) -> None:
         """Queue the records that wait for a commit: the turn is resumed later."""
         self._log.hand_over()
+
+    async def end_run(self, message_id: str) -> None:
+        """Record durably that the paused run of the message is over. Raises StorageError."""
+        record = record_in(self._session, self._clock, message_id, "step", CUT_OFF)
+        await self._store.append(self._lease, [record])
 
     async def recorded_run(self) -> tuple[RawRecord, ...]:
         records = await self._recorded.run()
@@ -349,28 +357,20 @@ class StoreJournal:
         unwritten = await self._log.unwritten()
         records[-1] = with_more(records[-1], self._more(steered))
         if self._is_resume:
-            records = [*self._log.last_rows(), *records]
+            records = [*self._log.last_rows(cut_off=role == "error"), *records]
         now = self._clock.now()
         # A command's line is the gateway's own, so it is kept in a session off the record too.
         off_record = self._off_record and role not in ("notice", "session")
+        asks, hidden = bool(questions), off_record or forgotten
         # A question that confirms a transcript shows the words itself.
-        transcript = "" if questions and self.messages.transcript in text else self.messages.transcript
-        row = reply_row(
-            self._entry,
-            role=role,
-            reply_handle=self.messages.reply_handle,
-            code=code,
-            now=now,
-            transcript="" if off_record else transcript,
-            asks=bool(questions),
-            off_record=off_record or forgotten,
-            sending=self._sends_at_once(),
-        )
+        transcript = "" if asks and self.messages.transcript in text else self.messages.transcript
+        heard, sending = "" if off_record else transcript, self._sends_at_once()
+        row = self.messages.reply_row(role, code, now, heard, asks=asks, off_record=hidden, sending=sending)
         if not self._session.stored and role != "session":
             records.insert(0, session_record(self.session_id, self._entry.message_id, now))
         gone = self.messages.replaces or str(records[-1].body.get("removed", ""))
         about = (self._session, self._entry, said, now, crisis)
-        jobs = self._after.jobs(*about, answer=answer, role=role, gone=gone)
+        jobs = self._after.jobs(*about, answer=answer, role=role, gone=gone, apart=self.messages.apart)
         commit = TurnCommit(
             seq=self._entry.seq,
             outcome=outcome,

@@ -64,6 +64,9 @@ class _Past:
     def add(self, record: Record) -> None:
         """Add the next record."""
         match content_of(record):
+            case UserRecord(apart=True):
+                # A run of its own: without its words, what it says is no part of the conversation either.
+                pass
             case UserRecord() as user:
                 self._asked.setdefault(user.turn or record.message_id, {})[record.message_id] = user
             case SummaryRecord(summary=summary):

@@ -46,7 +46,7 @@ class RecordedTurn:
         ids = [one for content in outcomes if isinstance(content, OutcomeRecord) for one in content.merged]
         joined = [await self._said(message) for message in ids]
         words = together([found.words, *(one.words for one in joined if one is not None)])
-        return UserRecord(words=words, agent=found.agent)
+        return UserRecord(words=words, agent=found.agent, apart=found.apart)
 
     async def said(self, entry: InboxEntry) -> UserRecord | None:
         """One of the turn's messages; None if it is not on record."""

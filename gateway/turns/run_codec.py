@@ -18,6 +18,8 @@ TOGETHER = "records"
 """The key of several records that share one row."""
 DROPPED: Final[Mapping[str, Any]] = {"run": ""}
 """The body of a row after which the message's earlier runs do not count: another one begins."""
+CUT_OFF: Final[Mapping[str, Any]] = {"do": "end", "status": "cancelled", "reason": "aborted"}
+"""The record that ends a run whose turn was stopped or has failed: no answer continues it."""
 _HEAD = ("run", "graph", "entry", "given")
 _NOT_EMBEDDED = ("do", "update", "phase", "seconds")
 """Fields that an ended run no longer needs: the same row holds the answer and its time."""

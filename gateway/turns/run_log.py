@@ -10,7 +10,8 @@ from typing import Any
 from gateway.runtime.failpoints import Failpoints, Label
 from gateway.storage.log_records import STEPS
 from gateway.storage.ports import Lease, NewRecord, Store
-from gateway.turns.run_codec import DROPPED, to_embedded, to_row, to_rows
+from gateway.turns.run_codec import CUT_OFF, DROPPED, to_embedded, to_row, to_rows
+from pipeline.graph.run.records import has_ended
 
 _EFFECT_LABELS: Mapping[str, tuple[Label, Label]] = {
     "began": ("effect-begun-before", "effect-begun-after"),
@@ -142,9 +143,11 @@ class StoreRunLog:
             self._note_run(record)
         self._last = records
 
-    def last_rows(self) -> list[NewRecord]:
-        """The last records as separate rows, for a run that ends in another message's turn."""
-        return [self._row(to_row(record)) for record in self._last]
+    def last_rows(self, *, cut_off: bool = False) -> list[NewRecord]:
+        """The last records as separate rows, for a run that ends in another message's turn. `cut_off`: the
+        turn ends without an answer, and so does a run that has no end yet."""
+        rows = [self._row(to_row(record)) for record in self._last]
+        return [*rows, self._row(CUT_OFF)] if cut_off and not has_ended(self._last) else rows
 
     def embedded_records(self) -> dict[str, Any]:
         """What to add to the body of the record that shows the run's outcome; empty for most."""

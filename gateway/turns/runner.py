@@ -1,5 +1,5 @@
-"""Run one inbox entry from claim to commit: a message through the pipeline, or a session command. /retry runs
-as the message that it repeats."""
+"""Run one inbox entry from claim to commit: a message through the pipeline, or a session command. /retry and
+/run run as messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import partial
 
 from adapters.channel import OutboundReply
 from gateway.agents.agent_book import Agent, AgentBook
-from gateway.channels.timeline import asked_again
+from gateway.channels.timeline import asked_again, closed
 from gateway.interactions.message_edits import Edits
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.logs import bind_ids, unbind_ids
@@ -22,18 +22,18 @@ from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.arrivals import Bursts, TurnArrivals
 from gateway.turns.bursts import answering, checks_for
-from gateway.turns.commands import SessionCommands, WithoutModel, as_message, shortcut_of
+from gateway.turns.commands import AS_MESSAGES, SessionCommands, WithoutModel, as_message, shortcut_of
 from gateway.turns.heartbeat_turns import HeartbeatTurns
 from gateway.turns.journal import StoreJournal
 from gateway.turns.last_turn import note_edit
 from gateway.turns.run_log import TOGETHER_S
 from gateway.turns.sessions import SessionState, load_session, read_again
+from gateway.turns.set_aside import GAVE_UP, NO_AGENT, UNREADABLE, set_aside
 from gateway.turns.slots import ConcurrencySlot, Quarantine
 from gateway.turns.turn_events import TurnEvents, live_turn
 from gateway.turns.turn_hooks import TurnHooks
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError, TurnFailed
-from pipeline.domain.events import ErrorEvent
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (
     ApprovalReply,
@@ -48,21 +48,10 @@ from pipeline.runtime.stopping import StopSignal, TurnHalted
 
 _log = logging.getLogger(__name__)
 
-_AT_THE_MODEL = frozenset({"message", "approval"})
-"""The kinds of entries that need a slot."""
 _MAX_VOICE_NOTES = 64
 """Messages with media in progress at once; the transcriber itself refuses what exceeds its capacity."""
 _MAX_UNWRITTEN = 200
 """Conversations off the record kept in memory; the least recently used one is dropped first."""
-_GAVE_UP = (
-    "I was restarted {deaths} times while I worked on this message and on nothing else, so I have set it "
-    "aside without an answer. It may not be the message's fault: you can send it again."
-)
-_NO_AGENT = (
-    "The agent that worked on this message is no longer there, so it cannot be continued. Please send "
-    "the message again."
-)
-_UNREADABLE = "This message could not be read back from the store and was set aside. Please send it again."
 
 
 class TurnRunner:
@@ -184,7 +173,7 @@ class TurnRunner:
         note_slots = self._voice_notes if has_media(entry.item) else None
         if not self._starts_at_once(note_slots):  # a turn that waits is not at work
             await self._discount(lease, entry, journal)
-        held = entry.kind in _AT_THE_MODEL and await self._admitted(entry, note_slots, slot, stop)
+        held = _needs_slot(entry) and await self._admitted(entry, note_slots, slot, stop)
         self._telemetry.turn_started(entry.received_at)
         started = self._clock.monotonic()
         try:
@@ -196,10 +185,12 @@ class TurnRunner:
                 item = None
             agent = None if item is None else await self._agent_of(item, session, journal)
             if item is not None and agent is None:
-                await self._set_aside(entry, journal, sender, "no_agent", _NO_AGENT)
+                await set_aside(entry, journal, sender, "no_agent", NO_AGENT)
             elif item is not None and agent is not None:
-                journal.agent = session.answered_by = self._agents.recorded_name(agent)
-                agent, taken = agent.using(session.model), journal.messages.taken
+                journal.agent = self._agents.recorded_name(agent)
+                if not journal.messages.apart:
+                    agent, session.answered_by = agent.using(session.model), journal.agent
+                taken = journal.messages.taken
                 shortcut = await self._shortcut(agent, item, entry, journal)
                 await agent.pipeline.process(
                     item, sender, journal, stop, slot, shortcut=shortcut, arrivals=arrivals, taken=taken
@@ -264,17 +255,18 @@ class TurnRunner:
             return None
         if agent.pipeline.gate is not None:
             await journal.count_attempt()
-        is_plain = not item.refusal and not item.text.lstrip().startswith("/")
-        return None if is_plain else shortcut_of(item, cancelled=entry.cancelled)
+        if journal.messages.apart or not (item.refusal or item.text.lstrip().startswith("/")):
+            return None
+        return shortcut_of(item, cancelled=entry.cancelled)
 
     async def _agent_of(
         self, item: InboundMessage | ApprovalReply, session: SessionState, journal: StoreJournal
     ) -> Agent | None:
         """The agent that answers: for a run on record the one that began it, None if there is none of its
         name any more."""
-        recorded = await journal.recorded_agent()
-        if recorded is not None:
-            return self._agents.find(recorded)
+        recorded, named = await journal.recorded_agent(), journal.messages.run_by
+        if recorded is not None or named is not None:
+            return self._agents.find((recorded if named is None else named) or "")
         return answering(self._agents, item, session)
 
     def _on_reply(self, entry: InboxEntry, row_id: int, reply: OutboundReply, *, sending: bool) -> None:
@@ -318,16 +310,18 @@ class TurnRunner:
             await journal.decline()
             return None
         if deaths >= self._max_attempts:
-            await self._set_aside(entry, journal, sender, "gave_up", _GAVE_UP.format(deaths=deaths))
+            await set_aside(entry, journal, sender, "gave_up", GAVE_UP.format(deaths=deaths))
             return None
         if isinstance(item, UnreadableItem):
             _log.error("inbox entry set aside: %s", item.reason)
-            await self._set_aside(entry, journal, sender, "unreadable", _UNREADABLE)
+            await set_aside(entry, journal, sender, "unreadable", UNREADABLE)
             return None
         if isinstance(item, WithoutModel):
             await journal.count_attempt()
-            if isinstance(item, SessionCommand) and item.name == "retry":
-                return await self._commands.message_again(item, journal)
+            if isinstance(item, SessionCommand) and item.name in AS_MESSAGES:
+                message = await self._commands.message_of(item, journal)
+                await self._show_questions(journal, sender)
+                return message
             # A stop always works.
             if isinstance(item, SessionCommand) and item.name != "stop" and self._agents.sees(item.argument):
                 return item
@@ -378,22 +372,19 @@ class TurnRunner:
     async def _command_run(
         self, item: WithoutModel, journal: StoreJournal, sender: EventSender, stopped: int = 0
     ) -> None:
-        """Run an item that needs no model, and show the values that its line offers."""
+        """Run an item that needs no model, and show what its line offers and what it has closed."""
         await self._commands.run(item, journal, stopped=stopped)
+        await self._show_questions(journal, sender)
+
+    async def _show_questions(self, journal: StoreJournal, sender: EventSender) -> None:
         if journal.menu is not None:
             await sender.send_event(asked_again(journal.menu, self._clock.now()))
+        for question in journal.closed:
+            await sender.send_event(closed(question))
 
-    async def _set_aside(
-        self, entry: InboxEntry, journal: StoreJournal, sender: EventSender, code: str, words: str
-    ) -> None:
-        entry_id = await journal.commit_failure(code, words, recoverable=True, partial="")
-        await sender.send_event(
-            ErrorEvent(
-                session_id=journal.session_id,
-                message_id=entry.message_id,
-                code=code,
-                message=words,
-                recoverable=True,
-                entry_id=entry_id,
-            )
-        )
+
+def _needs_slot(entry: InboxEntry) -> bool:
+    """Whether the entry needs a slot at the model."""
+    return entry.kind in ("message", "approval") or (
+        isinstance(entry.item, SessionCommand) and entry.item.name in AS_MESSAGES
+    )

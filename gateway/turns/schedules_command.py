@@ -20,6 +20,7 @@ _LISTED = (
 )
 _LINE = "{number}. {when}: {text}{paused}"
 _ANSWERED = "I answer “{text}”"
+_RUN = "I run `{workflow}` with “{text}”"
 _PAUSED = " (paused)"
 _NO_SUCH = "There is no number {word}. `/schedules` shows what is set."
 _HOW = "Say `/schedules`, or `/schedules pause`, `resume` or `delete` with a number."
@@ -82,6 +83,8 @@ def _when(note: ReminderNote) -> str:
 def _text(note: ReminderNote) -> str:
     text = quoted(note.text)[1:-1].replace("`", "")
     text = text if len(text) <= _SHOWN_CHARS else text[: _SHOWN_CHARS - 1] + "…"
+    if note.does == "run":
+        return _RUN.format(workflow=note.workflow, text=text)
     return _ANSWERED.format(text=text) if note.does == "answer" else text
 
 

@@ -1,8 +1,7 @@
 """Run turns: one FIFO and one runner per thread. A runner claims entries, runs the pipeline and commits.
 
-A runner lives while its thread has work and `LINGER_S` longer, holding the lease and the conversation, so
-that the next message needs no look-up. While no entry waits, it runs the work given to `when_idle`.
-"""
+A runner lives while its thread has work and `LINGER_S` longer, holding the lease and the conversation, so the
+next message needs no look-up. While no entry waits, it runs the work given to `when_idle`."""
 
 from __future__ import annotations
 
@@ -167,9 +166,10 @@ class Worker:
         if live.stop is not None and live.running_seq < seq:
             live.stop.request()
 
-    def withdraw(self, thread: str, seq: int) -> None:
-        """Stop the turn of one entry of `thread`, or end it silently if it has not begun."""
-        self._turns.note_withdrawn(seq)
+    def withdraw(self, thread: str, seq: int, *, silent: bool = True) -> None:
+        """Stop the turn of one entry of `thread`; with `silent`, without a line if it has not begun."""
+        if silent:
+            self._turns.note_withdrawn(seq)
         live = self._threads.get(thread)
         if live is None:
             return

@@ -11,11 +11,13 @@ from pipeline.domain.files import StoredFile, stored_file_from_plain, stored_fil
 from pipeline.graph.definition.decisions import State
 
 SENDS: Final = "sends"
-"""The key of the files in a message of the exchange, and in a task node's note."""
+"""The key of the files in a message of the exchange, in a task node's note, and of those that the agents of a
+workflow leave in its state."""
 
 
 def sent_files(state: State) -> tuple[StoredFile, ...]:
-    """The files of the exchange and of the task nodes, each once, in this order."""
+    """The files of the exchange, of the task nodes and of the agents of a workflow, each once, in this
+    order."""
     files = (stored_file_from_plain(plain) for plain in _plain(state))
     return tuple({file.id: file for file in files}.values())
 
@@ -34,3 +36,4 @@ def _plain(state: State) -> Iterator[Mapping[str, Any]]:
     for note in state.get(TASKS, {}).values():
         if isinstance(note, Mapping):
             yield from note.get(SENDS, ())
+    yield from state.get(SENDS, ())

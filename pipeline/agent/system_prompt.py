@@ -85,16 +85,16 @@ def system_prompt(
     settings, texts = context.settings, context.workspace.texts(context.scope)
     full = settings.prompt == "full"
     identity = _plain(texts.identity) or settings.system_prompt
-    name = _NAME.format(name=settings.bot_name)
+    name = _NAME.format(name=settings.bot_name) if settings.bot_name else ""
     language = _LANGUAGE.format(language=settings.language) if settings.language else ""
     today = _today(context, texts.time_zone)
     flagged = _FLAGGED if state.get("intake", {}).get("injection_detected") else ""
     summary = _SUMMARY_NOTE if wants_summary(state) else ""
     spoken = _speech(context.speech) if context.speech else ""
     unwell = _UNWELL if state.get("intake", {}).get("crisis_level") or context.crisis_level else ""
-    asides = [note for note in (language, spoken, flagged, unwell, summary) if note]
+    asides = [note for note in (name, language, spoken, flagged, unwell, summary) if note]
     sections = [
-        " ".join((identity if not full else _IDENTITY.format(text=identity), today, name, *asides)),
+        " ".join((identity if not full else _IDENTITY.format(text=identity), today, *asides)),
         _SOUL.format(text=_plain(texts.soul)) if texts.soul else "",
         _USER.format(text=_inert(_plain(texts.user))) if texts.user else "",
         _MEMORY.format(text=marked_memory(_inert(_plain(texts.memory)))) if texts.memory else "",

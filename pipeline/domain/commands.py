@@ -22,6 +22,8 @@ CommandName = Literal[
     "voice",
     "model",
     "agent",
+    "run",
+    "runs",
     "history",
     "export",
     "usage",
@@ -37,6 +39,7 @@ CommandName = Literal[
 Language = Literal["en", "de", "fr", "es"]
 LANGUAGES: Final[tuple[Language, ...]] = ("en", "de", "fr", "es")
 MAX_ARGUMENT_CHARS: Final = 100
+"""Of the words behind a command, unless its argument says otherwise."""
 MAX_DESCRIPTION_CHARS: Final = 100
 """The shortest limit of the platforms: Discord's."""
 
@@ -50,6 +53,8 @@ class Argument:
 
     name: str
     description: Words
+    most_chars: int = MAX_ARGUMENT_CHARS
+    """Longer words are cut off, or refused where the platform's limit is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +193,43 @@ COMMANDS: Final[tuple[Command, ...]] = (
                 "de": "Der gewählte Agent",
                 "fr": "L'agent à choisir",
                 "es": "El agente que eliges",
+            },
+        ),
+    ),
+    Command(
+        name="run",
+        description={
+            "en": "Show the workflows of this chat, or run one for one message",
+            "de": "Die Workflows dieses Chats zeigen, oder einen für eine Nachricht ausführen",
+            "fr": "Afficher les workflows de cette discussion, ou en exécuter un pour un message",
+            "es": "Mostrar los flujos de este chat, o ejecutar uno para un mensaje",
+        },
+        argument=Argument(
+            name="workflow",
+            description={
+                "en": "Its name, and behind it your message",
+                "de": "Der Name, und dahinter deine Nachricht",
+                "fr": "Son nom, suivi de votre message",
+                "es": "Su nombre y, detrás, tu mensaje",
+            },
+            most_chars=4_000,
+        ),
+    ),
+    Command(
+        name="runs",
+        description={
+            "en": "Show the runs of workflows in this chat, or stop one",
+            "de": "Die Läufe von Workflows in diesem Chat zeigen, oder einen anhalten",
+            "fr": "Afficher les exécutions de workflows de cette discussion, ou en arrêter une",
+            "es": "Mostrar las ejecuciones de flujos de este chat, o detener una",
+        },
+        argument=Argument(
+            name="stop",
+            description={
+                "en": "stop, and the run as the list names it",
+                "de": "stop, und der Lauf, wie ihn die Liste nennt",
+                "fr": "stop, et l'exécution telle que la liste la nomme",
+                "es": "stop, y la ejecución como la nombra la lista",
             },
         ),
     ),
@@ -365,6 +407,14 @@ WITH_ARGUMENT: Final[frozenset[CommandName]] = frozenset(
     command.name for command in COMMANDS if command.argument is not None
 )
 """The commands that take a word behind them."""
+_ARGUMENT_CHARS: Final[Mapping[CommandName, int]] = {
+    command.name: command.argument.most_chars for command in COMMANDS if command.argument is not None
+}
+
+
+def argument_chars(name: CommandName) -> int:
+    """The most characters of the words behind a command; 0 for one that takes none."""
+    return _ARGUMENT_CHARS.get(name, 0)
 
 
 def parsed_name(word: str) -> CommandName:

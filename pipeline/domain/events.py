@@ -98,6 +98,15 @@ class NodeCompleted(_Event):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StepStarted(_Event):
+    """A step of a workflow begins, of which people read while it runs."""
+
+    type: ClassVar[str] = "step_started"
+    step: str
+    """Its name, from the document."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LlmToken(_Event):
     """A part of the answer as the model writes it. May be dropped for a slow reader."""
 
@@ -275,6 +284,7 @@ PipelineEvent = (
     | TranscriptReady
     | NodeStarted
     | NodeCompleted
+    | StepStarted
     | LlmToken
     | ActionStarted
     | ShieldVerdict

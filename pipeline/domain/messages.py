@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from typing import Literal
 
-from pipeline.domain.commands import COMMAND_NAMES, MAX_ARGUMENT_CHARS, WITH_ARGUMENT, CommandName
+from pipeline.domain.commands import COMMAND_NAMES, WITH_ARGUMENT, CommandName, argument_chars
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
@@ -334,5 +334,5 @@ def parse_command(text: str) -> ParsedCommand | None:
     argument = rest[0].strip() if rest else ""
     for known in COMMAND_NAMES:
         if name == known and (not argument or known in WITH_ARGUMENT):
-            return ParsedCommand(name=known, argument=argument[:MAX_ARGUMENT_CHARS])
+            return ParsedCommand(name=known, argument=argument[: argument_chars(known)])
     return None

@@ -290,8 +290,10 @@ class ReminderNote:
     """Offset of the time zone in which its time was given, in seconds east of UTC."""
     repetition: Repetition | None = None
     """None for once."""
-    does: Literal["say", "answer"] = "say"
-    """Say the text, or answer it as a message of the person."""
+    does: Literal["say", "answer", "run"] = "say"
+    """Say the text, answer it as a message of the person, or run a workflow with it."""
+    workflow: str = ""
+    """The name of the workflow that it runs."""
     if_missed: Literal["once", "skip"] = "once"
     """What becomes of times at which the gateway did not run: one late repeat that says so, or nothing."""
     paused: bool = False
@@ -306,6 +308,10 @@ class Reminders(Protocol):
 
     async def of(self, scope: TurnScope) -> tuple[ReminderNote, ...]:
         """The owner's reminders, soonest first."""
+        ...
+
+    def workflows(self, scope: TurnScope) -> tuple[str, ...]:
+        """The names of the workflows that the author of the turn may run in the chat."""
         ...
 
     async def remove(self, note_id: str, scope: TurnScope) -> bool:

@@ -29,8 +29,13 @@ def question_words(gates: Sequence[Gate]) -> str:
 
 
 def _asked(gate: Gate) -> str:
-    words, offered = gate.prompt or _NO_PROMPT, choices(gate)
+    words, offered = gate.prompt or _NO_PROMPT, _shown(gate)
     return f"{words}\n({' / '.join(offered)})" if offered else words
+
+
+def _shown(gate: Gate) -> list[str]:
+    """The choices as a person writes them: behind some follow words."""
+    return [f"{choice}: …" if choice in gate.worded else choice for choice in choices(gate)]
 
 
 def expired_words(message: InboundMessage | ApprovalReply) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import re
 import secrets
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final, Literal
 
 from pipeline.domain.chat import ToolDefinition
@@ -54,6 +55,22 @@ _DEFINITION = ToolDefinition(
 )
 
 
+_RUNS = "say the text as it is (the default), answer it as a message of the user, or run a workflow with it."
+
+
+def _with_workflows(names: tuple[str, ...]) -> ToolDefinition:
+    """The tool for a chat with workflows."""
+    parameters = dict(_DEFINITION.parameters)
+    does = {"type": "string", "enum": ["say", "answer", "run"], "description": _RUNS}
+    named = {
+        "type": "string",
+        "enum": list(names),
+        "description": "Of run: the workflow. The text is its message.",
+    }
+    parameters["properties"] = {**parameters["properties"], "does": does, "workflow": named}
+    return replace(_DEFINITION, parameters=parameters)
+
+
 class RepeatedTool:
     """Makes the tool `repeat_for_me`. A person is asked before it is set, with the times that it means."""
 
@@ -64,10 +81,18 @@ class RepeatedTool:
         self.tool = Tool(
             definition=_DEFINITION, group=group, run=self._set, preview=self._preview, answers=True
         )
+        """The tool for a chat without workflows."""
+
+    def tool_for(self, scope: TurnScope) -> Tool:
+        """The tool for the chat of a turn: it can also run the workflows that the author may run there."""
+        names = self._reminders.workflows(scope)
+        return replace(self.tool, definition=_with_workflows(names)) if names else self.tool
 
     async def _preview(self, arguments: Mapping[str, Any], scope: TurnScope) -> str:
         repetition, now = await self._read(arguments, scope)
-        return f"When: {shown_repetition(repetition)}. The next times: {shown_times(repetition, now)}."
+        _, workflow = self._does(arguments, scope)
+        what = f"Runs the workflow {workflow}. " if workflow else ""
+        return f"{what}When: {shown_repetition(repetition)}. The next times: {shown_times(repetition, now)}."
 
     async def _set(self, arguments: Mapping[str, Any], scope: TurnScope) -> ToolOutput:
         if scope.mode == "otr":
@@ -76,13 +101,14 @@ class RepeatedTool:
         due = repetition.next_after(now)
         if due is None:
             raise ToolFailed("this time never comes")
-        does: Literal["say", "answer"] = "answer" if arguments.get("does") == "answer" else "say"
+        does, workflow = self._does(arguments, scope)
         note = ReminderNote(
             id=f"rem_{secrets.token_hex(5)}",
             due=due,
             text=later_text(arguments, "schedule"),
             repetition=repetition,
             does=does,
+            workflow=workflow,
             if_missed="skip" if arguments.get("if_missed") == "skip" else "once",
         )
         if not await self._reminders.add(note, scope, limit=self._limit):
@@ -92,6 +118,20 @@ class RepeatedTool:
             text=f"Schedule {note.id} is set, {when}, first on {times}: {note.text}\n"
             "`/schedules` pauses or ends it."
         )
+
+    def _does(
+        self, arguments: Mapping[str, Any], scope: TurnScope
+    ) -> tuple[Literal["say", "answer", "run"], str]:
+        """What is done at the time, and the workflow of a run. Raises ToolFailed."""
+        if arguments.get("does") != "run":
+            return ("answer" if arguments.get("does") == "answer" else "say"), ""
+        names = self._reminders.workflows(scope)
+        wanted = str(arguments.get("workflow", ""))
+        if wanted not in names:
+            raise ToolFailed(
+                f"name one of the workflows of this chat: {', '.join(names) or 'there are none'}"
+            )
+        return "run", wanted
 
     async def _read(self, arguments: Mapping[str, Any], scope: TurnScope) -> tuple[Repetition, float]:
         """The repetition, and the time now. Raises ToolFailed."""

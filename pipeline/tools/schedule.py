@@ -88,17 +88,18 @@ class ScheduleGroup:
         self._reminders = reminders
         self._clock = clock
         self._zones = zones
+        self._repeated = RepeatedTool(reminders, zones, group=self.name, limit=MAX_REMINDERS)
         self._tools = (
             Tool(definition=_REMIND_ME, group=self.name, run=self._remind, own_only=True, answers=True),
-            RepeatedTool(reminders, zones, group=self.name, limit=MAX_REMINDERS).tool,
             Tool(definition=_LIST, group=self.name, run=self._list, reads_only=True, answers=True),
             Tool(definition=_CANCEL, group=self.name, run=self._cancel, own_only=True, answers=True),
             Tool(definition=_SET_ZONE, group=self.name, run=self._set_zone, own_only=True, answers=True),
         )
 
-    async def tools(self, _scope: TurnScope) -> tuple[Tool, ...]:
-        """The same five tools for every turn."""
-        return self._tools
+    async def tools(self, scope: TurnScope) -> tuple[Tool, ...]:
+        """The five tools; where the author may run workflows, one of them can do so."""
+        first, *rest = self._tools
+        return (first, self._repeated.tool_for(scope), *rest)
 
     async def close(self) -> None:
         """Do nothing: the group has no resources."""

@@ -15,8 +15,10 @@ from typing import Final
 from pipeline.agent.loop_graph import LOOP_CHANNELS, loop_nodes
 from pipeline.agent.model_messages import LOADED
 from pipeline.agent.node import LOOP, after_agent, agent
+from pipeline.agent.sent_files import SENDS, sent_files
 from pipeline.agent.tool_node import act
 from pipeline.domain.errors import TurnFailed
+from pipeline.domain.files import stored_file_to_plain
 from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import End, Next, NodeResult, State
 from pipeline.graph.definition.spec import END, EdgeSpec, GraphSpec, NodeSpec, OnSuccess, Route, append
@@ -43,7 +45,7 @@ EVENTS: Final = "events"
 BELOW: Final = "below"
 """The inner state's key for the turns that sub-agents have taken."""
 _MAX_CALL_ID = 60
-_WRITES: Final = (PREVIOUS, FIRST, SOURCES, TRAIL)
+_WRITES: Final = (PREVIOUS, FIRST, SOURCES, SENDS, TRAIL)
 
 
 def agent_node(node: Agent, workflow: Workflow, labels: Mapping[str, str]) -> NodeSpec[RunContext]:
@@ -53,7 +55,7 @@ def agent_node(node: Agent, workflow: Workflow, labels: Mapping[str, str]) -> No
     texts = f"{node.system_prompt}{node.user_prompt}"
     if any(place.startswith(NOTE) for place in places(texts)):
         reads = (*reads, "answers")
-    return NodeSpec(subgraph=loop, reads=reads, writes=_WRITES)
+    return NodeSpec(subgraph=loop, reads=reads, writes=_WRITES, shown=node.name or node.id)
 
 
 def _loop(step: AgentStep) -> GraphSpec[RunContext]:
@@ -62,7 +64,7 @@ def _loop(step: AgentStep) -> GraphSpec[RunContext]:
     return GraphSpec(
         name="workflow_agent",
         entry="ask",
-        channels={**LOOP_CHANNELS, SOURCES: CHANNELS[SOURCES], EVENTS: append},
+        channels={**LOOP_CHANNELS, SOURCES: CHANNELS[SOURCES], SENDS: CHANNELS[SENDS], EVENTS: append},
         nodes={
             "ask": NodeSpec(run=step.ask, writes=(ASKED, LOADED, TRAIL), retry=ONCE),
             "agent": replace(thinking, run=step.think),
@@ -150,7 +152,8 @@ class AgentStep:
         text = str(state.get("agent", {}).get("answer", ""))
         trail = {"node": self.node.id, "log": [entry(context, "llm_response")], "output": text}
         sources = [name for name in context.scope.foreign.sources if name not in state.get(SOURCES, ())]
-        return NodeResult(update={PREVIOUS: text, FIRST: False, SOURCES: sources, TRAIL: trail})
+        files = [stored_file_to_plain(file) for file in sent_files(state)]
+        return NodeResult(update={PREVIOUS: text, FIRST: False, SOURCES: sources, SENDS: files, TRAIL: trail})
 
     def _own(self, state: State, context: RunContext) -> tuple[RunContext, WorkflowTools]:
         """The context of this agent: its prompts and its tools, and nothing of the conversation."""
@@ -172,6 +175,8 @@ class AgentStep:
         settings = replace(
             context.settings,
             system_prompt=asked["system"],
+            # The document says who the agent is.
+            bot_name="",
             completion="implicit",
             tool_answers=False,
             # The last answer is a turn too.
@@ -218,7 +223,8 @@ class _Delegate:
         outcome.raise_for_failure()
         used = outcome.nodes["agent"].executions + int(outcome.state.get(BELOW, 0))
         events = tuple(outcome.state.get(EVENTS, ()))
-        return Report(text=str(outcome.state.get(PREVIOUS, "")), turns=used, events=events)
+        text, files = str(outcome.state.get(PREVIOUS, "")), sent_files(outcome.state)
+        return Report(text=text, turns=used, events=events, files=files)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

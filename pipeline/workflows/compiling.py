@@ -17,13 +17,14 @@ from pipeline.graph.definition.spec import END, EdgeSpec, GraphSpec, NodeSpec, O
 from pipeline.nodes.intake_steps import intake_edges, intake_nodes
 from pipeline.runtime.context import RunContext
 from pipeline.workflows.agent_step import agent_node
-from pipeline.workflows.document import DECISIONS, OTHERWISE, Agent, Approval, If, Node, Start, Workflow
+from pipeline.workflows.document import DECISIONS, EDIT, OTHERWISE, Agent, Approval, If, Node, Start, Workflow
 from pipeline.workflows.reading import read_workflow
 from pipeline.workflows.steps import (
     CHANNELS,
     AfterApproval,
     AfterIf,
     approval_node,
+    edited_node,
     if_node,
     result_node,
     start_node,
@@ -85,14 +86,16 @@ def _graph(
 
 def _steps(workflow: Workflow, agent: AgentNode) -> tuple[dict[str, NodeSpec[RunContext]], list[EdgeSpec]]:
     """The nodes that a run reaches, and the edges between them."""
-    labels = labels_of(workflow)
+    labels, edited = labels_of(workflow), edited_labels(workflow)
     asking = {name: labels[name] for name in workflow.approvals}
     nodes: dict[str, NodeSpec[RunContext]] = {}
     edges: list[EdgeSpec] = []
     for name in workflow.reached:
         label, node = labels[name], workflow.nodes[name]
         nodes[label] = _spec(node, workflow, asking, agent)
-        edges += _edges(node, label, workflow, labels)
+        edges += _edges(node, label, workflow, labels, edited)
+        if isinstance(node, Approval) and node.editable:
+            nodes[edited[name]] = edited_node(node, label)
     if any(RESULT in edge.targets() for edge in edges):
         nodes[RESULT] = result_node()
     return nodes, edges
@@ -113,6 +116,19 @@ def labels_of(workflow: Workflow) -> dict[str, str]:
     return found
 
 
+def edited_labels(workflow: Workflow) -> dict[str, str]:
+    """The names in the graph of the nodes that take over the text of an answer `edit`, by approval."""
+    labels = labels_of(workflow)
+    taken, found = set(labels.values()), dict[str, str]()
+    for name in workflow.approvals:
+        label = f"{labels[name]}_edited"
+        while label in taken:
+            label += "_"
+        taken.add(label)
+        found[name] = label
+    return found
+
+
 def _spec(
     node: Node, workflow: Workflow, asking: Mapping[str, str], agent: AgentNode
 ) -> NodeSpec[RunContext]:
@@ -127,7 +143,9 @@ def _spec(
             return approval_node(node, asking)
 
 
-def _edges(node: Node, label: str, workflow: Workflow, labels: Mapping[str, str]) -> list[EdgeSpec]:
+def _edges(
+    node: Node, label: str, workflow: Workflow, labels: Mapping[str, str], edited: Mapping[str, str]
+) -> list[EdgeSpec]:
     def routes(handle: str, otherwise: str) -> tuple[str, ...]:
         found = tuple(dict.fromkeys(labels[target] for target in workflow.targets(node.id, handle)))
         return found or (otherwise,)
@@ -146,7 +164,12 @@ def _edges(node: Node, label: str, workflow: Workflow, labels: Mapping[str, str]
                 approve: routes(approve, RESULT),
                 reject: routes(reject, END),
             }
-            return [_route(label, AfterApproval(label=label, targets=after), after)]
+            if not node.editable:
+                return [_route(label, AfterApproval(label=label, targets=after), after)]
+            taken = edited[node.id]
+            after[EDIT] = (taken,)
+            onward = [EdgeSpec(source=taken, target=target, when=OnSuccess()) for target in after[approve]]
+            return [_route(label, AfterApproval(label=label, targets=after), after), *onward]
 
 
 def _route(label: str, choose: AfterIf | AfterApproval, targets: Mapping[str, tuple[str, ...]]) -> EdgeSpec:

@@ -15,6 +15,7 @@ from typing import Any, Final
 from pipeline.agent.tool_node import META_TOOLS
 from pipeline.domain.chat import ToolCall, ToolDefinition
 from pipeline.domain.errors import ModelError, ParlourError, StorageError, TurnFailed
+from pipeline.domain.files import StoredFile, stored_file_from_plain, stored_file_to_plain
 from pipeline.domain.frozen import dataclass
 from pipeline.graph.execution.step import EffectUnknown, current_step
 from pipeline.runtime.ports import EXECUTION, ToolGate, ToolResult
@@ -60,6 +61,8 @@ class Report:
     """Calls of the model, those of agents below it included."""
     events: tuple[Mapping[str, Any], ...] = ()
     """Of the agents below it, in order."""
+    files: tuple[StoredFile, ...] = ()
+    """Those that its tools have returned."""
 
 
 Run = Callable[[Call, int, TurnScope], Awaitable[Report]]
@@ -142,12 +145,14 @@ class WorkflowTools:
             return ToolResult(content=words, success=False)
         self.events.extend(found["events"])
         self.spent += found["turns"]
-        return ToolResult(content=found["text"], success=found["success"], summary=title(agent))
+        files = tuple(stored_file_from_plain(plain) for plain in found.get("files", ()))
+        return ToolResult(content=found["text"], success=found["success"], summary=title(agent), files=files)
 
     async def _report(self, call: Call, scope: TurnScope) -> dict[str, Any]:
         """Run a sub-agent, as plain data: an effect's result."""
         events = [self._event("subagent_call_start", call, call.message)]
         turns, done = 0, False
+        files: list[dict[str, Any]] = []
         try:
             async with scope.delegating():
                 report = await self._run(call, self._left - self.spent, scope)
@@ -160,9 +165,11 @@ class WorkflowTools:
         else:
             text, turns, done = report.text, report.turns, True
             events.extend(dict(event) for event in report.events)
+            files = [stored_file_to_plain(file) for file in report.files]
         text = text if len(text) <= MAX_RESULT else f"{text[:MAX_RESULT]} …(cut)"
         events.append(self._event("subagent_call_end" if done else "subagent_call_error", call, text))
-        return {"text": text or "It ended without a word.", "success": done, "turns": turns, "events": events}
+        known = {"text": text or "It ended without a word.", "success": done, "turns": turns}
+        return {**known, "events": events, **({"files": files} if files else {})}
 
     def _event(self, kind: str, call: Call, message: str) -> dict[str, Any]:
         payload: dict[str, Any] = {

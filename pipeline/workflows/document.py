@@ -28,6 +28,8 @@ OTHERWISE: Final = "false"
 
 Decision = Literal["approve", "reject"]
 DECISIONS: Final[tuple[Decision, ...]] = ("approve", "reject")
+EDIT: Final = "edit"
+"""The answer to an editable approval that approves another text, which follows the word."""
 Operator = Literal["equal", "contains"]
 Effort = Literal["none", "minimal", "low", "medium", "high"]
 
@@ -96,6 +98,8 @@ class Approval:
     approvers: tuple[str, ...] = ()
     """Who may decide, each as `channel:user` or `channel:account:user`; empty for who began the run."""
     expires_s: float | None = None
+    editable: bool = False
+    """Who decides may put another text in place of what is to be approved."""
 
 
 Node = Start | Agent | If | Approval

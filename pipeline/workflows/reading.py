@@ -229,7 +229,8 @@ def _approval(name: str, data: Fields) -> Approval:
     if expires is not None and not expires > 0:
         data.note("expiresSeconds", "must be above 0, or left out to wait for ever")
     prompt = _long(data, "prompt", "message") or DEFAULT_QUESTION
-    return Approval(id=name, prompt=prompt, approvers=approvers, expires_s=expires)
+    editable = data.flag("editable")
+    return Approval(id=name, prompt=prompt, approvers=approvers, expires_s=expires, editable=editable)
 
 
 def _long(data: Fields, *names: str) -> str:

@@ -13,17 +13,19 @@ from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.frozen_json import thaw
 from pipeline.graph.definition.spec import END
 from pipeline.graph.run.records import TRAIL, RawRecord, valid_records
-from pipeline.workflows.compiling import RESULT, labels_of
-from pipeline.workflows.document import Agent, Approval, If, Workflow, verdict_of
+from pipeline.workflows.compiling import RESULT, edited_labels, labels_of
+from pipeline.workflows.document import EDIT, Agent, Approval, If, Workflow, verdict_of
 
 RunStatus = Literal["pending", "running", "paused", "completed", "failed"]
 SYSTEM: Final = "system"
 """The node of a log entry about the run as a whole."""
 _STOPPED = "The run was stopped."
+_EDITED = "User approved this step with another text."
 _REASONS: Final[Mapping[str, str]] = {
     "max_steps": "The run was ended: it took more steps than a run may take.",
     "max_loops": "The run was ended: one step was repeated too often.",
     "timeout": "The run was ended: it took too long.",
+    "aborted": _STOPPED,
 }
 
 
@@ -99,7 +101,8 @@ class _Waiting:
 class _Reader:
     def __init__(self, workflow: Workflow) -> None:
         self._workflow = workflow
-        self._ids = {label: name for name, label in labels_of(workflow).items()}
+        places = (*labels_of(workflow).items(), *edited_labels(workflow).items())
+        self._ids = {label: name for name, label in places}
         self._logs: list[LogEntry] = []
         self._state: dict[str, Any] = {}
         self._previous: dict[str, str] = {"": ""}
@@ -201,13 +204,18 @@ class _Reader:
         self._halting = False
         if waiting is None or not isinstance(self._workflow.nodes.get(waiting.node), Approval):
             return
+        self._at = record.get("at", self._at)
+        self._state["previous_output"] = waiting.before
+        if record["choice"] == EDIT:
+            edited = {"decision": "approve", "note": "", "edited": record.get("note", "")}
+            self._state[f"{waiting.node}_approval"] = {**edited, "before": waiting.before}
+            self._log(waiting.node, "input_received", _EDITED)
+            return
         found = verdict_of({"decision": record["choice"], "note": record.get("note", "")})
         decision, note = ("", "") if found is None else (found.decision, found.note)
         self._state[f"{waiting.node}_approval"] = {"decision": decision, "note": note}
-        self._state["previous_output"] = waiting.before
         words = f"User {'approved' if decision == 'approve' else 'rejected'} this step."
         words += f" Feedback: {note}" if note else ""
-        self._at = record.get("at", self._at)
         self._log(waiting.node, "input_received", words)
 
     def _route(self, record: Mapping[str, Any], frame: str, label: str) -> None:
@@ -244,7 +252,9 @@ class _Reader:
 
     def _end(self, record: Mapping[str, Any]) -> None:
         self._status = "completed" if record.get("status") == "completed" else "failed"
-        if words := _REASONS.get(str(record.get("reason", ""))):
+        words = _REASONS.get(str(record.get("reason", "")), "")
+        # A run that was cut off may be ended after that.
+        if words and not (self._logs and self._logs[-1].content == words):
             self._log(SYSTEM, "error", words)
 
     def _log(self, node: str, kind: str, content: str) -> None:

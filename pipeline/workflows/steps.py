@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
+from pipeline.agent.sent_files import SENDS
 from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import NodeResult, Pause, State
 from pipeline.graph.definition.reducers import Channel, append, custom
@@ -18,7 +19,7 @@ from pipeline.nodes.failures import ConditionFailed
 from pipeline.nodes.intake_steps import MESSAGE
 from pipeline.runtime.context import RunContext
 from pipeline.workflows import document as places
-from pipeline.workflows.document import DECISIONS, NOTE, Approval, If, Start, filled
+from pipeline.workflows.document import DECISIONS, EDIT, NOTE, Approval, If, Start, filled
 
 PREVIOUS: Final = "previous"
 """The state's key for the output of the node before, in this branch."""
@@ -46,7 +47,7 @@ def _joined(value: Mapping[str, Any], new: Mapping[str, Any]) -> Mapping[str, An
 ANSWER: Final[Channel] = custom("workflow_answer", _joined)
 """How the results of branches combine to one answer, in the order in which they end. What an ended workflow
 says counts only where no branch has a result."""
-CHANNELS: Final[Mapping[str, Channel]] = {"agent": ANSWER, SOURCES: append}
+CHANNELS: Final[Mapping[str, Channel]] = {"agent": ANSWER, SOURCES: append, SENDS: append}
 
 
 def entry(context: RunContext, kind: str, content: str | None = None) -> dict[str, Any]:
@@ -115,7 +116,7 @@ def values_of(state: State, labels: Mapping[str, str]) -> dict[str, str]:
     notes = {
         f"{NOTE}{name}": str(answers[label].get("note", ""))
         for name, label in labels.items()
-        if label in answers
+        if label in answers and answers[label].get("choice") != EDIT
     }
     return {
         places.PREVIOUS: str(state.get(PREVIOUS, "")),
@@ -144,10 +145,33 @@ class _Approval:
             )
         log = [entry(context, "step_start"), entry(context, "wait_input", prompt)]
         trail = {"node": self.node.id, "log": log}
+        edits = (EDIT,) if self.node.editable else ()
         ask = Pause(
-            prompt=prompt, options=DECISIONS, expires_s=self.node.expires_s, allowed=allowed, notes=True
+            prompt=prompt,
+            options=(*DECISIONS, *edits),
+            expires_s=self.node.expires_s,
+            allowed=allowed,
+            notes=True,
+            worded=edits,
         )
         return NodeResult(update={TRAIL: trail}, decision=ask)
+
+
+def edited_node(node: Approval, label: str) -> NodeSpec[RunContext]:
+    """Puts the text of an answer `edit` in place of what was to be approved. `label` is the name of the
+    approval in the graph."""
+    return NodeSpec(run=_Edited(node=node, label=label), writes=(PREVIOUS, FIRST, TRAIL), retry=ONCE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Edited:
+    node: Approval
+    label: str
+
+    async def __call__(self, state: State, context: RunContext) -> NodeResult:
+        text = context.redactor.text(str(state.get("answers", {}).get(self.label, {}).get("note", "")))
+        trail: dict[str, Any] = {"node": self.node.id, "log": [], "output": text}
+        return NodeResult(update={PREVIOUS: text, FIRST: False, TRAIL: trail})
 
 
 def _short(text: str) -> str:

@@ -21,6 +21,7 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Author, button_handle
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.schedules.repetition import Repetition
+from tests.end_to_end.test_workflow_runs import RUN_TRIAGE
 from tests.support.channel import MemoryChannel
 from tests.support.harness import THREAD, GatewayHarness, open_gateway
 from tests.support.posting_channel import MemoryPosts
@@ -207,3 +208,38 @@ async def test_a_thousand_schedules_of_one_minute_are_all_done_once(tmp_path: Pa
         await posts.until(lambda: len(posts.messages) >= 1_000)
     said_texts = sorted(message.text for message in posts.messages)
     assert said_texts == sorted(f"Reminder: n{number}" for number in range(1_000))
+
+
+async def test_a_schedule_runs_a_workflow_as_its_person(tmp_path: Path) -> None:
+    clock = ManualClock(FRIDAY)
+    asks = setting(text="When are you open?", when="every weekday at 9", does="run", workflow="triage")
+    llm = ScriptedLlm([*asks.script, ScriptedAnswer.of("question"), ScriptedAnswer.of("From 9 to 18.")])
+    async with open_gateway(tmp_path, ZONE, *RUN_TRIAGE, clock=clock, llm=llm) as harness:
+        assert "Runs the workflow triage. When: " in await asked_and_answered(harness)
+        listed = await harness.channel.say("/schedules")
+        words = (await harness.channel.reply(listed.message_id)).text
+        assert "I run `triage` with “When are you open?”" in words
+        await go_to(clock, "2027-03-29T09:00")
+        await harness.channel.until(lambda: harness.channel.sent[-1].text == "From 9 to 18.")
+        assert llm.requests[-1].messages[-1].content == "When are you open?"
+
+
+async def test_a_schedule_of_a_workflow_that_is_gone_says_so(tmp_path: Path) -> None:
+    clock = ManualClock(FRIDAY)
+    llm = setting(text="Open?", when="every weekday at 9", does="run", workflow="triage")
+    async with open_gateway(tmp_path, ZONE, *RUN_TRIAGE, clock=clock, llm=llm) as harness:
+        await asked_and_answered(harness)
+    async with open_gateway(tmp_path, ZONE, clock=clock) as harness:
+        await go_to(clock, "2027-03-29T09:00")
+        await harness.channel.until(lambda: said(harness.channel))
+        assert said(harness.channel)[0].startswith("There is no workflow `triage` here.")
+
+
+async def test_only_the_workflows_of_the_chat_can_be_set(tmp_path: Path) -> None:
+    llm = setting(text="Open?", when="every weekday at 9", does="run")
+    async with open_gateway(tmp_path, ZONE, *RUN_TRIAGE, clock=ManualClock(FRIDAY), llm=llm) as harness:
+        accepted = await harness.channel.say("please do this regularly")
+        await harness.channel.reply(accepted.message_id)
+        assert "name one of the workflows of this chat: triage" in llm.requests[-1].messages[-1].content
+        tool = next(one for one in llm.requests[-1].tools if one.name == "repeat_for_me")
+        assert tool.parameters["properties"]["workflow"]["enum"] == ["triage"]

@@ -28,6 +28,25 @@ def test_it_has_the_shipped_graphs_and_those_that_were_added() -> None:
         book.open("nothing")
 
 
+def test_a_shipped_graph_has_aliases_that_nothing_replaces() -> None:
+    book = GraphBook({"general": sub_agent_graph})
+    assert book.aliases == {"agent": "conversation", "general": "conversation"}
+    assert (
+        book.open("general").signature == book.open("agent").signature == book.open("conversation").signature
+    )
+    # They are other names, not other graphs; and an alias of a graph that does not exist is no name.
+    assert not set(book.names) & set(book.aliases)
+    assert book.find("overlord") is None
+
+
+def test_a_document_may_use_an_alias(tmp_path: Path) -> None:
+    path = tmp_path / "doc.json"
+    path.write_text(json.dumps(steps({"id": "b", "subgraph": "general"})))
+    found = GraphBook().open(str(path)).specs["b"].subgraph
+    assert found is not None
+    assert found.name == "conversation"
+
+
 def test_a_file_may_use_added_graphs_and_kinds(tmp_path: Path) -> None:
     def shout(given: Fields) -> NodeSpec[RunContext]:
         run = sub_agent_graph().specs["agent"].run

@@ -19,6 +19,7 @@ const WORDS = {
     return why ? t('activity.not_done_why', { tool, why }) : t('activity.not_done', { tool });
   },
   shield_verdict: (event) => t(VERDICTS[event.decision] ?? 'activity.checked', { tool: toolWords(event.tool_name) }),
+  step_started: (event) => t('activity.step', { step: event.step }),
   otr_blocked: (event) => t('activity.off_record', { why: event.reason }),
   sub_agent_spawned: (event) => t('activity.agent_starts', { name: event.name, task: event.task }),
   sub_agent_progress: (event) => t('activity.agent_progress', { name: event.name, status: event.status }),

@@ -5,6 +5,8 @@
  */
 
 const MAX_ARGUMENT = 100;
+/** @type {Record<string, number>} commands whose words behind them are a whole message */
+const LONGER = { run: 4000 };
 
 /** @typedef {{ name: string, argument: string, description: string }} Command `argument` is empty for one that takes none */
 
@@ -23,10 +25,11 @@ export function learn(commands) {
  * @returns {{name: string, argument: string} | null}
  */
 export function commandOf(text) {
-  const [word, ...rest] = text.trim().split(/\s+/);
+  const [word] = text.trim().split(/\s+/, 1);
+  const argument = text.trim().slice(word.length).trim();
   const found = known.find(({ name }) => `/${name}` === word.toLowerCase());
-  if (!found || (rest.length > 0 && !found.argument)) return null;
-  return { name: found.name, argument: rest.join(' ').slice(0, MAX_ARGUMENT) };
+  if (!found || (argument && !found.argument)) return null;
+  return { name: found.name, argument: argument.slice(0, LONGER[found.name] ?? MAX_ARGUMENT) };
 }
 
 /** @param {string} text @returns {Command[]} those that a text of one word can become */

@@ -69,6 +69,8 @@ class Pause:
     asks: Asks = "choice"
     resumes: bool = False
     """After `expires_s` the run continues along the edges, with an empty choice; the node does not fail."""
+    worded: tuple[str, ...] = ()
+    """The options that count only with a note."""
 
 
 NodeDecision = Next | End | Goto | Continue | Revise | Pause

@@ -59,6 +59,8 @@ class NodeSpec(Generic[ContextT, StateT]):
     subgraph: GraphStructure[ContextT, StateT] | None = None
     """A whole graph as one node: it receives the keys of `reads` and returns those of `writes`."""
     description: str = ""
+    shown: str = ""
+    """What people read of it while it runs; empty for nothing."""
     reads: tuple[str, ...] | None = None
     """The keys this node may read; None for all, an empty tuple for none."""
     writes: tuple[str, ...] | None = None

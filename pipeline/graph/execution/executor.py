@@ -340,6 +340,8 @@ def _check_answers(run: Run, answers: Sequence[Answer], now: float) -> None:
         if gate.options and answer.choice not in gate.options:
             offered = ", ".join(gate.options)
             raise GateRefused("invalid_choice", f"gate {gate.id} takes {offered}, not {answer.choice!r}")
+        if answer.choice in gate.worded and not answer.note.strip():
+            raise GateRefused("invalid_choice", f"gate {gate.id} takes {answer.choice!r} with words only")
 
 
 def _trusted(base: State) -> State:

@@ -135,6 +135,7 @@ def gate_of(env: RunEnvironment, frame: Frame, decision: NodeDecision, execution
         notes=decision.notes,
         asks=decision.asks,
         resumes=decision.resumes,
+        worded=decision.worded,
     )
 
 

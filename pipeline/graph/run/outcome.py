@@ -70,6 +70,8 @@ class Gate:
     asks: Asks = "choice"
     resumes: bool = False
     """The run continues when it expires, and its node does not fail."""
+    worded: tuple[str, ...] = ()
+    """The options that count only with a note."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -194,6 +194,8 @@ def plain_gate(gate: Gate) -> dict[str, Any]:
         plain["asks"] = gate.asks
     if gate.resumes:
         plain["resumes"] = True
+    if gate.worded:
+        plain["worded"] = gate.worded
     return plain
 
 
@@ -209,6 +211,7 @@ def read_gate(plain: Mapping[str, Any], node: str) -> Gate:
         notes=plain.get("notes", False),
         asks=plain.get("asks", "choice"),
         resumes=plain.get("resumes", False),
+        worded=tuple(plain.get("worded", ())),
     )
 
 

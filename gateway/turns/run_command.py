@@ -1,0 +1,79 @@
+"""Run the command /run: list the workflows of a chat, or prepare the run of one for one message.
+
+The run is a turn of its own, durable as any other; the chat's agent and conversation stay as they are.
+"""
+
+from __future__ import annotations
+
+from gateway.agents.agent_book import Agent, AgentBook
+from gateway.storage.codec import menu_of
+from gateway.turns.journal import StoreJournal
+from pipeline.domain.clock import Clock
+from pipeline.domain.messages import InboundMessage, SessionCommand
+
+_NONE = "There is no workflow here that you could run."
+_LIST = "Here you can run:\n\n{lines}\n\nSend `/run` with a name, and your message behind it."
+_PROMPT = "Which workflow do you want to run?"
+_UNKNOWN = "There is no workflow `{name}` here.\n\n{list}"
+_NO_TEXT = "Send `/run {name}` with your message behind it: the workflow begins with that."
+_BEGUN_WITH = "Begin."
+"""What a workflow begins with that needs no message."""
+
+
+class RunCommand:
+    """Prepares the runs of all threads. Keeps no state between two commands."""
+
+    def __init__(self, agents: AgentBook, clock: Clock) -> None:
+        self._agents = agents
+        self._clock = clock
+
+    def is_possible(self, command: SessionCommand) -> bool:
+        """Whether there is a workflow that the author of `command` may run in that chat."""
+        return bool(self._workflows(command))
+
+    async def message_of(self, command: SessionCommand, journal: StoreJournal) -> InboundMessage | None:
+        """The message with which the named workflow runs; the journal then has its agent. None if the entry
+        is finished with a line: the list of workflows, or what is missing. Raises StorageError."""
+        found = self._workflows(command)
+        name, text = _parted(command.argument)
+        agent = next((one for one in found if one.name.casefold() == name.casefold()), None)
+        if agent is None:
+            await self._show(command, journal, found, name)
+            return None
+        if not text and agent.workflow is not None and agent.workflow.needs_text:
+            await journal.commit_notice(_NO_TEXT.format(name=agent.name))
+            return None
+        journal.messages.run_by = self._agents.recorded_name(agent)
+        return command.as_message(text or _BEGUN_WITH, journal.mode)
+
+    async def _show(
+        self, command: SessionCommand, journal: StoreJournal, found: tuple[Agent, ...], name: str
+    ) -> None:
+        listed = _listed(found)
+        if name:
+            await journal.commit_notice(_UNKNOWN.format(name=_plain(name), list=listed))
+            return
+        names, at = tuple(agent.name for agent in found), self._clock.now()
+        menu = menu_of(command, _PROMPT, names, journal.session_id, at=at) if names else None
+        await journal.commit_notice(listed, menu=menu)
+
+    def _workflows(self, command: SessionCommand) -> tuple[Agent, ...]:
+        return self._agents.workflows(command.thread, command.author.id, private=command.private)
+
+
+def _parted(argument: str) -> tuple[str, str]:
+    """The name and the text behind it."""
+    name, *rest = argument.split(maxsplit=1) or [""]
+    return name, rest[0] if rest else ""
+
+
+def _listed(found: tuple[Agent, ...]) -> str:
+    if not found:
+        return _NONE
+    lines = [f"- `{one.name}`" + (f": {one.description}" if one.description else "") for one in found]
+    return _LIST.format(lines="\n".join(lines))
+
+
+def _plain(name: str) -> str:
+    """What a person wrote as a name, for one line between backticks."""
+    return " ".join(name.replace("`", "").split())[:32]
