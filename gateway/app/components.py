@@ -156,7 +156,8 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     files, reading, telemetry = _files(settings, data, clock), build_reader(settings, clock), Telemetry(clock)
     links = _links(settings, data, files, clock)
     wrong = partial(telemetry.wrong_token, "page")
-    guests = PageAccounts(store.page, clock, failpoints, partial(voice_mode, preferences))
+    reserved = settings.channels.web.editor
+    guests = PageAccounts(store.page, clock, failpoints, partial(voice_mode, preferences), reserved)
     page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, links, guests)
     posting, left_out = built_channels(settings, timeline, clock)
     channels = _channels(page, posting, [make(timeline) for make in extras.channels])

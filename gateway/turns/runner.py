@@ -265,8 +265,10 @@ class TurnRunner:
         """The agent that answers: for a run on record the one that began it, None if there is none of its
         name any more."""
         recorded = await journal.recorded_agent()
+        if recorded is None and isinstance(item, InboundMessage) and item.workflow:
+            recorded = item.workflow
         if recorded is not None:
-            return self._agents.find(recorded)
+            return await self._agents.load(recorded)
         return answering(self._agents, item, session)
 
     def _on_reply(self, entry: InboxEntry, row_id: int, reply: OutboundReply, *, sending: bool) -> None:
