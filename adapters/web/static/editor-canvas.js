@@ -7,7 +7,7 @@
 
 import { el } from './dom.js';
 import { SUBAGENT } from './editor-document.js';
-import { boundsOf, curve, exitOf, freePlace, nodeAt, placeOf } from './editor-layout.js';
+import { WIDTH, boundsOf, curve, exitOf, freePlace, nodeAt, placeOf } from './editor-layout.js';
 import { sign, step, svg, wire } from './editor-shapes.js';
 import { kindWords } from './editor-words.js';
 import { t } from './texts.js';
@@ -34,7 +34,7 @@ export class Canvas {
     this.world = svg('g', {}, this.lines, this.steps, this.loose);
     this.svg = svg('svg', { class: 'wf-drawing', role: 'img', 'aria-label': t('editor.drawing_label'), 'data-testid': 'wf-drawing' }, this.world);
     this.palette = el('div', { class: 'wf-palette', role: 'group', 'aria-label': t('editor.add') }, ...(/** @type {Kind[]} */ (['agent', 'if', 'approval', 'start'])).map((type) => this.#adder(type)));
-    const zoom = el('div', { class: 'wf-zoom', role: 'group', 'aria-label': t('editor.zoom') }, this.#button('−', 'editor.zoom_out', () => this.#zoom(0.8)), this.#button('+', 'editor.zoom_in', () => this.#zoom(1.25)), this.#button('⤢', 'editor.zoom_fit', () => this.fit()));
+    const zoom = el('div', { class: 'wf-zoom', role: 'group', 'aria-label': t('editor.zoom') }, this.#button('out', 'editor.zoom_out', () => this.#zoom(0.8)), this.#button('in', 'editor.zoom_in', () => this.#zoom(1.25)), this.#button('fit', 'editor.zoom_fit', () => this.fit()));
     this.element = el('div', { class: 'wf-canvas' }, this.palette, zoom);
     this.element.prepend(this.svg);
     this.svg.addEventListener('pointerdown', (event) => this.#down(event));
@@ -58,9 +58,10 @@ export class Canvas {
     return button;
   }
 
-  /** @param {string} sign @param {string} key @param {() => void} act */
-  #button(sign, key, act) {
-    const button = el('button', { type: 'button', class: 'tool', 'aria-label': t(key), title: t(key) }, sign);
+  /** @param {Parameters<typeof sign>[0]} name @param {string} key @param {() => void} act */
+  #button(name, key, act) {
+    const button = el('button', { type: 'button', class: 'tool', 'aria-label': t(key), title: t(key) });
+    button.append(sign(name));
     button.addEventListener('click', act);
     return button;
   }
@@ -73,7 +74,7 @@ export class Canvas {
         const from = draft.node(one.source);
         const to = draft.node(one.target);
         if (!from || !to) return [];
-        return [wire(from, to, one.sourceHandle ?? '', at, { selected: selected.connection === at, wrong: wrong.connections.has(at), taken: shown?.taken.has(at) ?? false })];
+        return [wire(from, to, one.sourceHandle ?? '', at, nodes, { selected: selected.connection === at, wrong: wrong.connections.has(at), taken: shown?.taken.has(at) ?? false })];
       }),
     );
     this.steps.replaceChildren(...nodes.map((node) => step(node, { selected: selected.node === node.id, wrong: wrong.nodes.has(node.id), state: shown?.states[node.id] ?? '' })));
@@ -162,7 +163,7 @@ export class Canvas {
       this.#place();
     } else if (grip.kind === 'connect') {
       const from = this.desk.draft.node(grip.id ?? '');
-      if (from) this.loose.setAttribute('d', curve(exitOf(from, grip.handle ?? ''), this.#at(event), grip.handle === SUBAGENT));
+      if (from) this.loose.setAttribute('d', curve(exitOf(from, grip.handle ?? ''), this.#at(event), { down: grip.handle === SUBAGENT, nodes: this.desk.draft.document.nodes }));
     } else if (grip.kind === 'move' && !this.desk.locked) {
       this.#drag(grip, dx, dy);
     }
@@ -177,12 +178,13 @@ export class Canvas {
     const { toX, toY } = /** @type {any} */ (grip);
     [...this.steps.children].find((one) => one.getAttribute('data-id') === grip.id)?.setAttribute('transform', `translate(${toX} ${toY})`);
     const place = (/** @type {string} */ id) => (id === grip.id ? { ...node, x: toX, y: toY } : this.desk.draft.node(id));
-    const { connections } = this.desk.draft.document;
+    const { nodes, connections } = this.desk.draft.document;
+    const moved = nodes.map((one) => place(one.id) ?? one);
     for (const line of [...this.lines.children]) {
       const one = connections[Number(line.getAttribute('data-at'))];
       if (one?.source !== grip.id && one?.target !== grip.id) continue;
       const [from, to] = [place(one.source), place(one.target)];
-      if (from && to) line.replaceWith(wire(from, to, one.sourceHandle ?? '', Number(line.getAttribute('data-at')), { selected: false, wrong: false, taken: false }));
+      if (from && to) line.replaceWith(wire(from, to, one.sourceHandle ?? '', Number(line.getAttribute('data-at')), moved, { selected: false, wrong: false, taken: false }));
     }
   }
 
@@ -196,7 +198,7 @@ export class Canvas {
     const [x, y] = this.#at(event);
     const over = document.elementFromPoint(event.clientX, event.clientY);
     if (grip.kind === 'move' && !this.desk.locked && 'toX' in grip) draft.move(grip.id ?? '', Number(grip.toX), Number(/** @type {any} */ (grip).toY));
-    else if (grip.kind === 'place' && grip.type && over && this.svg.contains(over)) this.desk.add(grip.type, x - 98, y - 29);
+    else if (grip.kind === 'place' && grip.type && over && this.svg.contains(over)) this.desk.add(grip.type, x - WIDTH / 2, y - 29);
     else if (grip.kind === 'connect') {
       const target = nodeAt(draft.document, x, y);
       if (target && target.type !== 'start') draft.connect(grip.id ?? '', grip.handle ?? '', target.id);

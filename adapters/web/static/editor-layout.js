@@ -9,11 +9,13 @@ import { SUBAGENT, handlesOf } from './editor-document.js';
 /** @typedef {import('./editor-document.js').Document} Document */
 /** @typedef {import('./editor-document.js').Node} Node */
 
-export const WIDTH = 196;
+export const WIDTH = 184;
 const HEAD = 58;
 const ROW = 26;
-const ACROSS = WIDTH + 84;
+const ACROSS = WIDTH + 58;
 const GAP = 36;
+/** How far below the steps a connection back to an earlier one runs. */
+const BELOW = 30;
 
 /** @param {Node} node */
 export function heightOf(node) {
@@ -87,7 +89,7 @@ export function boundsOf({ nodes }) {
   const left = Math.min(...places.map(({ at }) => at[0]));
   const top = Math.min(...places.map(({ at }) => at[1]));
   const right = Math.max(...places.map(({ at }) => at[0] + WIDTH));
-  const bottom = Math.max(...places.map(({ at, height }) => at[1] + height));
+  const bottom = Math.max(...places.map(({ at, height }) => at[1] + height)) + BELOW;
   return [left, top, right - left, bottom - top];
 }
 
@@ -105,17 +107,25 @@ export function nodeAt({ nodes }, x, y) {
   });
 }
 
-/** @param {[number, number]} from @param {[number, number]} to @param {boolean} [down] a sub-agent's, which hangs below @returns {string} the path of a connection */
-export function curve([x1, y1], [x2, y2], down = false) {
+/**
+ * @param {[number, number]} from
+ * @param {[number, number]} to
+ * @param {object} [how]
+ * @param {boolean} [how.down] a sub-agent's, which hangs below
+ * @param {Node[]} [how.nodes] the steps below which a connection back runs
+ * @returns {string} the path of a connection
+ */
+export function curve([x1, y1], [x2, y2], { down = false, nodes = [] } = {}) {
   if (down) {
     const bend = Math.max(30, Math.abs(y2 - y1) / 2);
     return `M${x1} ${y1}C${x1} ${y1 + bend} ${x2} ${y2 - bend} ${x2} ${y2}`;
   }
-  const back = x2 < x1 + 20;
-  const bend = back ? 70 + Math.min(120, (x1 - x2) / 4) : Math.max(34, (x2 - x1) / 2);
-  if (!back) return `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
-  // Back to an earlier step: below both, so that it crosses neither.
-  const low = Math.max(y1, y2) + 92;
-  const middle = (x1 + x2) / 2;
-  return `M${x1} ${y1}C${x1 + bend} ${y1} ${x1 + bend} ${low} ${middle} ${low}S${x2 - bend} ${y2} ${x2} ${y2}`;
+  if (x2 >= x1 + 16) {
+    const bend = Math.max(30, (x2 - x1) / 2);
+    return `M${x1} ${y1}C${x1 + bend} ${y1} ${x2 - bend} ${y2} ${x2} ${y2}`;
+  }
+  const [left, right, r] = [x2 - 22, x1 + 22, 14];
+  const under = nodes.filter((node) => placeOf(node)[0] < right && placeOf(node)[0] + WIDTH > left);
+  const low = Math.max(y1, y2, ...under.map((node) => placeOf(node)[1] + heightOf(node))) + BELOW;
+  return `M${x1} ${y1}h${22 - r}q${r} 0 ${r} ${r}V${low - r}q0 ${r} ${-r} ${r}H${left + r}q${-r} 0 ${-r} ${-r}V${y2 + r}q0 ${-r} ${r} ${-r}H${x2}`;
 }

@@ -6,6 +6,7 @@
 
 import { el } from './dom.js';
 import { GOING, shownAt } from './editor-run.js';
+import { sign } from './editor-shapes.js';
 import { t } from './texts.js';
 import { dayWords } from './times.js';
 
@@ -51,15 +52,16 @@ export class RunPanel {
   #player() {
     this.range = el('input', { type: 'range', min: 0, max: 0, value: 0, 'aria-label': t('editor.replay'), 'data-testid': 'wf-replay' });
     this.range.addEventListener('input', () => this.#show(Number(this.range.value)));
-    const step = (/** @type {string} */ key, /** @type {string} */ sign, /** @type {() => number} */ to) => {
-      const button = el('button', { type: 'button', class: 'tool', 'aria-label': t(key), title: t(key), 'data-testid': `wf-${key.replace('editor.replay_', 'replay-')}` }, sign);
+    const step = (/** @type {string} */ key, /** @type {Parameters<typeof sign>[0]} */ name, /** @type {() => number} */ to) => {
+      const button = el('button', { type: 'button', class: 'tool', 'aria-label': t(key), title: t(key), 'data-testid': `wf-replay-${name}` });
+      button.append(sign(name));
       button.addEventListener('click', () => this.#show(to()));
       return button;
     };
     const count = () => this.run?.logs.length ?? 0;
     const now = () => this.at ?? count();
     this.place = el('span', { class: 'soft', 'data-testid': 'wf-replay-place' });
-    const buttons = [step('editor.replay_first', '⏮', () => 0), step('editor.replay_back', '◀', () => Math.max(0, now() - 1)), step('editor.replay_next', '▶', () => Math.min(count(), now() + 1)), step('editor.replay_last', '⏭', () => count())];
+    const buttons = [step('editor.replay_first', 'first', () => 0), step('editor.replay_back', 'back', () => Math.max(0, now() - 1)), step('editor.replay_next', 'next', () => Math.min(count(), now() + 1)), step('editor.replay_last', 'last', () => count())];
     const part = el('div', { class: 'wf-player', role: 'group', 'aria-label': t('editor.replay') }, this.range, el('div', { class: 'wf-player-keys' }, ...buttons, this.place));
     part.hidden = true;
     return part;

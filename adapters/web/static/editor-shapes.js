@@ -12,7 +12,7 @@ import { WIDTH, curve, entryOf, exitOf, heightOf, placeOf } from './editor-layou
 /** @typedef {import('./editor-run.js').Shown} Shown */
 
 const SVG = 'http://www.w3.org/2000/svg';
-/** One path for each kind of step, and for each state of one in a run. */
+/** One path for each kind of step, each state of one in a run, and each sign of a button. */
 const PATHS = {
   start: 'M8.5 6v12l9.5-6z',
   agent: 'M12 4.5l1.7 5.8 5.8 1.7-5.8 1.7L12 19.5l-1.7-5.8L4.5 12l5.8-1.7z',
@@ -23,6 +23,15 @@ const PATHS = {
   waiting: 'M9 6v12M15 6v12',
   running: 'M6 12h.1M12 12h.1M18 12h.1',
   wrong: 'M12 6v7.5M12 17.3v.2',
+  undo: 'M8.5 5 4 9.5 8.5 14M4 9.5h10a5.5 5.5 0 0 1 0 11h-3',
+  redo: 'M15.5 5 20 9.5 15.5 14M20 9.5H10a5.5 5.5 0 0 0 0 11h3',
+  first: 'M6 6v12M18 6l-8 6 8 6z',
+  back: 'M15.5 6l-8 6 8 6z',
+  next: 'M8.5 6l8 6-8 6z',
+  last: 'M18 6v12M6 6l8 6-8 6z',
+  in: 'M12 5v14M5 12h14',
+  out: 'M5 12h14',
+  fit: 'M4.5 9.5v-5h5M19.5 9.5v-5h-5M4.5 14.5v5h5M19.5 14.5v5h-5',
 };
 
 /**
@@ -66,8 +75,8 @@ export function step(node, { selected, wrong, state }) {
     svg('rect', { class: 'wf-box', width: WIDTH, height, rx: 14 }),
     svg('rect', { class: 'wf-chip', x: 11, y: 13, width: 32, height: 32, rx: 10 }),
     svg('g', { class: 'wf-icon', transform: 'translate(18 20) scale(0.75)' }, svg('path', { d: PATHS[node.type] ?? PATHS.wrong })),
-    svg('text', { class: 'wf-title', x: 53, y: 26 }, short(titleOf(node), 17)),
-    svg('text', { class: 'wf-sub', x: 53, y: 43 }, short(summaryOf(node), 21)),
+    svg('text', { class: 'wf-title', x: 53, y: 26 }, short(titleOf(node), 15)),
+    svg('text', { class: 'wf-sub', x: 53, y: 43 }, short(summaryOf(node), 20)),
   );
   if (rows) {
     group.append(svg('path', { class: 'wf-rule', d: `M0 58H${WIDTH}` }));
@@ -87,12 +96,13 @@ export function step(node, { selected, wrong, state }) {
 
 /**
  * @param {Node} from @param {Node} to @param {string} handle @param {number} at its place in the document
+ * @param {Node[]} nodes all steps
  * @param {{ selected: boolean, wrong: boolean, taken: boolean }} about
  */
-export function wire(from, to, handle, at, { selected, wrong, taken }) {
+export function wire(from, to, handle, at, nodes, { selected, wrong, taken }) {
   const end = entryOf(to, handle);
   const below = handle === SUBAGENT;
-  const d = curve(exitOf(from, handle), below ? [end[0], end[1] - 7] : [end[0] - 7, end[1]], below);
+  const d = curve(exitOf(from, handle), below ? [end[0], end[1] - 7] : [end[0] - 7, end[1]], { down: below, nodes });
   const head = below ? `M${end[0] - 5} ${end[1] - 9}h10l-5 8z` : `M${end[0] - 9} ${end[1] - 5}v10l8 -5z`;
   return svg(
     'g',

@@ -7,6 +7,9 @@
 import { el } from './dom.js';
 import { t } from './texts.js';
 
+/** Where the parts of the editor are below one another. */
+export const NARROW = '(max-width: 52rem)';
+
 export class Tabs {
   /**
    * @param {string} id
@@ -23,7 +26,7 @@ export class Tabs {
     this.panels = {};
     for (const [name, part] of Object.entries(parts)) {
       const button = el('button', { type: 'button', role: 'tab', id: `wf-${id}-${name}`, 'aria-controls': `wf-${id}-${name}-part`, 'data-testid': `wf-tab-${name}` }, el('span', {}, t(`editor.tab.${name}`)));
-      button.addEventListener('click', () => this.choose(name));
+      button.addEventListener('click', () => this.visit(name));
       this.buttons[name] = button;
       this.panels[name] = el('div', { class: `wf-part wf-part-${name}`, role: 'tabpanel', id: `wf-${id}-${name}-part`, 'aria-labelledby': `wf-${id}-${name}` }, part);
     }
@@ -43,6 +46,12 @@ export class Tabs {
       this.panels[one].hidden = one !== name;
     }
     if (another && !quiet) this.onChoose(name);
+  }
+
+  /** Chooses a part and shows it, also on a phone, where the parts follow one another. @param {string} name */
+  visit(name) {
+    this.choose(name);
+    if (matchMedia(NARROW).matches) this.panels[name].scrollIntoView({ block: 'start' });
   }
 
   /** Shows a number beside a name; none for 0. @param {string} name @param {number} number */

@@ -38,7 +38,6 @@ export class Versions {
 
   /** @param {Saved[]} versions newest first */
   take(versions) {
-    this.choice.hidden = true;
     this.remove.hidden = versions.length === 0;
     this.list.replaceChildren(...versions.map((one) => this.#version(one, versions[0].version)));
   }
@@ -46,7 +45,7 @@ export class Versions {
   /** @param {Saved} saved @param {number} newest */
   #version({ version, saved_at: at, runs }, newest) {
     const { desk } = this;
-    const open = el('button', { type: 'button', class: 'chat-open', 'aria-current': version === desk.version ? 'true' : false, 'data-testid': `wf-version-${version}` }, el('span', { class: 'chat-name' }, t('editor.version', { count: version })), el('span', { class: 'soft' }, `${dayWords(at)}, ${timeOf(at)}`, runs ? '' : ` · ${t('editor.draft')}`));
+    const open = el('button', { type: 'button', class: 'chat-open', 'aria-current': version === desk.version ? 'true' : false, 'data-testid': `wf-version-${version}` }, el('span', { class: 'chat-name' }, t('editor.version', { count: version })), el('span', { class: 'soft' }, dayWords(at), ' ', timeOf(at), runs ? '' : ` · ${t('editor.draft')}`));
     open.addEventListener('click', () => void desk.attempt(() => this.#open(version)));
     const restore = el('button', { type: 'button', class: 'quiet', 'aria-label': t('editor.restore', { count: version }), 'data-testid': `wf-restore-${version}` }, t('editor.restore_short'));
     restore.addEventListener('click', () =>

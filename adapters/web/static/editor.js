@@ -9,11 +9,13 @@ import { el, icon } from './dom.js';
 import { About, places } from './editor-about.js';
 import { Canvas } from './editor-canvas.js';
 import { Draft, emptyDocument } from './editor-document.js';
+import { pressed } from './editor-keys.js';
 import { layOut } from './editor-layout.js';
 import { Library } from './editor-library.js';
 import { StepList } from './editor-list.js';
 import { RunPanel } from './editor-runs.js';
-import { Tabs } from './editor-tabs.js';
+import { sign } from './editor-shapes.js';
+import { NARROW, Tabs } from './editor-tabs.js';
 import { Versions } from './editor-versions.js';
 import { Wire } from './editor-wire.js';
 import { t } from './texts.js';
@@ -25,7 +27,6 @@ import { t } from './texts.js';
 /** @typedef {Editor} Desk */
 
 const CHECK_MS = 600;
-const NARROW = '(max-width: 52rem)';
 
 export class Editor {
   /**
@@ -61,9 +62,9 @@ export class Editor {
     this.trouble = el('p', { class: 'message wf-trouble', role: 'alert', hidden: true, 'data-testid': 'wf-trouble' });
     this.title = el('h2', { id: 'wf-heading', tabindex: -1 }, t('editor.title'));
     this.facts = el('span', { class: 'soft', 'data-testid': 'wf-facts' });
-    this.back = this.#key('editor.all', 'list', () => this.#leave());
-    this.undo = this.#key('editor.undo', '↶', () => this.draft.undo());
-    this.redo = this.#key('editor.redo', '↷', () => this.draft.redo());
+    this.back = this.#key('editor.all', icon('list'), () => this.#leave());
+    this.undo = this.#key('editor.undo', sign('undo'), () => this.draft.undo());
+    this.redo = this.#key('editor.redo', sign('redo'), () => this.draft.redo());
     this.check = this.#word('editor.check', 'plain', () => this.#check(true));
     this.save = this.#word('editor.save', 'primary', () => this.saved().then(() => undefined));
     const close = el('button', { type: 'button', class: 'tool', 'aria-label': t('editor.close'), 'data-testid': 'wf-close' }, icon('close'));
@@ -85,13 +86,13 @@ export class Editor {
       event.preventDefault();
       this.close();
     });
-    this.dialog.addEventListener('keydown', (event) => this.#pressed(event));
+    this.dialog.addEventListener('keydown', (event) => pressed(this, event));
     this.work.hidden = true;
   }
 
-  /** @param {string} key @param {string} sign @param {() => void} act */
-  #key(key, sign, act) {
-    const button = el('button', { type: 'button', class: 'tool', 'aria-label': t(key), title: t(key), 'data-testid': `wf-${key.replace('editor.', '')}` }, sign.length > 1 ? icon('list') : sign);
+  /** @param {string} key @param {Element} shape @param {() => void} act */
+  #key(key, shape, act) {
+    const button = el('button', { type: 'button', class: 'tool', 'aria-label': t(key), title: t(key), 'data-testid': `wf-${key.replace('editor.', '')}` }, shape);
     button.addEventListener('click', act);
     return button;
   }
@@ -191,6 +192,7 @@ export class Editor {
 
   /** @param {string} name @param {Record<string, any>} document @param {number} version @param {number} newest @param {Mistake[]} mistakes */
   #set(name, document, version, newest, mistakes) {
+    this.versions.choice.hidden = true;
     Object.assign(this, { name, version, newest, selected: {}, checked: mistakes.length > 0, shown: null });
     this.about.forget();
     this.draft = new Draft(document, () => this.#changed());
@@ -222,7 +224,7 @@ export class Editor {
     this.wrong = places(mistakes);
     this.draw();
     if (!aloud) return;
-    if (mistakes.length > 0) this.side.choose('mistakes');
+    if (mistakes.length > 0) this.side.visit('mistakes');
     this.say([t('editor.mistakes', { count: mistakes.length }), ...mistakes.map(({ words }) => words)].join('. '));
   }
 
@@ -234,6 +236,7 @@ export class Editor {
       const found = await this.wire.ask('workflow_save', { name, base: this.newest, document: sent });
       Object.assign(this, { version: found.version, newest: found.version });
       draft.saved = sent;
+      this.versions.choice.hidden = true;
       this.#found(found.mistakes, found.mistakes.length > 0);
       await this.versions.read();
       if (found.mistakes.length === 0) this.say(t('editor.saved', { count: found.version }));
@@ -289,19 +292,6 @@ export class Editor {
 
   /** @param {string} name of a part */
   #opened(name) {
-    if (name === 'versions' && this.version) void this.attempt(() => this.versions.read());
-  }
-
-  /** @param {KeyboardEvent} event */
-  #pressed(event) {
-    const typing = /** @type {HTMLElement} */ (event.target).closest('input, textarea, select');
-    const command = event.ctrlKey || event.metaKey;
-    if (command && event.key === 's' && this.name) void this.attempt(() => this.saved());
-    else if (command && !typing && event.key.toLowerCase() === 'z') event.shiftKey ? this.draft.redo() : this.draft.undo();
-    else if (command && !typing && event.key === 'y') this.draft.redo();
-    else if ((event.key === 'Delete' || event.key === 'Backspace') && !typing && this.views.chosen === 'drawing' && this.selected.node) this.draft.remove(this.selected.node);
-    else if ((event.key === 'Delete' || event.key === 'Backspace') && !typing && this.views.chosen === 'drawing' && this.selected.connection !== undefined) this.draft.disconnect(this.selected.connection);
-    else return;
-    event.preventDefault();
+    if (name === 'versions' && this.version) void this.versions.read().catch((error) => this.#tell(error.message));
   }
 }
