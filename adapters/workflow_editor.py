@@ -1,7 +1,7 @@
 """The port to the gateway's workflow editor: saved documents, and runs that are begun from the page.
 
-Documents, mistakes and runs are plain JSON data in the forms of docs/web-protocol.md: a page draws them, and no
-adapter reads them.
+Documents, mistakes and runs are plain JSON data in the forms of docs/web-protocol.md: a page draws them, and
+no adapter reads them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ class EditRefused(Exception):
 
 
 class WorkflowEditor(Protocol):
-    """What people who may edit can do. Every method raises StorageError; those with a name raise EditRefused."""
+    """What people who may edit can do. Every method raises StorageError; those with a name raise
+    EditRefused."""
 
     async def may_edit(self, visitor: Visitor) -> bool:
         """Whether the visitor may use the editor now; asked for each request."""

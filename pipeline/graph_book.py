@@ -23,7 +23,8 @@ from pipeline.runtime.context import RunContext
 from pipeline.topologies import NO_SUBGRAPHS, shipped_graphs
 
 SAVED: Final = "saved:"
-"""Before the name of a workflow that the host has saved: `saved:letters`, or `saved:letters@3` for a version."""
+"""Before the name of a workflow that the host has saved: `saved:letters`, or `saved:letters@3` for one of its
+versions."""
 MAX_SAVED_NAME: Final = 60
 SAVED_FORM: Final = (
     f"a name of at most {MAX_SAVED_NAME} letters, digits, spaces, _ and -, and @ with a version if wanted"
@@ -122,7 +123,7 @@ class GraphBook:
         text = None if self._saved is None else self._saved.text(wanted.name, wanted.version)
         if text is None:
             raise ConfigurationError(
-                f"{wanted}: no such workflow is saved that can run; `parlour workflow list` shows what there is"
+                f"{wanted}: no such workflow is saved that can run; `parlour workflow list` shows them"
             )
         return saved_graph(text, wanted)
 

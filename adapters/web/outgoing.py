@@ -62,8 +62,8 @@ def welcome_frame(
     language: str,
     editor: bool = False,
 ) -> Frame:
-    """The answer to an accepted `hello`, with the commands in its `language`. `editor` says whether the visitor
-    may edit workflows."""
+    """The answer to an accepted `hello`, with the commands in its `language`. `editor` says whether the
+    visitor may edit workflows."""
     return {
         "type": "welcome",
         "protocol": PROTOCOL_VERSION,

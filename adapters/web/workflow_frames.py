@@ -124,11 +124,23 @@ def parse_own_frame(kind: str, fields: Mapping[str, Any]) -> OwnFrame:
     match kind:
         case "workflows":
             return WorkflowList(client_id=client_id)
+        case "workflow_check":
+            return WorkflowCheck(client_id=client_id, document=_document(fields))
+        case "workflow_run":
+            seen = integer_field(fields, "seen", least=0)
+            return WorkflowRunState(client_id=client_id, chat=_chat(fields), seen=seen)
+        case "workflow_answer":
+            return _answer(client_id, fields)
+        case _:
+            return _parse_named(kind, client_id, fields)
+
+
+def _parse_named(kind: str, client_id: str, fields: Mapping[str, Any]) -> WorkflowFrame:
+    """A frame about one saved workflow."""
+    match kind:
         case "workflow_open":
             version = None if fields.get("version") is None else integer_field(fields, "version", least=1)
             return WorkflowOpen(client_id=client_id, name=_name(fields), version=version)
-        case "workflow_check":
-            return WorkflowCheck(client_id=client_id, document=_document(fields))
         case "workflow_save":
             return WorkflowSave(
                 client_id=client_id, name=_name(fields), base=_base(fields), document=_document(fields)
@@ -143,11 +155,6 @@ def parse_own_frame(kind: str, fields: Mapping[str, Any]) -> OwnFrame:
             return WorkflowStart(client_id=client_id, name=_name(fields), version=version, text=text)
         case "workflow_runs":
             return WorkflowRuns(client_id=client_id, name=_name(fields))
-        case "workflow_run":
-            seen = integer_field(fields, "seen", least=0)
-            return WorkflowRunState(client_id=client_id, chat=_chat(fields), seen=seen)
-        case "workflow_answer":
-            return _answer(client_id, fields)
         case _:
             raise Refused("unknown_type", "type: this server does not know a frame of this type")
 

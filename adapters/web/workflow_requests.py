@@ -37,7 +37,9 @@ from pipeline.domain.messages import ApprovalReply, Inbound, InboundMessage
 
 _AT_ONCE: Final = 8
 _BUSY = "too many requests to the editor are being answered; try again in a moment"
-_NOT_ALLOWED = "workflows cannot be edited here; the owner of this bot names those who may (channels.web.editor)"
+_NOT_ALLOWED = (
+    "workflows cannot be edited here; the owner of this bot names those who may (channels.web.editor)"
+)
 
 
 async def may_edit(shared: Shared, visitor: Visitor) -> bool:
@@ -72,9 +74,29 @@ class WorkflowRequests:
             self._session.report(problem_of("editing a workflow", error), client_id)
 
     async def _carry_out(self, frame: WorkflowFrame) -> None:
-        editor, key = self._shared.editor, frame.client_id
+        editor = self._shared.editor
         if editor is None or not await editor.may_edit(self._session.visitor):
             raise EditRefused("refused", _NOT_ALLOWED)
+        match frame:
+            case WorkflowStart():
+                await self._begin(editor, frame)
+            case WorkflowAnswer():
+                await self._answer(editor, frame)
+            case WorkflowRuns(name=name):
+                runs = await editor.runs(name, self._session.visitor)
+                self._send("workflow_runs", frame.client_id, runs=runs)
+            case WorkflowRunState(chat=chat, seen=seen):
+                found = await editor.run(thread_of(chat_of(self._session.visitor, chat)), seen)
+                self._send("workflow_run", frame.client_id, chat=chat, **found)
+            case _:
+                await self._edit(editor, frame)
+
+    async def _edit(
+        self,
+        editor: WorkflowEditor,
+        frame: WorkflowList | WorkflowOpen | WorkflowCheck | WorkflowSave | WorkflowDelete,
+    ) -> None:
+        key = frame.client_id
         match frame:
             case WorkflowList():
                 self._send("workflows", key, documents=await editor.documents())
@@ -87,15 +109,6 @@ class WorkflowRequests:
             case WorkflowDelete(name=name, base=base):
                 await editor.delete(name, base)
                 self._send("workflow_deleted", key, name=name)
-            case WorkflowStart():
-                await self._begin(editor, frame)
-            case WorkflowRuns(name=name):
-                self._send("workflow_runs", key, runs=await editor.runs(name, self._session.visitor))
-            case WorkflowRunState(chat=chat, seen=seen):
-                thread = thread_of(chat_of(self._session.visitor, chat))
-                self._send("workflow_run", key, chat=chat, **await editor.run(thread, seen))
-            case WorkflowAnswer():
-                await self._answer(editor, frame)
 
     async def _begin(self, editor: WorkflowEditor, frame: WorkflowStart) -> None:
         """Begin a run. A frame that is repeated names the same conversation, so it begins one run."""

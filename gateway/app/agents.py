@@ -58,13 +58,18 @@ def build_agents(
     graphs = installed_graphs().with_saved(SavedInFile(base.settings.data.dir / STORE_FILE))
     built = [
         _agent(
-            name, agent_settings(base.settings, name), base, graphs, shared, speech_to_text, rooms, attachments
+            name,
+            agent_settings(base.settings, name),
+            base,
+            graphs,
+            shared,
+            speech_to_text,
+            rooms,
+            attachments,
         )
         for name in (DEFAULT_AGENT, *base.settings.agents)
     ]
-    saved = SavedAgents(
-        base.store.page.workflows, partial(_saved_agent, base, built[0][1], speech_to_text)
-    )
+    saved = SavedAgents(base.store.page.workflows, partial(_saved_agent, base, built[0][1], speech_to_text))
     return BuiltAgents(
         book=AgentBook([agent for agent, _ in built], Routes(base.settings.every_route), saved.find),
         tools=[(agent.models.llm, tools) for agent, tools in built],

@@ -1,5 +1,7 @@
-"""`parlour workflow list | import | export`: the workflows that the page's editor saves, with or without a running
-gateway, which sees every change with its next read."""
+"""`parlour workflow list | import | export`: the workflows that the page's editor saves.
+
+They work with or without a running gateway, which sees every change with its next read.
+"""
 
 from __future__ import annotations
 
@@ -30,9 +32,7 @@ def stored(config: Path | None, overrides: Sequence[str]) -> Settings:
     """The settings, which say where the store is. Raises ConfigurationError."""
     settings = load(config, environment(), overrides, secrets=False)
     if settings.storage.kind == "memory":
-        raise ConfigurationError(
-            'storage.kind: in memory nothing is saved for other commands; use "sqlite"'
-        )
+        raise ConfigurationError('storage.kind: in memory nothing is saved for other commands; use "sqlite"')
     return settings
 
 
@@ -62,8 +62,8 @@ def import_file(settings: Settings, file: Path, name: str, clock: Clock | None =
     wanted = name or workflow.name
     if not is_saved_name(wanted):
         raise ConfigurationError(
-            f"{wanted!r} cannot be the name of a saved workflow: it has at most {MAX_SAVED_NAME} letters, digits, "
-            "spaces, _ and -; add another name behind the file"
+            f"{wanted!r} cannot be the name of a saved workflow: it has at most {MAX_SAVED_NAME} letters, "
+            "digits, spaces, _ and -; add another name behind the file"
         )
 
     async def save(book: SqliteSavedWorkflows) -> int | None:
@@ -90,7 +90,7 @@ def export_saved(settings: Settings, name: str, version: int | None) -> int:
     text = _with(settings, read)
     if text is None:
         raise ConfigurationError(
-            f"{name}: no such workflow, or no such version of it, is saved; `parlour workflow list` shows them"
+            f"{name}: no such workflow, or no such version, is saved; `parlour workflow list` shows them"
         )
     write_out(json.dumps(parsed_json(text, name), indent=2, ensure_ascii=False) + "\n")
     return _OK

@@ -1,7 +1,7 @@
 """The page's workflow editor on the gateway's side: who may edit, and what they can do with saved workflows.
 
-Not here: what a document means and which mistakes it has (`pipeline/workflows`), and how a run is executed: it
-is a message like any other (`gateway/turns`).
+Not here: what a document means and which mistakes it has (`pipeline/workflows`), and how a run is executed:
+it is a message like any other (`gateway/turns`).
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ MAX_CHARS: Final = 500_000
 LISTED_RUNS: Final = 20
 _PLACE = re.compile(r"(?:connections|edges)\[(\d+)\]")
 _BAD_NAME = (
-    f"a workflow's name has at most {MAX_SAVED_NAME} letters, digits, spaces, _ and -, and begins and ends with "
-    "a letter or digit"
+    f"a workflow's name has at most {MAX_SAVED_NAME} letters, digits, spaces, _ and -, and begins and ends "
+    "with a letter or digit"
 )
 _CONFLICT = (
-    "{name} was saved as version {newest} since you opened version {base}: your changes are not saved. Open the "
-    "newest version, or save yours under another name"
+    "{name} was saved as version {newest} since you opened version {base}: your changes are not saved. Open "
+    "the newest version, or save yours over it or under another name"
 )
 _GONE = "there is no workflow {name} any more; save it under its name again"
 _UNKNOWN = "there is no such workflow, or no such version of it"
@@ -100,7 +100,9 @@ class SavedWorkflowEditor:
             raise EditRefused("bad_name", _BAD_NAME)
         text = document_text(document)
         if len(text) > MAX_CHARS:
-            words = f"the document has more than {MAX_CHARS} characters; import it with `parlour workflow import`"
+            words = (
+                f"the document has more than {MAX_CHARS} characters; import it with `parlour workflow import`"
+            )
             raise EditRefused("too_large", words)
         mistakes, at = self.check(document), self._clock.now()
         version = await self._book.save(name, text, base=base, runs=not mistakes, at=at)

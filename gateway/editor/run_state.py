@@ -1,4 +1,4 @@
-"""The state of a run for the page: its document, its public record, and the approvals that wait for an answer."""
+"""The state of a run for the page: its public record, and the approvals that wait for an answer."""
 
 from __future__ import annotations
 

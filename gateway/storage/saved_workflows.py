@@ -1,5 +1,5 @@
-"""Port for the workflow documents that the page's editor has saved, and for the runs that it has begun. A part
-of `Store`.
+"""Port for the workflow documents that the page's editor has saved, and for the runs that it has begun: a
+part of `Store`.
 
 Every save is a new version; no version is changed. A document has no person: who may edit sees all of them.
 Every method raises StorageError when the store fails.

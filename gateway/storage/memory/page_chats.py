@@ -12,8 +12,8 @@ from gateway.storage.json_bodies import FORGOTTEN, encode_body
 from gateway.storage.memory.feedback import MemoryFeedback
 from gateway.storage.memory.jobs import MemoryJobs
 from gateway.storage.memory.page_people import MemoryPagePeople
-from gateway.storage.memory.saved_workflows import MemorySavedWorkflows
 from gateway.storage.memory.rows import EntryRow, InteractionRow, ReplyRow, ThreadRow
+from gateway.storage.memory.saved_workflows import MemorySavedWorkflows
 from gateway.storage.memory.shield import MemoryShield
 from gateway.storage.memory.states import MemoryStates
 from gateway.storage.ports import Lease

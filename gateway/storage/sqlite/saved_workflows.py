@@ -27,7 +27,7 @@ _DELETE = ("DELETE FROM workflow_versions WHERE name = ?", "DELETE FROM workflow
 _RUN_COLUMNS = "thread, message_id, name, version, at"
 _NOTE = f"""
     INSERT INTO workflow_runs ({_RUN_COLUMNS}) VALUES (?, ?, ?, ?, ?)
-    ON CONFLICT (thread) DO NOTHING"""
+    ON CONFLICT (thread) DO NOTHING"""  # noqa: S608 - constants of this module
 _RUN_IN = f"SELECT {_RUN_COLUMNS} FROM workflow_runs WHERE thread = ?"  # noqa: S608 - constants of this module
 _RUNS_OF = f"""
     SELECT {_RUN_COLUMNS} FROM workflow_runs WHERE name = :name AND substr(thread, 1, :chars) = :threads
@@ -88,8 +88,8 @@ class SqliteSavedWorkflows:
 
 
 def saved_text(path: Path, name: str, version: int | None) -> str | None:
-    """The text of a saved document in the store's file, read before the gateway opens it: that version, or the
-    newest one that had no mistakes when it was saved. None if there is none. Raises StorageError."""
+    """The text of a saved document in the store's file, read before the gateway opens it: that version, or
+    the newest one that had no mistakes when it was saved. None if there is none. Raises StorageError."""
     if not path.is_file():
         return None
     db = open_reader(path)

@@ -1,13 +1,13 @@
-"""The workflow editor in Chromium, with a real gateway: drawn by pointer, written by keyboard, saved, run, approved,
-followed and replayed.
+"""The workflow editor in Chromium, with a real gateway: drawn by pointer, written by keyboard, saved, run,
+approved, followed and replayed.
 
-Covers: adapters/web/static/editor.js, adapters/web/static/editor-canvas.js, adapters/web/static/editor-list.js,
-adapters/web/static/editor-runs.js, adapters/web/static/editor-versions.js.
+Covers: adapters/web/static/editor.js, adapters/web/static/editor-canvas.js,
+adapters/web/static/editor-list.js, adapters/web/static/editor-runs.js,
+adapters/web/static/editor-versions.js.
 """
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import BrowserContext, Locator, Page, expect
+from playwright.async_api import BrowserContext, Dialog, Locator, Page, expect
 
 from tests.end_to_end.page.accessibility import serious_violations
 from tests.end_to_end.page.acts import entries, ready
@@ -47,9 +47,13 @@ async def _gateway(folder: Path, *answers: str, settings: str = EDITOR) -> Async
         yield running
 
 
+async def _accept(dialog: Dialog) -> None:
+    await dialog.accept()
+
+
 async def _open(tab: Page, gateway: OpenPage) -> None:
     """Sign in as the owner, and open the editor."""
-    tab.on("dialog", lambda dialog: asyncio.ensure_future(dialog.accept()))
+    tab.on("dialog", _accept)
     await tab.goto(f"{gateway.url}/#token={gateway.owner_token}")
     await ready(tab)
     await tab.get_by_test_id("workflows").click()
@@ -153,7 +157,9 @@ async def test_the_triage_example_is_drawn_checked_saved_run_approved_and_replay
         await _field(tab, "userPrompt").fill("{{NOTE:nobody}}")
         await tab.get_by_test_id("wf-check").click()
         mistakes = tab.get_by_test_id("wf-mistakes")
-        await expect(mistakes).to_contain_text("node agent: data.userPrompt: {{NOTE:nobody}} names no approval")
+        await expect(mistakes).to_contain_text(
+            "node agent: data.userPrompt: {{NOTE:nobody}} names no approval"
+        )
         await expect(_step(tab, "agent")).to_have_attribute("data-wrong", "yes")
         await expect(tab.get_by_test_id("wf-live")).to_contain_text("names no approval")
         assert await serious_violations(tab) == []
@@ -271,7 +277,9 @@ async def test_a_workflow_is_written_checked_run_approved_and_replayed_by_keyboa
             card = tab.locator(f'.wf-card[data-id="{name}"]')
             await expect(card).to_be_visible()
             for _ in range(8):
-                if await card.get_by_test_id(f"wf-{field}").evaluate("node => node === document.activeElement"):
+                if await card.get_by_test_id(f"wf-{field}").evaluate(
+                    "node => node === document.activeElement"
+                ):
                     break
                 await tab.keyboard.press("Tab")
             await tab.keyboard.type(words)

@@ -17,6 +17,7 @@ from tests.support.page_people import Client, open_page
 from tests.support.workflow_child import triage_model
 
 TRIAGE = Path("examples/workflows/triage.workflow.json")
+EXAMPLE = json.loads(TRIAGE.read_text("utf-8"))
 ONE = document(start(), agent("a"), routes=[way("start > a")])
 
 
@@ -37,7 +38,7 @@ async def test_a_file_is_imported_and_exported_beside_a_running_gateway(
         assert await asyncio.to_thread(_run, tmp_path, "import", str(TRIAGE)) == 0
         assert capsys.readouterr().out == "triage is saved as version 1\n"
         opened = await client.ask(type="workflow_open", name="triage")
-        assert opened["document"] == json.loads(TRIAGE.read_text("utf-8"))
+        assert opened["document"] == EXAMPLE
         saved = await client.ask(type="workflow_save", name="triage", base=1, document=ONE)
         assert saved["version"] == 2
         assert await asyncio.to_thread(_run, tmp_path, "import", str(TRIAGE), "Other one") == 0
@@ -48,7 +49,7 @@ async def test_a_file_is_imported_and_exported_beside_a_running_gateway(
     assert await asyncio.to_thread(_run, tmp_path, "export", "triage") == 0
     assert json.loads(capsys.readouterr().out) == ONE
     assert await asyncio.to_thread(_run, tmp_path, "export", "triage", "--version", "1") == 0
-    assert json.loads(capsys.readouterr().out) == json.loads(TRIAGE.read_text("utf-8"))
+    assert json.loads(capsys.readouterr().out) == EXAMPLE
 
 
 async def test_what_cannot_be_done_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
