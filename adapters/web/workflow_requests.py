@@ -1,7 +1,7 @@
 """Answer one session's requests to the workflow editor. Each is refused unless its person may edit now.
 
 A run is found under the session's own person, as a chat is. What a run does is a message of that person, in a
-conversation of its own: `Intake` takes in its answers like those of any other conversation.
+separate conversation: `Intake` takes in its answers like those of any other conversation.
 """
 
 from __future__ import annotations
@@ -112,11 +112,8 @@ class WorkflowRequests:
 
     async def _begin(self, editor: WorkflowEditor, frame: WorkflowStart) -> None:
         """Begin a run. A frame that is repeated names the same conversation, so it begins one run."""
-        visitor, limit = self._session.visitor, self._shared.limits.text_chars
-        if len(frame.text) > limit:
-            raise EditRefused(
-                "text_too_long", f"text: {len(frame.text)} characters, the limit is {limit}; write less"
-            )
+        visitor = self._session.visitor
+        self._require_short("text", frame.text)
         digest = hashlib.sha256(f"{visitor.person}:{frame.client_id}".encode()).hexdigest()
         chat = chat_of(visitor, f"c_{digest[:32]}")
         native_id = f"{chat}:{frame.client_id}"
@@ -137,6 +134,7 @@ class WorkflowRequests:
         self._send("workflow_started", frame.client_id, chat=f"c_{digest[:32]}", message_id=message_id)
 
     async def _answer(self, editor: WorkflowEditor, frame: WorkflowAnswer) -> None:
+        self._require_short("note", frame.note)
         chat = chat_of(self._session.visitor, frame.chat)
         await editor.run(thread_of(chat), 0)
         native_id = f"{chat}:{frame.client_id}"
@@ -152,6 +150,12 @@ class WorkflowRequests:
         )
         await self._submit(reply)
         self._send("workflow_answered", frame.client_id, chat=frame.chat)
+
+    def _require_short(self, field: str, text: str) -> None:
+        limit = self._shared.limits.text_chars
+        if len(text) > limit:
+            words = f"{field}: {len(text)} characters, the limit is {limit}; write less"
+            raise EditRefused("text_too_long", words)
 
     async def _submit(self, item: Inbound) -> None:
         """Take the item in. Raises EditRefused if it is not accepted."""

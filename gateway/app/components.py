@@ -156,8 +156,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     files, reading, telemetry = _files(settings, data, clock), build_reader(settings, clock), Telemetry(clock)
     links = _links(settings, data, files, clock)
     wrong = partial(telemetry.wrong_token, "page")
-    reserved = settings.channels.web.editor
-    guests = PageAccounts(store.page, clock, failpoints, partial(voice_mode, preferences), reserved)
+    guests = _guests(settings, store, clock, failpoints, preferences)
     page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, links, guests)
     posting, left_out = built_channels(settings, timeline, clock)
     channels = _channels(page, posting, [make(timeline) for make in extras.channels])
@@ -214,6 +213,14 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         models=ModelClients(settings, clock, extras.llm),
         redactor=Redactor(secrets.known_values, clock=clock),
     )
+
+
+def _guests(
+    settings: Settings, store: Store, clock: Clock, failpoints: Failpoints, preferences: SharedPreferences
+) -> PageAccounts:
+    """The invited people of the page. Names that give a right are kept for those who have them."""
+    mode, reserved = partial(voice_mode, preferences), settings.channels.web.editor
+    return PageAccounts(store.page, clock, failpoints, mode, reserved)
 
 
 def _live(

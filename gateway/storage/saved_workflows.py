@@ -27,7 +27,7 @@ class SavedSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SavedRun:
-    """A run that was begun from the editor, in a conversation of its own."""
+    """A run that was begun from the editor, in a separate conversation."""
 
     thread: str
     message_id: str
@@ -42,7 +42,7 @@ class SavedWorkflowBook(Protocol):
 
     async def save(self, name: str, text: str, *, base: int, runs: bool, at: float) -> int | None:
         """Add a version of the document; its number. None if `base`, the version that was edited, is not the
-        newest any more; 0 stands for a document that is not there yet."""
+        newest any more; 0 is for a document that is not there yet."""
         ...
 
     async def newest(self) -> tuple[SavedSummary, ...]:

@@ -78,14 +78,14 @@ async def test_a_saved_workflow_runs_is_approved_with_a_note_and_can_be_replayed
         state = await _until(client, chat, "completed")
         (listed,) = (await client.ask(type="workflow_runs", name="triage"))["runs"]
     assert (listed["chat"], listed["version"], listed["status"]) == (chat, 1, "completed")
-    told = [(one["nodeId"], one["type"]) for one in state["run"]["logs"]]
-    assert told[:4] == [
+    logged = [(one["nodeId"], one["type"]) for one in state["run"]["logs"]]
+    assert logged[:4] == [
         ("start", "step_start"),
         ("start", "start_prompt"),
         ("sort", "step_start"),
         ("sort", "llm_response"),
     ]
-    assert told.count(("review", "input_received")) == 2
+    assert logged.count(("review", "input_received")) == 2
     assert "What the reviewer said: too long" in llm.requests[-1].messages[-1].content
 
 
@@ -138,7 +138,7 @@ async def test_a_repeated_start_begins_one_run(tmp_path: Path) -> None:
 
 
 async def test_every_mistake_has_its_place_and_a_draft_is_saved_but_does_not_run(tmp_path: Path) -> None:
-    wrong = document(start(), agent("a"), approval("b"), routes=[way("start > b"), way("a > nobody")])
+    wrong = document(start(), agent("a"), approval("b"), routes=[way("start > b"), way("a > missing")])
     wrong["nodes"][1]["data"]["tool"] = True
     async with open_page(tmp_path, EDITORS) as page, Client() as client:
         await _owner(page, client)

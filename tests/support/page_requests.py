@@ -83,7 +83,7 @@ def requests_for(of: Things) -> Mapping[type, list[Frame]]:
 
 
 def _workflow_requests(of: Things) -> Mapping[type, list[Frame]]:
-    document = {"nodes": [], "connections": []}
+    document: Frame = {"nodes": [], "connections": []}
     return {
         workflows.WorkflowList: [{"type": "workflows"}],
         workflows.WorkflowOpen: [{"type": "workflow_open", "name": "letters"}],

@@ -86,7 +86,7 @@ export class About {
   #goTo({ node, connection, field }) {
     const { desk } = this;
     const line = connection === null ? undefined : desk.draft.document.connections[connection];
-    if (desk.views.chosen === 'list') desk.list.open(node || line?.source || '', field.replace('data.', ''));
+    if (desk.views.chosen === 'list') desk.list.open(node || line?.source || '', field.replace(/^data\./, ''));
     else if (node) desk.select({ node });
     else if (connection !== null) desk.select({ connection });
   }

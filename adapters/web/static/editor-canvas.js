@@ -143,7 +143,7 @@ export class Canvas {
     const [left, top] = id === undefined ? [this.view.x, this.view.y] : placeOf(/** @type {any} */ (this.desk.draft.node(id)));
     const start = { x: event.clientX, y: event.clientY, moved: false, left, top };
     event.preventDefault();
-    if (port && id !== undefined && !this.desk.locked) this.grip = { ...start, kind: 'connect', id, handle: port.getAttribute('data-handle') ?? '' };
+    if (port && id !== undefined) this.grip = { ...start, kind: 'connect', id, handle: port.getAttribute('data-handle') ?? '' };
     else if (id !== undefined) this.grip = { ...start, kind: 'move', id };
     else this.grip = { ...start, kind: 'pan' };
     if (id !== undefined) this.desk.select({ node: id });
@@ -164,7 +164,7 @@ export class Canvas {
     } else if (grip.kind === 'connect') {
       const from = this.desk.draft.node(grip.id ?? '');
       if (from) this.loose.setAttribute('d', curve(exitOf(from, grip.handle ?? ''), this.#at(event), { down: grip.handle === SUBAGENT, nodes: this.desk.draft.document.nodes }));
-    } else if (grip.kind === 'move' && !this.desk.locked) {
+    } else if (grip.kind === 'move') {
       this.#drag(grip, dx, dy);
     }
   }
@@ -197,7 +197,7 @@ export class Canvas {
     const { draft } = this.desk;
     const [x, y] = this.#at(event);
     const over = document.elementFromPoint(event.clientX, event.clientY);
-    if (grip.kind === 'move' && !this.desk.locked && 'toX' in grip) draft.move(grip.id ?? '', Number(grip.toX), Number(/** @type {any} */ (grip).toY));
+    if (grip.kind === 'move' && 'toX' in grip) draft.move(grip.id ?? '', Number(grip.toX), Number(/** @type {any} */ (grip).toY));
     else if (grip.kind === 'place' && grip.type && over && this.svg.contains(over)) this.desk.add(grip.type, x - WIDTH / 2, y - 29);
     else if (grip.kind === 'connect') {
       const target = nodeAt(draft.document, x, y);

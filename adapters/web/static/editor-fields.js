@@ -137,7 +137,7 @@ function conditions(desk, node) {
 /** @param {Desk} desk @param {Node} node @param {any} one @param {number} at */
 function condition(desk, node, one, at) {
   const change = (/** @type {Record<string, any>} */ given) =>
-    desk.draft.change(`condition ${at} ${node.id}`, ({ nodes }) => Object.assign(nodes.find((other) => other.id === node.id)?.data.conditions[at], given));
+    desk.draft.change(`condition-${at}:${node.id}`, ({ nodes }) => Object.assign(nodes.find((other) => other.id === node.id)?.data.conditions[at], given));
   const key = `field:${node.id}:condition-${at}`;
   const operator = el('select', { class: 'field', 'aria-label': t('editor.operator', { count: at + 1 }), 'data-key': `${key}-operator` });
   for (const name of ['contains', 'equal']) operator.append(el('option', { value: name, selected: one.operator === name }, name === 'equal' ? t('editor.equal') : t('editor.contains')));

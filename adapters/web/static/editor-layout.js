@@ -127,5 +127,5 @@ export function curve([x1, y1], [x2, y2], { down = false, nodes = [] } = {}) {
   const [left, right, r] = [x2 - 22, x1 + 22, 14];
   const under = nodes.filter((node) => placeOf(node)[0] < right && placeOf(node)[0] + WIDTH > left);
   const low = Math.max(y1, y2, ...under.map((node) => placeOf(node)[1] + heightOf(node))) + BELOW;
-  return `M${x1} ${y1}h${22 - r}q${r} 0 ${r} ${r}V${low - r}q0 ${r} ${-r} ${r}H${left + r}q${-r} 0 ${-r} ${-r}V${y2 + r}q0 ${-r} ${r} ${-r}H${x2}`;
+  return `M${x1} ${y1}h ${22 - r}q ${r} 0 ${r} ${r}V ${low - r}q 0 ${r} ${-r} ${r}H ${left + r}q ${-r} 0 ${-r} ${-r}V ${y2 + r}q 0 ${-r} ${r} ${-r}H ${x2}`;
 }

@@ -59,7 +59,7 @@ function take({ connections }, shown, left, leave, { nodeId, type, content }) {
     shown.states[nodeId] = 'waiting';
   } else if (type === 'input_received') {
     shown.states[nodeId] = 'done';
-    leave(nodeId, content.startsWith('User approved') ? 'approve' : 'reject');
+    leave(nodeId, /^User approved/.test(content) ? 'approve' : 'reject');
   } else if (type === 'llm_error' || type === 'error') {
     if (nodeId !== 'system') shown.states[nodeId] = 'failed';
   } else if (type.startsWith('subagent_call')) {

@@ -47,7 +47,6 @@ export class Editor {
     this.wrong = places([]);
     /** @type {Shown | null} */
     this.shown = null;
-    this.locked = false;
     this.checked = false;
     this.checkTimer = 0;
     /** @type {[string, string]} */

@@ -49,7 +49,7 @@ SAVED_WORKFLOW_TABLES: Final = (
         saved_at REAL NOT NULL,
         PRIMARY KEY (name, version)
     ) STRICT""",
-    # The runs that were begun from the editor, each in a conversation of its own.
+    # The runs that were begun from the editor, each in a separate conversation.
     """CREATE TABLE workflow_runs (
         thread TEXT PRIMARY KEY,
         message_id TEXT NOT NULL,

@@ -117,13 +117,13 @@ async def _connect(tab: Page, source: str, handle: str, target: str) -> None:
 
 
 def _without_places(document: dict[str, Any]) -> dict[str, Any]:
-    """The nodes and connections as they are, wherever they stand."""
+    """The nodes and connections as they are, wherever they are drawn."""
     nodes = {
         node["id"]: {key: value for key, value in node.items() if key not in ("x", "y")}
         for node in document["nodes"]
     }
-    ways = {(one["source"], one.get("sourceHandle", ""), one["target"]) for one in document["connections"]}
-    return {"nodes": nodes, "ways": ways}
+    routes = {(one["source"], one.get("sourceHandle", ""), one["target"]) for one in document["connections"]}
+    return {"nodes": nodes, "routes": routes}
 
 
 async def _stored(gateway: OpenPage, name: str, version: int) -> dict[str, Any]:
@@ -154,11 +154,11 @@ async def test_the_triage_example_is_drawn_checked_saved_run_approved_and_replay
                 await _connect(tab, way["source"], way.get("sourceHandle", ""), way["target"])
         await tab.get_by_test_id("wf-add-agent").click()
         # The planted mistakes: a note of a step that is none, and nothing after the sorter.
-        await _field(tab, "userPrompt").fill("{{NOTE:nobody}}")
+        await _field(tab, "userPrompt").fill("{{NOTE:missing}}")
         await tab.get_by_test_id("wf-check").click()
         mistakes = tab.get_by_test_id("wf-mistakes")
         await expect(mistakes).to_contain_text(
-            "node agent: data.userPrompt: {{NOTE:nobody}} names no approval"
+            "node agent: data.userPrompt: {{NOTE:missing}} names no approval"
         )
         await expect(_step(tab, "agent")).to_have_attribute("data-wrong", "yes")
         await expect(tab.get_by_test_id("wf-live")).to_contain_text("names no approval")

@@ -321,3 +321,9 @@ async def test_the_crisis_classifier_is_asked_once_and_is_green_only_in_its_form
             found = (await examined(tmp_path, *settings))["crisis classifier"]
             assert not found.good
             assert found.words == "gave no answer in its form and time; until it does, the rules judge alone"
+
+
+async def test_the_workflow_editor_and_saved_workflows_are_checked(tmp_path: Path) -> None:
+    found = await examined(tmp_path, 'channels.web.editor=["owner"]', 'agent.graph="saved:letters"')
+    assert found["workflow editor"] == Finding(name="workflow editor", good=True, words="open to owner")
+    assert "saved:letters: no such workflow is saved" in found["saved workflows"].words
