@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-
 from gateway.config import DEFAULT_AGENT, Settings, agent_settings
 from gateway.editor.editing import OWNER
 from gateway.editor.saved_agents import SavedInFile
@@ -22,7 +20,7 @@ async def editor_state(settings: Settings) -> tuple[bool, str] | None:
     try:
         async with beside(settings.data.dir / STORE_FILE, SqlitePagePeople) as book:
             invited = {person.name.casefold() for person in await book.people()}
-    except (ParlourError, sqlite3.Error):
+    except ParlourError:
         invited = set()
     absent = [name for name in names if name.casefold() not in {*invited, OWNER}]
     words = f"open to {', '.join(names)}"

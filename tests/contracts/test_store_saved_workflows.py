@@ -111,3 +111,13 @@ async def test_the_file_is_read_without_the_store(tmp_path: Path) -> None:
     await store.close()
     assert saved_text(path, "letters", None) == "two"
     assert saved_text(path, "other", None) is None
+
+
+async def test_an_erased_conversation_has_no_run(store: Store) -> None:
+    lease = await store.acquire_lease(RUN.thread, "me", ttl_s=60, now=NOW)
+    assert lease is not None
+    later = replace(RUN, thread=f"{ANNS}c_2")
+    for run in (RUN, later):
+        await store.page.workflows.note_run(run)
+    await store.page.chats.erase(RUN.thread, owner="me", fence=lease.fence, but_jobs="erasure")
+    assert await store.page.workflows.runs_of("letters", threads=ANNS, limit=9) == (later,)
