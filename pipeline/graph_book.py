@@ -6,11 +6,13 @@ Not here: which agent runs which graph; the gateway's configuration says so.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from pipeline.domain.errors import ConfigurationError, GraphError
+from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.spec import GraphSpec, NodeSpec
 from pipeline.graph.documents.fields import Fields
 from pipeline.graph.documents.json_text import MAX_BYTES, parsed_json
@@ -23,9 +25,37 @@ from pipeline.topologies import ALIASES, NO_SUBGRAPHS, shipped_graphs
 if TYPE_CHECKING:
     from pipeline.workflows.document import Workflow
 
+SAVED: Final = "saved:"
+"""Before the name of a workflow that the host has saved: `saved:letters`, or `saved:letters@3` for one of its
+versions."""
+MAX_SAVED_NAME: Final = 60
+SAVED_FORM: Final = (
+    f"a name of at most {MAX_SAVED_NAME} letters, digits, spaces, _ and -, and @ with a version if wanted"
+)
+_SAVED_NAME: Final = re.compile(r"\w(?:[\w -]*\w)?")
 _DOCUMENT: Final = ".json"
 _GRAPH_FIELDS: Final = frozenset({"entry", "entry_node"})
 """Fields that only a graph document has."""
+
+
+class SavedDocuments(Protocol):
+    """The port to the workflow documents that the host has saved."""
+
+    def text(self, name: str, version: int | None) -> str | None:
+        """The text of a version, by default of the newest one that can run; None if there is none. Raises
+        StorageError."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SavedName:
+    """The name of a saved workflow, with a version or without."""
+
+    name: str
+    version: int | None = None
+
+    def __str__(self) -> str:
+        return f"{SAVED}{self.name}" if self.version is None else f"{SAVED}{self.name}@{self.version}"
 
 
 class GraphBook:
@@ -35,8 +65,11 @@ class GraphBook:
         self,
         added: Mapping[str, Callable[[], GraphSpec[RunContext]]] | None = None,
         kinds: Mapping[str, Kind] | None = None,
+        saved: SavedDocuments | None = None,
     ) -> None:
-        """`kinds` are further kinds of nodes for documents. A shipped name cannot be replaced."""
+        """`kinds` are further kinds of nodes for documents, `saved` the workflows that names can mean. A
+        shipped name cannot be replaced."""
+        self._added, self._saved = added, saved
         shipped = shipped_graphs()
         known = {**(added or {}), **shipped}
         self.aliases: Mapping[str, str] = {
@@ -46,6 +79,10 @@ class GraphBook:
         self._graphs = {**known, **{alias: shipped[name] for alias, name in self.aliases.items()}}
         self.kinds: Mapping[str, Kind] = {**(kinds or {}), **NODE_KINDS}
         """The kinds of nodes that documents can use."""
+
+    def with_saved(self, saved: SavedDocuments) -> GraphBook:
+        """This book, with the host's saved workflows."""
+        return GraphBook(self._added, self.kinds, saved)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,8 +96,10 @@ class GraphBook:
         return None if build is None else build()
 
     def open(self, name_or_file: str) -> GraphSpec[RunContext]:
-        """The graph of that name, or of that file if it ends in `.json`. Raises ConfigurationError with all
-        mistakes, each line with the file's name."""
+        """The graph of that name, of that file if it ends in `.json`, or of that saved workflow if it begins
+        with `saved:`. Raises ConfigurationError with all mistakes, each line with the document's name."""
+        if name_or_file.startswith(SAVED):
+            return self._saved_graph(name_or_file)
         if is_document(name_or_file):
             return self.document(Path(name_or_file))
         found = self.find(name_or_file)
@@ -73,13 +112,16 @@ class GraphBook:
         return found
 
     def workflow(self, name_or_file: str) -> Workflow | None:
-        """The workflow of that file; None for a name, and for another kind of document. Raises
-        ConfigurationError as `open`."""
+        """The workflow of that file, or the saved one; None for another name, and for another kind of document.
+        Raises ConfigurationError as `open`."""
+        if name_or_file.startswith(SAVED):
+            text, saved = self._saved_text(name_or_file)
+            return saved_workflow(text, saved)
         if not is_document(name_or_file):
             return None
         path = Path(name_or_file)
         text = document_text(path)
-        if not has_workflow_shape(text):
+        if has_playbook_text(text) or not has_workflow_shape(text):
             return None
         from pipeline.workflows.reading import read_workflow  # noqa: PLC0415 - most have none
 
@@ -105,6 +147,20 @@ class GraphBook:
             return document_graph(text, subgraphs=graphs, kinds=self.kinds)
         except GraphError as error:
             raise in_file(path, error) from error
+
+    def _saved_graph(self, name: str) -> GraphSpec[RunContext]:
+        return saved_graph(*self._saved_text(name))
+
+    def _saved_text(self, name: str) -> tuple[str, SavedName]:
+        wanted = saved_name(name)
+        if wanted is None:
+            raise ConfigurationError(f"{SAVED} is followed by {SAVED_FORM}")
+        text = None if self._saved is None else self._saved.text(wanted.name, wanted.version)
+        if text is None:
+            raise ConfigurationError(
+                f"{wanted}: no such workflow is saved that can run; `parlour workflow list` shows them"
+            )
+        return text, wanted
 
 
 @functools.cache
@@ -154,6 +210,31 @@ def _checked_kind(name: str, value: Any) -> Kind:
         return node
 
     return make
+
+
+def saved_name(graph: str) -> SavedName | None:
+    """The saved workflow that a graph's name means; None if it means none."""
+    name, at, number = graph.removeprefix(SAVED).partition("@")
+    is_version = not at or (number.isascii() and number.isdigit() and 0 < int(number[:9]) == int(number))
+    if not graph.startswith(SAVED) or not is_version or not is_saved_name(name):
+        return None
+    return SavedName(name=name, version=int(number) if at else None)
+
+
+def is_saved_name(name: str) -> bool:
+    """Whether a workflow can be saved under this name."""
+    return len(name) <= MAX_SAVED_NAME and _SAVED_NAME.fullmatch(name) is not None
+
+
+def saved_graph(text: str, saved: SavedName) -> GraphSpec[RunContext]:
+    """The graph of a saved document. Raises ConfigurationError with all its mistakes."""
+    from pipeline.workflows.compiling import workflow_graph  # noqa: PLC0415 - most have none
+
+    try:
+        return workflow_graph(text, saved.name)
+    except GraphError as error:
+        lines = str(error).splitlines()
+        raise ConfigurationError("\n".join(f"{saved}: {line}" for line in lines)) from error
 
 
 def is_document(name_or_file: str) -> bool:

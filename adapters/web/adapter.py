@@ -45,6 +45,7 @@ from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
 from adapters.web.shared import GOING_AWAY, SIGNED_OUT, Shared
 from adapters.web.text_tables import packaged_tables
 from adapters.web.uploads import Uploads
+from adapters.workflow_editor import WorkflowEditor
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, StorageError
 from pipeline.domain.ids import ThreadKey
@@ -124,6 +125,10 @@ class WebAdapter:
     def attach_chats(self, chats: PageChats) -> None:
         """Set what names and deletes conversations, before `run`."""
         self._shared.chats = chats
+
+    def attach_editor(self, editor: WorkflowEditor) -> None:
+        """Set what saves and runs workflows, before `run`."""
+        self._shared.editor = editor
 
     @property
     def name(self) -> str:

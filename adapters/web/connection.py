@@ -17,6 +17,7 @@ from adapters.web.inbound import thread_of
 from adapters.web.intake import Intake
 from adapters.web.protocol import Hello
 from adapters.web.shared import CLOSE_TIMEOUT_S, NORMAL, TRY_AGAIN, Shared, close_socket, problem_of
+from adapters.web.workflow_requests import may_edit
 from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.timeline import TimelineEntry
 
@@ -95,9 +96,10 @@ class Connection:
         chat = self._session.chat
         entries: tuple[TimelineEntry, ...] = ()
         questions: tuple[ApprovalRequired, ...] = ()
-        earlier, name = 0, ""
-        if hello.chat is not None:
-            try:
+        earlier, name, editor = 0, "", False
+        try:
+            editor = await may_edit(self._shared, self._session.visitor)
+            if hello.chat is not None:
                 entries = await self._shared.timeline.entries(
                     thread_of(chat), after=hello.after, limit=settings.history_entries
                 )
@@ -105,11 +107,11 @@ class Connection:
                 questions = await self._shared.timeline.questions(thread_of(chat))
                 if self._shared.chats is not None:
                     name = await self._shared.chats.name_of(thread_of(chat))
-            except Exception as error:  # noqa: BLE001 - the client is notified of any failure and may reconnect
-                problem = problem_of("reading the history", error)
-                await self._socket.send_str(outgoing.encode([outgoing.problem_frame(problem)]))
-                self._session.end(TRY_AGAIN)
-                return False
+        except Exception as error:  # noqa: BLE001 - the client is notified of any failure and may reconnect
+            problem = problem_of("reading the history", error)
+            await self._socket.send_str(outgoing.encode([outgoing.problem_frame(problem)]))
+            self._session.end(TRY_AGAIN)
+            return False
         welcome = outgoing.welcome_frame(
             chat=chat,
             name=name,
@@ -120,6 +122,7 @@ class Connection:
             live=self._shared.live is not None,
             speech=self._shared.read_aloud is not None,
             language=hello.language,
+            editor=editor,
         )
         await self._socket.send_str(outgoing.encode([welcome]))
         for entry in entries:

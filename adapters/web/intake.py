@@ -49,6 +49,18 @@ from adapters.web.protocol import (
 from adapters.web.shared import UNAVAILABLE, Shared, problem_of
 from adapters.web.tts_requests import Reading
 from adapters.web.visitors import end_of
+from adapters.web.workflow_frames import (
+    WorkflowAnswer,
+    WorkflowCheck,
+    WorkflowDelete,
+    WorkflowList,
+    WorkflowOpen,
+    WorkflowRuns,
+    WorkflowRunState,
+    WorkflowSave,
+    WorkflowStart,
+)
+from adapters.web.workflow_requests import WorkflowRequests
 from pipeline.domain.errors import StorageError
 from pipeline.domain.messages import Inbound, InboundMessage
 
@@ -71,6 +83,7 @@ class Intake:
         self._reading = Reading(shared, session, group)
         self._looking_back = LookingBack(shared, session, group)
         self._person = PersonRequests(shared, session, group)
+        self._workflows = WorkflowRequests(shared, session, group)
         self._announced: VoiceAnnouncement | None = None
         self._swallow_binary = False
 
@@ -125,6 +138,18 @@ class Intake:
                 | SignOut()
             ):
                 self._take_wish(frame)
+            case (
+                WorkflowList()
+                | WorkflowOpen()
+                | WorkflowCheck()
+                | WorkflowSave()
+                | WorkflowDelete()
+                | WorkflowStart()
+                | WorkflowRuns()
+                | WorkflowRunState()
+                | WorkflowAnswer()
+            ):
+                self._workflows.start(frame)
             case _:
                 await self._take_item(frame)
 

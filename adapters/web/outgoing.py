@@ -60,8 +60,10 @@ def welcome_frame(
     live: bool,
     speech: bool,
     language: str,
+    editor: bool = False,
 ) -> Frame:
-    """The answer to an accepted `hello`, with the commands in its `language`."""
+    """The answer to an accepted `hello`, with the commands in its `language`. `editor` says whether the
+    visitor may edit workflows."""
     return {
         "type": "welcome",
         "protocol": PROTOCOL_VERSION,
@@ -80,7 +82,13 @@ def welcome_frame(
         "live": live,
         "speech": speech,
         "commands": command_list(language),
+        **({"editor": True} if editor else {}),
     }
+
+
+def workflow_frame(kind: str, client_id: str, fields: Mapping[str, Any]) -> Frame:
+    """The answer to a request of the workflow editor."""
+    return {"type": kind, "client_id": client_id, **fields}
 
 
 def command_list(language: str = "") -> list[Frame]:

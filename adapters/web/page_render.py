@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from adapters.web.text_tables import IN_PAGE, TextTable
+from adapters.web.text_tables import IN_EDITOR, IN_PAGE, TextTable
 
 STATIC: Final = "/static/"
 _PLACE = re.compile(r"\{\{([\w.]+)\}\}")
@@ -53,6 +53,12 @@ def render_manifest(template: str, table: TextTable) -> str:
     return json.dumps(manifest, ensure_ascii=False)
 
 
+def render_editor_texts(table: TextTable) -> str:
+    """The texts of the workflow editor, as JSON: few people need them, so the page is without them."""
+    texts: Mapping[str, Any] = {key: text for key, text in table.texts.items() if key.startswith(IN_EDITOR)}
+    return json.dumps(texts, ensure_ascii=False, separators=(",", ":"), default=dict)
+
+
 def render_worker(template: str, version: str, names: Iterable[str]) -> str:
     """The service worker that stores the files `names` of `version`."""
     return template.replace("{{version}}", version).replace("{{files}}", " ".join(names))
@@ -60,7 +66,8 @@ def render_worker(template: str, version: str, names: Iterable[str]) -> str:
 
 def _data_block(table: TextTable, tables: Iterable[TextTable]) -> str:
     """What texts.js reads: JSON in which nothing can end the element that it is in."""
-    texts: Mapping[str, Any] = {key: text for key, text in table.texts.items() if not key.startswith(IN_PAGE)}
+    apart = (IN_PAGE, IN_EDITOR)
+    texts: Mapping[str, Any] = {key: text for key, text in table.texts.items() if not key.startswith(apart)}
     block = {
         "language": table.tag,
         "languages": [(one.tag, one.name) for one in tables],

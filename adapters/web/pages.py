@@ -14,7 +14,7 @@ from pathlib import Path
 from aiohttp import web
 
 from adapters.web.language_choice import language_of
-from adapters.web.page_render import render_index, render_manifest, render_worker
+from adapters.web.page_render import render_editor_texts, render_index, render_manifest, render_worker
 from adapters.web.security import security_headers
 from adapters.web.text_tables import SOURCE, TextTable
 from pipeline.domain.frozen import dataclass
@@ -24,6 +24,7 @@ MANIFEST = "manifest.webmanifest"
 WORKER = "sw.js"
 _NOT_IN_SHELL = (INDEX, MANIFEST, WORKER, "icon-180.png", "icon-192.png", "icon-512.png", "icon-maskable.png")
 """What the service worker does not store: the page without network needs none of them."""
+_EDITOR = "editor"
 _VERSION_CHARS = 10
 _CHECKED = "no-cache"
 _FOR_EVER = "public, max-age=31536000, immutable"
@@ -74,8 +75,13 @@ class PageFiles:
             for tag, table in self._tables.items():
                 words = render_manifest(contents[MANIFEST].decode("utf-8"), table)
                 self._files[f"manifest.{tag}.webmanifest"] = _page_file(MANIFEST, words.encode("utf-8"))
+        for tag, table in self._tables.items():
+            name = f"{_EDITOR}.{tag}.json"
+            self._files[name] = _page_file(name, render_editor_texts(table).encode("utf-8"))
         if WORKER in contents:
-            shell = [name for name in contents if name not in _NOT_IN_SHELL]
+            # Nothing can be edited without the gateway.
+            parts = [name for name in contents if not name.startswith(_EDITOR)]
+            shell = [name for name in parts if name not in _NOT_IN_SHELL]
             words = render_worker(contents[WORKER].decode("utf-8"), self._version, shell)
             self._files[WORKER] = _page_file(WORKER, words.encode("utf-8"))
 

@@ -21,7 +21,8 @@ from adapters.web.frame_fields import (
     optional_string_field,
     string_field,
 )
-from adapters.web.person_frames import CHAT_ID, ChatsRequest, PersonFrame, parse_person_frame
+from adapters.web.person_frames import CHAT_ID
+from adapters.web.workflow_frames import OwnFrame, parse_own_frame
 from pipeline.domain.commands import COMMAND_NAMES, MAX_ARGUMENT_CHARS, CommandName, argument_chars
 from pipeline.domain.frozen import dataclass
 
@@ -196,14 +197,13 @@ ClientFrame = (
     | Feedback
     | Ping
     | EarlierRequest
-    | ChatsRequest
     | LiveStart
     | LiveFinish
     | LiveStop
     | Speak
     | SpeakAlong
     | SpeakStop
-    | PersonFrame
+    | OwnFrame
 )
 
 
@@ -301,7 +301,7 @@ def _parse_spoken(kind: str, fields: Mapping[str, Any]) -> ClientFrame:
                 part=None if fields.get("part") is None else integer_field(fields, "part", least=0),
             )
         case _:
-            return parse_person_frame(kind, fields)
+            return parse_own_frame(kind, fields)
 
 
 def _hello(fields: Mapping[str, Any]) -> Hello:

@@ -12,6 +12,7 @@ CHANNEL = "web"
 ACCOUNT = "local"
 PACKAGED_PAGE = Path(__file__).parent / "static"
 _SMALLEST_TEXT_FRAME = 64 * 1024
+_DOCUMENT_FRAME = 1_100_000
 _JSON_BYTES_PER_CHAR = 12
 
 
@@ -57,10 +58,14 @@ class WebSettings:
     """Earlier entries per request."""
     listed_chats: int = 50
 
+    editing: bool = False
+    """Whether anyone may edit workflows, whose documents are longer than messages."""
+
     @property
     def text_frame_bytes(self) -> int:
         """Largest text frame. A character takes up to 12 bytes where a client escapes all of them."""
-        return max(_SMALLEST_TEXT_FRAME, self.text_chars * _JSON_BYTES_PER_CHAR + 4096)
+        smallest = _DOCUMENT_FRAME if self.editing else _SMALLEST_TEXT_FRAME
+        return max(smallest, self.text_chars * _JSON_BYTES_PER_CHAR + 4096)
 
     @property
     def frame_bytes(self) -> int:

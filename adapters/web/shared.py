@@ -19,6 +19,7 @@ from adapters.web.hub import Hub
 from adapters.web.media import MediaInbox
 from adapters.web.protocol import Limits, Problem
 from adapters.web.settings import WebSettings
+from adapters.workflow_editor import WorkflowEditor
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, StorageError
 
@@ -54,6 +55,8 @@ class Shared:
     clock: Clock
     chats: PageChats | None = None
     """None until the gateway has built what deletes conversations."""
+    editor: WorkflowEditor | None = None
+    """None where no one edits workflows."""
     on_inbound: OnInbound | None = None
     """None while the gateway is not receiving."""
     live: LiveSpeech | None = None

@@ -21,6 +21,8 @@ NAME_KEY: Final = "language"
 """The key of the language's own name."""
 IN_PAGE: Final = "page."
 """Texts whose keys begin so are only in index.html; square brackets in them mark keys of a keyboard."""
+IN_EDITOR: Final = "editor."
+"""Texts whose keys begin so are only in the workflow editor, which is loaded later."""
 
 Text = str | Mapping[str, str]
 

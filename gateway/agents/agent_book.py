@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import field
 
 from gateway.agents.routes import Routes
 from gateway.config import DEFAULT_AGENT
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.graph.run.records import RawRecord
+from pipeline.graph_book import SAVED
 from pipeline.llm.client import LlmClient
 from pipeline.service import Pipeline
 
@@ -75,12 +77,21 @@ class Agent:
         return self.choices.get(model, self)
 
 
-class AgentBook:
-    """The agents; the first is the default one. Does not change while the gateway runs."""
+FindSaved = Callable[[str], Awaitable[Agent | None]]
+"""Finds the agent of a saved workflow by its name and version, as a message has them; None if there is none.
+Raises StorageError."""
+_MOST_SAVED = 50
 
-    def __init__(self, agents: Sequence[Agent], routes: Routes) -> None:
+
+class AgentBook:
+    """The agents; the first is the default one. Does not change while the gateway runs, except that saved
+    workflows are added when they are first run."""
+
+    def __init__(self, agents: Sequence[Agent], routes: Routes, saved: FindSaved | None = None) -> None:
         self._agents = {agent.name: agent for agent in agents}
         self._routes = routes
+        self._find_saved = saved
+        self._saved = BoundedDict[str, Agent](_MOST_SAVED)
         self.default = agents[0]
 
     @property
@@ -93,8 +104,19 @@ class AgentBook:
         return any(agent.pipeline.sees(text) for agent in self._agents.values())
 
     def find(self, name: str) -> Agent | None:
-        """The agent of that name as records have it, empty for the default one; None if there is none."""
-        return self._agents.get(name or DEFAULT_AGENT)
+        """The agent of that name as records have it, empty for the default one; None if there is none, or if
+        it is a saved workflow that `load` has not found."""
+        return self._agents.get(name or DEFAULT_AGENT) or self._saved.get(name)
+
+    async def load(self, name: str) -> Agent | None:
+        """The agent of that name, like `find`; a saved workflow is read from the store. A version does not
+        change, so each is read once. Raises StorageError."""
+        found = self.find(name)
+        if found is None and self._find_saved is not None and name.startswith(SAVED):
+            found = await self._find_saved(name)
+            if found is not None:
+                self._saved[name] = found
+        return found
 
     def recorded_name(self, agent: Agent) -> str:
         """The agent's name as records have it: empty for the default one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from gateway.agents.agent_book import Agent, AgentBook, AgentModels, Workflow
 from gateway.agents.routes import Routes
@@ -14,14 +15,18 @@ from gateway.app.llm import pipeline_settings, warm_up
 from gateway.app.safety import agents_crisis_gate
 from gateway.app.tools import AgentTools, SharedTools, build_agent_tools
 from gateway.config import DEFAULT_AGENT, DEFAULT_GRAPH, Settings, agent_settings, model_settings
+from gateway.editor.saved_agents import SavedAgents, SavedInFile
 from gateway.ingress.room_history import Rooms
+from gateway.runtime.data_dir import STORE_FILE
 from gateway.speech.voice_notes import VoiceNoteTranscriber
 from pipeline.domain.frozen import dataclass
-from pipeline.graph_book import installed_graphs
+from pipeline.graph.definition.spec import GraphSpec
+from pipeline.graph_book import GraphBook, installed_graphs
 from pipeline.llm.client import LlmClient
 from pipeline.llm.local_process import SLOTS
 from pipeline.message_gate import MessageGate
 from pipeline.runtime.attachments import Attachments
+from pipeline.runtime.context import RunContext
 from pipeline.runtime.ports import SpeechToText
 from pipeline.service import Pipeline
 
@@ -64,12 +69,23 @@ def build_agents(
 ) -> BuiltAgents:
     """Build all agents."""
     attachments = build_attachments(base, speech_to_text)
+    graphs = installed_graphs().with_saved(SavedInFile(base.settings.data.dir / STORE_FILE))
     built = [
-        _agent(name, agent_settings(base.settings, name), base, shared, speech_to_text, rooms, attachments)
+        _agent(
+            name,
+            agent_settings(base.settings, name),
+            base,
+            graphs,
+            shared,
+            speech_to_text,
+            rooms,
+            attachments,
+        )
         for name in (DEFAULT_AGENT, *base.settings.agents)
     ]
+    saved = SavedAgents(base.store.page.workflows, partial(_saved_agent, base, built[0][1], speech_to_text))
     return BuiltAgents(
-        book=AgentBook([agent for agent, _ in built], Routes(base.settings.every_route)),
+        book=AgentBook([agent for agent, _ in built], Routes(base.settings.every_route), saved.find),
         tools=[(agent.models.llm, tools) for agent, tools in built],
     )
 
@@ -78,6 +94,7 @@ def _agent(
     name: str,
     settings: Settings,
     base: Foundation,
+    graphs: GraphBook,
     shared: SharedTools,
     speech_to_text: SpeechToText,
     rooms: Rooms,
@@ -87,9 +104,11 @@ def _agent(
     limits = pipeline_settings(settings, llm)
     tools = build_agent_tools(settings, shared, clock=base.clock, llm=llm, cheaper=cheaper, limits=limits)
     tools = replace(tools, services=replace(tools.services, rooms=rooms, attachments=attachments))
-    agent = _with_model(name, settings, base, tools, speech_to_text)
+    extra = base.extras.graph if settings.agent.graph == DEFAULT_GRAPH else None
+    graph = extra or graphs.open(settings.agent.graph)
+    agent = _with_model(name, settings, base, graph, tools, speech_to_text)
     others = {
-        model: _with_model(name, model_settings(settings, model), base, tools, speech_to_text)
+        model: _with_model(name, model_settings(settings, model), base, graph, tools, speech_to_text)
         for model in settings.llm.choices
         if model != settings.llm.model
     }
@@ -100,6 +119,7 @@ def _with_model(
     name: str,
     settings: Settings,
     base: Foundation,
+    graph: GraphSpec[RunContext],
     tools: AgentTools,
     speech_to_text: SpeechToText,
 ) -> Agent:
@@ -107,9 +127,8 @@ def _with_model(
     llm = base.models.main(settings)
     limits = pipeline_settings(settings, llm)
     is_default = name == DEFAULT_AGENT
-    graph = base.extras.graph if settings.agent.graph == DEFAULT_GRAPH else None
     pipeline = Pipeline(
-        graph=graph or installed_graphs().open(settings.agent.graph),
+        graph=graph,
         llm=llm,
         speech_to_text=speech_to_text,
         settings=limits,
@@ -129,7 +148,8 @@ def _with_model(
         llm_timeout_s=limits.llm_timeout_s,
         session_idle_s=session_idle_s(settings),
     )
-    description = "" if is_default else settings.agents[name].description
+    profile = settings.agents.get(name)
+    description = "" if profile is None else profile.description
     return Agent(
         name=name,
         description=description,
@@ -148,6 +168,19 @@ def _workflow(settings: Settings) -> Workflow | None:
     from gateway.agents.workflow_facts import workflow_facts  # noqa: PLC0415 - most have none
 
     return workflow_facts(found)
+
+
+def _saved_agent(
+    base: Foundation,
+    tools: AgentTools,
+    speech_to_text: SpeechToText,
+    name: str,
+    graph: GraphSpec[RunContext],
+) -> Agent:
+    """The agent of a saved workflow: the default one with that graph."""
+    own = base.settings.agent.model_copy(update={"graph": name})
+    settings = base.settings.model_copy(update={"agent": own})
+    return _with_model(name, settings, base, graph, tools, speech_to_text)
 
 
 def _gate(settings: Settings, base: Foundation) -> MessageGate | None:

@@ -160,7 +160,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     files, reading, telemetry = _files(settings, data, clock), build_reader(settings, clock), Telemetry(clock)
     links = _links(settings, data, files, clock)
     wrong = partial(telemetry.wrong_token, "page")
-    guests = PageAccounts(store.page, clock, failpoints, partial(voice_mode, preferences))
+    guests = _guests(settings, store, clock, failpoints, preferences)
     page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, links, guests)
     posting, left_out = built_channels(settings, timeline, clock)
     api = _api(settings, store, clock, addresses, telemetry)
@@ -229,6 +229,14 @@ def _api(
     from gateway.app.api import build_api  # noqa: PLC0415 - it loads what only workflows need
 
     return build_api(settings, store, clock, addresses, telemetry)
+
+
+def _guests(
+    settings: Settings, store: Store, clock: Clock, failpoints: Failpoints, preferences: SharedPreferences
+) -> PageAccounts:
+    """The invited people of the page. Names that give a right are kept for those who have them."""
+    mode, reserved = partial(voice_mode, preferences), settings.channels.web.editor
+    return PageAccounts(store.page, clock, failpoints, mode, reserved)
 
 
 def _live(

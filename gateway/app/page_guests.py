@@ -13,6 +13,7 @@ from adapters.web.settings import ACCOUNT, CHANNEL
 from gateway.app.components import Foundation
 from gateway.app.person_traces import build_traces
 from gateway.app.tools import SharedTools
+from gateway.editor.editing import Editors, SavedWorkflowEditor
 from gateway.ingress.chat_deletion import ERASURE, ChatDeletion, WhenIdle
 from gateway.ingress.full_erasure import FullErasure
 from gateway.ingress.person_erasure import PersonErasure
@@ -127,6 +128,7 @@ def build_page_guests(
     jobs.handle(JobKind(name=FULL_ERASURE, run=full.run))
     if page is not None:
         page.attach_chats(chats)
+        _attach_editor(base, page)
     return PageGuests(
         base.guests,
         stops,
@@ -134,6 +136,13 @@ def build_page_guests(
         sign_out=_nothing if page is None else page.sign_out,
         removed=lambda ids: jobs.note_added(_erasures(ids, base.clock.now())),
     )
+
+
+def _attach_editor(base: Foundation, page: WebAdapter) -> None:
+    names = base.settings.channels.web.editor
+    if names:
+        editors = Editors(names, base.store.page.people)
+        page.attach_editor(SavedWorkflowEditor(base.store, editors, base.clock))
 
 
 def _erasures(people: Iterable[str], now: float) -> list[NewJob]:

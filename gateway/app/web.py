@@ -122,6 +122,7 @@ def make_page(
         voice_seconds=int(settings.voice.max_seconds),
         file_bytes=0 if links is None else settings.files.max_mb * 1_000_000,
         added_tables=added.tables,
+        editing=bool(settings.channels.web.editor),
     )
     return Page(adapter=WebAdapter(wanted, timeline, clock, links, people))
 

@@ -26,6 +26,7 @@ from gateway.app.web import languages_state, make_page
 from gateway.channels.timeline import StoreTimeline
 from gateway.cli.channel_checks import Finding, channel_findings
 from gateway.cli.classifier_check import classified_agent, classifier_finding
+from gateway.cli.editor_check import editor_state, saved_graphs_state
 from gateway.cli.evaluator_check import evaluator_finding
 from gateway.cli.jobs import jobs_finding
 from gateway.cli.model_check import model_finding
@@ -104,7 +105,7 @@ async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
             yield await jobs_finding(data.store_path)
         finally:
             data.release()
-    for finding in _page(settings, busy=busy):
+    for finding in (*_page(settings, busy=busy), *await _editor(settings)):
         yield finding
     missing = [words for words in models_present(settings.models_path) if words]
     if settings.llm.model == "local" or settings.voice.transcriber == "whisper":
@@ -130,6 +131,15 @@ async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
     yield await _reading_aloud(settings, clock)
     async for finding in _models(settings, clock):
         yield finding
+
+
+async def _editor(settings: Settings) -> list[Finding]:
+    """About the page's workflow editor and agents with saved workflows; nothing where there are none."""
+    found = (
+        ("workflow editor", await editor_state(settings)),
+        ("saved workflows", saved_graphs_state(settings)),
+    )
+    return [Finding(name=name, good=state[0], words=state[1]) for name, state in found if state is not None]
 
 
 async def _store(data: DataDir) -> Finding:

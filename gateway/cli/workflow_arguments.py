@@ -38,6 +38,18 @@ def add_workflow(workflow: argparse.ArgumentParser, common: argparse.ArgumentPar
         "--json", action="store_true", help="print the record of each run as JSON instead of its log"
     )
     run.set_defaults(run=_run)
+    listed = actions.add_parser("list", parents=[common], help="the workflows that the page's editor saves")
+    listed.set_defaults(run=_list)
+    read = actions.add_parser(
+        "import", parents=[common], help="save a document for the page's editor, as the newest version"
+    )
+    read.add_argument("file", metavar="FILE", type=Path, help="a workflow document")
+    read.add_argument("name", metavar="NAME", nargs="?", default="", help="by default the document's name")
+    read.set_defaults(run=_import)
+    export = actions.add_parser("export", parents=[common], help="print the document of a saved workflow")
+    export.add_argument("name", metavar="NAME", help="a saved workflow")
+    export.add_argument("--version", metavar="N", type=int, help="by default the newest version")
+    export.set_defaults(run=_export)
 
 
 def _states(text: str) -> int:
@@ -62,3 +74,21 @@ def _run(options: argparse.Namespace) -> int:
     from gateway.cli.workflow import workflow_run  # noqa: PLC0415 - as above
 
     return workflow_run(options.config, options.overrides, options.file, options.input, as_json=options.json)
+
+
+def _list(options: argparse.Namespace) -> int:
+    from gateway.cli.saved_workflows import list_saved, stored  # noqa: PLC0415 - as above
+
+    return list_saved(stored(options.config, options.overrides))
+
+
+def _import(options: argparse.Namespace) -> int:
+    from gateway.cli.saved_workflows import import_file, stored  # noqa: PLC0415 - as above
+
+    return import_file(stored(options.config, options.overrides), options.file, options.name)
+
+
+def _export(options: argparse.Namespace) -> int:
+    from gateway.cli.saved_workflows import export_saved, stored  # noqa: PLC0415 - as above
+
+    return export_saved(stored(options.config, options.overrides), options.name, options.version)

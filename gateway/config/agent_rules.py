@@ -79,9 +79,20 @@ def _graph_problems(table: str, graph: str, source_of: SourceOf, *, key: str = "
     """The mistakes of the agent's graph or gate: there is none of that name, or the document cannot run."""
     if graph == DEFAULT_GRAPH:
         return []
-    from pipeline.graph_book import installed_graphs  # noqa: PLC0415 - most configurations name no graph
+    from pipeline.graph_book import (  # noqa: PLC0415 - most configurations name no graph
+        SAVED,
+        SAVED_FORM,
+        installed_graphs,
+        saved_name,
+    )
     from pipeline.message_gate import gate_mistakes  # noqa: PLC0415 - as above
 
+    if graph.startswith(SAVED) and key == "graph":
+        if saved_name(graph) is not None:
+            # It is in the store, which is read at the start.
+            return []
+        what = f"is no name of a saved workflow{_where(table, source_of, key)}"
+        return [Problem(path=f"{table}.{key}", what=what, fix=f"write {SAVED} and {SAVED_FORM}")]
     try:
         found = installed_graphs().open(graph)
         lines = list(gate_mistakes(found)) if key == "gate" else []

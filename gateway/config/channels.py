@@ -45,6 +45,15 @@ class WebSettings(Section):
         "docs/guides/page-languages.md.",
         example="page-languages",
     )
+    editor: tuple[Annotated[str, Field(min_length=1, max_length=60)], ...] = setting(
+        (),
+        "Who may draw, save and run workflows on the page: owner for everyone who has the access token, and "
+        "names of invited people. Empty: no one. See docs/guides/workflows.md.",
+        example=["owner", "Ann"],
+        expected="a list of owner and names of invited people",
+        max_length=50,
+        strict=False,
+    )
 
 
 class ConsoleSettings(Section):

@@ -22,6 +22,7 @@ _LANGUAGE_TAG = re.compile(r"([a-z]{2,3})(?:-([a-z]{4}))?(?:-([a-z]{2}|[0-9]{3})
 _VOICE = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 _ACCOUNT = re.compile(r"[a-z0-9-]{1,32}")
 _GRAPH = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_SAVED = "saved:"
 _ENDPOINT = re.compile(r"[A-Za-z0-9_.-]+/[\x21-\x7e]+")
 _COMPUTE_TYPES = (
     "auto",
@@ -67,8 +68,8 @@ def check_time_zone(value: str | None) -> str | None:
 
 
 def check_graph(value: str | None) -> str | None:
-    """A graph's name, or the path of a graph document."""
-    if value is None or _GRAPH.fullmatch(value):
+    """A graph's name, the name of a saved workflow, or the path of a graph document."""
+    if value is None or _GRAPH.fullmatch(value) or value.startswith(_SAVED):
         return value
     if not value.endswith(".json"):
         raise _refused("is neither a name nor a file that ends in .json", "see `parlour graph show`")
@@ -77,7 +78,9 @@ def check_graph(value: str | None) -> str | None:
 
 
 def check_gate(value: str | None) -> str | None:
-    """As `check_graph`, or empty for no gate."""
+    """As `check_graph`, but no saved workflow, or empty for no gate."""
+    if value is not None and value.startswith(_SAVED):
+        raise _refused("is a saved workflow, which is no gate", "write a graph's name or file")
     return value if value == "" else check_graph(value)
 
 

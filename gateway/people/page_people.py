@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from adapters.guests import Account, GuestRefused, SignedInDevice, Visitor, person_of
@@ -120,13 +120,16 @@ class PageAccounts:
         clock: Clock,
         failpoints: Failpoints,
         voice_mode: Callable[[str], Awaitable[str]],
+        reserved: Collection[str] = (),
     ) -> None:
-        """`voice_mode` says when a person, by id, wants voice messages; the owner's id is empty."""
+        """`voice_mode` says when a person, by id, wants voice messages; the owner's id is empty. `reserved`
+        names give rights: no one can take one of them, who is not invited under it."""
         self._book = books.people
         self._chats = books.chats
         self._clock = clock
         self._failpoints = failpoints
         self._voice_mode = voice_mode
+        self._reserved = frozenset(name.casefold() for name in reserved)
         self._known: frozenset[str] = frozenset()
         self._deleted: set[str] = set()
         """Thread keys of the deleted conversations."""
@@ -186,6 +189,10 @@ class PageAccounts:
         wanted = tidy_name(name)
         if not wanted:
             raise GuestRefused("a name needs at least one letter or digit")
+        if wanted.casefold() in self._reserved:
+            person = await self._book.person(visitor.person)
+            if person is None or person.name.casefold() != wanted.casefold():
+                raise GuestRefused("this name is kept for another person; take another one")
         if await self._book.rename(visitor.person, wanted) == "taken":
             raise GuestRefused("another person has this name; take another one")
 

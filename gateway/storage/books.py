@@ -84,7 +84,7 @@ class Books(Protocol):
 
     @property
     def page(self) -> PageBooks:
-        """Invited people of the page, and names and deletions of its conversations."""
+        """Invited people of the page, names and deletions of its conversations, and saved workflows."""
 
     @property
     def deaths(self) -> DeathBook:

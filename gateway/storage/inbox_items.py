@@ -146,6 +146,7 @@ def to_body(item: Queued) -> dict[str, Any]:
             "edited": item.edited or None,
             "place": item.place,
             "reply_handle": item.reply_handle,
+            "workflow": item.workflow,
         }
     return {key: value for key, value in body.items() if value not in (None, "", [])}
 
@@ -225,6 +226,7 @@ def _item_of(
         edited=body.get("edited", False),
         place=body.get("place", ""),
         reply_handle=body.get("reply_handle", ""),
+        workflow=body.get("workflow", ""),
     )
 
 

@@ -11,6 +11,7 @@ from typing import Protocol
 
 from gateway.storage.jobs import NewJob
 from gateway.storage.page_people import PagePeopleBook
+from gateway.storage.saved_workflows import SavedWorkflowBook
 
 
 class PageChatBook(Protocol):
@@ -48,3 +49,6 @@ class PageBooks(Protocol):
 
     @property
     def chats(self) -> PageChatBook: ...
+
+    @property
+    def workflows(self) -> SavedWorkflowBook: ...

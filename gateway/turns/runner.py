@@ -265,8 +265,12 @@ class TurnRunner:
         """The agent that answers: for a run on record the one that began it, None if there is none of its
         name any more."""
         recorded, named = await journal.recorded_agent(), journal.messages.run_by
-        if recorded is not None or named is not None:
-            return self._agents.find((recorded if named is None else named) or "")
+        if named is not None:
+            return self._agents.find(named)
+        if recorded is None and isinstance(item, InboundMessage) and item.workflow:
+            recorded = item.workflow
+        if recorded is not None:
+            return await self._agents.load(recorded)
         return answering(self._agents, item, session)
 
     def _on_reply(self, entry: InboxEntry, row_id: int, reply: OutboundReply, *, sending: bool) -> None:

@@ -111,6 +111,9 @@ class InboundMessage:
     platform does not report edits."""
     reply_handle: str = ""
     """What the adapter needs to reply to this message; opaque to all other code."""
+    workflow: str = ""
+    """The saved workflow, with its version, that answers in place of the chat's agent; empty for none. Set by
+    the page's editor alone, for people who may edit."""
 
     def __post_init__(self) -> None:
         if not self.message_id or not self.native_id:

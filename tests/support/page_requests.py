@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from adapters.web import person_frames as own
 from adapters.web import protocol
+from adapters.web import workflow_frames as workflows
 from adapters.web.feedback import Feedback
 from pipeline.domain.commands import COMMAND_NAMES
 from tests.support.page_people import Frame
@@ -77,6 +78,34 @@ def requests_for(of: Things) -> Mapping[type, list[Frame]]:
         own.RenamePerson: [{"type": "rename_person", "name": "Victim"}],
         own.InviteDevice: [{"type": "invite_device"}],
         own.SignOut: [{"type": "sign_out", "device": of.device}],
+        **_workflow_requests(of),
+    }
+
+
+def _workflow_requests(of: Things) -> Mapping[type, list[Frame]]:
+    document: Frame = {"nodes": [], "connections": []}
+    return {
+        workflows.WorkflowList: [{"type": "workflows"}],
+        workflows.WorkflowOpen: [{"type": "workflow_open", "name": "letters"}],
+        workflows.WorkflowCheck: [{"type": "workflow_check", "document": document}],
+        workflows.WorkflowSave: [
+            {"type": "workflow_save", "name": "letters", "base": 0, "document": document}
+        ],
+        workflows.WorkflowDelete: [{"type": "workflow_delete", "name": "letters", "base": 1}],
+        workflows.WorkflowStart: [
+            {"type": "workflow_start", "name": "letters", "version": 1, "text": "mine"}
+        ],
+        workflows.WorkflowRuns: [{"type": "workflow_runs", "name": "letters"}],
+        workflows.WorkflowRunState: [{"type": "workflow_run", "chat": of.chat, "seen": 0}],
+        workflows.WorkflowAnswer: [
+            {
+                "type": "workflow_answer",
+                "chat": of.chat,
+                "interaction": of.question,
+                "choice": "approve",
+                "note": "",
+            }
+        ],
     }
 
 

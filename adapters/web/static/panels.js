@@ -4,8 +4,10 @@
  * @module panels
  */
 
-import { byId, el } from './dom.js';
+import { byId, el, icon } from './dom.js';
 import { t } from './texts.js';
+
+/** @typedef {{ panel: { show: () => void }, frame: (frame: import('./connection.js').Frame) => boolean }} Part */
 
 /** @type {Promise<unknown> | null} */
 let sheet = null;
@@ -20,18 +22,28 @@ export class Panels {
    */
   constructor({ send, onChat, onSignOut, status }) {
     this.status = status;
-    /** @type {Record<string, import('./chats.js').Chats | import('./account.js').Account>} */
+    /** @type {Record<string, Part>} */
     this.loaded = {};
     this.#wire('chats', async () => new (await import('./chats.js')).Chats({ send, onChat, announce: (words) => status.announce(words) }));
+    this.options = { send, onChat };
     this.#wire('settings', async () => new (await import('./account.js')).Account({ send, onSignOut }));
   }
 
   /** @param {import('./connection.js').Frame} frame of any type @returns {boolean} whether nothing else must show it */
   frame(frame) {
+    if (frame.editor) this.#offerEditor();
     return Object.values(this.loaded).some((one) => one.frame(frame));
   }
 
-  /** @param {string} id the button's @param {() => Promise<import('./chats.js').Chats | import('./account.js').Account>} load */
+  /** The workflow editor, for those who may edit. */
+  #offerEditor() {
+    if (document.getElementById('workflows')) return;
+    const words = t('workflows');
+    byId('settings').before(el('button', { id: 'workflows', 'data-testid': 'workflows', type: 'button', 'aria-haspopup': 'dialog', class: 'tool', 'aria-label': words, title: words }, icon('workflow')));
+    this.#wire('workflows', async () => (await import('./editor-opening.js')).opened(this.options));
+  }
+
+  /** @param {string} id the button's @param {() => Promise<Part>} load */
   #wire(id, load) {
     byId(id).addEventListener('click', async () => {
       try {

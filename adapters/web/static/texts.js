@@ -30,6 +30,11 @@ export function t(key, values = {}) {
   return form.replace(/\{(\w+)\}/g, (_, name) => (typeof values[name] === 'number' ? numbers.format(values[name]) : String(values[name])));
 }
 
+/** Adds the texts of a part that is loaded later. @param {Record<string, Text>} texts */
+export function addTexts(texts) {
+  Object.assign(table.texts, texts);
+}
+
 /** @param {string} unit as Intl names it @param {number} value @param {number} [digits] after the point @param {'short' | 'long'} [unitDisplay] */
 export function measure(unit, value, digits = 0, unitDisplay = 'short') {
   return new Intl.NumberFormat(locale, { style: 'unit', unit, unitDisplay, maximumFractionDigits: digits }).format(value);

@@ -13,6 +13,7 @@ from gateway.storage.memory.feedback import MemoryFeedback
 from gateway.storage.memory.jobs import MemoryJobs
 from gateway.storage.memory.page_people import MemoryPagePeople
 from gateway.storage.memory.rows import EntryRow, InteractionRow, ReplyRow, ThreadRow
+from gateway.storage.memory.saved_workflows import MemorySavedWorkflows
 from gateway.storage.memory.shield import MemoryShield
 from gateway.storage.memory.states import MemoryStates
 from gateway.storage.ports import Lease
@@ -46,6 +47,7 @@ class MemoryPage:
         self._names: dict[str, str] = {}
         self._deleted: set[str] = set()
         self.people = MemoryPagePeople(require_open, self._cancel_all, jobs)
+        self.workflows = MemorySavedWorkflows(require_open)
 
     @property
     def chats(self) -> MemoryPage:
@@ -98,6 +100,7 @@ class MemoryPage:
         self._jobs.drop_of(thread, but=but_jobs)
         self._feedback.drop_of(thread)
         self._shield.permissions.drop_of(thread)
+        self.workflows.drop_of(thread)
         await self._states.forget(thread)
 
     def _cancel_all(self, prefix: str) -> None:

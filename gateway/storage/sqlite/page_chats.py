@@ -11,6 +11,7 @@ from gateway.storage.ports import Lease
 from gateway.storage.sqlite import inbox, jobs, threads
 from gateway.storage.sqlite.group_commit import GroupCommit
 from gateway.storage.sqlite.page_people import SqlitePagePeople
+from gateway.storage.sqlite.saved_workflows import DROP_RUN, SqliteSavedWorkflows
 from gateway.storage.sqlite.secure_overwrite import filled
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 
@@ -61,6 +62,7 @@ class SqlitePage:
     ) -> None:
         self.people = SqlitePagePeople(writer, reader)
         self.chats = SqlitePageChats(writer, reader, group_commit)
+        self.workflows = SqliteSavedWorkflows(writer, reader)
 
 
 class SqlitePageChats:
@@ -128,4 +130,5 @@ def _erase(db: sqlite3.Connection, thread: int, key: str, but_jobs: str) -> None
     db.execute(_DROP_STATES, (key,))
     db.execute(_DROP_FEEDBACK, (key,))
     db.execute(_DROP_PERMISSIONS, (key,))
+    db.execute(DROP_RUN, (key,))
     db.execute(_MERGE_INDEX)

@@ -1,4 +1,5 @@
-"""The step of the schema with the tables of the page: its people, and names of conversations."""
+"""The steps of the schema with the tables of the page: its people, names of conversations, and the workflows
+that its editor saves."""
 
 from __future__ import annotations
 
@@ -36,4 +37,25 @@ PAGE_TABLES: Final = (
         name TEXT NOT NULL,
         deleted INTEGER NOT NULL
     ) STRICT, WITHOUT ROWID""",
+)
+
+SAVED_WORKFLOW_TABLES: Final = (
+    # The documents that the editor saves: every save is a row.
+    """CREATE TABLE workflow_versions (
+        name TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        body TEXT NOT NULL,
+        runs INTEGER NOT NULL,
+        saved_at REAL NOT NULL,
+        PRIMARY KEY (name, version)
+    ) STRICT""",
+    # The runs that were begun from the editor, each in a separate conversation.
+    """CREATE TABLE workflow_runs (
+        thread TEXT PRIMARY KEY,
+        message_id TEXT NOT NULL,
+        name TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        at REAL NOT NULL
+    ) STRICT, WITHOUT ROWID""",
+    "CREATE INDEX workflow_runs_name ON workflow_runs(name)",
 )

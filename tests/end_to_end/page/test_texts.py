@@ -28,6 +28,7 @@ _PLACE = re.compile(r"\$\{(?:[^{}]|\{[^{}]*\})*\}")
 _KNOWN = frozenset(
     (
         *("Escape", "Enter", "ArrowDown", "ArrowUp", "Tab", "Files", "P", "Edit", "Retry"),
+        *("Delete", "Backspace"),
         *("Notification", "Parlour", "parlour."),
         *("Firefox", "Edge", "Opera", "Chrome", "Safari", "Android", "Windows", "ChromeOS", "Mac", "Linux"),
         *("Bearer ${this.signIn.token}", "noopener noreferrer nofollow"),

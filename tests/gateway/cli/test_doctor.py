@@ -333,3 +333,9 @@ async def test_the_api_and_who_may_use_it_are_listed(tmp_path: Path) -> None:
     assert found["API"].words.endswith("; webhooks: issues")
     settings = load(NOWHERE, {}, given)
     assert ("api", GUARANTEE) in delivery_guarantees(settings)
+
+
+async def test_the_workflow_editor_and_saved_workflows_are_checked(tmp_path: Path) -> None:
+    found = await examined(tmp_path, 'channels.web.editor=["owner"]', 'agent.graph="saved:letters"')
+    assert found["workflow editor"] == Finding(name="workflow editor", good=True, words="open to owner")
+    assert "saved:letters: no such workflow is saved" in found["saved workflows"].words

@@ -225,6 +225,7 @@ def test_an_agent_has_the_default_ones_gate_unless_its_table_names_one_or_none(t
         ('gate = "nowhere"', "agent.gate: there is no graph of this name"),
         ('gate = "missing.json"', "agent.gate: missing.json: there is no such file"),
         ('gate = "two words"', "agent.gate: is neither a name nor a file that ends in .json"),
+        ('gate = "saved:letters"', "agent.gate: is a saved workflow, which is no gate"),
     ],
 )
 def test_a_gate_that_is_none_is_a_mistake_at_its_line(tmp_path: Path, line: str, mistake: str) -> None:
@@ -248,3 +249,11 @@ def test_a_graph_that_cannot_be_a_gate_is_a_mistake(
     (found,) = problem_lines(write_config(tmp_path, f'[agents.shop]\ngate = "{gate}"\n'), {})
     assert found.startswith("agents.shop.gate: graph gate: ")
     assert mistake in found
+
+
+def test_an_agent_may_name_a_saved_workflow_which_is_read_at_the_start(tmp_path: Path) -> None:
+    text = '[agents.letters]\ngraph = "saved:Our letters@3"\n'
+    assert load(write_config(tmp_path, text), {}, []).agents["letters"].graph == "saved:Our letters@3"
+    (found,) = problem_lines(write_config(tmp_path, '[agent]\ngraph = "saved:a/b"\n'), {})
+    assert found.startswith("agent.graph: is no name of a saved workflow")
+    assert "line 2" in found
