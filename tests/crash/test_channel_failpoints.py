@@ -67,7 +67,7 @@ async def test_death_at_a_label_gives_one_answer(
             assert await gateway.wait_exit() == _CRASHED
 
             await gateway.start()
-            await platform.until(lambda: "You said: one two three" in platform.bot_texts(chat), timeout_s=40)
+            await platform.until(lambda: "You said: one two three" in platform.bot_texts(chat), timeout_s=120)
             await platform.until(lambda: platform.unacknowledged() == 0)
             assert await gateway.stop() == 0
             shown = platform.bot_texts(chat)

@@ -38,9 +38,9 @@ async def test_an_album_is_answered_once_with_all_its_pictures_wherever_the_proc
             platform.state.files.clear()
         llm, reader = ScriptedLlm.echo(), FakeFileReader()
         async with open_gateway(data, *overrides, llm=llm, file_reader=reader):
-            await platform.until(lambda: len(platform.bot_texts(chat)) == 1, timeout_s=40)
+            await platform.until(lambda: len(platform.bot_texts(chat)) == 1, timeout_s=120)
             await platform.say(chat, ann, "and now?")
-            await platform.until(lambda: len(platform.bot_texts(chat)) == 2, timeout_s=40)
+            await platform.until(lambda: len(platform.bot_texts(chat)) == 2, timeout_s=120)
         shown = [sorted(request.pictures.values()) for request in llm.requests]
         assert shown == [[SCALED + b"one", SCALED + b"two"]] * 2
         assert len(reader.asked) == (0 if crash_at == "turn-commit-before" else 2)

@@ -40,7 +40,7 @@ async def test_death_at_a_label_never_gives_a_second_voice_message(
 
         async with open_gateway(data, *overrides, speaker=ScriptedSpeaker()):
             await platform.say(chat, ann, "three")
-            await platform.until(lambda: len(_voices(platform, chat)) == voices + 1, timeout_s=40)
+            await platform.until(lambda: len(_voices(platform, chat)) == voices + 1, timeout_s=120)
         texts = platform.bot_texts(chat)
         assert [texts.count("You said: one two"), texts.count("You said: three")] == [1, 1]
         assert len(_voices(platform, chat)) == voices + 1
@@ -59,7 +59,7 @@ async def test_death_while_voice_replies_are_turned_on_leaves_them_on_and_says_s
 
         async with open_gateway(data, *overrides, speaker=ScriptedSpeaker()):
             await platform.say(chat, ann, "three")
-            await platform.until(lambda: len(_voices(platform, chat)) == 1, timeout_s=40)
+            await platform.until(lambda: len(_voices(platform, chat)) == 1, timeout_s=120)
         said = [text for text in platform.bot_texts(chat) if "Voice replies" in text]
         assert len(said) == 1
         assert "replies are on" in said[0]

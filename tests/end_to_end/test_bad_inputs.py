@@ -51,7 +51,7 @@ async def _exchange(
     ):
         if hello:
             await socket.send_str(json.dumps(HELLO | {"token": gateway.token}))
-            while json.loads((await socket.receive(timeout=10)).data)["type"] != "ready":
+            while json.loads((await socket.receive(timeout=60)).data)["type"] != "ready":
                 pass
         for frame in frames:
             if isinstance(frame, bytes):

@@ -28,8 +28,9 @@ _ENVIRON = {"KEY": "tiger-tiger", "OTHER": "burning-bright"}
 
 @pytest.fixture(autouse=True)
 def harbour(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(pipeline.plugins, "IMPORT_S", 1.0)
-    monkeypatch.setattr(gateway.app.plugin_channels, "BUILD_S", 0.2)
+    # Only what hangs takes so long, and it is waited for in full.
+    monkeypatch.setattr(pipeline.plugins, "IMPORT_S", 5.0)
+    monkeypatch.setattr(gateway.app.plugin_channels, "BUILD_S", 5.0)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     names = {name: f"demo_harbour:{name}" for name in _CHANNELS}
     with channel_plugins(tmp_path / "site", monkeypatch, **names, **BROKEN):
@@ -81,7 +82,7 @@ async def test_a_channel_that_draws_its_own_screen_gets_events_and_replies(tmp_p
     ("channel", "words"),
     [
         ("pier", "its plug-in demo-plugins 1.0 is broken: RuntimeError: no licence"),
-        ("reef", "its plug-in demo-plugins 1.0 is broken: its import took longer than 1 s"),
+        ("reef", "its plug-in demo-plugins 1.0 is broken: its import took longer than 5 s"),
         (
             "shoal",
             "its plug-in demo-plugins 1.0 is broken: TypeError: the settings of a ChannelKind are a class",
@@ -91,7 +92,7 @@ async def test_a_channel_that_draws_its_own_screen_gets_events_and_replies(tmp_p
         ("quarrelsome", "its plug-in demo-plugins 1.0 is broken: reading its table failed with KeyError"),
         ("misnamed", "it calls itself memory:main, and not misnamed:main"),
         ("objects", "its build returned object, which is not a PostingChannel or a ShowingChannel"),
-        ("hanging", "building it took longer than 0.2 s"),
+        ("hanging", "building it took longer than 5 s"),
     ],
 )
 async def test_a_broken_channel_is_named_and_the_others_answer(

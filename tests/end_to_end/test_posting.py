@@ -116,7 +116,7 @@ async def test_what_the_platform_did_not_take_is_sent_by_the_next_process(tmp_pa
     posts.failures.extend([refusal("rate_limit", retry_after_s=3_000.0)])
     async with open_gateway(tmp_path, posts=posts, drain_s=0.1) as harness:
         await posts.receive("hello", native_id="1")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not await harness.store.outbox_open() or not posts.calls:  # noqa: ASYNC110 - the store has no event
                 await asyncio.sleep(0)
     assert posts.texts() == []

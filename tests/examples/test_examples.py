@@ -58,7 +58,7 @@ def ask(
         token,
         question,
     ]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=240, check=False)
 
 
 def test_the_scripted_bot_needs_no_model_and_keeps_its_own_data() -> None:

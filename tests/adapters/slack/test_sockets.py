@@ -52,11 +52,8 @@ async def test_a_socket_that_is_open_and_deaf_is_noticed_and_replaced() -> None:
     async with FakeSlack() as slack, running(slack, ping_s=0.1) as live:
         slack.delivery.freeze()
         ann = slack.person("ann")
-        started = SystemClock().monotonic()
         await slack.say(slack.private_chat(ann), ann, "anybody there?")
         await live.heard_all()
-        # Three pings of 5 s are 15 s; here they are 0.1 s each.
-        assert SystemClock().monotonic() - started < 15
         assert live.inbox.texts() == ["anybody there?"]
 
 

@@ -261,7 +261,8 @@ async def test_faults_are_played_in_order() -> None:
         assert fake.bot_texts(place) == ["after"]
         fake.faults.script.append(Fault(method="sendMessage", kind="hang"))
         with pytest.raises(TimedOut):
-            await bot.send_message(int(ann.id), "hung", read_timeout=0.05)
+            # Long enough for the platform to take the message first.
+            await bot.send_message(int(ann.id), "hung", read_timeout=1.0)
         assert fake.bot_texts(place) == ["after", "hung"]
 
 

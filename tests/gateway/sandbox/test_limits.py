@@ -5,13 +5,18 @@ Covers: gateway/sandbox/first_process.py, gateway/sandbox/usage.py, gateway/sand
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.support.sandbox import MB, Box, processes_with
 
 
 async def test_a_command_that_ignores_every_signal_is_ended_when_its_time_is_up(sandbox: Box) -> None:
-    ran = await sandbox.sh("trap '' HUP INT TERM QUIT; echo begun; while :; do sleep 1; done", seconds=1.0)
+    script = "trap '' HUP INT TERM QUIT; echo begun; while :; do sleep 1; done"
+    ran = await sandbox.sh(script, seconds=1.0)
+    if not ran.text:  # on a busy machine even a shell may need longer
+        ran = await sandbox.sh(script, seconds=30.0)
     assert (ran.end.ending, ran.text) == ("time", "begun\n")
     assert "took longer than allowed" in ran.end.words
 
@@ -24,9 +29,10 @@ async def test_processor_time_is_limited_for_one_process_and_for_all_together(sa
 
 
 async def test_a_fork_bomb_stays_small_and_ends_with_its_command(sandbox: Box) -> None:
+    mark = f"31415926.{os.getpid()}"
     ran = await sandbox.python(
-        "import os, time\nfirst, refused, end = os.getpid(), 0, time.monotonic() + 1  # 31415926\n"
-        "while time.monotonic() < end:\n"
+        "import os, time\nfirst, refused, end = os.getpid(), 0, time.monotonic() + 1  # " + mark + "\n"
+        "while time.monotonic() < end or os.getpid() == first and not refused:\n"
         "    try: os.fork()\n"
         "    except OSError: refused += 1\n"
         "if os.getpid() == first: print(refused > 0, sum(one.isdecimal() for one in os.listdir('/proc')))"
@@ -34,14 +40,14 @@ async def test_a_fork_bomb_stays_small_and_ends_with_its_command(sandbox: Box) -
     refused, processes = ran.text.split()
     assert refused == "True", "the kernel refused more processes"
     assert int(processes) <= 25
-    assert processes_with("31415926") == []
+    assert processes_with(mark) == []
 
 
 async def test_processes_are_counted_without_those_of_the_machine(sandbox: Box) -> None:
-    ran = await sandbox.sh("sleep 5 & sleep 5 & ls /proc | grep -c '^[0-9]*$'", processes=8)
+    ran = await sandbox.sh("sleep 600 & sleep 600 & ls /proc | grep -c '^[0-9]*$'", processes=8)
     assert ran.end.success
     assert ran.end.left_running == 2
-    few = await sandbox.sh("sleep 5 & sleep 5 & sleep 5 & echo all", processes=2)
+    few = await sandbox.sh("sleep 600 & sleep 600 & sleep 600 & echo all", processes=2)
     assert "all" not in few.text
 
 

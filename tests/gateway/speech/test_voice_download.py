@@ -30,7 +30,7 @@ class DownloadHarness:
         return self.download.request(person, note)
 
     async def ended(self) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await self.supervisor.wait_idle()
 
 

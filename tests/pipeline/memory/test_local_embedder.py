@@ -18,7 +18,7 @@ FAKE = "tests.support.embedding_child"
 
 @pytest.fixture
 async def embedder() -> AsyncIterator[LocalEmbedder]:
-    made = LocalEmbedder(SystemClock(), main=FAKE, timeout_s=30.0)
+    made = LocalEmbedder(SystemClock(), main=FAKE, timeout_s=120.0)
     yield made
     await made.close()
 
@@ -57,7 +57,7 @@ async def test_an_answer_that_is_none_is_an_error_and_the_next_request_works(
 
 
 async def test_a_child_that_hangs_is_ended_at_the_time_limit() -> None:
-    embedder = LocalEmbedder(SystemClock(), main=FAKE, timeout_s=30.0)
+    embedder = LocalEmbedder(SystemClock(), main=FAKE, timeout_s=120.0)
     try:
         await embedder.question("tea")
         embedder.timeout_s = 0.05

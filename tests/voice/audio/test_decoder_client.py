@@ -27,7 +27,7 @@ LONG = wav((b"".join(samples_of(clip) for clip in SPEECH) * 30)[: 150 * 32_000])
 
 @pytest.fixture
 async def decoder() -> AsyncIterator[Decoder]:
-    decoder = Decoder(SETTINGS)
+    decoder = Decoder(SETTINGS, deadline_s=120.0)
     yield decoder
     await decoder.close()
 

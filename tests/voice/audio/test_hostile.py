@@ -66,7 +66,7 @@ async def test_every_hostile_file_ends_in_pieces_or_in_words() -> None:
     assert len({data for _, data in files}) >= 300
     watched = Watched()
     # The kernel ends a job after twenty seconds of work; a busy machine is given time to do them.
-    decoder = Decoder(SETTINGS, on_line=watched.lines.append, deadline_s=60.0)
+    decoder = Decoder(SETTINGS, on_line=watched.lines.append, deadline_s=120.0)
     try:
         queue = iter(files)
         async with asyncio.TaskGroup() as group:

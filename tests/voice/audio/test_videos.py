@@ -51,7 +51,7 @@ def video(container: str, pictures: str, sound: str) -> bytes:
 
 
 async def test_the_sound_of_a_video_is_decoded_in_each_common_container() -> None:
-    decoder = Decoder(SETTINGS)
+    decoder = Decoder(SETTINGS, deadline_s=120.0)
     try:
         for name, kinds in KINDS.items():
             decoded = await decoder.decode(video(*kinds), on_segment=ignore)
@@ -62,7 +62,7 @@ async def test_the_sound_of_a_video_is_decoded_in_each_common_container() -> Non
 
 
 async def test_a_silent_film_has_no_sound_and_an_old_container_is_named() -> None:
-    decoder = Decoder(SETTINGS)
+    decoder = Decoder(SETTINGS, deadline_s=120.0)
     try:
         with pytest.raises(AudioRefused, match="There is no sound in that file"):
             await decoder.decode(video("mp4", "mpeg4", ""), on_segment=ignore)

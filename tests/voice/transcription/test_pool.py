@@ -107,7 +107,7 @@ async def until(holds: Callable[[], bool]) -> None:
 def gone(process: int) -> bool:
     """Whether the process behind a pidfd ends; closes the pidfd."""
     try:
-        return bool(select.select([process], [], [], 20.0)[0])
+        return bool(select.select([process], [], [], 60.0)[0])
     finally:
         os.close(process)
 
@@ -198,7 +198,8 @@ async def test_a_job_over_its_deadline_ends_its_process_and_fails_alone(tmp_path
         assert isinstance(error, TranscriptionTimeout)
         assert gone(stuck)
         assert [job for job in brief.jobs if job.startswith("hang")] == ["hang None"]
-        assert await brief.hear("hello") == "hello"
+        # A recording's own length is its deadline where that is longer.
+        assert await brief.hear("hello", seconds=25.0) == "hello"
 
 
 async def test_a_long_recording_gets_its_own_length_as_its_deadline(tmp_path: Path) -> None:
@@ -207,7 +208,7 @@ async def test_a_long_recording_gets_its_own_length_as_its_deadline(tmp_path: Pa
 
 
 async def test_in_a_batch_that_takes_too_long_only_the_guilty_recording_fails(tmp_path: Path) -> None:
-    async with open_pool(tmp_path / "log", deadline_floor_s=2.0) as brief:
+    async with open_pool(tmp_path / "log", deadline_floor_s=5.0) as brief:
         await brief.pool.warm_up()
         async with asyncio.TaskGroup() as group, brief.stopped():
             group.create_task(brief.hear("blocker"))

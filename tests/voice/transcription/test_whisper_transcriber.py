@@ -96,9 +96,9 @@ def environment_of(pid: int) -> set[str]:
 
 
 def ends(process: int) -> bool:
-    """Whether the process behind a pidfd ends within twenty seconds; closes the pidfd."""
+    """Whether the process behind a pidfd ends within a minute; closes the pidfd."""
     try:
-        return bool(select.select([process], [], [], 20.0)[0])
+        return bool(select.select([process], [], [], 60.0)[0])
     finally:
         os.close(process)
 
