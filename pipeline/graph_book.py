@@ -23,6 +23,7 @@ from pipeline.runtime.context import RunContext
 from pipeline.topologies import ALIASES, NO_SUBGRAPHS, shipped_graphs
 
 if TYPE_CHECKING:
+    from pipeline.playbooks.public_run import RunDocument
     from pipeline.workflows.document import Workflow
 
 SAVED: Final = "saved:"
@@ -111,9 +112,9 @@ class GraphBook:
             )
         return found
 
-    def workflow(self, name_or_file: str) -> Workflow | None:
-        """The workflow of that file, or the saved one; None for another name, and for another kind of document.
-        Raises ConfigurationError as `open`."""
+    def workflow(self, name_or_file: str) -> RunDocument | None:
+        """The workflow or playbook of that file, or the saved workflow; None for another name, for another kind
+        of document, and for a playbook that the agent starts. Raises ConfigurationError as `open`."""
         if name_or_file.startswith(SAVED):
             text, saved = self._saved_text(name_or_file)
             return saved_workflow(text, saved)
@@ -121,14 +122,19 @@ class GraphBook:
             return None
         path = Path(name_or_file)
         text = document_text(path)
-        if has_playbook_text(text) or not has_workflow_shape(text):
-            return None
-        from pipeline.workflows.reading import read_workflow  # noqa: PLC0415 - most have none
-
         try:
-            return read_workflow(text, workflow_name(path))
+            if has_playbook_text(text):
+                from pipeline.playbooks.reading import read_playbook  # noqa: PLC0415 - as below
+
+                playbook = read_playbook(text, workflow_name(path), beside(path))
+                return playbook if playbook.starts == "message" else None
+            if has_workflow_shape(text):
+                from pipeline.workflows.reading import read_workflow  # noqa: PLC0415 - most have none
+
+                return read_workflow(text, workflow_name(path))
         except GraphError as error:
             raise in_file(path, error) from error
+        return None
 
     def document(self, path: Path) -> GraphSpec[RunContext]:
         """The graph that the JSON document in a file describes: a graph document, a workflow or a playbook.
@@ -232,6 +238,17 @@ def saved_graph(text: str, saved: SavedName) -> GraphSpec[RunContext]:
 
     try:
         return workflow_graph(text, saved.name)
+    except GraphError as error:
+        lines = str(error).splitlines()
+        raise ConfigurationError("\n".join(f"{saved}: {line}" for line in lines)) from error
+
+
+def saved_workflow(text: str, saved: SavedName) -> Workflow:
+    """A saved document. Raises ConfigurationError with all its mistakes."""
+    from pipeline.workflows.reading import read_workflow  # noqa: PLC0415 - most have none
+
+    try:
+        return read_workflow(text, saved.name)
     except GraphError as error:
         lines = str(error).splitlines()
         raise ConfigurationError("\n".join(f"{saved}: {line}" for line in lines)) from error

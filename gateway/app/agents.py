@@ -106,9 +106,18 @@ def _agent(
     tools = replace(tools, services=replace(tools.services, rooms=rooms, attachments=attachments))
     extra = base.extras.graph if settings.agent.graph == DEFAULT_GRAPH else None
     graph = extra or graphs.open(settings.agent.graph)
-    agent = _with_model(name, settings, base, graph, tools, speech_to_text)
+    build = partial(
+        _with_model,
+        name,
+        base=base,
+        graph=graph,
+        tools=tools,
+        speech_to_text=speech_to_text,
+        workflow=_workflow(settings, graphs),
+    )
+    agent = build(settings)
     others = {
-        model: _with_model(name, model_settings(settings, model), base, graph, tools, speech_to_text)
+        model: build(model_settings(settings, model))
         for model in settings.llm.choices
         if model != settings.llm.model
     }
@@ -122,6 +131,7 @@ def _with_model(
     graph: GraphSpec[RunContext],
     tools: AgentTools,
     speech_to_text: SpeechToText,
+    workflow: Workflow | None = None,
 ) -> Agent:
     """The agent with the model of `settings`. Its sub-agents keep the model of the agent."""
     llm = base.models.main(settings)
@@ -156,13 +166,13 @@ def _with_model(
         pipeline=pipeline,
         models=models,
         reads_only=tools.reads_only,
-        workflow=_workflow(settings),
+        workflow=workflow,
     )
 
 
-def _workflow(settings: Settings) -> Workflow | None:
+def _workflow(settings: Settings, graphs: GraphBook) -> Workflow | None:
     """What commands know about the agent's workflow; None for an agent without one."""
-    found = installed_graphs().workflow(settings.agent.graph)
+    found = graphs.workflow(settings.agent.graph)
     if found is None:
         return None
     from gateway.agents.workflow_facts import workflow_facts  # noqa: PLC0415 - most have none

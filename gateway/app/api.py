@@ -17,7 +17,9 @@ from adapters.web.attempts import WrongTokens
 from adapters.web.security import security_headers
 from gateway.access.policy import AccessRule
 from gateway.config import SecretRef, Settings
-from gateway.config.api_rules import workflow_files
+from gateway.config.api_rules import workflow_agents
+from gateway.editor.saved_agents import SavedInFile
+from gateway.runtime.data_dir import STORE_FILE
 from gateway.runtime.http_server import Addresses
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.ports import Store
@@ -25,8 +27,7 @@ from gateway.turns.public_runs import PublicRuns
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.frozen import dataclass
-from pipeline.graph_book import document_text, workflow_name
-from pipeline.workflows.reading import read_workflow
+from pipeline.graph_book import installed_graphs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,10 +50,9 @@ def build_api(
     wanted = settings.api
     if not wanted.enabled:
         return None
-    files = workflow_files(settings)
-    documents = {
-        name: read_workflow(document_text(path), workflow_name(path)) for name, path in files.items()
-    }
+    graphs = installed_graphs().with_saved(SavedInFile(settings.data.dir / STORE_FILE))
+    found = {name: graphs.workflow(graph) for name, graph in workflow_agents(settings).items()}
+    documents = {name: document for name, document in found.items() if document is not None}
     descriptions = {name: profile.description for name, profile in settings.agents.items()}
     runs = PublicRuns(store, clock, documents, descriptions)
     wrong = WrongTokens(clock, "api", partial(telemetry.wrong_token, "api"))

@@ -35,7 +35,7 @@ from gateway.cli.plugins import plugin_finding
 from gateway.cli.serve import open_logs
 from gateway.cli.shield_classifier_check import shield_classifier_finding
 from gateway.config import DEFAULT_AGENT, Settings, agent_settings, environment, load
-from gateway.config.api_rules import workflow_files
+from gateway.config.api_rules import workflow_agents
 from gateway.runtime.data_dir import STORE_FILE, DataDir, DataDirBusy
 from gateway.runtime.http_server import Addresses
 from gateway.storage.memory import MemoryStore
@@ -203,7 +203,7 @@ def _page(settings: Settings, *, busy: bool) -> Iterator[Finding]:
 
 def _api(settings: Settings) -> Finding:
     """Who may run what over the HTTP API. Loading has checked the names and the secrets."""
-    known = ", ".join(workflow_files(settings)) or "none"
+    known = ", ".join(workflow_agents(settings)) or "none"
     tokens = ", ".join(f"{name} ({', '.join(one.scopes)})" for name, one in settings.api.tokens.items())
     webhooks = f"; webhooks: {', '.join(settings.api.webhooks)}" if settings.api.webhooks else ""
     return Finding(name="API", good=True, words=f"workflows: {known}; tokens: {tokens}{webhooks}")

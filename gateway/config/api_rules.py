@@ -18,22 +18,27 @@ from pipeline.domain.errors import ConfigurationError
 SourceOf = Callable[[str], Source]
 
 
-def workflow_files(settings: Settings) -> dict[str, Path]:
-    """The documents of the agents that are workflows, by the agents' names. Reads the documents; those that
-    cannot be read are left out."""
-    from pipeline.graph_book import document_text, has_workflow_shape, is_document  # noqa: PLC0415 - as needed
+def workflow_agents(settings: Settings) -> dict[str, str]:
+    """The graphs of the agents that run a workflow, a saved one, or a playbook, by the agents' names. Reads
+    the documents; those that cannot be read are left out."""
+    from pipeline.graph_book import SAVED, is_document  # noqa: PLC0415 - as needed
 
-    found: dict[str, Path] = {}
-    for name in (DEFAULT_AGENT, *settings.agents):
-        graph = agent_settings(settings, name).agent.graph
-        if not is_document(graph):
-            continue
-        try:
-            if has_workflow_shape(document_text(Path(graph))):
-                found[name] = Path(graph)
-        except ConfigurationError:
-            continue  # another check reports it
-    return found
+    graphs = {name: agent_settings(settings, name).agent.graph for name in (DEFAULT_AGENT, *settings.agents)}
+    return {
+        name: graph
+        for name, graph in graphs.items()
+        if graph.startswith(SAVED) or (is_document(graph) and _is_run(Path(graph)))
+    }
+
+
+def _is_run(path: Path) -> bool:
+    """Whether other programs can run the document in the file."""
+    from pipeline.graph_book import installed_graphs  # noqa: PLC0415 - as needed
+
+    try:
+        return installed_graphs().workflow(str(path)) is not None
+    except ConfigurationError:
+        return False  # another check reports it
 
 
 def api_problems(
@@ -50,10 +55,10 @@ def api_problems(
         what = f"is true, but there is no token{_where('api.enabled', source_of)}"
         return [Problem(path="api.enabled", what=what, fix="write a table [api.tokens.NAME], or remove it")]
     agents_are_bad = any(path.startswith("agent") for path in bad)
-    files = {} if agents_are_bad else workflow_files(settings)
-    known = None if agents_are_bad else tuple(files)
+    graphs = {} if agents_are_bad else workflow_agents(settings)
+    known = None if agents_are_bad else tuple(graphs)
     found = [*_tokens(api, known, source_of), *_webhooks(api, known, source_of)]
-    return [*found, *_approvers(api, files, source_of), *(_shared(api) if secrets else ())]
+    return [*found, *_approvers(api, graphs, source_of), *(_shared(api) if secrets else ())]
 
 
 def _tokens(api: ApiSettings, known: tuple[str, ...] | None, source_of: SourceOf) -> Iterator[Problem]:
@@ -99,18 +104,16 @@ def _webhooks(api: ApiSettings, known: tuple[str, ...] | None, source_of: Source
             yield Problem(path=f"{table}.token", what=what, fix=fix)
 
 
-def _approvers(api: ApiSettings, files: Mapping[str, Path], source_of: SourceOf) -> Iterator[Problem]:
+def _approvers(api: ApiSettings, graphs: Mapping[str, str], source_of: SourceOf) -> Iterator[Problem]:
     """Approvers of the API that no token is, or whose token may not answer: the run would wait for ever."""
-    if not files:
+    if not graphs:
         return
-    from pipeline.graph_book import document_text, workflow_name  # noqa: PLC0415 - as needed
-    from pipeline.workflows.document import Approval  # noqa: PLC0415 - as above
-    from pipeline.workflows.reading import checked  # noqa: PLC0415 - as above
+    from pipeline.graph_book import installed_graphs, is_document  # noqa: PLC0415 - as needed
+    from pipeline.workflows.document import Approval, Workflow  # noqa: PLC0415 - as above
 
-    for name, path in files.items():
-        workflow, _ = checked(document_text(path), workflow_name(path))
-        nodes = () if workflow is None else workflow.nodes.values()
-        for node in nodes:
+    for name, path in graphs.items():
+        document = installed_graphs().workflow(path) if is_document(path) else None
+        for node in document.nodes.values() if isinstance(document, Workflow) else ():
             named = node.approvers if isinstance(node, Approval) else ()
             for user in [one.rpartition(":")[2] for one in named if one.partition(":")[0] == CHANNEL]:
                 token = api.tokens.get(user)

@@ -12,7 +12,7 @@ from gateway.config.agent_rules import CRITERIA
 from gateway.config.agent_settings import agent_settings
 from gateway.config.agents import DEFAULT_AGENT, RouteSettings
 from gateway.config.api import EVERY_WORKFLOW
-from gateway.config.api_rules import workflow_files
+from gateway.config.api_rules import workflow_agents
 from gateway.config.catalog import SECTIONS, SETTINGS, toml_value
 from gateway.config.environment import crash_at
 from gateway.config.limits import model_limits
@@ -131,7 +131,7 @@ def _over_api(settings: Settings) -> list[str]:
     if not settings.api.enabled:
         return []
     named = {name for token in settings.api.tokens.values() for name in token.workflows}
-    return [name for name in workflow_files(settings) if EVERY_WORKFLOW in named or name in named]
+    return [name for name in workflow_agents(settings) if EVERY_WORKFLOW in named or name in named]
 
 
 def _chats(route: RouteSettings) -> str:

@@ -17,8 +17,8 @@ from gateway.turns.run_codec import runs_of
 from pipeline.domain.clock import Clock
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
-from pipeline.workflows.document import Workflow
-from pipeline.workflows.run_record import SYSTEM, LogEntry, WorkflowRun, run_record
+from pipeline.playbooks.public_run import RunDocument, nodes_reached, public_run
+from pipeline.workflows.run_record import SYSTEM, LogEntry, WorkflowRun
 
 _WORKING = ("message", "approval")
 """The kinds of entries that continue a run."""
@@ -29,14 +29,18 @@ class PublicRuns:
     """The runs of the threads of the API; see `adapters.api.ports.Runs`."""
 
     def __init__(
-        self, store: Store, clock: Clock, workflows: Mapping[str, Workflow], descriptions: Mapping[str, str]
+        self,
+        store: Store,
+        clock: Clock,
+        workflows: Mapping[str, RunDocument],
+        descriptions: Mapping[str, str],
     ) -> None:
         """`workflows` and their `descriptions`, by the names of their agents."""
         self._store = store
         self._clock = clock
         self._documents = workflows
         self.workflows: Mapping[str, WorkflowInfo] = {
-            name: WorkflowInfo(name=name, description=descriptions.get(name, ""), nodes=len(workflow.reached))
+            name: WorkflowInfo(name=name, description=descriptions.get(name, ""), nodes=nodes_reached(workflow))
             for name, workflow in workflows.items()
         }
 
@@ -57,7 +61,7 @@ class PublicRuns:
         return _view(
             _Read(
                 run_id=run_id,
-                run=run_record(workflow, runs[-1]) if runs else None,
+                run=public_run(workflow, runs[-1]) if runs else None,
                 works=any(one.kind in _WORKING for one in entries),
                 stopped=stop_id(run_id)
                 in {*(one.message_id for one in entries), *(one.message_id for one in records)},
