@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from adapters.api.run_ids import KEY, workflow_of
 from gateway.config import DEFAULT_AGENT, RouteSettings
 from pipeline.domain.ids import ThreadKey
 
@@ -18,7 +19,9 @@ class Routes:
 
     def names(self, thread: ThreadKey, author: str, *, private: bool) -> tuple[str, ...]:
         """The name of the agent that answers the author's messages in that chat, and after it those that
-        people can choose there instead."""
+        people can choose there instead. A run of the API names its agent itself."""
+        if thread.account_key == KEY:
+            return (workflow_of(str(thread.topic)) or DEFAULT_AGENT,)
         if not self._routes:
             return (DEFAULT_AGENT,)
         route = next((one for one in self._routes if _matches(one, thread, author, private)), _DEFAULT)

@@ -124,6 +124,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             leases=_leases(base, coordinator),
             foreign=frozenset(key_of(one.adapter) for one in base.posting if one.foreign),
             left_out=base.left_out,
+            cancel_unknown=None if base.api is None else base.api.runs.cancel_unknown,
         )
     )
     base.telemetry.watch_channels(gateway.channel_statuses)
@@ -152,6 +153,8 @@ def _subscribe(
 
 def _access(base: Foundation) -> AccessPolicy:
     rules = {(one.adapter.name, one.adapter.account): one.rule for one in base.posting}
+    if base.api is not None:
+        rules[key_of(base.api.adapter)] = base.api.rule
     return AccessPolicy(
         book=base.store.pairings, clock=base.clock, rules={**rules, **base.extras.rules}, guests=base.guests
     )
@@ -232,6 +235,7 @@ def _server(gateway: Gateway, base: Foundation) -> Server:
         webhooks=[
             *(page.upload_routes() if page else ()),
             *(route for one in base.posting for route in one.routes),
+            *(base.api.routes() if base.api is not None else ()),
         ],
         channels=gateway.channel_lines,
         ready=lambda: gateway.ready,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from functools import partial
+from typing import TYPE_CHECKING
 
 from adapters.channel import Channel, Timeline
 from gateway.access.policy import AccessRule
@@ -58,6 +59,9 @@ from pipeline.runtime.context import RunContext
 from pipeline.tools.tool import ToolGroup
 from voice.synthesis.synthesizer import SpeechSynthesizer
 from voice.transcriber import Transcriber
+
+if TYPE_CHECKING:
+    from gateway.app.api import Api
 
 ChannelFactory = Callable[[Timeline], Channel]
 
@@ -126,6 +130,7 @@ class Foundation:
     check_metrics_token: Callable[[str], bool]
     page: Page
     guests: PageAccounts
+    api: Api | None
     posting: tuple[BuiltChannel, ...]
     """The channels on which other people write."""
     left_out: tuple[LeftOut, ...]
@@ -159,7 +164,9 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     guests = PageAccounts(store.page, clock, failpoints, partial(voice_mode, preferences))
     page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, links, guests)
     posting, left_out = built_channels(settings, timeline, clock)
-    channels = _channels(page, posting, [make(timeline) for make in extras.channels])
+    api = _api(settings, store, clock, addresses, telemetry)
+    others = [*([] if api is None else [api.adapter]), *(make(timeline) for make in extras.channels)]
+    channels = _channels(page, posting, others)
     queues = ChatQueues(clock, tasks.deliveries)
     read_aloud = build_read_aloud(settings, extras.speaker, tasks.background)
     speech_of = _speech_of(settings, store)
@@ -190,6 +197,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         check_metrics_token=metrics_check(settings, check),
         page=page,
         guests=guests,
+        api=api,
         posting=posting,
         left_out=left_out,
         channels=channels,
@@ -213,6 +221,17 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         models=ModelClients(settings, clock, extras.llm),
         redactor=Redactor(secrets.known_values, clock=clock),
     )
+
+
+def _api(
+    settings: Settings, store: Store, clock: Clock, addresses: Addresses, telemetry: Telemetry
+) -> Api | None:
+    """The API for other programs; None if it is off."""
+    if not settings.api.enabled:
+        return None
+    from gateway.app.api import build_api  # noqa: PLC0415 - it loads what only workflows need
+
+    return build_api(settings, store, clock, addresses, telemetry)
 
 
 def _live(

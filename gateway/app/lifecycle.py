@@ -98,6 +98,8 @@ class Parts:
     """The accounts of plug-ins' channels."""
     left_out: tuple[LeftOut, ...] = ()
     """The configured channels that could not be built."""
+    cancel_unknown: Callable[[], Awaitable[int]] | None = None
+    """Cancels what waits for a workflow that is no longer configured; returns how many."""
 
 
 class Gateway:
@@ -167,6 +169,8 @@ class Gateway:
             # Unfinished work comes before new messages: first the unsent replies, which are older than the
             # answers of the unfinished turns, then those turns, then the channels.
             unsent = await parts.delivery.recover()
+            if parts.cancel_unknown is not None:
+                await parts.cancel_unknown()
             waiting = await parts.worker.recover()
             await parts.voice.start()
             for supervisor in self._supervisors:

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from gateway.config.agents import AgentProfile, RouteSettings
+from gateway.config.api import ApiToken, ApiWebhook
 from gateway.config.channels import MORE, POSTING
 from gateway.config.secrets import SecretRef
 from gateway.config.settings import Settings
@@ -26,8 +27,6 @@ from pipeline.domain.frozen import dataclass
 
 Kind = Literal["flag", "integer", "number", "text", "choice", "path", "list", "secret"]
 
-REPEATED_DEPTH = 3
-"""The parts of a setting's path in a table that repeats, such as agents.support.model."""
 _ACCOUNT = re.compile(r"[2-9]|[1-9][0-9]{1,2}")
 _ACCOUNT_DEPTH = 3
 """The parts of the path of a further table of a posting channel, such as channels.telegram.2."""
@@ -101,11 +100,12 @@ def find_setting(path: tuple[str, ...]) -> SettingInfo | None:
         first = SETTINGS.get(dotted(_of_first(path)))
         is_one = first is not None and len(path) == _ACCOUNT_DEPTH + 1
         return replace(first, path=dotted(path)) if is_one and first is not None else None
-    if not path or path[0] not in REPEATED:
+    root = repeated_at(path)
+    if not root:
         return SETTINGS.get(dotted(path))
-    if len(path) != REPEATED_DEPTH or not is_section(path[:-1]):
+    if not is_repeated_table(path[:-1]):
         return None
-    known = REPEATED[path[0]].settings.get(path[-1])
+    known = REPEATED[root].settings.get(path[-1])
     return None if known is None else replace(known, path=dotted(path))
 
 
@@ -113,9 +113,26 @@ def is_section(path: tuple[str, ...]) -> bool:
     """Whether there is a table at `path`, or tables below it."""
     if is_account(path):
         return True
-    if not path or path[0] not in REPEATED:
+    root = repeated_at(path)
+    if not root:
         return dotted(path) in SECTIONS
-    return len(path) < REPEATED_DEPTH and all(REPEATED[path[0]].name.fullmatch(part) for part in path[1:])
+    return root == dotted(path) or is_repeated_table(path)
+
+
+def repeated_at(path: tuple[str, ...]) -> str:
+    """The key in REPEATED of the tables in which `path` is; empty where it is in none."""
+    return next((name for end in (1, 2) if (name := ".".join(path[:end])) in REPEATED), "")
+
+
+def is_repeated_table(path: tuple[str, ...]) -> bool:
+    """Whether `path` is that of a table that repeats, such as agents.support."""
+    root = repeated_at(path)
+    is_one = bool(root) and len(path) == _depth(root) + 1
+    return is_one and REPEATED[root].name.fullmatch(path[-1]) is not None
+
+
+def _depth(root: str) -> int:
+    return root.count(".") + 1
 
 
 def is_account(path: tuple[str, ...]) -> bool:
@@ -131,7 +148,7 @@ def _of_first(path: tuple[str, ...]) -> tuple[str, ...]:
 
 def remedy_for_unknown(path: tuple[str, ...]) -> str:
     """A hint for the unknown `path`: the nearest setting, else the keys that exist there."""
-    if path[0] in REPEATED:
+    if repeated_at(path):
         return _remedy_in_repeated(path)
     if is_account(path[:_ACCOUNT_DEPTH]):
         path = _of_first(path)
@@ -153,10 +170,11 @@ def remedy_for_unknown(path: tuple[str, ...]) -> str:
 
 
 def _remedy_in_repeated(path: tuple[str, ...]) -> str:
-    table = REPEATED[path[0]]
-    if len(path) > 1 and not table.name.fullmatch(path[1]):
+    root = repeated_at(path)
+    table, depth = REPEATED[root], _depth(root)
+    if len(path) > depth and not table.name.fullmatch(path[depth]):
         return table.name_fix
-    if len(path) < REPEATED_DEPTH:
+    if len(path) < depth + 2:
         return f"write the tables {table.header}"
     close = difflib.get_close_matches(path[-1][:_LONGEST_KEY], table.settings, n=1, cutoff=0.7)
     return f"did you mean {close[0]}?" if close else f"known in {table.header}: {', '.join(table.settings)}"
@@ -282,6 +300,8 @@ def _expected(kind: Kind, choices: tuple[str, ...], info: FieldInfo) -> str:
 _REPEATED_MODELS = (
     "agents",
     "routes",
+    "api.tokens",
+    "api.webhooks",
     *(f"channels.{channel}{MORE}" for channel in POSTING),
     "channels.plugged",  # no setting
 )
@@ -313,6 +333,16 @@ REPEATED: Mapping[str, RepeatedTable] = MappingProxyType(
             name=r"[1-9][0-9]{0,3}",
             name_fix="write the tables [[routes]]",
         ),
+        **{
+            path: _repeated(
+                model,
+                header=f"[{path}.NAME]",
+                path=f"{path}.NAME",
+                name=r"[a-z][a-z0-9-]{0,31}",
+                name_fix="a name has up to 32 characters: small letters, digits and -, with a letter first",
+            )
+            for path, model in (("api.tokens", ApiToken), ("api.webhooks", ApiWebhook))
+        },
     }
 )
-"""The tables that repeat, by the first part of their paths."""
+"""The tables that repeat, by the beginning of their paths."""

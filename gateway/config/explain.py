@@ -11,6 +11,8 @@ from pathlib import Path
 from gateway.config.agent_rules import CRITERIA
 from gateway.config.agent_settings import agent_settings
 from gateway.config.agents import DEFAULT_AGENT, RouteSettings
+from gateway.config.api import EVERY_WORKFLOW
+from gateway.config.api_rules import workflow_files
 from gateway.config.catalog import SECTIONS, SETTINGS, toml_value
 from gateway.config.environment import crash_at
 from gateway.config.limits import model_limits
@@ -114,11 +116,22 @@ def who_answers(settings: Settings) -> str:
     if not any(_matches_all(route) for route in settings.every_route):
         lines.append(f"{'everywhere else' if lines else 'everywhere'}: {DEFAULT_AGENT}")
     reached = {name for route in settings.every_route for name in (route.agent, *route.also)}
+    over_api = _over_api(settings)
+    lines += [f"runs of the HTTP API, by name: {', '.join(over_api)}"] if over_api else []
+    reached |= set(over_api)
     idle = [name for name in settings.agents if name not in reached]
     lines += [f"nowhere, as no route names it: {name}" for name in idle]
     return "\n".join(
         ["Who answers where, the first line that matches:", *(one_line(f"  {line}") for line in lines)]
     )
+
+
+def _over_api(settings: Settings) -> list[str]:
+    """The workflows that a token of the API may use."""
+    if not settings.api.enabled:
+        return []
+    named = {name for token in settings.api.tokens.values() for name in token.workflows}
+    return [name for name in workflow_files(settings) if EVERY_WORKFLOW in named or name in named]
 
 
 def _chats(route: RouteSettings) -> str:
@@ -144,6 +157,8 @@ def _of_repeated(settings: Settings) -> list[str]:
         (f"agents.{name}", profile) for name, profile in settings.agents.items()
     ]
     tables += [(one.path, one.settings) for one in settings.channels.accounts() if one.path not in SECTIONS]
+    tables += [(f"api.tokens.{name}", token) for name, token in settings.api.tokens.items()]
+    tables += [(f"api.webhooks.{name}", hook) for name, hook in settings.api.webhooks.items()]
     tables += [(f"routes.{number}", route) for number, route in enumerate(settings.routes, start=1)]
     return [
         f"{path}.{key}"

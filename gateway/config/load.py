@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from gateway.config.agent_rules import agent_problems
+from gateway.config.api_rules import api_problems
 from gateway.config.catalog import REPEATED, SETTINGS, SettingInfo, toml_value
 from gateway.config.channel_plugins import added_channel
 from gateway.config.channels import MORE, AddedChannel
@@ -82,6 +83,7 @@ def load_with_sources(
         *problems_added,
         *cross_problems(settings, bad, layers.source_of),
         *agent_problems(settings, bad, layers.source_of),
+        *api_problems(settings, bad, layers.source_of, secrets=secrets),
         *evaluator_problems(settings, bad, layers.source_of),
         *safety_problems(settings, bad, layers.source_of),
         *(secret_problems(settings, layers.source_of) if secrets else ()),

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field
 
 from gateway.config.agent import AgentSettings, BudgetSettings, LimitsSettings, ToolsSettings
 from gateway.config.agents import AgentProfile, ModelName, RouteSettings
+from gateway.config.api import ApiSettings
 from gateway.config.bot import BotSettings
 from gateway.config.channels import WEB_TOKEN_FILE, ChannelsSettings
 from gateway.config.environment import models_folder
@@ -303,6 +304,7 @@ class Settings(Section):
     budget: BudgetSettings = BudgetSettings()
     storage: StorageSettings = StorageSettings()
     log: LogSettings = LogSettings()
+    api: ApiSettings = ApiSettings()
     agents: Mapping[str, AgentProfile] = {}
     """The further agents, by name."""
     routes: tuple[RouteSettings, ...] = Field(default=(), strict=False)
@@ -359,4 +361,4 @@ class Settings(Section):
             "safety.classifier_api_key": self.safety.classifier_api_key,
         }
         keys |= {f"agents.{name}.api_key": profile.api_key for name, profile in self.agents.items()}
-        return {path: one for path, one in (keys | self.channels.secret_refs()).items() if one is not None}
+        return {path: one for path, one in (keys | self.channels.secret_refs() | self.api.secret_refs()).items() if one is not None}

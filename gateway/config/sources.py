@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 from gateway.config.catalog import (
-    REPEATED,
-    REPEATED_DEPTH,
     SettingInfo,
     dotted,
     find_setting,
     is_account,
+    is_repeated_table,
     is_section,
     remedy_for_unknown,
+    repeated_at,
 )
 from gateway.config.channel_plugins import (
     added_channel,
@@ -213,13 +213,13 @@ def find_any_setting(path: tuple[str, ...]) -> SettingInfo | None:
 
 def _may_be_shown(path: tuple[str, ...]) -> bool:
     """Whether `path` has the form of a setting's path, and not that of a secret without its setting."""
-    form = _REPEATED_NAME if path[0] in REPEATED or _is_channel(path[:2]) else _NAME
+    form = _REPEATED_NAME if repeated_at(path) or _is_channel(path[:2]) else _NAME
     return all(form.fullmatch(part) for part in path)
 
 
 def _is_repeated_table(path: tuple[str, ...]) -> bool:
     is_further = is_account(path) or (is_added_table(path) and not _is_channel(path))
-    return is_further or (len(path) == REPEATED_DEPTH - 1 and path[0] in REPEATED)
+    return is_further or is_repeated_table(path)
 
 
 def _is_channel(path: tuple[str, ...]) -> bool:

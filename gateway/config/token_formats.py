@@ -29,7 +29,7 @@ class _Shape:
 
 def shape_problem(path: str, value: str) -> tuple[str, str] | None:
     """The problem with `value` as the secret of the setting `path`, and the fix; None if it is fine."""
-    shape = _SHAPES.get(_NUMBER.sub("", path))
+    shape = _PROGRAMS if _API.fullmatch(path) else _SHAPES.get(_NUMBER.sub("", path))
     if shape is None or shape.right.fullmatch(value):
         return None
     if value != value.strip():
@@ -56,6 +56,12 @@ _OWN = _Shape(
     what="is not 16 to 500 characters long, so that it cannot be guessed",
     fix="make one with: openssl rand -hex 24",
 )
+_PROGRAMS = _Shape(
+    right=re.compile(r"[!-~]{24,500}"),
+    what="is not 24 to 500 printable ASCII characters without spaces, so that it cannot be guessed",
+    fix="make one with: openssl rand -hex 24",
+)
+_API = re.compile(r"api\.(?:tokens|webhooks)\.[^.]+\.(?:token|secret)")
 
 _SHAPES: Mapping[str, _Shape] = MappingProxyType(
     {

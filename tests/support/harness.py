@@ -98,7 +98,7 @@ async def open_gateway(
         graph=graph,
         tools=tools,
         crash_at=crash_at,
-        http=settings.channels.web.enabled,
+        http=settings.channels.web.enabled or settings.api.enabled,
     )
     async with started(settings, secrets or Secrets(()), extras, drain_s=drain_s) as gateway:
         yield GatewayHarness(gateway=gateway, channel=channel, llm=llm, store=store)

@@ -1,0 +1,64 @@
+"""Write runs, questions and workflows as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from adapters.api.ports import OpenQuestion, RunView, WorkflowInfo
+
+
+def run_to_plain(view: RunView, questions: Sequence[OpenQuestion]) -> dict[str, Any]:
+    """A run for its owner, who may answer `questions`."""
+    return {
+        "runId": view.id,
+        "workflow": view.workflow,
+        "status": view.status,
+        "createdAt": stamp(view.created_at),
+        "logs": [dict(entry) for entry in view.logs],
+        "state": dict(view.state),
+        "waitingForInput": view.status == "paused",
+        "currentNodeId": view.current_node,
+        "questions": [question_to_plain(one) for one in questions],
+        "answer": view.answer,
+        "error": None if view.error is None else dict(view.error),
+    }
+
+
+def asked_to_plain(view: RunView, questions: Sequence[OpenQuestion]) -> dict[str, Any]:
+    """A run for another person whom its `questions` ask: nothing of what the run has said."""
+    return {
+        "runId": view.id,
+        "workflow": view.workflow,
+        "status": view.status,
+        "waitingForInput": view.status == "paused",
+        "questions": [question_to_plain(one) for one in questions],
+    }
+
+
+def status_to_plain(view: RunView, questions: Sequence[OpenQuestion]) -> dict[str, Any]:
+    """A run without its log, for a stream that has told the log already."""
+    return {key: value for key, value in run_to_plain(view, questions).items() if key != "logs"}
+
+
+def question_to_plain(question: OpenQuestion) -> dict[str, Any]:
+    """An open question."""
+    return {
+        "questionId": question.id,
+        "nodeId": question.node,
+        "text": question.text,
+        "options": list(question.options),
+        "takesNote": question.takes_note,
+        "expiresAt": None if question.expires_at is None else stamp(question.expires_at),
+    }
+
+
+def workflow_to_plain(workflow: WorkflowInfo) -> Mapping[str, Any]:
+    """A workflow that can be run."""
+    return {"name": workflow.name, "description": workflow.description, "nodes": workflow.nodes}
+
+
+def stamp(at: float) -> str:
+    """A Unix time as ISO 8601 in UTC."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
