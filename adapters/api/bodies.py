@@ -26,7 +26,9 @@ class BodyReader:
     async def raw(self, request: web.Request) -> bytes:
         """The body. Raises Refused for one that is not JSON by its headers, too large or too slow."""
         if request.content_type != "application/json" or "Content-Encoding" in request.headers:
-            raise Refused(415, "Send the body as 'Content-Type: application/json', not compressed.", unread=True)
+            raise Refused(
+                415, "Send the body as 'Content-Type: application/json', not compressed.", unread=True
+            )
         if (request.charset or "utf-8").lower() not in ("utf-8", "utf8"):
             raise Refused(415, "Send the body as UTF-8.", unread=True)
         too_large = Refused(413, f"A body has at most {self._limit} bytes.", unread=True)
@@ -63,9 +65,7 @@ def parsed(body: bytes) -> Any:
         raise Refused(400, "The body is not JSON text in UTF-8.") from None
 
 
-def text_field(
-    fields: Mapping[str, Any], name: str, *, most: int, required: bool = True
-) -> str:
+def text_field(fields: Mapping[str, Any], name: str, *, most: int, required: bool = True) -> str:
     """A text of the fields; empty where it is absent and not `required`. Raises Refused."""
     value = fields.get(name)
     if value is None and not required:

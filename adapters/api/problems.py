@@ -29,7 +29,7 @@ TITLES: Final[Mapping[int, str]] = {
 MEDIA_TYPE: Final = "application/problem+json"
 
 
-class Refused(Exception):  # noqa: N818 - an expected answer, not a fault
+class Refused(Exception):
     """A request that is answered with a problem."""
 
     def __init__(
@@ -47,7 +47,13 @@ class Refused(Exception):  # noqa: N818 - an expected answer, not a fault
         self.status = status
         self.headers = dict(headers or {})
         self.unread = unread
-        self.body = {"type": "about:blank", "title": TITLES[status], "status": status, "detail": detail, **more}
+        self.body = {
+            "type": "about:blank",
+            "title": TITLES[status],
+            "status": status,
+            "detail": detail,
+            **more,
+        }
 
 
 def problem_response(refused: Refused) -> web.Response:

@@ -86,9 +86,7 @@ class ApiRoutes:
 
         async def guarded(request: web.Request) -> web.StreamResponse:
             try:
-                origins = request.headers.getall("Origin", [])
-                if not set(origins) <= set(self._settings.origins()):
-                    raise Refused(403, "Pages of other origins may not use the API.", unread=True)
+                self._require_own_page(request)
                 return await handler(request)
             except Refused as refused:
                 return problem_response(refused)
@@ -97,6 +95,11 @@ class ApiRoutes:
                 return problem_response(Refused(500, "The gateway's log says more.", unread=True))
 
         return guarded
+
+    def _require_own_page(self, request: web.Request) -> None:
+        """Raise Refused for a request of a page of another origin. Other programs send no Origin."""
+        if not set(request.headers.getall("Origin", [])) <= set(self._settings.origins()):
+            raise Refused(403, "Pages of other origins may not use the API.", unread=True)
 
     # -- the handlers -----------------------------------------------------------------------------
 
@@ -183,7 +186,9 @@ def _idempotency_key(request: web.Request) -> str:
     if not given:
         return ""
     if len(given) > 1 or _KEY.fullmatch(given[0]) is None:
-        raise invalid("Idempotency-Key", "send one text of 1 to 200 printable ASCII characters without spaces")
+        raise invalid(
+            "Idempotency-Key", "send one text of 1 to 200 printable ASCII characters without spaces"
+        )
     return given[0]
 
 

@@ -38,6 +38,11 @@ def workflow_of(run_id: str) -> str:
     return "" if found is None else found[1]
 
 
+def stop_id(run_id: str) -> str:
+    """The id of the command that stops a run."""
+    return f"stop:{run_id}"
+
+
 def thread_of(person: str, run_id: str) -> ThreadKey:
     """The thread of a run of `person`, the name of a token."""
     return ThreadKey(channel=CHANNEL, account=ACCOUNT, chat=person, topic=run_id)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from adapters.api.ports import OpenQuestion, Runs, RunView
 from adapters.api.problems import Refused, invalid
-from adapters.api.run_ids import new_run_id, run_id_of, thread_of, workflow_of
+from adapters.api.run_ids import new_run_id, run_id_of, stop_id, thread_of, workflow_of
 from adapters.api.settings import ApiSettings, Token
 from adapters.api.wakes import Wakes
 from adapters.channel import Acceptance, OnInbound
@@ -21,7 +21,14 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput, StorageError
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import ApprovalReply, Author, Inbound, InboundMessage, SessionCommand, button_handle
+from pipeline.domain.messages import (
+    ApprovalReply,
+    Author,
+    Inbound,
+    InboundMessage,
+    SessionCommand,
+    button_handle,
+)
 
 SETTLE_S = 5.0
 """How long a stop waits until the turn that it stops has ended."""
@@ -73,8 +80,8 @@ class RunService:
     async def begin(
         self, person: str, run_id: str, native_id: str, text: str, *, foreign: bool = False
     ) -> Begun:
-        """Put the message that begins a run into the inbox, once for each `native_id`. `foreign`: its words are
-        not those of the person. Raises Refused."""
+        """Put the message that begins a run into the inbox, once for each `native_id`. `foreign`: others have
+        written it. Raises Refused."""
         thread = thread_of(person, run_id)
         message = InboundMessage(
             message_id=run_id,
@@ -157,7 +164,7 @@ class RunService:
         view = await self.view(found)
         if view.over:
             return view
-        identity = f"stop:{found.thread.topic}"
+        identity = stop_id(str(found.thread.topic))
         command = SessionCommand(
             message_id=identity,
             native_id=identity,

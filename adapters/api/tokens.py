@@ -80,4 +80,6 @@ def unknown_token(*, too_many: bool) -> Refused:
             headers={**headers, "Retry-After": "60"},
             unread=True,
         )
-    return Refused(401, "Send a token of [api.tokens] as 'Authorization: Bearer …'.", headers=headers, unread=True)
+    return Refused(
+        401, "Send a token of [api.tokens] as 'Authorization: Bearer …'.", headers=headers, unread=True
+    )

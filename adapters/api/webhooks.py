@@ -1,9 +1,9 @@
 """Begin runs by the signed requests of other services.
 
-A request is checked before anything of it is read as JSON: its headers, its age, and its HMAC-SHA-256 over the
-raw body, compared in constant time. Its signature is the key of the message, which the inbox keeps: a request
-that comes again, also after a restart, leads to the same run. What it says is text of others, never the words
-of the person as whom the run is made.
+A request is checked before it is read as JSON: its headers, its age, and its HMAC-SHA-256 over the raw body,
+compared in constant time. Its signature is the key of the message, which the inbox keeps: a request that
+comes again, also after a restart, leads to the same run. What it says is text of others, never words of the
+person as whom the run is made.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ class Webhooks:
         if not text.strip():
             raise invalid("body", "the message that it makes is empty")
         if len(text) > self._settings.max_input:
-            raise invalid("body", f"the message that it makes is longer than {self._settings.max_input} characters")
+            raise invalid(
+                "body", f"the message that it makes is longer than {self._settings.max_input} characters"
+            )
         if not storable(text):
             raise invalid("body", "it holds half of a surrogate pair, which is no text")
         return text
@@ -99,7 +101,9 @@ def _signed(webhook: Webhook, stamp: str, body: bytes, signature: bytes) -> bool
     try:
         secret = webhook.secret()
     except ConfigurationError as error:
-        _log.error("the secret of a webhook cannot be read", extra={"webhook": webhook.name, "reason": str(error)})
+        _log.error(
+            "the secret of a webhook cannot be read", extra={"webhook": webhook.name, "reason": str(error)}
+        )
         return False
     text = f"{stamp}.".encode() + body if webhook.timestamp_header else body
     return hmac.compare_digest(hmac.new(secret.encode(), text, hashlib.sha256).digest(), signature)

@@ -124,9 +124,7 @@ class ApiSettings(Section):
 
     enabled: bool = setting(default=False, description="Whether the API is served, below /api/.")
     max_body_kb: int = setting(64, "The largest body of a request, in kilobytes.", ge=1, le=1_024)
-    max_input_chars: int = setting(
-        20_000, "The longest input of a run, in characters.", ge=1, le=200_000
-    )
+    max_input_chars: int = setting(20_000, "The longest input of a run, in characters.", ge=1, le=200_000)
     max_open_runs: int = setting(
         20, "How many runs of one token may wait or work at the same time.", ge=1, le=10_000
     )

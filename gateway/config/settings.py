@@ -361,4 +361,8 @@ class Settings(Section):
             "safety.classifier_api_key": self.safety.classifier_api_key,
         }
         keys |= {f"agents.{name}.api_key": profile.api_key for name, profile in self.agents.items()}
-        return {path: one for path, one in (keys | self.channels.secret_refs() | self.api.secret_refs()).items() if one is not None}
+        return {
+            path: one
+            for path, one in (keys | self.channels.secret_refs() | self.api.secret_refs()).items()
+            if one is not None
+        }

@@ -1,19 +1,18 @@
-"""Read the public records of the runs on threads of their own, as other programs see them: the log, the state,
-the questions and the end. A run is what is durable of it; nothing is kept in memory.
+"""Read the public records of the API's runs as other programs see them: log, state, questions and end.
 
-It ends nothing but questions: see `close_questions`.
+A run is what is durable of it; nothing is kept in memory. Nothing is changed but questions, which
+`close_questions` closes, and messages that wait for a workflow that is gone.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from adapters.api.ports import OpenQuestion, RunStatus, RunView, WorkflowInfo
-from adapters.api.run_ids import KEY, workflow_of
+from adapters.api.run_ids import KEY, stop_id, workflow_of
 from gateway.storage.codec import GATE, NEVER, details_of
 from gateway.storage.log_records import AssistantRecord, ErrorRecord, NoticeRecord, content_of
-from gateway.storage.ports import InboxEntry, Interaction, Record, Store
+from gateway.storage.ports import Interaction, Record, Store
 from gateway.turns.run_codec import runs_of
 from pipeline.domain.clock import Clock
 from pipeline.domain.frozen import dataclass
@@ -47,15 +46,25 @@ class PublicRuns:
         workflow = self._documents.get(workflow_of(run_id))
         if workflow is None:
             return None
-        # The log is read last: what an entry led to is in it, if the entry is no longer open.
-        entries = [one for one in await self._store.open_entries(key) if one.kind in _WORKING]
+        # In this order: an answer closes its question and adds its entry at once, and what an entry led to is
+        # in the log, if the entry is no longer open.
         pending = await self._pending(key)
+        entries = await self._store.open_entries(key)
         records = await self._store.read_log(key)
-        if not entries and not any(one.kind == "user" or one.message_id == run_id for one in records):
+        if not (entries or records):
             return None
         runs = list(runs_of(records).values())
-        run = run_record(workflow, runs[-1]) if runs else None
-        return _view(run_id, run, entries, pending, records)
+        return _view(
+            _Read(
+                run_id=run_id,
+                run=run_record(workflow, runs[-1]) if runs else None,
+                works=any(one.kind in _WORKING for one in entries),
+                stopped=stop_id(run_id) in {one.message_id for one in (*entries, *records)},
+                begun_at=min([*(one.received_at for one in entries), *(one.at for one in records)]),
+                pending=pending,
+                records=records,
+            )
+        )
 
     async def questions(self, thread: ThreadKey) -> tuple[OpenQuestion, ...]:
         """See `Runs.questions`."""
@@ -91,57 +100,58 @@ class PublicRuns:
         return await self._store.pending_interactions(key, now=self._clock.now())
 
 
-def _view(
-    run_id: str,
-    run: WorkflowRun | None,
-    entries: Sequence[InboxEntry],
-    pending: Sequence[Interaction],
-    records: Sequence[Record],
-) -> RunView:
-    status = _status(run, entries, pending, records)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """What the store has of a run."""
+
+    run_id: str
+    run: WorkflowRun | None
+    works: bool
+    """Whether an entry waits or is worked on."""
+    stopped: bool
+    """Whether a stop came."""
+    begun_at: float
+    pending: Sequence[Interaction]
+    records: Sequence[Record]
+
+    @property
+    def stopped_while_paused(self) -> bool:
+        """Whether a stop has closed the questions of the paused run."""
+        paused = self.run is not None and self.run.status == "paused"
+        return paused and self.stopped and not self.works and not self.pending
+
+    @property
+    def status(self) -> RunStatus:
+        """Where the run is. One without steps of its own ended before it began: its budget was spent, say."""
+        if self.run is None:
+            return "pending" if self.works else _ended_without_run(self.records)
+        if self.run.status in ("completed", "failed"):
+            return self.run.status
+        if self.works:
+            return "running"
+        return "paused" if self.run.status == "paused" and not self.stopped_while_paused else "failed"
+
+
+def _view(read: _Read) -> RunView:
+    status, run = read.status, read.run
     logs = [*(run.logs if run is not None else ())]
-    answer, error = _end(records) if status in ("completed", "failed") else (None, None)
-    if status == "failed" and run is not None and run.status == "paused":
-        at = max(record.at for record in records)
+    answer, error = _end(read.records)
+    if read.stopped_while_paused:
+        at = max(record.at for record in read.records)
         logs.append(LogEntry(at=at, node=SYSTEM, type="error", content=_STOPPED))
-        answer, error = None, {"code": "stopped", "message": _STOPPED}
-    paused = status == "paused"
+        error = {"code": "stopped", "message": _STOPPED}
     return RunView(
-        id=run_id,
-        workflow=workflow_of(run_id),
+        id=read.run_id,
+        workflow=workflow_of(read.run_id),
         status=status,
-        created_at=min([*(one.received_at for one in entries), *(one.at for one in records)]),
+        created_at=read.begun_at,
         logs=[entry.plain() for entry in logs],
-        state=_state(run) if run is not None else {},
-        current_node=run.current_node if run is not None and paused else None,
+        state=run.plain()["state"] if run is not None else {},
+        current_node=run.current_node if run is not None and status == "paused" else None,
         answer=answer if status == "completed" else None,
         error=error if status == "failed" else None,
-        questions=tuple(_question(one) for one in pending),
+        questions=tuple(_question(one) for one in read.pending),
     )
-
-
-def _state(run: WorkflowRun) -> Mapping[str, Any]:
-    state: Mapping[str, Any] = run.plain()["state"]
-    return state
-
-
-def _status(
-    run: WorkflowRun | None,
-    entries: Sequence[InboxEntry],
-    pending: Sequence[Interaction],
-    records: Sequence[Record],
-) -> RunStatus:
-    """Where the run is. A run without steps of its own ended before it began: its budget was spent, say."""
-    if run is None:
-        return "pending" if entries else _ended_without_run(records)
-    if run.status not in ("completed", "failed") and entries:
-        return "running"
-    if run.status == "paused" and not pending:
-        # Its questions were closed without an answer.
-        return "failed"
-    if run.status in ("pending", "running"):
-        return "failed"
-    return run.status
 
 
 def _ended_without_run(records: Sequence[Record]) -> RunStatus:

@@ -24,11 +24,17 @@ async def test_a_program_starts_a_run_answers_its_question_and_reads_the_answer(
         assert begun.headers["Location"] == f"/api/runs/{begun.body['runId']}"
         run_id = begun.body["runId"]
         paused = await api.until(run_id, "paused")
-        assert (paused["currentNodeId"], paused["waitingForInput"], paused["answer"]) == ("review", True, None)
+        assert (paused["currentNodeId"], paused["waitingForInput"], paused["answer"]) == (
+            "review",
+            True,
+            None,
+        )
         (question,) = paused["questions"]
         assert (question["options"], question["takesNote"]) == (["approve", "reject"], True)
         answered = await api.send(
-            "POST", f"/api/runs/{run_id}/answers", body={"questionId": question["questionId"], "choice": "approve"}
+            "POST",
+            f"/api/runs/{run_id}/answers",
+            body={"questionId": question["questionId"], "choice": "approve"},
         )
         assert (answered.status, answered.body) == (202, {"runId": run_id, "choice": "approve"})
         done = await api.until(run_id, "completed")
@@ -56,7 +62,12 @@ async def test_a_note_goes_with_an_answer_and_a_second_answer_is_refused(tmp_pat
 
 
 async def test_a_stop_ends_a_working_run_and_a_waiting_one_for_good(tmp_path: Path) -> None:
-    source = document(start(), approval("ok", prompt="Go on?"), agent("a"), routes=[way("start > ok"), way("ok > a", "approve")])
+    source = document(
+        start(),
+        approval("ok", prompt="Go on?"),
+        agent("a"),
+        routes=[way("start > ok"), way("ok > a", "approve")],
+    )
     async with open_api(tmp_path, *api_overrides(tmp_path, document_file(tmp_path, source))) as api:
         waiting = await api.start("go")
         question = (await api.until(waiting, "paused"))["questions"][0]["questionId"]

@@ -12,6 +12,7 @@ from typing import Any
 import aiohttp
 
 from pipeline.llm.scripted import ScriptedLlm
+from tests.support.api_contract import require_described, require_schema
 from tests.support.harness import GatewayHarness, open_gateway
 
 TOKENS: Mapping[str, str] = {
@@ -30,7 +31,7 @@ _SCOPES: Mapping[str, Sequence[str]] = {
     "starter": ("run",),
 }
 TRIAGE = "examples/workflows/triage.workflow.json"
-WEBHOOK_SECRET = "webhook-secret-0123456789abcdef"  # noqa: S105 - of a test
+WEBHOOK_SECRET = "webhook-secret-0123456789abcdef"
 
 
 def secret_file(folder: Path, name: str, value: str) -> str:
@@ -84,7 +85,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class ApiClient:
-    """Sends requests to a gateway."""
+    """Sends requests to a gateway. Every answer must be one that the OpenAPI document describes."""
 
     session: aiohttp.ClientSession
     url: str
@@ -108,7 +109,9 @@ class ApiClient:
         given |= headers or {}
         kept = {key: value for key, value in given.items() if value}
         async with self.session.request(method, self.url + path, data=data, headers=kept) as response:
-            return Answer(response.status, dict(response.headers), await response.text())
+            answer = Answer(response.status, dict(response.headers), await response.text())
+        require_described(method, path, answer.status, answer.headers.get("Content-Type", ""), answer.text)
+        return answer
 
     async def start(self, text: str, *, token: str = "ci", key: str = "", name: str = "triage") -> str:
         """Start a run; its id."""
@@ -145,7 +148,9 @@ class ApiClient:
             async for line in response.content:
                 name, _, value = line.decode().rstrip("\n").partition(": ")
                 if not name and event.get("event"):
-                    yield {**event, "data": json.loads(event["data"])}
+                    data = json.loads(event["data"])
+                    require_schema("LogEntry" if event["event"] == "log" else "RunStatusEvent", data)
+                    yield {**event, "data": data}
                     event = {}
                 elif name:
                     event[name] = value
