@@ -61,6 +61,11 @@ class RunView:
         """Whether the run has ended."""
         return self.status in OVER
 
+    @property
+    def waits(self) -> bool:
+        """Whether a person has to answer: the run is paused, or an action of it waits."""
+        return self.status == "paused" or bool(self.questions and not self.over)
+
 
 class Runs(Protocol):
     """The runs of the API's threads. Each method raises StorageError."""

@@ -18,7 +18,7 @@ def run_to_plain(view: RunView, questions: Sequence[OpenQuestion]) -> dict[str, 
         "createdAt": stamp(view.created_at),
         "logs": [dict(entry) for entry in view.logs],
         "state": dict(view.state),
-        "waitingForInput": view.status == "paused",
+        "waitingForInput": view.waits,
         "currentNodeId": view.current_node,
         "questions": [question_to_plain(one) for one in questions],
         "answer": view.answer,
@@ -32,7 +32,7 @@ def asked_to_plain(view: RunView, questions: Sequence[OpenQuestion]) -> dict[str
         "runId": view.id,
         "workflow": view.workflow,
         "status": view.status,
-        "waitingForInput": view.status == "paused",
+        "waitingForInput": view.waits,
         "questions": [question_to_plain(one) for one in questions],
     }
 

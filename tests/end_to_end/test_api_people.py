@@ -47,8 +47,9 @@ async def test_a_named_approver_answers_and_sees_the_question_alone(tmp_path: Pa
 
 
 async def test_what_answers_cannot_say_is_refused(tmp_path: Path) -> None:
-    nodes = (start(), approval("one", prompt="One?"), approval("two", prompt="Two?"))
-    source = document(*nodes, routes=[way("start > one"), way("start > two")])
+    nodes = (start(), approval("one", prompt="One?"), approval("two", prompt="Two?"), agent("a"))
+    routes = [way("start > one"), way("start > two"), way("one > a", "approve"), way("two > a", "approve")]
+    source = document(*nodes, routes=routes)
     async with open_api(tmp_path, *api_overrides(tmp_path, document_file(tmp_path, source))) as api:
         run_id = await api.start("go")
         record = await api.until(run_id, "paused")
@@ -68,7 +69,9 @@ async def test_what_answers_cannot_say_is_refused(tmp_path: Path) -> None:
         await api.until(run_id, "completed")
 
 
-async def test_runs_of_one_token_are_strangers_to_each_other_and_the_owner_of_the_page(tmp_path: Path) -> None:
+async def test_runs_of_one_token_are_strangers_to_each_other_and_the_owner_of_the_page(
+    tmp_path: Path,
+) -> None:
     source = document(start(), agent("a"), routes=[way("start > a")])
     overrides = api_overrides(tmp_path, document_file(tmp_path, source))
     async with open_api(tmp_path, *overrides, llm=triage_model("one", "two")) as api:

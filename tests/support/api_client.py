@@ -152,7 +152,7 @@ class ApiClient:
                     require_schema("LogEntry" if event["event"] == "log" else "RunStatusEvent", data)
                     yield {**event, "data": data}
                     event = {}
-                elif name:
+                elif name and name != "retry":
                     event[name] = value
 
 
