@@ -35,6 +35,8 @@ from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import MediaRef
 from pipeline.domain.ports import EventSender
 
+GUARANTEE = "a run is durable before it is accepted, and its answer is read from the record"
+
 
 class ApiAdapter:
     """The ChannelAdapter of the API. One per gateway."""
@@ -56,7 +58,7 @@ class ApiAdapter:
         self._capabilities = ChannelCapabilities(
             text_limit=settings.max_input,
             idempotent_send=True,
-            guarantee="a run is durable before it is accepted, and its answer is read from the record",
+            guarantee=GUARANTEE,
         )
 
     @property

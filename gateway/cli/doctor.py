@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from adapters.api.adapter import GUARANTEE
+from adapters.api.run_ids import CHANNEL
 from adapters.channel import Channel
 from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
 from gateway.app.llm import ModelClients
@@ -32,6 +34,7 @@ from gateway.cli.plugins import plugin_finding
 from gateway.cli.serve import open_logs
 from gateway.cli.shield_classifier_check import shield_classifier_finding
 from gateway.config import DEFAULT_AGENT, Settings, agent_settings, environment, load
+from gateway.config.api_rules import workflow_files
 from gateway.runtime.data_dir import STORE_FILE, DataDir, DataDirBusy
 from gateway.runtime.http_server import Addresses
 from gateway.storage.memory import MemoryStore
@@ -166,7 +169,8 @@ def delivery_guarantees(settings: Settings) -> list[tuple[str, str]]:
         adapters.insert(0, page.adapter)
     if settings.channels.console.enabled:
         adapters.append(ConsoleAdapter(ConsoleSettings(), timeline, clock, lines=None, write=lambda _: None))
-    return [(adapter.name, adapter.capabilities.guarantee) for adapter in adapters]
+    found = [(adapter.name, adapter.capabilities.guarantee) for adapter in adapters]
+    return [*found, (CHANNEL, GUARANTEE)] if settings.api.enabled else found
 
 
 def _damaged(damage: tuple[str, ...]) -> Finding:
@@ -176,13 +180,23 @@ def _damaged(damage: tuple[str, ...]) -> Finding:
 
 
 def _page(settings: Settings, *, busy: bool) -> Iterator[Finding]:
-    """Whether the page can be served; nothing where it is switched off."""
-    if not settings.channels.web.enabled:
+    """Whether the page and the API can be served; nothing where both are switched off."""
+    if not (settings.channels.web.enabled or settings.api.enabled):
         return
     yield _port(settings.server.host, settings.server.port, busy=busy)
-    languages = languages_state(settings)
+    if settings.api.enabled:
+        yield _api(settings)
+    languages = languages_state(settings) if settings.channels.web.enabled else None
     if languages is not None:
         yield Finding(name="page languages", good=languages[0], words=languages[1])
+
+
+def _api(settings: Settings) -> Finding:
+    """Who may run what over the HTTP API. Loading has checked the names and the secrets."""
+    known = ", ".join(workflow_files(settings)) or "none"
+    tokens = ", ".join(f"{name} ({', '.join(one.scopes)})" for name, one in settings.api.tokens.items())
+    webhooks = f"; webhooks: {', '.join(settings.api.webhooks)}" if settings.api.webhooks else ""
+    return Finding(name="API", good=True, words=f"workflows: {known}; tokens: {tokens}{webhooks}")
 
 
 def _port(host: str, port: int, *, busy: bool) -> Finding:

@@ -50,7 +50,7 @@ class ApiToken(Section):
     token: SecretRef | None = setting(
         None,
         "What the program sends as 'Authorization: Bearer …', by reference: 24 to 500 characters.",
-        example="file:secrets/api-ci",
+        example="env:CI_API_TOKEN",
     )
     scopes: tuple[Scope, ...] = setting(
         ("run", "read"),
@@ -76,7 +76,7 @@ class ApiWebhook(Section):
     secret: SecretRef | None = setting(
         None,
         "What the service signs its requests with, by reference: 24 to 500 characters.",
-        example="file:secrets/webhook-issues",
+        example="env:ISSUES_WEBHOOK_SECRET",
     )
     workflow: str = setting(
         "",

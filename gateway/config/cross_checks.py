@@ -34,9 +34,9 @@ def _transcribes_elsewhere(settings: Settings) -> bool:
 RULES = (
     Rule(
         path="server.host",
-        reads=("server.host", "server.public_origins", "channels.web.enabled"),
+        reads=("server.host", "server.public_origins", "channels.web.enabled", "api.enabled"),
         broken=lambda settings: (
-            settings.channels.web.enabled
+            (settings.channels.web.enabled or settings.api.enabled)
             and not is_loopback(settings.server.host)
             and not settings.server.public_origins
         ),

@@ -62,12 +62,16 @@ def test_every_setting_occurs_in_the_example_file() -> None:
 def test_the_shown_tables_that_repeat_are_accepted(tmp_path: Path) -> None:
     lines = [line.removeprefix("#   ") for line in example().split("\n") if line.startswith("#   ")]
     text = "\n".join(lines).replace("[agents.NAME]", "[agents.research]")
+    text = text.replace("[api.tokens.NAME]", "[api.tokens.ci]").replace("webhooks.NAME]", "webhooks.issues]")
     path = write_config(tmp_path, text.replace('agent = "default"', 'agent = "research"'))
 
-    loaded = load_with_sources(path, {"SUPPORT_OPENAI_API_KEY": "lion"}, [])
+    long = {name: f"{name}-0123456789-0123456789" for name in ("CI_API_TOKEN", "ISSUES_WEBHOOK_SECRET")}
+    loaded = load_with_sources(path, {"SUPPORT_OPENAI_API_KEY": "lion", **long}, [])
 
     shown = {f"agents.research.{key}" for key in REPEATED["agents"].settings}
     shown |= {f"routes.1.{key}" for key in REPEATED["routes"].settings}
+    shown |= {f"api.tokens.ci.{key}" for key in REPEATED["api.tokens"].settings}
+    shown |= {f"api.webhooks.issues.{key}" for key in REPEATED["api.webhooks"].settings}
     assert {name for name, source in loaded.sources.items() if source.kind == "file"} == shown
     assert loaded.settings.agents["research"].tools == ("notes", "schedule")
     assert loaded.settings.routes[0].kind == "private"
