@@ -1,4 +1,4 @@
-"""The channel `api`: each token is a person, and each run a chat of its own.
+"""The channel `api`: each token is a person, and each run a separate chat.
 
 It shows nothing by itself: programs read the durable record of their runs. Events and replies only wake those
 who follow a run.
@@ -50,7 +50,7 @@ class ApiAdapter:
             settings,
             runs=runs,
             service=self._service,
-            tokens=TokenBook(settings.tokens, clock),
+            tokens=TokenBook(settings.tokens),
             streams=RunStreams(settings, self._service, self._wakes, clock),
             webhooks=Webhooks(settings, self._service, bodies, clock),
             bodies=bodies,

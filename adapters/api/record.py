@@ -38,7 +38,7 @@ def asked_to_plain(view: RunView, questions: Sequence[OpenQuestion]) -> dict[str
 
 
 def status_to_plain(view: RunView, questions: Sequence[OpenQuestion]) -> dict[str, Any]:
-    """A run without its log, for a stream that has told the log already."""
+    """A run without its log, for a stream that has sent the log already."""
     return {key: value for key, value in run_to_plain(view, questions).items() if key != "logs"}
 
 

@@ -140,8 +140,8 @@ class ApiRoutes:
         if found.own and wanted(request):
             return await self._streams.serve(request, token, found)
         view = await self._service.view(found)
-        told = run_to_plain if found.own else asked_to_plain
-        return _json(200, told(view, found.questions))
+        shown = run_to_plain if found.own else asked_to_plain
+        return _json(200, shown(view, found.questions))
 
     async def _stop(self, request: web.Request) -> web.Response:
         token = self._holder(request, "run")

@@ -1,4 +1,4 @@
-"""The ids of runs, and the threads on which they are: each run has a thread of its own.
+"""The ids of runs, and the threads on which they are: each run has a separate thread.
 
 An id names its workflow, so that a run's agent is known by its thread alone, also after a restart.
 """

@@ -1,6 +1,6 @@
 """Start, find, answer and stop runs for a token. Every run is an ordinary message in the inbox.
 
-A run of another person is never told from one that does not exist. Only who is named by an open question of a
+A run of another person looks like one that does not exist. Only who is named by an open question of a
 run may answer it too, and sees no more of the run than that question.
 """
 

@@ -3,8 +3,8 @@ also after a restart of the gateway.
 
 `log` has one entry of the log, and its number as the event's id. `status` has the rest of the record; it is
 sent at the beginning, after each change, and at the end. A client that sends the last id it has seen as
-Last-Event-ID gets the entries after it, and then the status. The last event's id is `end`; whoever sends that
-gets 204.
+Last-Event-ID gets the entries after it, and then the status. The last event's id is `end`; a client that
+sends it gets 204.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class RunStreams:
     ) -> None:
         """Write what is new until the run is over. Raises ConnectionError and Refused."""
         await response.write(f"retry: {_RECONNECT_MS}\n\n".encode())
-        told: Mapping[str, Any] | None = None
+        sent: Mapping[str, Any] | None = None
         written_at = self._clock.monotonic()
         while not self._wakes.closing and _is_open(request):
             parts = [
@@ -89,9 +89,9 @@ class RunStreams:
             ]
             seen = max(seen, len(view.logs))
             status = status_to_plain(view, found.questions)
-            if status != told or view.over:
+            if status != sent or view.over:
                 parts.append(_event("status", END if view.over else str(seen), status))
-                told = status
+                sent = status
             now = self._clock.monotonic()
             if not parts and now - written_at >= _COMMENT_EVERY_S:
                 parts.append(b": still there\n\n")

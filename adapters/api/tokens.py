@@ -1,6 +1,5 @@
-"""Find the token of a request. The tokens are kept as hashes, and every one of them is compared.
-
-A token's reference is read again after a second, so that a rotated one works at once.
+"""Find the token of a request. No token is kept: each is read by its reference at every request, hashed, and
+compared, so that a rotated one works at once and the old one no longer does.
 """
 
 from __future__ import annotations
@@ -14,47 +13,36 @@ from aiohttp import web
 
 from adapters.api.problems import Refused
 from adapters.api.settings import Token
-from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 
 _log = logging.getLogger(__name__)
-_FRESH_S = 1.0
 _LONGEST = 500
 
 
 class TokenBook:
-    """The tokens of the API, by their hashes."""
+    """The tokens of the API."""
 
-    def __init__(self, tokens: Mapping[str, Token], clock: Clock) -> None:
+    def __init__(self, tokens: Mapping[str, Token]) -> None:
         self._tokens = tuple(tokens.values())
-        self._clock = clock
-        self._hashes: tuple[tuple[bytes, Token], ...] = ()
-        self._read_at: float | None = None
 
     def holder(self, presented: str) -> Token | None:
-        """The program whose token it is; None if it is no one's. Takes the same time for every token."""
+        """The program whose token it is; None if it is no one's. Compares every token in constant time."""
         if not presented or len(presented) > _LONGEST:
             return None
         digest, found = _hashed(presented), None
-        for known, token in self._current():
-            if hmac.compare_digest(digest, known):
+        for token in self._tokens:
+            if hmac.compare_digest(digest, _current(token)):
                 found = token
         return found
 
-    def _current(self) -> tuple[tuple[bytes, Token], ...]:
-        now = self._clock.monotonic()
-        if self._read_at is None or now - self._read_at >= _FRESH_S:
-            self._hashes = tuple(pair for one in self._tokens if (pair := self._read(one)) is not None)
-            self._read_at = now
-        return self._hashes
 
-    def _read(self, token: Token) -> tuple[bytes, Token] | None:
-        try:
-            return _hashed(token.secret()), token
-        except ConfigurationError as error:
-            # While its file is being replaced the token is refused.
-            _log.error("a token of the API cannot be read", extra={"token": token.name, "reason": str(error)})
-            return None
+def _current(token: Token) -> bytes:
+    """The hash of the token as it is now; one that nothing has, while it cannot be read."""
+    try:
+        return _hashed(token.secret())
+    except ConfigurationError as error:
+        _log.error("a token of the API cannot be read", extra={"token": token.name, "reason": str(error)})
+        return b""
 
 
 def _hashed(token: str) -> bytes:

@@ -87,7 +87,7 @@ class ApiWebhook(Section):
     )
     token: str = setting(
         "",
-        "The NAME of the token [api.tokens.NAME] as whose person it runs. Whoever has the token can follow "
+        "The NAME of the token [api.tokens.NAME] as whose person it runs. That program can follow "
         "the run and answer its questions.",
         example="ci",
         min_length=0,

@@ -31,7 +31,7 @@ def workflow_files(settings: Settings) -> dict[str, Path]:
             if has_workflow_shape(document_text(Path(graph))):
                 found[name] = Path(graph)
         except ConfigurationError:
-            continue  # a problem of its own
+            continue  # another check reports it
     return found
 
 
@@ -106,7 +106,7 @@ def _shared(api: ApiSettings) -> Iterator[Problem]:
         try:
             other = users.setdefault(reference.resolve(), path)
         except SecretUnavailable:
-            continue  # a problem of its own
+            continue  # another check reports it
         if other != path:
             yield Problem(path=path, what=f"has the value of {other}", fix="make another secret for each")
 

@@ -122,7 +122,7 @@ class _Read:
 
     @property
     def status(self) -> RunStatus:
-        """Where the run is. One without steps of its own ended before it began: its budget was spent, say."""
+        """Where the run is. One without steps ended before it began: its budget was spent, say."""
         if self.run is None:
             return "pending" if self.works else _ended_without_run(self.records)
         if self.run.status in ("completed", "failed"):

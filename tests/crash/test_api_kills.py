@@ -1,4 +1,4 @@
-"""A gateway that is killed while a program uses its API: a key starts one run, and a stream goes on.
+"""A gateway that is killed while a program uses its API: a key starts one run, and a stream continues.
 
 Covers: adapters/api/run_service.py, adapters/api/stream.py, gateway/turns/public_runs.py.
 """

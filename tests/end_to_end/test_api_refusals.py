@@ -162,7 +162,7 @@ async def test_unfinished_runs_streams_and_messages_a_minute_have_limits(tmp_pat
         await api.start("two")
         refused = await api.send("POST", RUNS, body={"input": "three"})
         assert (refused.status, refused.headers["Retry-After"]) == (429, "5")
-        # A repeated request still finds its run, and another token has places of its own.
+        # A repeated request still finds its run, and another token has its places.
         assert await api.start("one", key="k1") == first
         await api.start("three", token="other")
         stream = api.events(first)
@@ -208,7 +208,7 @@ def _references(value: Any) -> list[str]:
     return [one for part in value for one in _references(part)] if isinstance(value, list) else []
 
 
-async def _walk(api: ApiClient, chance: random.Random, runs: dict[str, set[str]]) -> None:
+async def _act(api: ApiClient, chance: random.Random, runs: dict[str, set[str]]) -> None:
     """One act of a random token on a random run: its own is found, every other is not there."""
     token = chance.choice(["ci", "other"])
     owner = chance.choice(["ci", "other"])
@@ -237,12 +237,12 @@ async def _walk(api: ApiClient, chance: random.Random, runs: dict[str, set[str]]
         assert f"words of {'other' if token == 'ci' else 'ci'}" not in found.text
 
 
-async def test_no_walk_of_a_token_reaches_a_run_of_another(tmp_path: Path) -> None:
+async def test_no_random_act_of_a_token_reaches_a_run_of_another(tmp_path: Path) -> None:
     chance = random.Random(7)
     runs: dict[str, set[str]] = {"ci": set(), "other": set()}
     async with open_api(tmp_path, *_echo(tmp_path, "api.max_open_runs=1000")) as api:
         for _ in range(120):
-            await _walk(api, chance, runs)
+            await _act(api, chance, runs)
 
 
 async def test_equal_keys_of_two_tokens_are_two_runs(tmp_path: Path) -> None:
