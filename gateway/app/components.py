@@ -151,11 +151,10 @@ class Foundation:
 def build_components(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) -> Foundation:
     """Build the shared parts. Raises ConfigurationError with a readable message."""
     clock, tasks = extras.clock, Supervisors()
-    failpoints = Failpoints(extras.crash_at)
-    store = extras.store or _store(settings, data)
+    failpoints, store = Failpoints(extras.crash_at), extras.store or _store(settings, data)
     people = PersonDirectory(store.identities)
     preferences = SharedPreferences(store.voices, people)
-    timeline = StoreTimeline(store, clock)
+    timeline, speech_of = StoreTimeline(store, clock), _speech_of(settings, store)
     addresses = Addresses(settings.server.host, settings.server.port, settings.server.public_origins)
     check = token_check(settings, secrets)
     files, reading, telemetry = _files(settings, data, clock), build_reader(settings, clock), Telemetry(clock)
@@ -165,11 +164,9 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, links, guests)
     posting, left_out = built_channels(settings, timeline, clock)
     api = _api(settings, store, clock, addresses, telemetry)
-    others = [*([] if api is None else [api.adapter]), *(make(timeline) for make in extras.channels)]
-    channels = _channels(page, posting, others)
+    channels = _channels(page, posting, api, [make(timeline) for make in extras.channels])
     queues = ChatQueues(clock, tasks.deliveries)
     read_aloud = build_read_aloud(settings, extras.speaker, tasks.background)
-    speech_of = _speech_of(settings, store)
     taken = Acknowledgements(channels=channels, queues=queues, clock=clock)
     live = _live(settings, store, queues, clock, tasks, taken)
     return Foundation(
@@ -270,10 +267,12 @@ def _show_work(settings: Settings) -> Callable[[AccountKey], Verbosity]:
     return wanted
 
 
-def _channels(page: Page, posting: Iterable[BuiltChannel], others: Iterable[Channel]) -> ChannelRegistry:
+def _channels(
+    page: Page, posting: Iterable[BuiltChannel], api: Api | None, others: Iterable[Channel]
+) -> ChannelRegistry:
     """Every channel."""
     adapters: list[Channel] = [*([page.adapter] if page.adapter else []), *(one.adapter for one in posting)]
-    return ChannelRegistry((*adapters, *others))
+    return ChannelRegistry((*adapters, *([] if api is None else [api.adapter]), *others))
 
 
 def _files(settings: Settings, data: DataDir, clock: Clock) -> FolderFileStore:

@@ -21,7 +21,7 @@ from pipeline.workflows.document import Workflow
 from pipeline.workflows.run_record import SYSTEM, LogEntry, WorkflowRun, run_record
 
 _WORKING = ("message", "approval")
-"""The kinds of entries that make a run go on."""
+"""The kinds of entries that continue a run."""
 _STOPPED = "The run was stopped."
 
 
@@ -59,7 +59,8 @@ class PublicRuns:
                 run_id=run_id,
                 run=run_record(workflow, runs[-1]) if runs else None,
                 works=any(one.kind in _WORKING for one in entries),
-                stopped=stop_id(run_id) in {one.message_id for one in (*entries, *records)},
+                stopped=stop_id(run_id)
+                in {*(one.message_id for one in entries), *(one.message_id for one in records)},
                 begun_at=min([*(one.received_at for one in entries), *(one.at for one in records)]),
                 pending=pending,
                 records=records,

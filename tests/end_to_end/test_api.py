@@ -64,7 +64,7 @@ async def test_a_note_goes_with_an_answer_and_a_second_answer_is_refused(tmp_pat
 async def test_a_stop_ends_a_working_run_and_a_waiting_one_for_good(tmp_path: Path) -> None:
     source = document(
         start(),
-        approval("ok", prompt="Go on?"),
+        approval("ok", prompt="Continue?"),
         agent("a"),
         routes=[way("start > ok"), way("ok > a", "approve")],
     )

@@ -54,6 +54,12 @@ def require_schema(name: str, value: Any) -> None:
     _require({"$ref": f"#/components/schemas/{name}"}, value)
 
 
+def require_valid_schemas() -> None:
+    """Fail unless every schema of the document is one."""
+    for schema in openapi()["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+
+
 def _require(schema: Mapping[str, Any], value: Any) -> None:
     whole = {"components": openapi()["components"], **schema}
     wrong = [

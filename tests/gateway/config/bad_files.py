@@ -283,7 +283,7 @@ BAD_FILES = [
         (
             "zebra: names no setting (in FILE); known sections: bot, data, files, models, server, llm, "
             "voice, channels, "
-            "turn, agent, tools, shield, safety, memory, limits, budget, storage, log, agents, routes"
+            "turn, agent, tools, shield, safety, memory, limits, budget, storage, log, api, agents, routes"
         ),
     ),
     (

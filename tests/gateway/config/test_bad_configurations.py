@@ -37,7 +37,7 @@ BAD_OVERLAYS = [
             '"": names no setting (in the environment variable PARLOUR__); known sections: bot, '
             "data, files, models, "
             "server, llm, voice, channels, turn, agent, tools, shield, safety, memory, limits, budget, "
-            "storage, log, agents, routes"
+            "storage, log, api, agents, routes"
         ),
     ),
     (
