@@ -24,6 +24,8 @@ from pipeline.plugins import Group, Plugin, installed, offered
 GROUP: Group = "parlour.channels"
 SHIPPED = ("web", "console", *POSTING)
 """The shipped channels, whose names no plug-in can take."""
+_WITHOUT_TABLE = ("api",)
+"""Further channels, which have no table below [channels]."""
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _NUMBER = re.compile(r"[1-9][0-9]{0,2}")
@@ -112,7 +114,7 @@ def _checked(name: str, value: Any) -> CheckedKind:
         raise ValueError(
             "the name of a channel has up to 32 of the characters a-z, 0-9 and -, a letter first"
         )
-    if name in SHIPPED or name.endswith(MORE) or name in ChannelsSettings.model_fields:
+    if name in (*SHIPPED, *_WITHOUT_TABLE) or name.endswith(MORE) or name in ChannelsSettings.model_fields:
         raise ValueError(f"{name} is the name of a shipped channel")
     functions: tuple[object, ...] = (value.build, value.identity or value.build)
     if not all(callable(one) for one in functions):

@@ -11,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+from adapters.api.adapter import GUARANTEE
 from gateway.app.shell import shell_state
 from gateway.cli.channel_checks import Finding
-from gateway.cli.doctor import doctor, findings
+from gateway.cli.doctor import delivery_guarantees, doctor, findings
 from gateway.config import load
 from pipeline.domain.clock import SystemClock
 from tests.pipeline.tools.web_server import Handler, says, serving
+from tests.support.api_client import api_overrides, webhook_overrides
 from tests.support.evaluators import evaluating
 from tests.support.onnx_files import write_classifier
 from tests.support.openai_server import Behaviour, FakeOpenAiServer
@@ -321,3 +323,13 @@ async def test_the_crisis_classifier_is_asked_once_and_is_green_only_in_its_form
             found = (await examined(tmp_path, *settings))["crisis classifier"]
             assert not found.good
             assert found.words == "gave no answer in its form and time; until it does, the rules judge alone"
+
+
+async def test_the_api_and_who_may_use_it_are_listed(tmp_path: Path) -> None:
+    given = [*api_overrides(tmp_path), *webhook_overrides(tmp_path), "channels.web.enabled=false"]
+    found = await examined(tmp_path, *given)
+    assert found["port"].good
+    assert found["API"].words.startswith("workflows: triage; tokens: ci (run, read, answer), other (")
+    assert found["API"].words.endswith("; webhooks: issues")
+    settings = load(NOWHERE, {}, given)
+    assert ("api", GUARANTEE) in delivery_guarantees(settings)
