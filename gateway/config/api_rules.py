@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
+from adapters.api.run_ids import CHANNEL
 from gateway.config.agent_settings import agent_settings
 from gateway.config.agents import DEFAULT_AGENT
 from gateway.config.api import EVERY_WORKFLOW, ApiSettings
@@ -48,10 +49,11 @@ def api_problems(
     if not (api.tokens or api.webhooks):
         what = f"is true, but there is no token{_where('api.enabled', source_of)}"
         return [Problem(path="api.enabled", what=what, fix="write a table [api.tokens.NAME], or remove it")]
-    names = () if any(path.startswith("agent") for path in bad) else tuple(workflow_files(settings))
-    known = None if any(path.startswith("agent") for path in bad) else names
+    agents_are_bad = any(path.startswith("agent") for path in bad)
+    files = {} if agents_are_bad else workflow_files(settings)
+    known = None if agents_are_bad else tuple(files)
     found = [*_tokens(api, known, source_of), *_webhooks(api, known, source_of)]
-    return [*found, *(_shared(api) if secrets else ())]
+    return [*found, *_approvers(api, files, source_of), *(_shared(api) if secrets else ())]
 
 
 def _tokens(api: ApiSettings, known: tuple[str, ...] | None, source_of: SourceOf) -> Iterator[Problem]:
@@ -95,6 +97,32 @@ def _webhooks(api: ApiSettings, known: tuple[str, ...] | None, source_of: Source
             what = f"the token {one.token} may not use the workflow {one.workflow!a}{where}"
             fix = f"add it to api.tokens.{one.token}.workflows, or name another token"
             yield Problem(path=f"{table}.token", what=what, fix=fix)
+
+
+def _approvers(api: ApiSettings, files: Mapping[str, Path], source_of: SourceOf) -> Iterator[Problem]:
+    """Approvers of the API that no token is, or whose token may not answer: the run would wait for ever."""
+    if not files:
+        return
+    from pipeline.graph_book import document_text, workflow_name  # noqa: PLC0415 - as needed
+    from pipeline.workflows.document import Approval  # noqa: PLC0415 - as above
+    from pipeline.workflows.reading import checked  # noqa: PLC0415 - as above
+
+    for name, path in files.items():
+        workflow, _ = checked(document_text(path), workflow_name(path))
+        nodes = () if workflow is None else workflow.nodes.values()
+        for node in nodes:
+            named = node.approvers if isinstance(node, Approval) else ()
+            for user in [one.rpartition(":")[2] for one in named if one.partition(":")[0] == CHANNEL]:
+                token = api.tokens.get(user)
+                if token is not None and "answer" in token.scopes:
+                    continue
+                graph = "agent.graph" if name == DEFAULT_AGENT else f"agents.{name}.graph"
+                why = "is no token of the API" if token is None else "is a token without the scope answer"
+                what = (
+                    f"{path}: node {node.id}: the approver {CHANNEL}:{user} {why}{_where(graph, source_of)}"
+                )
+                fix = f"write [api.tokens.{user}] with the scope answer, or name another approver"
+                yield Problem(path=graph, what=what, fix=fix)
 
 
 def _shared(api: ApiSettings) -> Iterator[Problem]:

@@ -119,7 +119,7 @@ class Telemetry:
         self._jobs.labels(kind, result).inc()
 
     def wrong_token(self, where: str) -> None:
-        """Count a wrong token at the `page` or the `metrics`."""
+        """Count a wrong token at the `page`, the `api` or the `metrics`."""
         self._wrong_tokens(where).inc()
 
     def turn_started(self, received_at: float) -> None:

@@ -6,12 +6,14 @@ gateway/config/token_formats.py, gateway/config/explain.py.
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from gateway.config import check_config, load
 from tests.gateway.config.support import problem_lines, write_config
+from tests.pipeline.workflows.documents import agent, approval, document, start, way
 
 TRIAGE = Path("examples/workflows/triage.workflow.json").resolve()
 ENVIRON = {"CI": "ci-0123456789abcdef0123456789", "HOOK": "hook-0123456789abcdef012345"}
@@ -116,3 +118,18 @@ def test_an_api_without_a_token_and_a_token_that_can_be_guessed_are_mistakes(tmp
 def test_an_api_that_other_machines_reach_needs_an_origin(tmp_path: Path) -> None:
     text = GOOD + '[server]\nhost = "0.0.0.0"\n[channels.web]\nenabled = false\n'
     assert problem_lines(write_config(tmp_path, text), ENVIRON)[0].startswith("server.host: other machines")
+
+
+def test_an_approver_who_cannot_answer_is_a_mistake_of_the_workflow(tmp_path: Path) -> None:
+    nodes = (start(), approval("ok", approvers=["api:boss", "api:main:ci", "telegram:1"]), agent("a"))
+    source = document(*nodes, routes=[way("start > ok"), way("ok > a", "approve")])
+    own = tmp_path / "own.json"
+    own.write_text(json.dumps(source), "utf-8")
+    text = GOOD.replace(str(TRIAGE), str(own))
+    (line,) = problem_lines(write_config(tmp_path, text), ENVIRON)
+    assert line.startswith(
+        f"agents.triage.graph: {own}: node ok: the approver api:boss is no token of the API"
+    )
+    narrow = text.replace('"run", "read", "answer"', '"run"')
+    lines = problem_lines(write_config(tmp_path, narrow), ENVIRON)
+    assert [line.count("api:ci is a token without the scope answer") for line in lines] == [0, 1]
