@@ -44,8 +44,8 @@ class RunView:
     id: str
     workflow: str
     status: RunStatus
-    created_at: float
-    """Unix seconds."""
+    started_at: float | None
+    """When its turn came, in Unix seconds; None while it waits for it."""
     logs: Sequence[Mapping[str, Any]]
     """As in `pipeline.workflows.run_record`: they only grow."""
     state: Mapping[str, Any]

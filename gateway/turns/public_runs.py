@@ -61,7 +61,6 @@ class PublicRuns:
                 works=any(one.kind in _WORKING for one in entries),
                 stopped=stop_id(run_id)
                 in {*(one.message_id for one in entries), *(one.message_id for one in records)},
-                begun_at=min([*(one.received_at for one in entries), *(one.at for one in records)]),
                 pending=pending,
                 records=records,
             )
@@ -111,7 +110,6 @@ class _Read:
     """Whether an entry waits or is worked on."""
     stopped: bool
     """Whether a stop came."""
-    begun_at: float
     pending: Sequence[Interaction]
     records: Sequence[Record]
 
@@ -145,7 +143,7 @@ def _view(read: _Read) -> RunView:
         id=read.run_id,
         workflow=workflow_of(read.run_id),
         status=status,
-        created_at=read.begun_at,
+        started_at=min((record.at for record in read.records), default=None),
         logs=[entry.plain() for entry in logs],
         state=run.plain()["state"] if run is not None else {},
         current_node=run.current_node if run is not None and status == "paused" else None,

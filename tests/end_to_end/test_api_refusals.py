@@ -14,6 +14,7 @@ from typing import Any
 
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Accepted, NewEntry
+from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError
 from pipeline.llm.scripted import ScriptedLlm
 from tests.pipeline.workflows.documents import agent, document, start, way
@@ -29,7 +30,7 @@ def _echo(folder: Path, *more: str) -> list[str]:
 
 
 async def test_every_route_refuses_a_missing_a_wrong_and_a_narrow_token(tmp_path: Path) -> None:
-    async with open_api(tmp_path, *_echo(tmp_path)) as api:
+    async with open_api(tmp_path, *_echo(tmp_path), clock=ManualClock()) as api:
         run_id = await api.start("hello")
         needs = {
             ("GET", "/api/workflows"): "",
@@ -91,7 +92,7 @@ _HOSTILE: list[tuple[int, bytes, dict[str, str]]] = [
 
 
 async def test_hostile_bodies_are_refused_and_leave_nothing(tmp_path: Path) -> None:
-    async with open_api(tmp_path, *_echo(tmp_path)) as api:
+    async with open_api(tmp_path, *_echo(tmp_path), clock=ManualClock()) as api:
         for status, raw, headers in _HOSTILE:
             refused = await api.send("POST", RUNS, raw=raw, headers=headers)
             assert refused.status == status, (raw[:50], headers, refused.text)
@@ -107,13 +108,13 @@ async def test_hostile_bodies_are_refused_and_leave_nothing(tmp_path: Path) -> N
 
 
 async def test_a_body_of_unknown_length_is_cut_at_the_limit(tmp_path: Path) -> None:
-    async def endless() -> Any:
-        for _ in range(1_000):
+    async def parts() -> Any:
+        for _ in range(70):
             yield b"x" * 1_000
 
-    async with open_api(tmp_path, *_echo(tmp_path)) as api:
+    async with open_api(tmp_path, *_echo(tmp_path), clock=ManualClock()) as api:
         headers = {"Authorization": f"Bearer {TOKENS['ci']}", "Content-Type": "application/json"}
-        async with api.session.post(api.url + RUNS, data=endless(), headers=headers) as response:
+        async with api.session.post(api.url + RUNS, data=parts(), headers=headers) as response:
             assert response.status == 413
 
 
@@ -168,7 +169,8 @@ async def test_unfinished_runs_streams_and_messages_a_minute_have_limits(tmp_pat
         accept = {"Accept": "text/event-stream"}
         assert (await api.send("GET", f"/api/runs/{first}", headers=accept)).status == 429
         await stream.aclose()  # type: ignore[attr-defined]  # it is a generator
-    async with open_api(tmp_path / "q", *_echo(tmp_path, "limits.messages_per_minute=1")) as api:
+    quota = _echo(tmp_path, "limits.messages_per_minute=1")
+    async with open_api(tmp_path / "q", *quota, clock=ManualClock()) as api:
         await api.start("one")
         assert (await api.send("POST", RUNS, body={"input": "two"})).status == 429
 

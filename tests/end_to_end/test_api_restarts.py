@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from adapters.api.run_ids import thread_of
-from gateway.storage.sqlite import SqliteStore
+from gateway.storage.ports import Store
 from pipeline.llm.scripted import ScriptedLlm
 from tests.pipeline.workflows.documents import agent, approval, document, start, way
 from tests.support.api_client import api_overrides, document_file, open_api
@@ -62,15 +62,16 @@ async def test_a_waiting_run_of_a_removed_workflow_is_stopped_and_no_other_agent
     llm = ScriptedLlm.echo()
     async with open_api(tmp_path, *others, llm=llm) as api:
         assert (await api.send("GET", f"/api/runs/{run_id}")).status == 404
-    store = SqliteStore(tmp_path / "data" / "parlour.sqlite3")
-    await store.open()
-    try:
-        assert await store.open_entries(thread) == ()
-        kinds = [record.kind for record in await store.read_log(thread)]
-    finally:
-        await store.close()
+        await _until_finished(api.harness.store, thread)
+        kinds = [record.kind for record in await api.harness.store.read_log(thread)]
     assert llm.requests == []
     assert (kinds.count("error"), kinds.count("assistant")) == (1, 0)
+
+
+async def _until_finished(store: Store, thread: str) -> None:
+    """Wait until no entry of the thread is open."""
+    while await store.open_entries(thread):
+        pass
 
 
 async def test_the_default_agent_is_a_workflow_with_its_name(tmp_path: Path) -> None:
