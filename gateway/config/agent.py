@@ -41,8 +41,9 @@ class AgentSettings(Section):
     graph: Annotated[str, AfterValidator(check_graph)] = setting(
         "conversation",
         "The graph that works on a message: a name (see `parlour graph show`), or the file of a graph "
-        "document or a workflow, whose path starts at the folder in which the program is started.",
-        expected="a graph's name or a file that ends in .json",
+        "document or a workflow, whose path starts at the folder in which the program is started, or "
+        "saved:NAME for a workflow that the page's editor has saved.",
+        expected="a graph's name, a file that ends in .json or saved:NAME",
         min_length=1,
         max_length=1_000,
     )

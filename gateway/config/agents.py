@@ -89,7 +89,7 @@ class AgentProfile(Section):
         None,
         "As agent.graph.",
         example="examples/graphs/support.json",
-        expected="a graph's name or a file that ends in .json",
+        expected="a graph's name, a file that ends in .json or saved:NAME",
         min_length=1,
         max_length=1_000,
     )

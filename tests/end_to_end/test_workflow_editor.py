@@ -40,10 +40,10 @@ async def _begin(client: Client, name: str = "triage", version: int = 1, text: s
 
 
 async def _until(client: Client, chat: str, status: str) -> Frame:
-    """Ask for the run's state until it has that status."""
+    """Ask for the run's state until it has that status, and its question where it waits for a person."""
     while True:
         found = await client.ask(type="workflow_run", chat=chat, seen=0)
-        if found["run"]["status"] == status:
+        if found["run"]["status"] == status and (status != "paused" or found["questions"]):
             return found
 
 
@@ -71,8 +71,7 @@ async def test_a_saved_workflow_runs_is_approved_with_a_note_and_can_be_replayed
         again = await client.ask(type="workflow_run", chat=chat, seen=state["records"])
         assert "run" not in again
         assert (await _answer(client, state, "reject", "too long"))["type"] == "workflow_answered"
-        while not (state := await _until(client, chat, "paused"))["questions"]:
-            pass
+        state = await _until(client, chat, "paused")
         assert state["run"]["state"]["review_approval"] == {"decision": "reject", "note": "too long"}
         await _answer(client, state, "approve")
         state = await _until(client, chat, "completed")

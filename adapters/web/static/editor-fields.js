@@ -50,9 +50,33 @@ function labelled(label, input, key, hint = '') {
   return el('div', { class: 'wf-field' }, el('label', { for: input.id }, label), input, note);
 }
 
-/** Acts once the field is left and the focus has moved on: the form is drawn again then. @param {HTMLElement} input @param {() => void} act */
+/** What follows the fields that were left. @type {Set<() => void>} */
+const pending = new Set();
+let pressing = false;
+for (const type of ['pointerdown', 'pointerup', 'pointercancel']) window.addEventListener(type, () => (pressing = type === 'pointerdown'), { capture: true });
+
+/** Does now what follows the fields that were left: before the document is sent. */
+export function settleFields() {
+  for (const act of [...pending]) {
+    pending.delete(act);
+    act();
+  }
+}
+
+/**
+ * Acts once the field is left and the focus, or the press of a button, has reached its aim: the form is drawn again then.
+ *
+ * @param {HTMLElement} input
+ * @param {() => void} act
+ */
 function later(input, act) {
-  input.addEventListener('change', () => setTimeout(act));
+  input.addEventListener('change', () => {
+    pending.add(act);
+    setTimeout(() => {
+      if (pressing) window.addEventListener('pointerup', () => setTimeout(settleFields), { once: true });
+      else settleFields();
+    });
+  });
 }
 
 /** @param {Desk} desk @param {Node} node */

@@ -9,6 +9,7 @@ import { el, icon } from './dom.js';
 import { About, places } from './editor-about.js';
 import { Canvas } from './editor-canvas.js';
 import { Draft, emptyDocument } from './editor-document.js';
+import { settleFields } from './editor-fields.js';
 import { pressed } from './editor-keys.js';
 import { layOut } from './editor-layout.js';
 import { Library } from './editor-library.js';
@@ -81,10 +82,7 @@ export class Editor {
     this.work = el('div', { class: 'wf-work' }, this.views.element, this.side.element);
     this.dialog = el('dialog', { class: 'wf', 'aria-labelledby': 'wf-heading', 'data-testid': 'wf' }, head, this.trouble, this.library.element, this.work, this.live);
     document.body.append(this.dialog);
-    this.dialog.addEventListener('cancel', (event) => {
-      event.preventDefault();
-      this.close();
-    });
+    this.dialog.addEventListener('cancel', (event) => (event.preventDefault(), this.close()));
     this.dialog.addEventListener('keydown', (event) => pressed(this, event));
     this.work.hidden = true;
   }
@@ -92,7 +90,7 @@ export class Editor {
   /** @param {string} key @param {Element} shape @param {() => void} act */
   #key(key, shape, act) {
     const button = el('button', { type: 'button', class: 'tool', 'aria-label': t(key), title: t(key), 'data-testid': `wf-${key.replace('editor.', '')}` }, shape);
-    button.addEventListener('click', act);
+    button.addEventListener('click', () => (settleFields(), act()));
     return button;
   }
 
@@ -146,6 +144,7 @@ export class Editor {
 
   /** Does something that the gateway may refuse, and says why it has. @param {() => Promise<any>} act */
   async attempt(act) {
+    settleFields();
     this.#tell('');
     try {
       await act();
@@ -202,7 +201,9 @@ export class Editor {
   }
 
   #changed() {
-    if (this.selected.node && !this.draft.node(this.selected.node)) this.selected = {};
+    const [from, to] = this.renamed;
+    // A name that is taken back leaves its step selected.
+    if (this.selected.node && !this.draft.node(this.selected.node)) this.selected = this.selected.node === to && this.draft.node(from) ? { node: from } : {};
     if ((this.selected.connection ?? -1) >= this.draft.document.connections.length) this.selected = {};
     clearTimeout(this.checkTimer);
     if (this.checked) this.checkTimer = setTimeout(() => void this.#check(false).catch(() => undefined), CHECK_MS);

@@ -17,6 +17,7 @@ from gateway.storage.memory.jobs import MemoryJobs
 from gateway.storage.memory.page_people import MemoryPagePeople
 from gateway.storage.page_chats import PageChatBook
 from gateway.storage.page_people import Device, PagePerson
+from gateway.storage.saved_workflows import SavedWorkflowBook
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.frozen import dataclass
 
@@ -53,6 +54,7 @@ class _RemovedMeanwhile(MemoryPagePeople):
 class _Books:
     people: MemoryPagePeople
     chats: PageChatBook
+    workflows: SavedWorkflowBook
 
 
 async def _voice_mode(_person: str) -> str:
@@ -63,9 +65,9 @@ async def _voice_mode(_person: str) -> str:
 async def test_the_last_person_s_page_is_closed_when_they_are_removed_during_a_look(read: Read) -> None:
     clock = ManualClock()
     book = _RemovedMeanwhile(clock)
-    accounts = PageAccounts(
-        _Books(people=book, chats=MemoryStore().page.chats), clock, Failpoints(), _voice_mode
-    )
+    page = MemoryStore().page
+    books = _Books(people=book, chats=page.chats, workflows=page.workflows)
+    accounts = PageAccounts(books, clock, Failpoints(), _voice_mode)
     invited = await invite_person(book, "Ann", now=clock.now(), valid_s=60)
     visitor = await accounts.redeem(invited.code, "token", "Firefox")
     assert visitor is not None
