@@ -132,7 +132,7 @@ async def test_a_line_with_a_time_wakes_the_model_with_what_it_needs_to_know(tmp
         await pass_time(harness, clock, HOUR - MINUTE)
         assert llm.requests == []
         await pass_time(harness, clock, 2 * MINUTE)
-        await channel.until(lambda: news(channel) == ["It is Wednesday."])
+        assert news(channel) == ["It is Wednesday."]
     words = asked(llm)
     for part in (
         "say what day it is",
@@ -168,7 +168,7 @@ async def test_open_tasks_are_looked_at_each_interval_until_they_are_done(tmp_pa
         assert len(llm.requests) == 2
         document(tmp_path, "- [ ] repot the plants\n")
         await pass_time(harness, clock, HOUR)
-        await channel.until(lambda: news(channel)[-1:] == ["Repotted."])
+        assert news(channel)[-1:] == ["Repotted."]
     assert len(llm.requests) == 3
 
 
@@ -178,7 +178,7 @@ async def test_each_cycle_is_a_fresh_run_that_knows_the_report_of_the_last(tmp_p
     llm = ScriptedLlm([more("counted to one" + "!" * 600), done("Counted.")])
     async with open_gateway(tmp_path, *OWN, llm=llm, channel=channel, clock=clock) as harness:
         await pass_time(harness, clock, HOUR + MINUTE)
-        await channel.until(lambda: news(channel) == ["Counted."])
+        assert news(channel) == ["Counted."]
     first, second = (request.messages for request in llm.requests)
     assert [one.role for one in second] == [one.role for one in first] == ["system", "user"]
     assert "cycle 2 of at most 10" in second[-1].content
@@ -251,7 +251,7 @@ async def test_outside_the_active_hours_and_in_quiet_hours_nothing_runs(tmp_path
     llm = ScriptedLlm([done(f"{number}") for number in range(30)])
     hours = ('heartbeat.active_hours="11:00-14:30"', 'bot.quiet_hours="20:00-13:30"')
     async with open_gateway(tmp_path, *OWN, *hours, llm=llm, channel=channel, clock=clock) as harness:
-        times = []
+        times: list[str] = []
         for _ in range(52):
             await pass_time(harness, clock, 30 * MINUTE)
             if len(llm.requests) > len(times):
@@ -278,7 +278,7 @@ async def test_a_second_heartbeat_waits_for_the_first(tmp_path: Path) -> None:
         await settle(harness)
         await pass_time(harness, clock, 6 * MINUTE)
         await settle(harness)
-        await channel.until(lambda: "Second." in news(channel))
+        assert "Second." in news(channel)
     assert len(llm.requests) == 2
 
 
@@ -292,7 +292,7 @@ async def test_a_changed_file_wakes_the_model_with_the_new_lines(tmp_path: Path)
         await pass_time(harness, clock, 3 * MINUTE)
         place.write_text("milk\ntea\n")
         await pass_time(harness, clock, 2 * MINUTE)
-        await channel.until(lambda: news(channel) == ["There is tea on the list."])
+        assert news(channel) == ["There is tea on the list."]
     words = asked(llm)
     assert "The file own/list.txt, every 1 minute" in words
     assert "What you were asked to do then: say what is new" in words
@@ -314,7 +314,7 @@ async def test_a_restart_neither_repeats_nor_misses_an_event(tmp_path: Path) -> 
             await pass_time(harness, clock, 5 * MINUTE)
             await settle(harness)
             if answers:
-                await channel.until(lambda channel=channel: news(channel) == ["Tea."])
+                assert news(channel) == ["Tea."]
         assert len(llm.requests) == len(answers)
 
 
@@ -325,7 +325,7 @@ async def test_an_address_that_is_not_public_is_not_fetched_and_the_person_hears
     clock, channel, llm = ManualClock(NOON), MemoryChannel(), ScriptedLlm([])
     async with open_gateway(tmp_path, *OWN, llm=llm, channel=channel, clock=clock) as harness:
         await pass_time(harness, clock, 25 * MINUTE)
-        await channel.until(lambda: len(news(channel)) == 1)
+        assert len(news(channel)) == 1
         await pass_time(harness, clock, 3 * HOUR)
         (notice,) = news(channel)
     assert "I cannot check the page http://127.0.0.1/" in notice
@@ -353,7 +353,7 @@ async def test_a_person_asks_for_a_watch_which_counts_once_allowed(tmp_path: Pat
         await pass_time(harness, clock, 2 * MINUTE)
         place.write_text("tea\n")
         await pass_time(harness, clock, 2 * MINUTE)
-        await channel.until(lambda: news(channel) == ["There is tea."])
+        assert news(channel) == ["There is tea."]
         # What a heartbeat says is a part of the conversation.
         again = await channel.say("what is on it?")
         await channel.reply(again.message_id)
@@ -377,7 +377,7 @@ async def test_a_heartbeat_does_nothing_that_a_person_would_have_to_allow(tmp_pa
     async with open_gateway(tmp_path, *OWN, llm=llm, channel=channel, clock=clock) as harness:
         await pass_time(harness, clock, HOUR + MINUTE)
         await settle(harness)
-        await channel.until(lambda: len(news(channel)) == 1)
+        assert len(news(channel)) == 1
         assert not [one for one in channel.events if isinstance(one, ApprovalRequired)]
     assert own_file(tmp_path, "list.txt").read_text() == "milk\n"
     assert "No one can be asked now" in llm.requests[-1].messages[-1].content
@@ -397,7 +397,7 @@ async def test_the_person_turns_heartbeats_off_and_on_and_names_the_chat(tmp_pat
         assert llm.requests == []
         await pass_time(harness, clock, 2 * MINUTE)
         await settle(harness)
-        await channel.until(lambda: "One." in news(channel))
+        assert "One." in news(channel)
         status = await command(channel, "/heartbeat")
         assert "Heartbeats are on. The results go to this chat. HEARTBEAT.md is yours" in status
         assert "Say `/heartbeat`" in await command(channel, "/heartbeat sometimes")
@@ -411,7 +411,7 @@ async def test_a_line_that_cannot_be_read_is_shown_and_the_others_count(tmp_path
     llm = ScriptedLlm([done("Hello.")])
     async with open_gateway(tmp_path, *OWN, llm=llm, channel=channel, clock=clock) as harness:
         await pass_time(harness, clock, HOUR + MINUTE)
-        await channel.until(lambda: news(channel) == ["Hello."])
+        assert news(channel) == ["Hello."]
         assert "- line 1: I do not understand when “the sky” is" in await command(channel, "/heartbeat")
 
 
@@ -442,7 +442,7 @@ async def test_a_watch_in_the_store_that_cannot_be_read_disturbs_no_other(tmp_pa
         await add_damaged(harness.store)
     async with open_gateway(tmp_path, *OWN, llm=llm, channel=channel, clock=clock) as harness:
         await pass_time(harness, clock, HOUR + MINUTE)
-        await channel.until(lambda: news(channel) == ["Hello."])
+        assert news(channel) == ["Hello."]
 
 
 async def add_damaged(store: Store) -> None:
