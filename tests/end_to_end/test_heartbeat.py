@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -262,10 +263,10 @@ async def test_outside_the_active_hours_and_in_quiet_hours_nothing_runs(tmp_path
 
 async def test_a_second_heartbeat_waits_for_the_first(tmp_path: Path) -> None:
     document(tmp_path, "- `*/10 * * * *` -- look around\n")
-    clock, channel = ManualClock(NOON), MemoryChannel()
-    llm = ScriptedLlm([ScriptedAnswer(chunks=("Late.",), delay_s=14 * MINUTE), done("Second.")])
-    patient = ("llm.timeout_s=3600",)
-    async with open_gateway(tmp_path, *OWN, *patient, llm=llm, channel=channel, clock=clock) as harness:
+    clock, channel, gate = ManualClock(NOON), MemoryChannel(), asyncio.Event()
+    llm = ScriptedLlm([ScriptedAnswer(chunks=("Late.",), gate=gate), done("Second.")])
+    patient = "llm.timeout_s=3600"
+    async with open_gateway(tmp_path, *OWN, patient, llm=llm, channel=channel, clock=clock) as harness:
         await settle(harness)
         await clock.advance(10 * MINUTE + 1)
         await until(harness, lambda: len(llm.requests) == 1)
@@ -274,12 +275,27 @@ async def test_a_second_heartbeat_waits_for_the_first(tmp_path: Path) -> None:
         assert len(llm.requests) == 1
         assert len(await harness.store.open_entries(BEAT)) == 1
         assert "heartbeat_already_running" in await command(channel, "/heartbeat")
-        await clock.advance(4 * MINUTE)
+        gate.set()
         await settle(harness)
-        await pass_time(harness, clock, 6 * MINUTE)
-        await settle(harness)
-        assert "Second." in news(channel)
+        # The time that came meanwhile was not forgotten.
+        await pass_time(harness, clock, 2 * MINUTE)
+        assert [one for one in news(channel) if "." in one][-1] == "Second."
     assert len(llm.requests) == 2
+
+
+async def test_a_heartbeat_that_a_restart_cut_off_is_run_again_and_no_other_beside_it(tmp_path: Path) -> None:
+    document(tmp_path, "- `0 13 * * *` -- look around\n")
+    clock, channel = ManualClock(NOON), MemoryChannel()
+    llm = ScriptedLlm([ScriptedAnswer(chunks=("Never.",), gate=asyncio.Event())])
+    async with open_gateway(tmp_path, *OWN, llm=llm, channel=channel, clock=clock, drain_s=0.0) as harness:
+        await settle(harness)
+        await clock.advance(HOUR + MINUTE)
+        await until(harness, lambda: len(llm.requests) == 1)
+    channel, llm = MemoryChannel(), ScriptedLlm([done("Again.")])
+    async with open_gateway(tmp_path, *OWN, llm=llm, channel=channel, clock=clock) as harness:
+        await pass_time(harness, clock, 10 * MINUTE)
+        assert news(channel) == ["Again."]
+    assert len(llm.requests) == 1
 
 
 async def test_a_changed_file_wakes_the_model_with_the_new_lines(tmp_path: Path) -> None:
