@@ -41,7 +41,7 @@ class HeartbeatSettings(Section):
     agent: str | None = setting(
         None,
         "The agent that works for HEARTBEAT.md, which lies in its workspace. When absent: the default one.",
-        example="support",
+        example="default",
         min_length=1,
         max_length=64,
     )
