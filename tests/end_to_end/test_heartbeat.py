@@ -11,6 +11,7 @@ from pipeline.domain.errors import ModelUnavailable
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.channel import MemoryChannel
 from tests.support.harness import open_gateway
+from tests.support.heartbeat_child import settle
 from tests.support.heartbeats import (
     BEAT,
     BERLIN,
@@ -29,7 +30,6 @@ from tests.support.heartbeats import (
     news,
     own_file,
     pass_time,
-    settle,
     until,
 )
 

@@ -15,6 +15,7 @@ from pipeline.domain.events import ApprovalRequired
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.channel import MemoryChannel
 from tests.support.harness import open_gateway
+from tests.support.heartbeat_child import settle
 from tests.support.heartbeats import (
     HOUR,
     MINUTE,
@@ -31,7 +32,6 @@ from tests.support.heartbeats import (
     news,
     own_file,
     pass_time,
-    settle,
 )
 
 
