@@ -88,9 +88,8 @@ async def _day(folder: Path) -> tuple[float, int, int]:
     files.mkdir(parents=True)
     for number in range(_LINES):
         (files / f"{number}.txt").write_text("the same\n")
-    lines = "".join(
-        f"- watch file shared/{n}.txt every 30 minutes -- say what is new\n" for n in range(_LINES)
-    )
+    line = "- watch file shared/{number}.txt every 30 minutes -- say what is new\n"
+    lines = "".join(line.format(number=number) for number in range(_LINES))
     (folder / "workspace" / "HEARTBEAT.md").write_text(lines)
     settings = load(
         None,

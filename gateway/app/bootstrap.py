@@ -28,7 +28,7 @@ from gateway.channels.token_lease import TokenLease, lock_folder
 from gateway.config import Secrets, Settings, environment
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
-from gateway.delivery.unanswered_questions import STOPPED, UnansweredQuestions
+from gateway.delivery.unanswered_questions import UnansweredQuestions
 from gateway.ingress.inbox import Inbox
 from gateway.ingress.room_history import RoomRule, Rooms
 from gateway.interactions.question_expiry import QuestionExpiry
@@ -72,16 +72,12 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     forgetful = extras.transcriber or build_transcriber(settings)
     transcriber = extras.transcriber or with_memory(forgetful, settings, base.preferences, base.clock)
     coordinator = ProcessingCoordinator(base.store, base.clock, lease_s=settings.turn.lease_s)
-
-    def owner_of(_thread: str) -> str:
-        # One process holds the leases of all threads.
-        return coordinator.owner
+    owner_of = _owner_of(coordinator)
 
     def when_idle(thread: str, work: IdleWork) -> Awaitable[bool]:
         return worker.when_idle(thread, work)
 
     access, jobs = _access(base), _jobs(base)
-    NoticeJobs(jobs=jobs, store=base.store, wake=base.bus.wake, failpoints=base.failpoints)
     tools, rooms = _shared_tools(base, owner_of, access, jobs), _rooms(base)
     heartbeat = Heartbeat(base, tools, access, jobs)
     tools = heartbeat.with_watches(tools)
@@ -91,8 +87,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     after = build_after_turn(base, jobs, agents.book, tools, when_idle)
     replies = ReadyReplies(base.bus, delivery.enqueue)
     heartbeat.attach(agents.by_name, agents.lines)
-    stopped = partial(unanswered.show, note=STOPPED)
-    commands = build_commands(base, agents.book, tools, access, heartbeat.port, stopped)
+    commands = build_commands(base, agents.book, tools, access, heartbeat.port, unanswered.stopped)
     turns = _turns(base, agents.book, commands, heartbeat, delivery, replies, expiries, after, tools)
     worker = _worker(base, coordinator, turns, tools)
     _subscribe(base, coordinator, worker, tools, replies)
@@ -170,6 +165,11 @@ def _access(base: Foundation) -> AccessPolicy:
     )
 
 
+def _owner_of(coordinator: ProcessingCoordinator) -> Callable[[str], str]:
+    """Names the process that runs a thread's turns: one process holds the leases of all threads."""
+    return lambda _thread: coordinator.owner
+
+
 def _jobs(base: Foundation) -> JobRunner:
     runner = JobRunner(
         book=base.store.jobs,
@@ -179,6 +179,7 @@ def _jobs(base: Foundation) -> JobRunner:
         redact=base.redactor.text,
     )
     base.memory.use(runner)
+    NoticeJobs(jobs=runner, store=base.store, wake=base.bus.wake, failpoints=base.failpoints)
     return runner
 
 

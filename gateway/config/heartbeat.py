@@ -11,13 +11,12 @@ from gateway.config.value_checks import check_quiet_hours, check_time_zone
 
 
 class HeartbeatSettings(Section):
-    """[heartbeat]: the bot acts by itself when a time comes or something that is watched changes
-    (docs/guides/heartbeat.md)."""
+    """[heartbeat]: the bot acts by itself when a time comes or something that is watched changes."""
 
     enabled: bool = setting(
         default=False,
         description="Whether there are heartbeats: people can have pages, feeds, files and memory watched, "
-        "and HEARTBEAT.md counts for the person whom channel, chat and user name.",
+        "and HEARTBEAT.md counts for the person whom channel, chat and user name (docs/guides/heartbeat.md).",
     )
     every_minutes: int = setting(
         30,
@@ -42,7 +41,7 @@ class HeartbeatSettings(Section):
     agent: str | None = setting(
         None,
         "The agent that works for HEARTBEAT.md, which lies in its workspace. When absent: the default one.",
-        example="support",
+        example="default",
         min_length=1,
         max_length=64,
     )

@@ -122,8 +122,11 @@ class WatchChecks:
     def _time(self, watch: Watch) -> Finding:
         repetition, now = watch.condition.repetition, self._clock.now()
         last = None if repetition is None else repetition.last_until(now)
-        # None before the first occurrence since it was asked for.
-        if last is None or last <= float(watch.seen.get("at", 0.0)):
+        if repetition is None or last is None:
+            return Finding(seen=watch.seen)
+        # A time of the clock counts from the moment after it was asked for.
+        before = repetition.start if repetition.cron else 0.0
+        if last <= float(watch.seen.get("at", before)):
             return Finding(seen=watch.seen)
         return Finding(seen={"at": last}, text=f"The time has come: {watch.condition.shown}.")
 

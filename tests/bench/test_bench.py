@@ -10,8 +10,8 @@ from bench.report import Report, percentile, table
 from tests.support.gateway_process import ROOT
 
 _NAMES = (
-    *("startup", "turn", "crash", "channels", "conversation", "page", "store", "shield", "voice"),
-    *("companion", "workflows", "graph"),
+    *("startup", "turn", "crash", "channels", "conversation", "page", "store"),
+    *("heartbeat", "shield", "voice", "companion", "workflows", "graph"),
 )
 
 

@@ -54,7 +54,7 @@ async def settle(harness: GatewayHarness) -> None:
     rests = 0
     while rests < 3:
         open_threads = await harness.store.open_threads()
-        posting = await harness.store.jobs.next_ready("heartbeat-news")
+        posting = await harness.store.jobs.next_ready("heartbeat-news") or await harness.store.outbox_open()
         rests = 0 if open_threads or posting or not harness.gateway.heartbeats_rest else rests + 1
 
 

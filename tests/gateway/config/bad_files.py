@@ -283,7 +283,8 @@ BAD_FILES = [
         (
             "zebra: names no setting (in FILE); known sections: bot, data, files, models, server, llm, "
             "voice, channels, "
-            "turn, agent, tools, shield, safety, memory, limits, budget, storage, log, api, agents, routes"
+            "turn, agent, tools, shield, safety, memory, heartbeat, "
+            "limits, budget, storage, log, api, agents, routes"
         ),
     ),
     (

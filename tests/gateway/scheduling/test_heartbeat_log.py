@@ -16,7 +16,7 @@ def test_the_newest_two_hundred_events_are_kept_and_all_are_counted() -> None:
     assert len(counted) == 230
 
 
-def test_a_person_sees_the_events_of_their_own_heartbeat_and_of_the_scheduler() -> None:
+def test_a_person_sees_their_events_and_those_of_the_scheduler() -> None:
     log = HeartbeatLog(ManualClock(), lambda _name: None)
     log.note("scheduler_started")
     log.note("heartbeat_triggered", owner="ann")

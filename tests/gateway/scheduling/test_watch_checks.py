@@ -11,7 +11,7 @@ import pytest
 from aiohttp import web
 
 from gateway.scheduling.watch_checks import Finding, WatchChecks, WatchFailed
-from gateway.scheduling.watch_records import Watch, watch_of
+from gateway.scheduling.watch_records import WATCH, Watch, watch_of
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock, SystemClock
 from pipeline.domain.ids import ThreadKey
@@ -227,11 +227,10 @@ async def test_a_time_counts_once_and_also_late(tmp_path: Path) -> None:
     assert found.text == ""
 
 
-def test_a_watch_comes_back_from_its_job_as_it_was() -> None:
+async def test_a_watch_comes_back_from_its_job_as_it_was() -> None:
     one = watch(kind="page", target="https://example.org").with_seen({"etag": "x"})
-    store_row = one.job()
-
-    class Row:
-        key, thread, body = store_row.key, store_row.thread, store_row.body
-
-    assert watch_of(Row()) == one  # type: ignore[arg-type] - the row has what is read
+    store = MemoryStore()
+    await store.open()
+    await store.jobs.add(one.job())
+    (kept,) = await store.jobs.all_of(WATCH)
+    assert watch_of(kept) == one

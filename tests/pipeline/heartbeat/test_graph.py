@@ -27,9 +27,9 @@ _WAKE: dict[str, Any] = {
 _KNOWN = {"status": "running", "cycle": 0, "summary": "", "blocker": "", "said": ""}
 
 
-async def ran(llm: ScriptedLlm, **wake: Any) -> dict[str, Any]:
+async def ran(llm: ScriptedLlm, blocker: str = "", **wake: Any) -> dict[str, Any]:
     clock = ManualClock()
-    inputs = {WAKE: {**_WAKE, **wake}, HEARTBEAT: _KNOWN}
+    inputs = {WAKE: {**_WAKE, **wake}, HEARTBEAT: {**_KNOWN, "blocker": blocker}}
     run = replace(context(llm=llm, text="It is time."), clock=clock)
     outcome = await Executor(heartbeat_graph(lambda: ["default"]), clock=clock).run(inputs, run)
     outcome.raise_for_failure()
@@ -63,7 +63,7 @@ async def test_done_and_blocked_end_after_one_cycle(
     assert (found["status"], found["cycle"], found["blocker"]) == (status, 1, blocker)
 
 
-async def test_a_cycle_that_goes_on_is_followed_by_another_up_to_ten() -> None:
+async def test_a_cycle_that_is_not_done_is_followed_by_another_up_to_ten() -> None:
     report = f"<STATUS_REPORT>{'r' * 700}</STATUS_REPORT>"
     llm = ScriptedLlm([tagged("CONTINUE", report) for _ in range(MAX_CYCLES + 3)])
     found = await ran(llm)
@@ -96,6 +96,12 @@ async def test_the_prompt_has_what_the_agent_needs_to_know() -> None:
         "UTC",
     ):
         assert part in words
+
+
+async def test_what_blocked_the_last_heartbeat_is_in_the_prompt() -> None:
+    llm = ScriptedLlm([tagged("DONE")])
+    await ran(llm, blocker="no key")
+    assert "What blocked the cycle or the heartbeat before: no key" in llm.requests[0].messages[-1].content
 
 
 @pytest.mark.parametrize(
