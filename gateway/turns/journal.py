@@ -362,7 +362,7 @@ class StoreJournal:
             code=code,
             now=now,
             transcript="" if off_record else transcript,
-            asks=bool(questions),
+            asks=any(one.options for one in questions),
             off_record=off_record or forgotten,
             sending=self._sends_at_once(),
         )

@@ -1,8 +1,8 @@
 """A playbook is an agent of a gateway: it asks, waits for days over restarts, and continues by itself.
 
 Covers: pipeline/playbooks/compiling.py, pipeline/playbooks/steps.py, pipeline/playbooks/sub_agent.py,
-pipeline/playbooks/run_record.py, gateway/interactions/word_questions.py, gateway/ingress/answers.py,
-gateway/interactions/question_expiry.py, pipeline/graph_book.py.
+pipeline/playbooks/starting.py, pipeline/playbooks/run_record.py, gateway/interactions/word_questions.py,
+gateway/ingress/answers.py, gateway/interactions/question_expiry.py, pipeline/graph_book.py.
 """
 
 from __future__ import annotations
@@ -183,6 +183,7 @@ async def test_words_answer_on_a_posting_channel_and_only_those_of_who_was_asked
         await posts.until(lambda: posts.texts("r1").count("Which?") == 2)
         await posts.receive("green", native_id="n3", chat="r1", author="ann", private=False)
         await posts.until(lambda: "[green]" in posts.texts("r1"))
+        assert posts.texts("r1").count("Which?") == 2
 
 
 async def test_options_leave_other_words_to_the_chat(tmp_path: Path) -> None:

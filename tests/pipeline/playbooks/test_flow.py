@@ -1,4 +1,8 @@
-"""What each subtype of a playbook's nodes does, run by the engine without a gateway."""
+"""What each subtype of a playbook's nodes does, run by the engine without a gateway.
+
+Covers: pipeline/playbooks/moves.py, pipeline/playbooks/settling.py, pipeline/playbooks/starting.py,
+pipeline/playbooks/sub_agent.py, pipeline/playbooks/compiling.py.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import Any
 import pytest
 
 from pipeline.domain.chat import ToolCall
-from pipeline.domain.errors import GraphError, ModelUnavailable
+from pipeline.domain.errors import ModelUnavailable
 from pipeline.llm.client import LlmRequest
 from pipeline.llm.scripted import ScriptedAnswer
 from tests.pipeline.playbooks.documents import PlaybookTest, agent, node, playbook, route, trigger, way
@@ -54,7 +58,7 @@ async def test_an_agent_has_a_thread_that_later_texts_can_name() -> None:
     assert run.asked[1] == record.outputs["a"]["thread"] != ""
 
 
-async def test_a_sub_agent_hands_back_and_its_summary_and_artifact_go_on() -> None:
+async def test_a_sub_agent_hands_back_and_its_summary_and_artifact_are_its_result() -> None:
     said = "Well.\n\nHAND_BACK\nSummary: Did it.\nArtifact: The list\nNeeds user input: none\n"
     book = playbook(trigger(), agent("a"), agent("b", "<{{a.result}}>"), edges=route("start > a > b"))
     run = PlaybookTest(book, says={"a": f"{said}Suggested next action: Rest."})
@@ -123,7 +127,7 @@ async def test_parallel_agents_run_at_once_and_a_merge_joins_their_results() -> 
     assert record.completed == ("start", "fork", "a", "b", "both", "end")
 
 
-async def test_a_failed_branch_is_recorded_and_the_others_go_on() -> None:
+async def test_a_failed_branch_is_recorded_and_the_others_continue() -> None:
     run = PlaybookTest(_parallel(), says={"a": DOWN})
     record = await run.begin()
     assert (record.status, run.said) == ("completed", "b\n\nThe model is down.")
@@ -247,7 +251,7 @@ async def test_a_loop_repeats_its_body(config: dict[str, Any], times: int) -> No
     assert record.outputs["loop"]["iterations"] == times
 
 
-async def test_a_loop_may_ask_the_model_whether_to_go_on() -> None:
+async def test_a_loop_may_ask_the_model_whether_to_continue() -> None:
     first = 'More?\n\nThe step before has given:\n\n<data>"hello"</data>'
     again = 'More?\n\nThe step before has given:\n\n<data>"a"</data>'
     run = PlaybookTest(_loop(conditionMode="llm", prompt="More?"), says={first: "yes", again: "no"})
@@ -286,91 +290,6 @@ async def test_a_run_of_too_many_steps_has_failed() -> None:
     loop["edges"] += [*route("a > b > c"), way("c > loop", into="loop-back")]
     record = await PlaybookTest(loop).begin()
     assert (record.status, record.failure) == ("failed", "It took more than 200 steps and was ended.")
-
-
-async def test_a_wait_is_a_due_time_on_record_and_continues_when_it_has_come() -> None:
-    edges = route("start > hi > w > a")
-    nodes = (trigger(), node("response", "hi", text="Welcome."), node("wait", "w", amount=3, unit="d"))
-    run = PlaybookTest(playbook(*nodes, agent("a"), edges=edges))
-    record = await run.begin()
-    assert (record.status, record.current, run.prompt) == ("waiting", ("w",), "Welcome.")
-    (gate,) = run.outcome.gates
-    assert (gate.expires_at, gate.asks) == (run.clock.now() + 259_200, "nothing")
-    assert (await run.pass_time(259_199)).status == "waiting"
-    record = await run.pass_time(1)
-    assert (record.status, run.said) == ("completed", "a")
-    assert record.failure == ""
-
-
-async def test_a_wait_that_says_nothing_says_when_it_continues() -> None:
-    nodes = (trigger(), node("wait", "w", amount=90, unit="min"), agent("a"))
-    run = PlaybookTest(playbook(*nodes, edges=route("start > w > a")))
-    await run.begin()
-    assert run.prompt == "I continue in 1.5 hours."
-
-
-async def test_a_wait_that_is_over_before_it_was_shown_loses_no_words() -> None:
-    nodes = (
-        trigger(),
-        node("wait", "w", amount=1, unit="h", message="Wait."),
-        node("response", "r", text="Go."),
-    )
-    run = PlaybookTest(playbook(*nodes, edges=route("start > w > r")))
-    await run.begin()
-    await run.clock.advance(7_200)
-    await run.resume()  # the same turn, which had not answered yet
-    assert run.said == "Wait.\n\nGo."
-
-
-async def test_two_waits_in_branches_run_at_the_same_time() -> None:
-    edges = [*route("start > one > a > m > end"), *route("start > two > b > m")]
-    nodes = (trigger(), node("wait", "one", amount=2, unit="h"), node("wait", "two", amount=1, unit="h"))
-    nodes += (agent("a"), agent("b"), node("merge", "m"), node("response", "end"))
-    run = PlaybookTest(playbook(*nodes, edges=edges))
-    await run.begin()
-    assert (await run.pass_time(3_600)).status == "waiting"
-    assert run.asked == ["b"]
-    assert (await run.pass_time(3_600)).status == "completed"
-    assert run.asked == ["b", "a"]
-
-
-async def test_user_input_waits_for_words_and_its_answer_is_its_result() -> None:
-    nodes = (
-        trigger(),
-        node("user-input", "ask", prompt="Your name, {{trigger}}?"),
-        agent("a", "{{ask.result}}"),
-    )
-    run = PlaybookTest(playbook(*nodes, edges=route("start > ask > a")))
-    record = await run.begin()
-    assert (record.status, record.current, run.prompt) == ("waiting", ("ask",), "Your name, hello?")
-    assert run.outcome.gates[0].asks == "words"
-    await run.answer("Ada")
-    assert run.said == "Ada"
-
-
-async def test_user_input_with_options_takes_only_these() -> None:
-    nodes = (trigger(), node("user-input", "ask", prompt="Go?", options=["go", "stop"]))
-    edges = [*route("start > ask > if"), way("if > a", "condition-true")]
-    nodes += (node("condition", "if", expression="ask.result == 'go'"), agent("a"))
-    run = PlaybookTest(playbook(*nodes, edges=edges))
-    await run.begin()
-    with pytest.raises(GraphError):
-        await run.answer("perhaps")
-    await run.answer("go")
-    assert run.said == "a"
-
-
-async def test_while_a_question_is_open_a_wait_beside_it_continues() -> None:
-    edges = [*route("start > ask > a"), *route("start > w > remind")]
-    nodes = (trigger(), node("user-input", "ask", prompt="Name?"), node("wait", "w", amount=1, unit="h"))
-    nodes += (agent("a", "{{ask.result}}"), node("response", "remind", text="Still there?"))
-    run = PlaybookTest(playbook(*nodes, edges=edges))
-    await run.begin()
-    assert run.prompt == "Name?"
-    assert (await run.pass_time(3_600)).status == "waiting"
-    assert run.prompt == "Still there?\n\nName?"
-    record = await run.answer("Ada")
-    assert (record.status, record.outputs["a"]["result"]) == ("completed", "Ada")
 
 
 _CHILD = playbook(trigger(), agent("c", "child of {{trigger}}"), edges=route("start > c"), name="child")
