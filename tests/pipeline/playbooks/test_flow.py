@@ -116,7 +116,7 @@ async def test_a_failed_agent_fails_the_run_with_its_words() -> None:
 
 def _parallel(*, last: str = "{{both.result}}") -> dict[str, Any]:
     edges = [*route("start > fork > a > both > end"), *route("fork > b > both")]
-    nodes = (trigger(), node("parallel", "fork"), agent("a"), agent("b"), node("merge", "both"))
+    nodes = [trigger(), node("parallel", "fork"), agent("a"), agent("b"), node("merge", "both")]
     return playbook(*nodes, node("response", "end", text=last), edges=edges)
 
 
@@ -145,7 +145,7 @@ async def test_a_run_in_which_all_branches_fail_has_failed() -> None:
 @pytest.mark.parametrize(("holds", "said"), [("trigger == 'hello'", "yes"), ("a.result == 'x'", "no")])
 async def test_a_condition_is_checked_without_a_model(holds: str, said: str) -> None:
     edges = [*route("start > a > if"), way("if > yes", "condition-true"), way("if > no", "condition-false")]
-    nodes = (trigger(), agent("a"), node("condition", "if", expression=holds), agent("yes"), agent("no"))
+    nodes = [trigger(), agent("a"), node("condition", "if", expression=holds), agent("yes"), agent("no")]
     run = PlaybookTest(playbook(*nodes, edges=edges))
     await run.begin()
     assert (run.said, run.asked) == (said, ["a", said])
@@ -201,7 +201,7 @@ async def test_a_router_without_a_match_takes_its_default_else_fails() -> None:
 async def test_a_merge_behind_a_condition_waits_only_for_what_can_still_come() -> None:
     edges = [*route("start > a > both"), *route("start > if"), way("if > b", "condition-true")]
     edges += [*route("b > both > end"), way("if > both", "condition-false")]
-    nodes = (trigger(), agent("a"), agent("b"), node("condition", "if", expression="trigger == 'no'"))
+    nodes = [trigger(), agent("a"), agent("b"), node("condition", "if", expression="trigger == 'no'")]
     book = playbook(
         *nodes, node("merge", "both"), node("response", "end", text="{{both.result}}"), edges=edges
     )
@@ -212,7 +212,7 @@ async def test_a_merge_behind_a_condition_waits_only_for_what_can_still_come() -
 
 async def test_a_merge_of_the_first_fires_once() -> None:
     edges = [*route("start > a > b > m > end"), *route("start > c > m")]
-    nodes = (trigger(), agent("a"), agent("b"), agent("c"), node("merge", "m", strategy="first"))
+    nodes = [trigger(), agent("a"), agent("b"), agent("c"), node("merge", "m", strategy="first")]
     run = PlaybookTest(playbook(*nodes, node("response", "end"), edges=edges))
     record = await run.begin()
     assert (record.status, run.said) == ("completed", "c")
@@ -230,7 +230,7 @@ async def test_two_merges_that_wait_for_each_other_do_not_block_the_run() -> Non
 def _loop(**config: Any) -> dict[str, Any]:
     edges = [*route("start > loop"), way("loop > a", "loop-start"), way("a > loop", into="loop-back")]
     edges += [way("loop > end", "loop-exit")]
-    nodes = (trigger(), node("loop", "loop", **config), agent("a"))
+    nodes = [trigger(), node("loop", "loop", **config), agent("a")]
     return playbook(*nodes, node("response", "end", text="done {{loop.result}}"), edges=edges)
 
 
@@ -267,7 +267,7 @@ async def test_a_failure_in_a_loop_fails_the_loop() -> None:
 async def test_branches_and_merges_inside_of_a_loop_are_joined_in_every_iteration() -> None:
     edges = [*route("start > loop"), way("loop > a", "loop-start"), way("loop > b", "loop-start")]
     edges += [*route("a > m"), *route("b > m"), way("m > loop", into="loop-back")]
-    nodes = (trigger(), node("loop", "loop", maxIterations=2), agent("a"), agent("b"), node("merge", "m"))
+    nodes = [trigger(), node("loop", "loop", maxIterations=2), agent("a"), agent("b"), node("merge", "m")]
     run = PlaybookTest(playbook(*nodes, edges=edges))
     record = await run.begin()
     assert run.asked == ["a", "b", "a", "b"]
@@ -277,7 +277,7 @@ async def test_branches_and_merges_inside_of_a_loop_are_joined_in_every_iteratio
 async def test_a_nested_loop_begins_again_in_every_iteration_of_the_outer_one() -> None:
     edges = [*route("start > o"), way("o > i", "loop-start"), way("i > a", "loop-start")]
     edges += [way("a > i", into="loop-back"), way("i > o", "loop-exit", "loop-back")]
-    nodes = (trigger(), node("loop", "o", maxIterations=2), node("loop", "i", maxIterations=3), agent("a"))
+    nodes = [trigger(), node("loop", "o", maxIterations=2), node("loop", "i", maxIterations=3), agent("a")]
     run = PlaybookTest(playbook(*nodes, edges=edges))
     record = await run.begin()
     assert (record.status, len(run.asked)) == ("completed", 6)
@@ -296,7 +296,7 @@ _CHILD = playbook(trigger(), agent("c", "child of {{trigger}}"), edges=route("st
 
 
 async def test_a_sub_workflow_gives_its_result_and_its_caller_continues() -> None:
-    nodes = (trigger(), node("sub-workflow", "sub", workflow="child.json", input="<{{trigger}}>"))
+    nodes = [trigger(), node("sub-workflow", "sub", workflow="child.json", input="<{{trigger}}>")]
     book = playbook(*nodes, agent("b", "after {{sub.result}}"), edges=route("start > sub > b"))
     run = PlaybookTest(book, others={"child.json": json.dumps(_CHILD)})
     record = await run.begin()
@@ -307,15 +307,15 @@ async def test_a_sub_workflow_gives_its_result_and_its_caller_continues() -> Non
 
 @pytest.mark.parametrize("last", ["agent", "tool-call", "router", "condition", "user-input", "merge"])
 async def test_a_sub_workflow_returns_whatever_its_last_node_is(last: str) -> None:
-    config: dict[str, Any] = {
+    configs: dict[str, dict[str, Any]] = {
         "router": {"routes": [{"label": "one"}], "default": "one"},
         "condition": {"expression": "trigger == 'x'"},
         "user-input": {"prompt": "Well?"},
         "tool-call": {"tool": "none"},
         "agent": {"prompt": "x"},
-    }.get(last, {})
-    child = playbook(trigger(), node(last, "last", **config), edges=route("start > last"))
-    nodes = (trigger(), node("sub-workflow", "sub", workflow="c.json"), agent("b", "after"))
+    }
+    child = playbook(trigger(), node(last, "last", **configs.get(last, {})), edges=route("start > last"))
+    nodes = [trigger(), node("sub-workflow", "sub", workflow="c.json"), agent("b", "after")]
     run = PlaybookTest(playbook(*nodes, edges=route("start > sub > b")), others={"c.json": json.dumps(child)})
     record = await run.begin()
     if last == "user-input":
@@ -326,8 +326,8 @@ async def test_a_sub_workflow_returns_whatever_its_last_node_is(last: str) -> No
 
 
 async def test_two_sub_workflows_of_the_same_file_run_beside_each_other() -> None:
-    nodes = (trigger(), node("sub-workflow", "one", workflow="c.json", input="1"))
-    nodes += (node("sub-workflow", "two", workflow="c.json", input="2"), node("merge", "m"))
+    nodes = [trigger(), node("sub-workflow", "one", workflow="c.json", input="1")]
+    nodes += [node("sub-workflow", "two", workflow="c.json", input="2"), node("merge", "m")]
     edges = [*route("start > one > m"), *route("start > two > m")]
     run = PlaybookTest(playbook(*nodes, edges=edges), others={"c.json": json.dumps(_CHILD)})
     record = await run.begin()
@@ -335,7 +335,7 @@ async def test_two_sub_workflows_of_the_same_file_run_beside_each_other() -> Non
 
 
 async def test_a_transfer_ends_everything_and_begins_the_other_playbook() -> None:
-    nodes = (trigger(), agent("a"), node("transfer", "go", workflow="child.json", input="{{a.result}}!"))
+    nodes = [trigger(), agent("a"), node("transfer", "go", workflow="child.json", input="{{a.result}}!")]
     run = PlaybookTest(
         playbook(*nodes, edges=route("start > a > go")), others={"child.json": json.dumps(_CHILD)}
     )
@@ -346,7 +346,7 @@ async def test_a_transfer_ends_everything_and_begins_the_other_playbook() -> Non
 
 async def test_a_transfer_from_a_sub_workflow_clears_the_stack() -> None:
     child = playbook(trigger(), node("transfer", "go", workflow="child.json"), edges=route("start > go"))
-    nodes = (trigger(), node("sub-workflow", "sub", workflow="c.json"), agent("never"))
+    nodes = [trigger(), node("sub-workflow", "sub", workflow="c.json"), agent("never")]
     run = PlaybookTest(
         playbook(*nodes, edges=route("start > sub > never")),
         others={"c.json": json.dumps(child), "child.json": json.dumps(_CHILD)},
@@ -356,7 +356,7 @@ async def test_a_transfer_from_a_sub_workflow_clears_the_stack() -> None:
 
 
 async def test_responses_are_said_in_order_and_streamed() -> None:
-    nodes = (trigger(), node("response", "one", text="One {{trigger}}."), agent("a"), node("response", "two"))
+    nodes = [trigger(), node("response", "one", text="One {{trigger}}."), agent("a"), node("response", "two")]
     run = PlaybookTest(playbook(*nodes, edges=route("start > one > a > two")))
     await run.begin()
     assert run.said == "One hello.\n\na"
@@ -364,7 +364,7 @@ async def test_responses_are_said_in_order_and_streamed() -> None:
 
 
 async def test_an_unknown_tool_fails_the_run() -> None:
-    nodes = (trigger(), node("tool-call", "t", tool="nothing", arguments={"x": "{{trigger}}"}))
+    nodes = [trigger(), node("tool-call", "t", tool="nothing", arguments={"x": "{{trigger}}"})]
     record = await PlaybookTest(playbook(*nodes, edges=route("start > t"))).begin()
     assert record.status == "failed"
     assert record.failure.startswith("t could not use nothing: ")

@@ -10,7 +10,7 @@ from tests.pipeline.playbooks.documents import PlaybookTest, agent, node, playbo
 
 async def test_a_wait_is_a_due_time_on_record_and_continues_when_it_has_come() -> None:
     edges = route("start > hi > w > a")
-    nodes = (trigger(), node("response", "hi", text="Welcome."), node("wait", "w", amount=3, unit="d"))
+    nodes = [trigger(), node("response", "hi", text="Welcome."), node("wait", "w", amount=3, unit="d")]
     run = PlaybookTest(playbook(*nodes, agent("a"), edges=edges))
     record = await run.begin()
     assert (record.status, record.current, run.prompt) == ("waiting", ("w",), "Welcome.")
@@ -23,18 +23,18 @@ async def test_a_wait_is_a_due_time_on_record_and_continues_when_it_has_come() -
 
 
 async def test_a_wait_that_says_nothing_says_when_it_continues() -> None:
-    nodes = (trigger(), node("wait", "w", amount=90, unit="min"), agent("a"))
+    nodes = [trigger(), node("wait", "w", amount=90, unit="min"), agent("a")]
     run = PlaybookTest(playbook(*nodes, edges=route("start > w > a")))
     await run.begin()
     assert run.prompt == "I continue in 1.5 hours."
 
 
 async def test_a_wait_that_is_over_before_it_was_shown_loses_no_words() -> None:
-    nodes = (
+    nodes = [
         trigger(),
         node("wait", "w", amount=1, unit="h", message="Wait."),
         node("response", "r", text="Go."),
-    )
+    ]
     run = PlaybookTest(playbook(*nodes, edges=route("start > w > r")))
     await run.begin()
     await run.clock.advance(7_200)
@@ -44,8 +44,8 @@ async def test_a_wait_that_is_over_before_it_was_shown_loses_no_words() -> None:
 
 async def test_two_waits_in_branches_run_at_the_same_time() -> None:
     edges = [*route("start > one > a > m > end"), *route("start > two > b > m")]
-    nodes = (trigger(), node("wait", "one", amount=2, unit="h"), node("wait", "two", amount=1, unit="h"))
-    nodes += (agent("a"), agent("b"), node("merge", "m"), node("response", "end"))
+    nodes = [trigger(), node("wait", "one", amount=2, unit="h"), node("wait", "two", amount=1, unit="h")]
+    nodes += [agent("a"), agent("b"), node("merge", "m"), node("response", "end")]
     run = PlaybookTest(playbook(*nodes, edges=edges))
     await run.begin()
     assert (await run.pass_time(3_600)).status == "waiting"
@@ -55,11 +55,11 @@ async def test_two_waits_in_branches_run_at_the_same_time() -> None:
 
 
 async def test_user_input_waits_for_words_and_its_answer_is_its_result() -> None:
-    nodes = (
+    nodes = [
         trigger(),
         node("user-input", "ask", prompt="Your name, {{trigger}}?"),
         agent("a", "{{ask.result}}"),
-    )
+    ]
     run = PlaybookTest(playbook(*nodes, edges=route("start > ask > a")))
     record = await run.begin()
     assert (record.status, record.current, run.prompt) == ("waiting", ("ask",), "Your name, hello?")
@@ -69,9 +69,9 @@ async def test_user_input_waits_for_words_and_its_answer_is_its_result() -> None
 
 
 async def test_user_input_with_options_takes_only_these() -> None:
-    nodes = (trigger(), node("user-input", "ask", prompt="Go?", options=["go", "stop"]))
+    nodes = [trigger(), node("user-input", "ask", prompt="Go?", options=["go", "stop"])]
     edges = [*route("start > ask > if"), way("if > a", "condition-true")]
-    nodes += (node("condition", "if", expression="ask.result == 'go'"), agent("a"))
+    nodes += [node("condition", "if", expression="ask.result == 'go'"), agent("a")]
     run = PlaybookTest(playbook(*nodes, edges=edges))
     await run.begin()
     with pytest.raises(GraphError):
@@ -82,8 +82,8 @@ async def test_user_input_with_options_takes_only_these() -> None:
 
 async def test_while_a_question_is_open_a_wait_beside_it_continues() -> None:
     edges = [*route("start > ask > a"), *route("start > w > remind")]
-    nodes = (trigger(), node("user-input", "ask", prompt="Name?"), node("wait", "w", amount=1, unit="h"))
-    nodes += (agent("a", "{{ask.result}}"), node("response", "remind", text="Still there?"))
+    nodes = [trigger(), node("user-input", "ask", prompt="Name?"), node("wait", "w", amount=1, unit="h")]
+    nodes += [agent("a", "{{ask.result}}"), node("response", "remind", text="Still there?")]
     run = PlaybookTest(playbook(*nodes, edges=edges))
     await run.begin()
     assert run.prompt == "Name?"
