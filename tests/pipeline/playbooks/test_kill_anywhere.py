@@ -16,8 +16,8 @@ from pipeline.playbooks.run_record import PlaybookRun
 from tests.pipeline.playbooks.documents import Plain, PlaybookTest, agent, node, playbook, trigger, way
 from tests.support.graph_log import MemoryRunLog
 
-_ONBOARDING = Path("examples/workflows/onboarding.playbook.json")
-_RECORDED = Path(__file__).parent / "recorded_wait.jsonl"
+_ONBOARDING = json.loads(Path("examples/workflows/onboarding.playbook.json").read_text("utf-8"))
+_RECORDED = (Path(__file__).parent / "recorded_wait.jsonl").read_text("utf-8").splitlines()
 _MOST_CUTS = 20
 _MOST_PAUSES = 40
 _AT = re.compile(r'"at": ?([0-9.]+)')
@@ -149,8 +149,8 @@ async def test_branches_with_waits_questions_and_a_loop() -> None:
 
 async def test_a_wait_that_an_earlier_version_recorded_comes_to_its_end() -> None:
     """Change a playbook's graph only so that this run still continues: otherwise an update loses waits."""
-    run = PlaybookTest(json.loads(_ONBOARDING.read_text("utf-8")))
-    run.log = MemoryRunLog(_RECORDED.read_text("utf-8").splitlines())
+    run = PlaybookTest(_ONBOARDING)
+    run.log = MemoryRunLog(_RECORDED)
     run.turns = 3
     await run.clock.advance(86_400)
     record = await run.resume()
