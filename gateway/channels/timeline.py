@@ -155,7 +155,7 @@ class StoreTimeline:
         return [
             _closed(asked, choice or "")
             for asked, choice in filter(None, found)
-            if choice or asked.expires_at <= now
+            if asked.options and (choice or asked.expires_at <= now)
         ]
 
     async def _recorded(self, key: str, waiting: Sequence[InboxEntry]) -> set[str]:

@@ -161,7 +161,7 @@ class Inbox:
             item = self._judged(item, verdict)
         if isinstance(item, InboundMessage):
             options = may_answer(item, shows_choices=not self._posts(item))
-            if options or (may_be_words(item) and await self.answers.words.may_be_open(item.thread.encode())):
+            if options or await self._may_be_words(item):
                 answered = await self.answers.worded(self._without_secrets(item), options=options)
                 if isinstance(answered, Acceptance):
                     return answered
@@ -175,6 +175,12 @@ class Inbox:
         if (item.if_named, item.may_decline) == (verdict.if_named, verdict.may_decline):
             return item
         return replace(item, if_named=verdict.if_named, may_decline=verdict.may_decline)
+
+    async def _may_be_words(self, item: InboundMessage) -> bool:
+        """Whether the message may answer a question that takes any words."""
+        words, thread = self.answers.words, item.thread.encode()
+        # Most messages are in a chat that is known to have none.
+        return thread not in words.without and may_be_words(item) and await words.may_be_open(thread)
 
     async def _enqueue(self, item: _Enqueued) -> Acceptance:
         thread = item.thread.encode()

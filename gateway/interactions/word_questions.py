@@ -20,22 +20,23 @@ class WordQuestions:
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
         self._clock = clock
-        self._without = BoundedDict[str, None](_MOST)
+        self.without = BoundedDict[str, None](_MOST)
+        """The threads that are known to have no such question."""
         self._asked = 0
 
     def asked(self, thread: str) -> None:
         """Note that a question was recorded in the thread."""
         self._asked += 1
-        self._without.pop(thread, None)
+        self.without.pop(thread, None)
 
     async def may_be_open(self, thread: str) -> bool:
         """Whether the thread has such a question. Raises StorageError."""
-        if thread in self._without:
+        if thread in self.without:
             return False
         asked = self._asked
         pending = await self._store.pending_interactions(thread, now=self._clock.now())
         if any(one.asks == "words" for one in pending):
             return True
         if asked == self._asked:
-            self._without[thread] = None
+            self.without[thread] = None
         return False

@@ -361,9 +361,9 @@ class StoreJournal:
         now = self._clock.now()
         # A command's line is the gateway's own, so it is kept in a session off the record too.
         off_record = self._off_record and role not in ("notice", "session")
-        asks, hidden = bool(questions), off_record or forgotten
+        asks, hidden = any(one.options for one in questions), off_record or forgotten
         # A question that confirms a transcript shows the words itself.
-        transcript = "" if asks and self.messages.transcript in text else self.messages.transcript
+        transcript = "" if questions and self.messages.transcript in text else self.messages.transcript
         heard, sending = "" if off_record else transcript, self._sends_at_once()
         row = self.messages.reply_row(role, code, now, heard, asks=asks, off_record=hidden, sending=sending)
         if not self._session.stored and role != "session":

@@ -1,4 +1,4 @@
-"""Check a whole playbook: its trigger, its edges and handles, its places, and where a transfer may stand.
+"""Check a whole playbook: its trigger, its edges and handles, its places, and where a transfer may be.
 
 Every mistake is reported, each at its node or edge. What has a mistake of form already is not compared
 further than its id and subtype allow.

@@ -87,7 +87,7 @@ def _after_thinking(state: State) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentStep:
-    """The nodes of one agent. Playbooks use `think` and `act` with prompts of their own."""
+    """The nodes of one agent. Playbooks use `think` and `act` with their own prompts."""
 
     node: Agent
     workflow: Workflow

@@ -47,7 +47,7 @@ async def _die(folder: Path, crash_at: str) -> None:
         "turn-commit-before:5",  # the second wait is over
     ],
 )
-async def test_a_killed_playbook_goes_on_and_says_everything_once(tmp_path: Path, crash_at: str) -> None:
+async def test_a_killed_playbook_continues_and_says_everything_once(tmp_path: Path, crash_at: str) -> None:
     await _die(tmp_path, crash_at)
     clock = ManualClock()
     await clock.advance(4 * DAY)

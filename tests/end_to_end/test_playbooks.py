@@ -1,8 +1,8 @@
 """A playbook is an agent of a gateway: it asks, waits for days over restarts, and continues by itself.
 
 Covers: pipeline/playbooks/compiling.py, pipeline/playbooks/steps.py, pipeline/playbooks/sub_agent.py,
-pipeline/playbooks/run_record.py, gateway/interactions/word_questions.py, gateway/ingress/answers.py,
-gateway/interactions/question_expiry.py, pipeline/graph_book.py.
+pipeline/playbooks/starting.py, pipeline/playbooks/run_record.py, gateway/interactions/word_questions.py,
+gateway/ingress/answers.py, gateway/interactions/question_expiry.py, pipeline/graph_book.py.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ async def test_the_research_example_asks_three_agents_at_once_and_merges(tmp_pat
 
 
 def _waits(**config: Any) -> dict[str, Any]:
-    nodes = (trigger(), node("wait", "w", amount=1, unit="h", **config), agent("a", "back to {{trigger}}"))
+    nodes = [trigger(), node("wait", "w", amount=1, unit="h", **config), agent("a", "back to {{trigger}}")]
     return playbook(*nodes, edges=route("start > w > a"))
 
 
@@ -133,7 +133,7 @@ async def test_stop_ends_a_wait_and_a_question(tmp_path: Path) -> None:
 
 
 def _asks(**config: Any) -> dict[str, Any]:
-    nodes = (trigger(), node("user-input", "ask", prompt="Which?", **config), agent("a", "[{{ask.result}}]"))
+    nodes = [trigger(), node("user-input", "ask", prompt="Which?", **config), agent("a", "[{{ask.result}}]")]
     return playbook(*nodes, edges=route("start > ask > a"))
 
 
@@ -183,6 +183,7 @@ async def test_words_answer_on_a_posting_channel_and_only_those_of_who_was_asked
         await posts.until(lambda: posts.texts("r1").count("Which?") == 2)
         await posts.receive("green", native_id="n3", chat="r1", author="ann", private=False)
         await posts.until(lambda: "[green]" in posts.texts("r1"))
+        assert posts.texts("r1").count("Which?") == 2
 
 
 async def test_options_leave_other_words_to_the_chat(tmp_path: Path) -> None:
@@ -205,7 +206,7 @@ async def test_off_the_record_a_playbook_cannot_wait(tmp_path: Path) -> None:
 
 
 async def test_a_failed_playbook_says_why(tmp_path: Path) -> None:
-    nodes = (trigger(), agent("a", tools={"groups": ["attic"]}))
+    nodes = [trigger(), agent("a", tools={"groups": ["attic"]})]
     source = playbook(*nodes, edges=route("start > a"))
     async with open_gateway(tmp_path, _agent(tmp_path, source)) as harness:
         accepted = await harness.channel.say("go")
@@ -230,15 +231,15 @@ async def test_stop_aborts_a_running_playbook(tmp_path: Path) -> None:
 async def test_a_sub_workflow_is_a_file_beside_the_document(tmp_path: Path) -> None:
     child = playbook(trigger(), agent("c", "child {{trigger}}"), edges=route("start > c"))
     (tmp_path / "child.playbook.json").write_text(json.dumps(child), "utf-8")
-    nodes = (trigger(), node("sub-workflow", "sub", workflow="child.playbook.json"))
-    nodes = (*nodes, agent("b", "[{{sub.result}}]"))
+    nodes = [trigger(), node("sub-workflow", "sub", workflow="child.playbook.json")]
+    nodes = [*nodes, agent("b", "[{{sub.result}}]")]
     source = playbook(*nodes, edges=route("start > sub > b"))
     async with open_gateway(tmp_path, _agent(tmp_path, source), model=Echo({})) as harness:
         assert await _said(harness, "x") == "[child x]"
 
 
 async def test_every_mistake_is_a_problem_of_the_configuration(tmp_path: Path) -> None:
-    nodes = (trigger(), node("wait", "w", amout=1), node("transfer", "t", workflow="none.json"))
+    nodes = [trigger(), node("wait", "w", amout=1), node("transfer", "t", workflow="none.json")]
     wrong = playbook(*nodes, edges=[*route("start > w"), way("start > x")])
     with pytest.raises(ConfigurationProblems) as raised:
         async with open_gateway(tmp_path, _agent(tmp_path, wrong)):

@@ -1,14 +1,17 @@
-"""What each subtype of a playbook's nodes does, run by the engine without a gateway."""
+"""What each subtype of a playbook's nodes does, run by the engine without a gateway.
+
+Covers: pipeline/playbooks/moves.py, pipeline/playbooks/settling.py, pipeline/playbooks/starting.py,
+pipeline/playbooks/sub_agent.py, pipeline/playbooks/compiling.py.
+"""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from pipeline.domain.chat import ToolCall
-from pipeline.domain.errors import GraphError, ModelUnavailable
+from pipeline.domain.errors import ModelUnavailable
 from pipeline.llm.client import LlmRequest
 from pipeline.llm.scripted import ScriptedAnswer
 from tests.pipeline.playbooks.documents import PlaybookTest, agent, node, playbook, route, trigger, way
@@ -54,7 +57,7 @@ async def test_an_agent_has_a_thread_that_later_texts_can_name() -> None:
     assert run.asked[1] == record.outputs["a"]["thread"] != ""
 
 
-async def test_a_sub_agent_hands_back_and_its_summary_and_artifact_go_on() -> None:
+async def test_a_sub_agent_hands_back_and_its_summary_and_artifact_are_its_result() -> None:
     said = "Well.\n\nHAND_BACK\nSummary: Did it.\nArtifact: The list\nNeeds user input: none\n"
     book = playbook(trigger(), agent("a"), agent("b", "<{{a.result}}>"), edges=route("start > a > b"))
     run = PlaybookTest(book, says={"a": f"{said}Suggested next action: Rest."})
@@ -112,7 +115,7 @@ async def test_a_failed_agent_fails_the_run_with_its_words() -> None:
 
 def _parallel(*, last: str = "{{both.result}}") -> dict[str, Any]:
     edges = [*route("start > fork > a > both > end"), *route("fork > b > both")]
-    nodes = (trigger(), node("parallel", "fork"), agent("a"), agent("b"), node("merge", "both"))
+    nodes = [trigger(), node("parallel", "fork"), agent("a"), agent("b"), node("merge", "both")]
     return playbook(*nodes, node("response", "end", text=last), edges=edges)
 
 
@@ -123,7 +126,7 @@ async def test_parallel_agents_run_at_once_and_a_merge_joins_their_results() -> 
     assert record.completed == ("start", "fork", "a", "b", "both", "end")
 
 
-async def test_a_failed_branch_is_recorded_and_the_others_go_on() -> None:
+async def test_a_failed_branch_is_recorded_and_the_others_continue() -> None:
     run = PlaybookTest(_parallel(), says={"a": DOWN})
     record = await run.begin()
     assert (record.status, run.said) == ("completed", "b\n\nThe model is down.")
@@ -141,7 +144,7 @@ async def test_a_run_in_which_all_branches_fail_has_failed() -> None:
 @pytest.mark.parametrize(("holds", "said"), [("trigger == 'hello'", "yes"), ("a.result == 'x'", "no")])
 async def test_a_condition_is_checked_without_a_model(holds: str, said: str) -> None:
     edges = [*route("start > a > if"), way("if > yes", "condition-true"), way("if > no", "condition-false")]
-    nodes = (trigger(), agent("a"), node("condition", "if", expression=holds), agent("yes"), agent("no"))
+    nodes = [trigger(), agent("a"), node("condition", "if", expression=holds), agent("yes"), agent("no")]
     run = PlaybookTest(playbook(*nodes, edges=edges))
     await run.begin()
     assert (run.said, run.asked) == (said, ["a", said])
@@ -197,7 +200,7 @@ async def test_a_router_without_a_match_takes_its_default_else_fails() -> None:
 async def test_a_merge_behind_a_condition_waits_only_for_what_can_still_come() -> None:
     edges = [*route("start > a > both"), *route("start > if"), way("if > b", "condition-true")]
     edges += [*route("b > both > end"), way("if > both", "condition-false")]
-    nodes = (trigger(), agent("a"), agent("b"), node("condition", "if", expression="trigger == 'no'"))
+    nodes = [trigger(), agent("a"), agent("b"), node("condition", "if", expression="trigger == 'no'")]
     book = playbook(
         *nodes, node("merge", "both"), node("response", "end", text="{{both.result}}"), edges=edges
     )
@@ -208,7 +211,7 @@ async def test_a_merge_behind_a_condition_waits_only_for_what_can_still_come() -
 
 async def test_a_merge_of_the_first_fires_once() -> None:
     edges = [*route("start > a > b > m > end"), *route("start > c > m")]
-    nodes = (trigger(), agent("a"), agent("b"), agent("c"), node("merge", "m", strategy="first"))
+    nodes = [trigger(), agent("a"), agent("b"), agent("c"), node("merge", "m", strategy="first")]
     run = PlaybookTest(playbook(*nodes, node("response", "end"), edges=edges))
     record = await run.begin()
     assert (record.status, run.said) == ("completed", "c")
@@ -226,7 +229,7 @@ async def test_two_merges_that_wait_for_each_other_do_not_block_the_run() -> Non
 def _loop(**config: Any) -> dict[str, Any]:
     edges = [*route("start > loop"), way("loop > a", "loop-start"), way("a > loop", into="loop-back")]
     edges += [way("loop > end", "loop-exit")]
-    nodes = (trigger(), node("loop", "loop", **config), agent("a"))
+    nodes = [trigger(), node("loop", "loop", **config), agent("a")]
     return playbook(*nodes, node("response", "end", text="done {{loop.result}}"), edges=edges)
 
 
@@ -247,7 +250,7 @@ async def test_a_loop_repeats_its_body(config: dict[str, Any], times: int) -> No
     assert record.outputs["loop"]["iterations"] == times
 
 
-async def test_a_loop_may_ask_the_model_whether_to_go_on() -> None:
+async def test_a_loop_may_ask_the_model_whether_to_continue() -> None:
     first = 'More?\n\nThe step before has given:\n\n<data>"hello"</data>'
     again = 'More?\n\nThe step before has given:\n\n<data>"a"</data>'
     run = PlaybookTest(_loop(conditionMode="llm", prompt="More?"), says={first: "yes", again: "no"})
@@ -263,7 +266,7 @@ async def test_a_failure_in_a_loop_fails_the_loop() -> None:
 async def test_branches_and_merges_inside_of_a_loop_are_joined_in_every_iteration() -> None:
     edges = [*route("start > loop"), way("loop > a", "loop-start"), way("loop > b", "loop-start")]
     edges += [*route("a > m"), *route("b > m"), way("m > loop", into="loop-back")]
-    nodes = (trigger(), node("loop", "loop", maxIterations=2), agent("a"), agent("b"), node("merge", "m"))
+    nodes = [trigger(), node("loop", "loop", maxIterations=2), agent("a"), agent("b"), node("merge", "m")]
     run = PlaybookTest(playbook(*nodes, edges=edges))
     record = await run.begin()
     assert run.asked == ["a", "b", "a", "b"]
@@ -273,7 +276,7 @@ async def test_branches_and_merges_inside_of_a_loop_are_joined_in_every_iteratio
 async def test_a_nested_loop_begins_again_in_every_iteration_of_the_outer_one() -> None:
     edges = [*route("start > o"), way("o > i", "loop-start"), way("i > a", "loop-start")]
     edges += [way("a > i", into="loop-back"), way("i > o", "loop-exit", "loop-back")]
-    nodes = (trigger(), node("loop", "o", maxIterations=2), node("loop", "i", maxIterations=3), agent("a"))
+    nodes = [trigger(), node("loop", "o", maxIterations=2), node("loop", "i", maxIterations=3), agent("a")]
     run = PlaybookTest(playbook(*nodes, edges=edges))
     record = await run.begin()
     assert (record.status, len(run.asked)) == ("completed", 6)
@@ -288,156 +291,8 @@ async def test_a_run_of_too_many_steps_has_failed() -> None:
     assert (record.status, record.failure) == ("failed", "It took more than 200 steps and was ended.")
 
 
-async def test_a_wait_is_a_due_time_on_record_and_continues_when_it_has_come() -> None:
-    edges = route("start > hi > w > a")
-    nodes = (trigger(), node("response", "hi", text="Welcome."), node("wait", "w", amount=3, unit="d"))
-    run = PlaybookTest(playbook(*nodes, agent("a"), edges=edges))
-    record = await run.begin()
-    assert (record.status, record.current, run.prompt) == ("waiting", ("w",), "Welcome.")
-    (gate,) = run.outcome.gates
-    assert (gate.expires_at, gate.asks) == (run.clock.now() + 259_200, "nothing")
-    assert (await run.pass_time(259_199)).status == "waiting"
-    record = await run.pass_time(1)
-    assert (record.status, run.said) == ("completed", "a")
-    assert record.failure == ""
-
-
-async def test_a_wait_that_says_nothing_says_when_it_continues() -> None:
-    nodes = (trigger(), node("wait", "w", amount=90, unit="min"), agent("a"))
-    run = PlaybookTest(playbook(*nodes, edges=route("start > w > a")))
-    await run.begin()
-    assert run.prompt == "I continue in 1.5 hours."
-
-
-async def test_a_wait_that_is_over_before_it_was_shown_loses_no_words() -> None:
-    nodes = (
-        trigger(),
-        node("wait", "w", amount=1, unit="h", message="Wait."),
-        node("response", "r", text="Go."),
-    )
-    run = PlaybookTest(playbook(*nodes, edges=route("start > w > r")))
-    await run.begin()
-    await run.clock.advance(7_200)
-    await run.resume()  # the same turn, which had not answered yet
-    assert run.said == "Wait.\n\nGo."
-
-
-async def test_two_waits_in_branches_run_at_the_same_time() -> None:
-    edges = [*route("start > one > a > m > end"), *route("start > two > b > m")]
-    nodes = (trigger(), node("wait", "one", amount=2, unit="h"), node("wait", "two", amount=1, unit="h"))
-    nodes += (agent("a"), agent("b"), node("merge", "m"), node("response", "end"))
-    run = PlaybookTest(playbook(*nodes, edges=edges))
-    await run.begin()
-    assert (await run.pass_time(3_600)).status == "waiting"
-    assert run.asked == ["b"]
-    assert (await run.pass_time(3_600)).status == "completed"
-    assert run.asked == ["b", "a"]
-
-
-async def test_user_input_waits_for_words_and_its_answer_is_its_result() -> None:
-    nodes = (
-        trigger(),
-        node("user-input", "ask", prompt="Your name, {{trigger}}?"),
-        agent("a", "{{ask.result}}"),
-    )
-    run = PlaybookTest(playbook(*nodes, edges=route("start > ask > a")))
-    record = await run.begin()
-    assert (record.status, record.current, run.prompt) == ("waiting", ("ask",), "Your name, hello?")
-    assert run.outcome.gates[0].asks == "words"
-    await run.answer("Ada")
-    assert run.said == "Ada"
-
-
-async def test_user_input_with_options_takes_only_these() -> None:
-    nodes = (trigger(), node("user-input", "ask", prompt="Go?", options=["go", "stop"]))
-    edges = [*route("start > ask > if"), way("if > a", "condition-true")]
-    nodes += (node("condition", "if", expression="ask.result == 'go'"), agent("a"))
-    run = PlaybookTest(playbook(*nodes, edges=edges))
-    await run.begin()
-    with pytest.raises(GraphError):
-        await run.answer("perhaps")
-    await run.answer("go")
-    assert run.said == "a"
-
-
-async def test_while_a_question_is_open_a_wait_beside_it_continues() -> None:
-    edges = [*route("start > ask > a"), *route("start > w > remind")]
-    nodes = (trigger(), node("user-input", "ask", prompt="Name?"), node("wait", "w", amount=1, unit="h"))
-    nodes += (agent("a", "{{ask.result}}"), node("response", "remind", text="Still there?"))
-    run = PlaybookTest(playbook(*nodes, edges=edges))
-    await run.begin()
-    assert run.prompt == "Name?"
-    assert (await run.pass_time(3_600)).status == "waiting"
-    assert run.prompt == "Still there?\n\nName?"
-    record = await run.answer("Ada")
-    assert (record.status, record.outputs["a"]["result"]) == ("completed", "Ada")
-
-
-_CHILD = playbook(trigger(), agent("c", "child of {{trigger}}"), edges=route("start > c"), name="child")
-
-
-async def test_a_sub_workflow_gives_its_result_and_its_caller_continues() -> None:
-    nodes = (trigger(), node("sub-workflow", "sub", workflow="child.json", input="<{{trigger}}>"))
-    book = playbook(*nodes, agent("b", "after {{sub.result}}"), edges=route("start > sub > b"))
-    run = PlaybookTest(book, others={"child.json": json.dumps(_CHILD)})
-    record = await run.begin()
-    assert run.asked == ["child of <hello>", "after child of <hello>"]
-    assert (record.status, run.said) == ("completed", "after child of <hello>")
-    assert record.outputs["child.json/c"]["result"] == "child of <hello>"
-
-
-@pytest.mark.parametrize("last", ["agent", "tool-call", "router", "condition", "user-input", "merge"])
-async def test_a_sub_workflow_returns_whatever_its_last_node_is(last: str) -> None:
-    config: dict[str, Any] = {
-        "router": {"routes": [{"label": "one"}], "default": "one"},
-        "condition": {"expression": "trigger == 'x'"},
-        "user-input": {"prompt": "Well?"},
-        "tool-call": {"tool": "none"},
-        "agent": {"prompt": "x"},
-    }.get(last, {})
-    child = playbook(trigger(), node(last, "last", **config), edges=route("start > last"))
-    nodes = (trigger(), node("sub-workflow", "sub", workflow="c.json"), agent("b", "after"))
-    run = PlaybookTest(playbook(*nodes, edges=route("start > sub > b")), others={"c.json": json.dumps(child)})
-    record = await run.begin()
-    if last == "user-input":
-        record = await run.answer("well")
-    # The tool is not there: a failure propagates.
-    assert record.status == ("failed" if last == "tool-call" else "completed")
-    assert ("after" in run.asked) == (last != "tool-call")
-
-
-async def test_two_sub_workflows_of_the_same_file_run_beside_each_other() -> None:
-    nodes = (trigger(), node("sub-workflow", "one", workflow="c.json", input="1"))
-    nodes += (node("sub-workflow", "two", workflow="c.json", input="2"), node("merge", "m"))
-    edges = [*route("start > one > m"), *route("start > two > m")]
-    run = PlaybookTest(playbook(*nodes, edges=edges), others={"c.json": json.dumps(_CHILD)})
-    record = await run.begin()
-    assert (record.status, run.said) == ("completed", "one:\nchild of 1\n\ntwo:\nchild of 2")
-
-
-async def test_a_transfer_ends_everything_and_begins_the_other_playbook() -> None:
-    nodes = (trigger(), agent("a"), node("transfer", "go", workflow="child.json", input="{{a.result}}!"))
-    run = PlaybookTest(
-        playbook(*nodes, edges=route("start > a > go")), others={"child.json": json.dumps(_CHILD)}
-    )
-    record = await run.begin()
-    assert (record.status, run.said) == ("completed", "child of a!")
-    assert record.plain()["lastCompletedWorkflow"] == {"workflow": "book", "transferredTo": "child"}
-
-
-async def test_a_transfer_from_a_sub_workflow_clears_the_stack() -> None:
-    child = playbook(trigger(), node("transfer", "go", workflow="child.json"), edges=route("start > go"))
-    nodes = (trigger(), node("sub-workflow", "sub", workflow="c.json"), agent("never"))
-    run = PlaybookTest(
-        playbook(*nodes, edges=route("start > sub > never")),
-        others={"c.json": json.dumps(child), "child.json": json.dumps(_CHILD)},
-    )
-    record = await run.begin()
-    assert (record.status, run.asked) == ("completed", ["child of hello"])
-
-
 async def test_responses_are_said_in_order_and_streamed() -> None:
-    nodes = (trigger(), node("response", "one", text="One {{trigger}}."), agent("a"), node("response", "two"))
+    nodes = [trigger(), node("response", "one", text="One {{trigger}}."), agent("a"), node("response", "two")]
     run = PlaybookTest(playbook(*nodes, edges=route("start > one > a > two")))
     await run.begin()
     assert run.said == "One hello.\n\na"
@@ -445,7 +300,7 @@ async def test_responses_are_said_in_order_and_streamed() -> None:
 
 
 async def test_an_unknown_tool_fails_the_run() -> None:
-    nodes = (trigger(), node("tool-call", "t", tool="nothing", arguments={"x": "{{trigger}}"}))
+    nodes = [trigger(), node("tool-call", "t", tool="nothing", arguments={"x": "{{trigger}}"})]
     record = await PlaybookTest(playbook(*nodes, edges=route("start > t"))).begin()
     assert record.status == "failed"
     assert record.failure.startswith("t could not use nothing: ")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
+from pathlib import Path
 from typing import Any
 
 from hypothesis import given, settings
@@ -14,6 +16,8 @@ from pipeline.playbooks.run_record import PlaybookRun
 from tests.pipeline.playbooks.documents import Plain, PlaybookTest, agent, node, playbook, trigger, way
 from tests.support.graph_log import MemoryRunLog
 
+_ONBOARDING = json.loads(Path("examples/workflows/onboarding.playbook.json").read_text("utf-8"))
+_RECORDED = (Path(__file__).parent / "recorded_wait.jsonl").read_text("utf-8").splitlines()
 _MOST_CUTS = 20
 _MOST_PAUSES = 40
 _AT = re.compile(r'"at": ?([0-9.]+)')
@@ -141,3 +145,14 @@ async def test_branches_with_waits_questions_and_a_loop() -> None:
     edges += [way("m > l"), way("l > body", "loop-start"), way("body > l", into="loop-back")]
     source = playbook(*nodes, agent("body"), agent("end"), edges=[*edges, way("l > end", "loop-exit")])
     assert await _cut(source) == "completed"
+
+
+async def test_a_wait_that_an_earlier_version_recorded_comes_to_its_end() -> None:
+    """Change a playbook's graph only so that this run still continues: otherwise an update loses waits."""
+    run = PlaybookTest(_ONBOARDING)
+    run.log = MemoryRunLog(_RECORDED)
+    run.turns = 3
+    await run.clock.advance(86_400)
+    record = await run.resume()
+    assert (record.status, record.current) == ("waiting", ("going",))
+    assert run.prompt == "Ada, did you find everything?"

@@ -168,7 +168,7 @@ def test_a_label_that_several_nodes_have_cannot_be_named() -> None:
     ]
 
 
-def test_a_picture_shows_the_nodes_and_the_ways() -> None:
+def test_a_picture_shows_the_nodes_and_the_edges() -> None:
     edges = [way("c > a", "condition-true"), way("l > b", "loop-start"), way("b > l", into="loop-back")]
     nodes = (node("condition", "c", expression="trigger == 'x'"), agent("a"), node("loop", "l"), agent("b"))
     drawn = playbook_picture(read_playbook(_with(*nodes, edges=[*edges, way("a > l")])))
