@@ -29,6 +29,10 @@ def add_workflow(workflow: argparse.ArgumentParser, common: argparse.ArgumentPar
         "--json", action="store_true", help="print the record of each run as JSON instead of its log"
     )
     run.set_defaults(run=_run)
+    runs = actions.add_parser(
+        "runs", parents=[common], help="the newest runs of all chats, and what each is at and waits for"
+    )
+    runs.set_defaults(run=_runs)
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -47,3 +51,12 @@ def _run(options: argparse.Namespace) -> int:
     from gateway.cli.workflow import workflow_run  # noqa: PLC0415 - as above
 
     return workflow_run(options.config, options.overrides, options.file, options.input, as_json=options.json)
+
+
+def _runs(options: argparse.Namespace) -> int:
+    from gateway.cli.workflow_runs import workflow_runs  # noqa: PLC0415 - as above
+    from gateway.config import environment, load  # noqa: PLC0415 - as above
+
+    settings = load(options.config, environment(), options.overrides, secrets=False)
+    graphs = (settings.agent.graph, *(profile.graph for profile in settings.agents.values()))
+    return workflow_runs(settings.data.dir, [graph for graph in graphs if graph is not None])

@@ -6,11 +6,15 @@ gateway/ingress/stops.py, gateway/agents/workflow_facts.py.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from adapters.identity import derived_message_id
+from gateway.cli.main import main
 from gateway.storage.inbox_items import run_handle
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.events import ApprovalRequired, ApprovalResolved, ErrorEvent, StepStarted
@@ -361,3 +365,24 @@ async def test_the_triage_example_asks_with_buttons_and_takes_a_spoken_answer_on
         await telegram.press(chat, ann, again.native_id, "approve")
         await ask(telegram, chat, "/runs", "triage: completed")
     assert "What the reviewer said: too long" in llm.requests[-1].messages[-1].content
+
+
+async def test_the_operator_lists_the_runs_of_all_chats_beside_the_gateway(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with open_gateway(tmp_path, *RUN_TRIAGE, llm=triage_model("refund", DRAFT, "Hi.")) as harness:
+        began, _ = await _paused(harness)
+        assert await _ask(harness, "hello") == "Hi."
+        settings = [f"--set={one}" for one in (f'data.dir="{tmp_path}"', *RUN_TRIAGE)]
+        code = await asyncio.to_thread(main, ["workflow", "runs", *settings])
+    (line,) = capsys.readouterr().out.splitlines()
+    assert code == 0
+    words = line.split("  ")
+    assert words[1] == run_handle(began)
+    assert words[3:] == [
+        THREAD,
+        "triage",
+        "paused",
+        "review",
+        f"waits for: Shall this go to the customer? {DRAFT}"[: len("waits for: ") + 80],
+    ]
