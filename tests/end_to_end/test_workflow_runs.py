@@ -65,7 +65,9 @@ async def _paused(harness: GatewayHarness, text: str = f"/run triage {BACK}") ->
     return accepted.message_id, asked[-1].interaction_id
 
 
-async def test_a_run_is_asked_and_answered_while_the_chat_goes_on_with_its_own_agent(tmp_path: Path) -> None:
+async def test_a_run_is_asked_and_answered_while_the_chat_continues_with_its_own_agent(
+    tmp_path: Path,
+) -> None:
     llm = triage_model("refund", DRAFT, "I am your assistant.", "I still am.")
     async with open_gateway(tmp_path, *RUN_TRIAGE, llm=llm) as harness:
         _, question = await _paused(harness)
@@ -270,6 +272,7 @@ async def test_a_run_works_on_every_platform(tmp_path: Path) -> None:
             await platform.until(lambda: bot_said(platform, chat, before, DRAFT))  # noqa: B023 - used at once
             await ask(platform, chat, "/runs", "triage: completed")
             await ask(platform, chat, "Who are you?", "Me.")
+    assert llm.requests[-1].messages[-1].content == "Who are you?"
 
 
 def _command(posts: MemoryPosts, author: str, text: str, chat: str = "") -> SessionCommand:
@@ -337,7 +340,7 @@ async def test_the_steps_change_one_message_on_a_posting_channel(tmp_path: Path)
         assert len(harness.llm.requests) == len(slow)
     (answer,) = [message for message in posts.messages if message.thread.chat == "ann"]
     shown = " ".join(answer.versions)
-    assert "Step `Desk`" in shown
+    assert "Step `Clerk`" in shown
     assert answer.text == "From 9 to 18."
 
 
