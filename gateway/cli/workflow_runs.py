@@ -1,4 +1,4 @@
-"""`parlour workflow runs`: the newest runs of workflows, from the store file, beside a running gateway too."""
+"""`parlour workflow runs`: the newest runs of workflows, from the store, beside a running gateway too."""
 
 from __future__ import annotations
 
