@@ -90,6 +90,10 @@ class NotedReminders:
         del scope
         return tuple(self.notes)
 
+    def workflows(self, scope: TurnScope) -> tuple[str, ...]:
+        del scope
+        return ()
+
     async def remove(self, note_id: str, scope: TurnScope) -> bool:
         del scope
         if note_id not in [note.id for note in self.notes]:

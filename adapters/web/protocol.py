@@ -23,7 +23,7 @@ from adapters.web.frame_fields import (
 )
 from adapters.web.person_frames import CHAT_ID
 from adapters.web.workflow_frames import OwnFrame, parse_own_frame
-from pipeline.domain.commands import COMMAND_NAMES, MAX_ARGUMENT_CHARS, CommandName, argument_chars
+from pipeline.domain.commands import COMMAND_NAMES, CommandName, argument_chars
 from pipeline.domain.frozen import dataclass
 
 PROTOCOL_VERSION: Final = 1
@@ -392,7 +392,7 @@ def _command_name(fields: Mapping[str, Any]) -> CommandName:
 def _argument(fields: Mapping[str, Any], name: CommandName) -> str:
     if "argument" not in fields:
         return ""
-    most = max(MAX_ARGUMENT_CHARS, argument_chars(name))
+    most = argument_chars(name)
     return string_field(fields, "argument", max_chars=most, may_be_empty=True).strip()
 
 

@@ -200,7 +200,7 @@ def asked_again(question: Interaction, now: float) -> ApprovalRequired:
 
 
 def closed(question: Interaction) -> ApprovalResolved:
-    """The event that closes a question where it is shown: nobody answers it any more."""
+    """The event that closes a question where it is shown: no answer counts any more."""
     details = details_of(question)
     return ApprovalResolved(
         session_id=question.session_id,

@@ -50,6 +50,10 @@ def add_workflow(workflow: argparse.ArgumentParser, common: argparse.ArgumentPar
     export.add_argument("name", metavar="NAME", help="a saved workflow")
     export.add_argument("--version", metavar="N", type=int, help="by default the newest version")
     export.set_defaults(run=_export)
+    runs = actions.add_parser(
+        "runs", parents=[common], help="the newest runs of all chats, and what each is at and waits for"
+    )
+    runs.set_defaults(run=_runs)
 
 
 def _states(text: str) -> int:
@@ -92,3 +96,12 @@ def _export(options: argparse.Namespace) -> int:
     from gateway.cli.saved_workflows import export_saved, stored  # noqa: PLC0415 - as above
 
     return export_saved(stored(options.config, options.overrides), options.name, options.version)
+
+
+def _runs(options: argparse.Namespace) -> int:
+    from gateway.cli.workflow_runs import workflow_runs  # noqa: PLC0415 - as above
+    from gateway.config import environment, load  # noqa: PLC0415 - as above
+
+    settings = load(options.config, environment(), options.overrides, secrets=False)
+    graphs = (settings.agent.graph, *(profile.graph for profile in settings.agents.values()))
+    return workflow_runs(settings.data.dir, [graph for graph in graphs if graph is not None])

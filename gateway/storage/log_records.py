@@ -62,7 +62,7 @@ class UserRecord:
     answers: bool = False
     """It is an answer to a question of a paused run."""
     apart: bool = False
-    """Its turn is a run of its own beside the conversation: /run began it."""
+    """Its turn is a run beside the conversation: /run began it."""
 
     @staticmethod
     def of(record: Record) -> UserRecord:

@@ -27,7 +27,7 @@ from gateway.turns.after_turn import AfterTurn
 from gateway.turns.kept_states import KeptStates
 from gateway.turns.past_turns import UNSHOWN_FAILURES, past_turn, unanswered_turn
 from gateway.turns.recorded_turn import RecordedTurn
-from gateway.turns.rows import bare_body, with_more
+from gateway.turns.rows import bare_body, reply_row, with_more
 from gateway.turns.run_codec import CUT_OFF
 from gateway.turns.run_log import StoreRunLog, UnwrittenRunLog
 from gateway.turns.sessions import SessionState, record_in, session_record, write_summary
@@ -160,9 +160,8 @@ class StoreJournal:
 
     async def recorded_agent(self) -> str | None:
         """The agent that began the run, empty for the default one; None if nothing is on record."""
-        found = await self._recorded.user()
-        if found is not None and found.apart:
-            self.messages.run_by = found.agent
+        if (found := await self._recorded.user()) is not None and found.apart:
+            self.messages.run_as(found.agent)
         return None if found is None else found.agent
 
     async def count_attempt(self) -> None:
@@ -201,8 +200,8 @@ class StoreJournal:
 
     async def end_run(self, message_id: str) -> None:
         """Record durably that the paused run of the message is over. Raises StorageError."""
-        record = record_in(self._session, self._clock, message_id, "step", CUT_OFF)
-        await self._store.append(self._lease, [record])
+        over = record_in(self._session, self._clock, message_id, "step", CUT_OFF)
+        await self._store.append(self._lease, [over])
 
     async def recorded_run(self) -> tuple[RawRecord, ...]:
         records = await self._recorded.run()
@@ -310,8 +309,8 @@ class StoreJournal:
         agent that a person chose for it; None keeps the one that was chosen."""
         agent = self._session.agent if agent is None else agent
         session_id, message_id, at = new_id("ses"), self._entry.message_id, self._clock.now()
-        record = session_record(session_id, message_id, at, text=text, mode=mode, agent=agent)
         code = "" if mode == "normal" else mode
+        record = session_record(session_id, message_id, at, text=text, mode=mode, agent=agent)
         committed = await self._finish("command", [record], role="session", text=text, code=code)
         entry_id = committed.record_ids[-1]
         self._session.restart(session_id, mode=mode, agent=agent)
@@ -364,13 +363,14 @@ class StoreJournal:
         asks, hidden = any(one.options for one in questions), off_record or forgotten
         # A question that confirms a transcript shows the words itself.
         transcript = "" if questions and self.messages.transcript in text else self.messages.transcript
-        heard, sending = "" if off_record else transcript, self._sends_at_once()
-        row = self.messages.reply_row(role, code, now, heard, asks=asks, off_record=hidden, sending=sending)
+        heard, handle = "" if off_record else transcript, self.messages.reply_handle
+        shown = (self._entry, role, handle, code, now, heard)
+        row = reply_row(*shown, asks=asks, off_record=hidden, sending=self._sends_at_once())
         if not self._session.stored and role != "session":
             records.insert(0, session_record(self.session_id, self._entry.message_id, now))
         gone = self.messages.replaces or str(records[-1].body.get("removed", ""))
-        about = (self._session, self._entry, said, now, crisis)
-        jobs = self._after.jobs(*about, answer=answer, role=role, gone=gone, apart=self.messages.apart)
+        about, apart = (self._session, self._entry, said, now, crisis), self.messages.apart
+        jobs = self._after.jobs(*about, answer=answer, role=role, gone=gone, apart=apart)
         commit = TurnCommit(
             seq=self._entry.seq,
             outcome=outcome,

@@ -65,7 +65,7 @@ class _Past:
         """Add the next record."""
         match content_of(record):
             case UserRecord(apart=True):
-                # A run of its own: without its words, what it says is no part of the conversation either.
+                # A run beside it: without its words, what it says is no part of the conversation either.
                 pass
             case UserRecord() as user:
                 self._asked.setdefault(user.turn or record.message_id, {})[record.message_id] = user

@@ -16,12 +16,12 @@ def bare_body(entry: InboxEntry) -> dict[str, Any]:
 
 def reply_row(
     entry: InboxEntry,
-    *,
     role: EntryRole,
     reply_handle: str,
     code: str,
     now: float,
     transcript: str,
+    *,
     asks: bool,
     off_record: bool,
     sending: bool,

@@ -1,6 +1,6 @@
 """Run the command /run: list the workflows of a chat, or prepare the run of one for one message.
 
-The run is a turn of its own, durable as any other; the chat's agent and conversation stay as they are.
+The run is a separate turn, durable as any other; the chat's agent and conversation stay as they are.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class RunCommand:
         if not text and agent.workflow is not None and agent.workflow.needs_text:
             await journal.commit_notice(_NO_TEXT.format(name=agent.name))
             return None
-        journal.messages.run_by = self._agents.recorded_name(agent)
+        journal.messages.run_as(self._agents.recorded_name(agent))
         return command.as_message(text or _BEGUN_WITH, journal.mode)
 
     async def _show(

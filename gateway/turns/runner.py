@@ -17,7 +17,7 @@ from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.logs import bind_ids, unbind_ids
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.crash_counts import Deaths
-from gateway.storage.inbox_items import UnreadableItem, has_media
+from gateway.storage.inbox_items import StoredItem, UnreadableItem, has_media
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.arrivals import Bursts, TurnArrivals
@@ -48,6 +48,8 @@ from pipeline.runtime.stopping import StopSignal, TurnHalted
 
 _log = logging.getLogger(__name__)
 
+_AT_THE_MODEL = frozenset({"message", "approval"})
+"""The kinds of entries that need a slot; some commands do too."""
 _MAX_VOICE_NOTES = 64
 """Messages with media in progress at once; the transcriber itself refuses what exceeds its capacity."""
 _MAX_UNWRITTEN = 200
@@ -173,7 +175,8 @@ class TurnRunner:
         note_slots = self._voice_notes if has_media(entry.item) else None
         if not self._starts_at_once(note_slots):  # a turn that waits is not at work
             await self._discount(lease, entry, journal)
-        held = _needs_slot(entry) and await self._admitted(entry, note_slots, slot, stop)
+        at_model = entry.kind in _AT_THE_MODEL or (entry.kind == "command" and _is_run(entry.item))
+        held = at_model and await self._admitted(entry, note_slots, slot, stop)
         self._telemetry.turn_started(entry.received_at)
         started = self._clock.monotonic()
         try:
@@ -387,8 +390,6 @@ class TurnRunner:
             await sender.send_event(closed(question))
 
 
-def _needs_slot(entry: InboxEntry) -> bool:
-    """Whether the entry needs a slot at the model."""
-    return entry.kind in ("message", "approval") or (
-        isinstance(entry.item, SessionCommand) and entry.item.name in AS_MESSAGES
-    )
+def _is_run(item: StoredItem) -> bool:
+    """Whether a command is run as a message."""
+    return isinstance(item, SessionCommand) and item.name in AS_MESSAGES

@@ -8,10 +8,10 @@ from functools import partial
 from gateway.storage.bursts import FinishedToo
 from gateway.storage.inbox_items import is_voice_note, reply_handle_of
 from gateway.storage.log_records import UserRecord, user_body
-from gateway.storage.ports import InboxEntry, Lease, NewOutboxRow, NewRecord, Store
+from gateway.storage.ports import InboxEntry, Lease, NewRecord, Store
 from gateway.turns.past_turns import asked_of
 from gateway.turns.recorded_turn import RecordedTurn
-from gateway.turns.rows import bare_body, reply_row
+from gateway.turns.rows import bare_body
 from gateway.turns.run_log import StoreRunLog
 from gateway.turns.sessions import SessionState, session_record
 from gateway.turns.turn_hooks import OnRecorded
@@ -19,7 +19,7 @@ from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
 from pipeline.domain.conversation import Source
 from pipeline.domain.messages import InboundMessage
-from pipeline.domain.timeline import EntryRole, TimelineEntry
+from pipeline.domain.timeline import TimelineEntry
 from pipeline.runtime.attachments import Taken
 from pipeline.runtime.ports import UserWords
 
@@ -55,15 +55,17 @@ class TurnMessages:
         self.taken: Taken | None = None
         """What is known of the files of a message that is answered again."""
         self.run_by: str | None = None
-        """The agent that /run has named, empty for the default one; None for a turn of the chat's own agent.
-        Such a turn is no part of the conversation."""
+        """The agent that /run has named, empty for the default one; None for a turn of the chat's own
+        agent."""
+        self.apart = False
+        """Whether the turn is no part of the conversation."""
         self._said: dict[str, UserRecord] = {}
         self._transcripts: list[str] = []
 
-    @property
-    def apart(self) -> bool:
-        """Whether the turn is no part of the conversation."""
-        return self.run_by is not None
+    def run_as(self, agent: str) -> None:
+        """Have the `agent` answer, empty for the default one, in a turn that is no part of the
+        conversation."""
+        self.run_by, self.apart = agent, True
 
     @property
     def entries(self) -> tuple[InboxEntry, ...]:
@@ -80,30 +82,6 @@ class TurnMessages:
     def transcript(self) -> str:
         """What this attempt has transcribed; its authors have not seen it otherwise."""
         return "\n\n".join(self._transcripts)
-
-    def reply_row(
-        self,
-        role: EntryRole,
-        code: str,
-        now: float,
-        heard: str,
-        *,
-        asks: bool,
-        off_record: bool,
-        sending: bool,
-    ) -> NewOutboxRow:
-        """The outbox row of the reply; `heard` is the transcript that it shows."""
-        return reply_row(
-            self.entry,
-            role=role,
-            reply_handle=self.reply_handle,
-            code=code,
-            now=now,
-            transcript=heard,
-            asks=asks,
-            off_record=off_record,
-            sending=sending,
-        )
 
     def finished_too(self, *, forget: bool) -> tuple[FinishedToo, ...]:
         """What the commit finishes beside the turn's own entry; `forget` erases the words."""

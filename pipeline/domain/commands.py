@@ -38,8 +38,8 @@ CommandName = Literal[
 ]
 Language = Literal["en", "de", "fr", "es"]
 LANGUAGES: Final[tuple[Language, ...]] = ("en", "de", "fr", "es")
-MAX_ARGUMENT_CHARS: Final = 100
-"""Of the words behind a command, unless its argument says otherwise."""
+MAX_ARGUMENT_CHARS: Final = 100  # a command in _LONGER has a whole message behind it
+_LONGER: Final[Mapping[str, int]] = {"run": 4_000}
 MAX_DESCRIPTION_CHARS: Final = 100
 """The shortest limit of the platforms: Discord's."""
 
@@ -53,8 +53,6 @@ class Argument:
 
     name: str
     description: Words
-    most_chars: int = MAX_ARGUMENT_CHARS
-    """Longer words are cut off, or refused where the platform's limit is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +210,6 @@ COMMANDS: Final[tuple[Command, ...]] = (
                 "fr": "Son nom, suivi de votre message",
                 "es": "Su nombre y, detrás, tu mensaje",
             },
-            most_chars=4_000,
         ),
     ),
     Command(
@@ -407,14 +404,11 @@ WITH_ARGUMENT: Final[frozenset[CommandName]] = frozenset(
     command.name for command in COMMANDS if command.argument is not None
 )
 """The commands that take a word behind them."""
-_ARGUMENT_CHARS: Final[Mapping[CommandName, int]] = {
-    command.name: command.argument.most_chars for command in COMMANDS if command.argument is not None
-}
 
 
 def argument_chars(name: CommandName) -> int:
-    """The most characters of the words behind a command; 0 for one that takes none."""
-    return _ARGUMENT_CHARS.get(name, 0)
+    """The most characters of the words behind a command."""
+    return _LONGER.get(name, MAX_ARGUMENT_CHARS)
 
 
 def parsed_name(word: str) -> CommandName:

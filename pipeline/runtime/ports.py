@@ -291,9 +291,8 @@ class ReminderNote:
     repetition: Repetition | None = None
     """None for once."""
     does: Literal["say", "answer", "run"] = "say"
-    """Say the text, answer it as a message of the person, or run a workflow with it."""
+    """Say the text, answer it as a message of the person, or run the `workflow` of that name with it."""
     workflow: str = ""
-    """The name of the workflow that it runs."""
     if_missed: Literal["once", "skip"] = "once"
     """What becomes of times at which the gateway did not run: one late repeat that says so, or nothing."""
     paused: bool = False
@@ -311,8 +310,7 @@ class Reminders(Protocol):
         ...
 
     def workflows(self, scope: TurnScope) -> tuple[str, ...]:
-        """The names of the workflows that the author of the turn may run in the chat."""
-        ...
+        """The names of the workflows that the turn's author may run in the chat."""
 
     async def remove(self, note_id: str, scope: TurnScope) -> bool:
         """Delete one of the owner's reminders; False if the owner has none with that id."""

@@ -48,7 +48,7 @@ async def _record(harness: GatewayHarness) -> WorkflowRun:
     return run_record(read_workflow(SOURCE), records)
 
 
-async def test_the_edited_text_goes_on_and_the_record_keeps_both_and_who_answered(tmp_path: Path) -> None:
+async def test_the_edited_text_continues_and_the_record_keeps_both_and_who_answered(tmp_path: Path) -> None:
     llm = triage_model("the draft", "sent")
     async with open_gateway(tmp_path, _setting(tmp_path, SOURCE), llm=llm) as harness:
         await _asked(harness)

@@ -6,11 +6,15 @@ gateway/ingress/stops.py, gateway/agents/workflow_facts.py.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from adapters.identity import derived_message_id
+from gateway.cli.main import main
 from gateway.storage.inbox_items import run_handle
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.events import ApprovalRequired, ApprovalResolved, ErrorEvent, StepStarted
@@ -61,7 +65,9 @@ async def _paused(harness: GatewayHarness, text: str = f"/run triage {BACK}") ->
     return accepted.message_id, asked[-1].interaction_id
 
 
-async def test_a_run_is_asked_and_answered_while_the_chat_goes_on_with_its_own_agent(tmp_path: Path) -> None:
+async def test_a_run_is_asked_and_answered_while_the_chat_continues_with_its_own_agent(
+    tmp_path: Path,
+) -> None:
     llm = triage_model("refund", DRAFT, "I am your assistant.", "I still am.")
     async with open_gateway(tmp_path, *RUN_TRIAGE, llm=llm) as harness:
         _, question = await _paused(harness)
@@ -266,6 +272,7 @@ async def test_a_run_works_on_every_platform(tmp_path: Path) -> None:
             await platform.until(lambda: bot_said(platform, chat, before, DRAFT))  # noqa: B023 - used at once
             await ask(platform, chat, "/runs", "triage: completed")
             await ask(platform, chat, "Who are you?", "Me.")
+    assert llm.requests[-1].messages[-1].content == "Who are you?"
 
 
 def _command(posts: MemoryPosts, author: str, text: str, chat: str = "") -> SessionCommand:
@@ -333,7 +340,7 @@ async def test_the_steps_change_one_message_on_a_posting_channel(tmp_path: Path)
         assert len(harness.llm.requests) == len(slow)
     (answer,) = [message for message in posts.messages if message.thread.chat == "ann"]
     shown = " ".join(answer.versions)
-    assert "Step `Desk`" in shown
+    assert "Step `Clerk`" in shown
     assert answer.text == "From 9 to 18."
 
 
@@ -361,3 +368,24 @@ async def test_the_triage_example_asks_with_buttons_and_takes_a_spoken_answer_on
         await telegram.press(chat, ann, again.native_id, "approve")
         await ask(telegram, chat, "/runs", "triage: completed")
     assert "What the reviewer said: too long" in llm.requests[-1].messages[-1].content
+
+
+async def test_the_operator_lists_the_runs_of_all_chats_beside_the_gateway(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async with open_gateway(tmp_path, *RUN_TRIAGE, llm=triage_model("refund", DRAFT, "Hi.")) as harness:
+        began, _ = await _paused(harness)
+        assert await _ask(harness, "hello") == "Hi."
+        settings = [f"--set={one}" for one in (f'data.dir="{tmp_path}"', *RUN_TRIAGE)]
+        code = await asyncio.to_thread(main, ["workflow", "runs", *settings])
+    (line,) = capsys.readouterr().out.splitlines()
+    assert code == 0
+    words = line.split("  ")
+    assert words[1] == run_handle(began)
+    assert words[3:] == [
+        THREAD,
+        "triage",
+        "paused",
+        "review",
+        f"waits for: Shall this go to the customer? {DRAFT}"[: len("waits for: ") + 80],
+    ]

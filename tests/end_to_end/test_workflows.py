@@ -65,8 +65,8 @@ async def test_the_triage_example_asks_with_buttons_and_answers_on_every_platfor
             await platform.until(lambda: bot_said(platform, chat, before, DRAFT))  # noqa: B023 - used at once
             await ask(platform, chat, "When are you open?", "From 9 to 18.")
     sorted_, written = llm.requests[0].messages, llm.requests[1].messages
-    assert "exactly one word" in sorted_[0].content
-    assert sorted_[1].content.endswith(f"Message: {BACK}\nWord:")
+    assert "bicycle shop" in sorted_[0].content
+    assert sorted_[1].content.startswith(f"A customer writes: {BACK}\n\nWhat does")
     assert written[1].content.startswith(f"A customer writes: {BACK}")
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from gateway.storage.ports import Record
 from gateway.storage.sqlite import log
@@ -59,6 +60,14 @@ def run_records(path: Path, run_id: str) -> tuple[RunPlace, tuple[Record, ...]] 
             limit=None,
         )
     return place, records
+
+
+def records_at(path: Path, places: Sequence[RunPlace]) -> Iterator[tuple[RunPlace, tuple[Record, ...]]]:
+    """All records of the message of each place, oldest first. Raises StorageError."""
+    with _reader(path) as db:
+        for place in places:
+            of_message: dict[str, Any] = {"session_id": None, "message_id": place.message_id}
+            yield place, log.read(db, place.thread, after=0, kinds=None, limit=None, **of_message)
 
 
 @contextmanager

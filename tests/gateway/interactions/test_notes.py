@@ -77,7 +77,7 @@ def test_where_choices_are_shown_typed_words_count_only_with_a_colon() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "holds"), [("x" * 201, False), (f"reject: {'x' * 300}", True), ("y: " + "x" * 2001, False)]
+    ("text", "holds"), [("x" * 201, False), (f"reject: {'x' * 300}", True), ("y: " + "x" * 4001, False)]
 )
 def test_a_note_may_be_longer_than_an_answer(text: str, *, holds: bool) -> None:
     assert may_answer(_message(text)) is holds

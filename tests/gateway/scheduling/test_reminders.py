@@ -19,7 +19,7 @@ from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import Author, InboundMessage, ReminderDue
+from pipeline.domain.messages import Author, InboundMessage, ReminderDue, SessionCommand
 from pipeline.runtime.ports import ReminderNote
 from tests.support.contexts import THREAD, scope
 from tests.support.harness import open_gateway
@@ -29,7 +29,7 @@ from tests.support.posting_channel import MemoryPosts
 HERE = THREAD.encode()
 
 
-async def anybody(_due: ReminderDue | InboundMessage) -> bool:
+async def anybody(_due: ReminderDue | InboundMessage | SessionCommand) -> bool:
     return True
 
 

@@ -10,7 +10,7 @@ import pytest
 from gateway.scheduling.reminders import REMINDER, ReminderScheduler
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock
-from pipeline.domain.messages import Author, InboundMessage, ReminderDue
+from pipeline.domain.messages import Author, InboundMessage, ReminderDue, SessionCommand
 from pipeline.runtime.null_services import NullWorkspace
 from pipeline.runtime.ports import WorkspaceTexts
 from pipeline.runtime.scope import TurnScope
@@ -26,7 +26,7 @@ NOON = datetime.fromisoformat("2030-05-31T12:00:00+00:00").timestamp()
 BEN = Author(id="ben", name="Ben")
 
 
-async def _anybody(_due: ReminderDue | InboundMessage) -> bool:
+async def _anybody(_due: ReminderDue | InboundMessage | SessionCommand) -> bool:
     return True
 
 

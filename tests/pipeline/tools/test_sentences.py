@@ -12,7 +12,7 @@ from gateway.scheduling.reminders import ReminderScheduler
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import ActionStarted
-from pipeline.domain.messages import InboundMessage, ReminderDue
+from pipeline.domain.messages import InboundMessage, ReminderDue, SessionCommand
 from pipeline.domain.tool_words import tool_words
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.scope import TurnScope
@@ -63,7 +63,7 @@ async def _run(_arguments: Mapping[str, Any], _scope: TurnScope) -> ToolOutput:
     return ToolOutput(text="tea")
 
 
-async def _anybody(_due: ReminderDue | InboundMessage) -> bool:
+async def _anybody(_due: ReminderDue | InboundMessage | SessionCommand) -> bool:
     return True
 
 
