@@ -20,7 +20,17 @@ from pipeline.safety.assessment import CLEAR, IMMINENT, CrisisAssessment
 from pipeline.safety.ladder import Entry, assess
 
 HERE = Path(__file__).with_name("crisis_texts")
-HALVES = ("tuning", "development", "development_2", "held_out", "held_out_after", "unread", "independent", "fresh", "last")
+HALVES = (
+    "tuning",
+    "development",
+    "development_2",
+    "held_out",
+    "held_out_after",
+    "unread",
+    "independent",
+    "fresh",
+    "last",
+)
 READ = ("tuning", "development", "development_2")
 """The halves that rules and model were made with."""
 
