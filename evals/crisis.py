@@ -5,6 +5,8 @@ written before the first rules and `held_out_after` when these were final; only 
 was written when rules and model were final; its misses were seen once, before the model learned short everyday
 messages (docs/benchmarks.md). `independent` is by another author, who had read none of it; the others are by the
 author of the rules, so they say less about other people's words than about mistakes.
+`fresh` and `last` ask for imminent danger: the first was written before the templates of `imminent_*.txt` and
+the second after them; then these were widened once more. Only their figures were seen.
 """
 
 from __future__ import annotations
@@ -20,7 +22,17 @@ from pipeline.safety.assessment import CLEAR, IMMINENT, CrisisAssessment
 from pipeline.safety.ladder import Entry, assess
 
 HERE = Path(__file__).with_name("crisis_texts")
-HALVES = ("tuning", "development", "development_2", "held_out", "held_out_after", "unread", "independent", "fresh", "last")
+HALVES = (
+    "tuning",
+    "development",
+    "development_2",
+    "held_out",
+    "held_out_after",
+    "unread",
+    "independent",
+    "fresh",
+    "last",
+)
 READ = ("tuning", "development", "development_2")
 """The halves that rules and model were made with."""
 

@@ -22,7 +22,8 @@ from pipeline.safety.replies import STATIC_REPLY
 async def finalize_turn(state: State, context: RunContext) -> NodeResult:
     """Add the answer to `history` and `transcript`. An empty one is not added, and the turn ends without one.
 
-    `turn_total_ms` counts from the arrival of the message. A crisis branch that left no response gives fixed words. What comes after this node delays no answer.
+    `turn_total_ms` counts from the arrival of the message. A crisis branch that left no response gives fixed
+    words. What comes after this node delays no answer.
     """
     routing = state.get(ROUTING, {})
     text = str(state.get(RESPONSE, {}).get("text", "")).strip()

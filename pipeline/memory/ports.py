@@ -138,8 +138,8 @@ class MemoryBook(Protocol):
         ...
 
     async def forget(self, owner: str, item_ids: Sequence[str]) -> int:
-        """Delete facts, rules and held candidates by their ids and arcs by their sessions', with every copy in
-        indexes and the facts that a deleted one has replaced; how many there were."""
+        """Delete facts, rules and held candidates by their ids and arcs by their sessions', with every copy
+        in indexes and the facts that a deleted one has replaced; how many there were."""
         ...
 
     async def forget_session(self, owner: str, session_id: str) -> int:

@@ -212,7 +212,8 @@ def _concept_features(by_word: Sequence[tuple[int, ...]]) -> list[int]:
         base = first << 7
         found += [(base + second) * 0x9E37 >> 1 & _CONCEPTS for second in after]
         found += [
-            ((base + second << 7) + third) * 0x9E3779B1 >> 5 & _CONCEPTS for second, third in pairwise(after[:4])
+            ((base + second << 7) + third) * 0x9E3779B1 >> 5 & _CONCEPTS
+            for second, third in pairwise(after[:4])
         ]
     return found
 

@@ -1,7 +1,8 @@
 """Train the crisis gate's linear model: logistic regression by gradient descent on generated texts.
 
-Deterministic: each seed gives its texts and their order, and the weights of all seeds are averaged. Whole groups of features are left out of some steps, so that
-the model learns what words mean and not only the templates.
+Deterministic: each seed gives its texts and their order, and the weights of all seeds are averaged. Whole
+groups of features are left out of some steps, so that the model learns what words mean and not only the
+templates.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ _USED: Final = ((0, 1, 2), (0, 1, 2), (1, 2), (0, 2), (2,))
 _STARTS: Final = (0, *accumulate(GROUPS.values()))
 """Where the weights of each group begin in the table of all, and its end."""
 _AVERAGED: Final = 12
-"""Moments of the last epoch whose weights are averaged: the average judges unknown texts better than the last."""
+"""Moments of the last epoch whose weights are averaged, for the same reason."""
 
 Floats = npt.NDArray[np.float32]
-Map = Callable[["Training", Sequence[int]], Iterable["Weights"]]
+Map = Callable[..., Iterable["Weights"]]
 
 
 class Example(NamedTuple):
@@ -70,7 +71,8 @@ class Weights(NamedTuple):
 
 def trained(*, each: int = EACH, epochs: int = EPOCHS, at_once: Map = map) -> bytes:
     """The file of the model for all templates. `at_once`: a `map` that may use other processes."""
-    return file_of(list(at_once(Training(_all_templates(), each, epochs), SEEDS)), f"{each} texts of a template")
+    parts = list(at_once(Training(_all_templates(), each, epochs), SEEDS))
+    return file_of(parts, f"{each} texts of a template")
 
 
 def cross_validated(*, each: int = EACH // 3, epochs: int = 2) -> list[tuple[Sample, Scores]]:
@@ -120,16 +122,17 @@ def file_of(parts: Sequence[Weights], note: str) -> bytes:
     table = np.mean([one.table for one in parts], axis=0)
     biases = np.mean([one.biases for one in parts], axis=0)
     for weights in table.T:
-        parts = np.split(weights, _STARTS[1:-1])
-        tops = [max(float(np.quantile(np.abs(part[part != 0]), 0.9995)), 1e-6) for part in parts]
+        groups = np.split(weights, _STARTS[1:-1])
+        tops = [max(float(np.quantile(np.abs(part[part != 0]), 0.9995)), 1e-6) for part in groups]
         rows.append(
             [
                 np.clip(np.rint(part * (127 / top)), -127, 127).astype(np.int8).tobytes()
-                for part, top in zip(parts, tops, strict=True)
+                for part, top in zip(groups, tops, strict=True)
             ]
         )
         scales.append([top / 127 for top in tops])
-    return to_bytes(rows, {"scales": scales, "biases": [round(float(one), 6) for one in biases], "note": note})
+    rounded = [round(float(one), 6) for one in biases]
+    return to_bytes(rows, {"scales": scales, "biases": rounded, "note": note})
 
 
 def _example(words: Sequence[str], level: int) -> Example:

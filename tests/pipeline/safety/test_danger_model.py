@@ -21,7 +21,7 @@ from pipeline.safety.danger_model import (
 from pipeline.safety.ladder import CLEAR_AT, IMMINENT_AT, Entry, assess
 from pipeline.safety.plain_words import plain_words
 from tools.crisis.texts import templates
-from tools.crisis.training import trained
+from tools.crisis.training import SEEDS, Training, file_of
 
 
 def test_the_shipped_weights_load_and_fit_in_a_megabyte() -> None:
@@ -87,7 +87,21 @@ def test_the_language_of_what_the_model_finds_is_guessed_from_its_words() -> Non
 
 
 def test_training_is_reproducible() -> None:
-    assert trained(each=1, epochs=1) == trained(each=1, epochs=1)
+    spanish = Training({"es": templates("es")}, each=1, epochs=1)
+    once, again = (file_of([spanish(7)], "once") for _ in range(2))
+    assert once == again
+    assert from_bytes(once, "once").score("quiero morir esta noche").clear > 0
+
+
+def test_the_average_of_two_models_judges_between_them() -> None:
+    spanish = Training({"es": templates("es")}, each=1, epochs=1)
+    parts = [spanish(seed) for seed in SEEDS[:2]]
+    text = "tengo las pastillas en la mano y quiero morir"
+    first, second, both = (
+        from_bytes(file_of(some, "some"), "some").score(text).clear
+        for some in ([parts[0]], [parts[1]], parts)
+    )
+    assert min(first, second) - 0.05 <= both <= max(first, second) + 0.05
 
 
 def test_no_message_of_the_sets_that_were_not_read_is_a_template() -> None:
