@@ -1,7 +1,8 @@
 """Parlour's side of the workflow bench. `python -m bench.workflow_ours FOLDER`.
 
 Nothing is switched off: documents are compiled as for a gateway, agents are the product's with a model that
-answers at once, a listener gets every event, and an answer resumes its run from the rows in the store.
+answers at once, a listener gets what a turn's listener gets, and an answer resumes its run from the rows of
+the store.
 """
 
 from __future__ import annotations
@@ -82,9 +83,9 @@ class Ours:
             if case.store == "sqlite":
                 self._store = SqliteStore(self._folder / f"{case.graph}.sqlite3", synchronous="FULL")
                 await self._store.open()
-        executor = Executor(
-            workflow_graph(work.line() if case.graph == "line" else work.triage()), clock=_CLOCK
-        )
+        document = work.line() if case.graph == "line" else work.triage()
+        # As the pipeline of an agent makes it.
+        executor = Executor(workflow_graph(document), clock=_CLOCK, details=False)
         return [await self._thread(executor) for _ in range(count)]
 
     def database(self) -> Path | None:
