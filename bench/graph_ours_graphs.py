@@ -39,8 +39,8 @@ def graph_for(name: work.Graph, hold: Hold) -> GraphSpec[None]:
             return _turn(hold)
         case "turn":
             return _turn(None)
-        case "turn-dicts" | "held-dicts":
-            raise ValueError(f"{name} is the peer's alone")
+        case _:
+            raise ValueError(f"{name} is not a graph of this side")
 
 
 def _node(run: Callable[[State], Mapping[str, Any]]) -> BenchNode:

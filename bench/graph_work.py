@@ -13,7 +13,21 @@ from typing import Any, Literal
 
 from bench import workflow_work
 
-Graph = Literal["turn", "turn-dicts", "held", "held-dicts", "loop", "fanout", "safety8", "triage", "triage-plain", "line", "line-plain"]
+Graph = Literal[
+    "turn",
+    "turn-dicts",
+    "held",
+    "held-dicts",
+    "loop",
+    "fanout",
+    "safety8",
+    "triage",
+    "triage-model",
+    "triage-plain",
+    "line",
+    "line-model",
+    "line-plain",
+]
 Store = Literal["none", "memory", "sqlite", "sqlite-normal", "sqlite-exit", "sqlite-blocking", "sqlite-cold"]
 
 LOOP_STEPS = 40
@@ -48,8 +62,8 @@ class Case:
 
     graph: Graph
     """`held` is the turn with a second node that waits. LangGraph keeps LangChain's messages in both; with
-    `-dicts`, which it alone has, plain dicts. `triage` and `line` are workflows; with `-plain`, LangGraph's nodes
-    call a function in the place of a chat model."""
+    `-dicts`, which it alone has, plain dicts. `triage` and `line` are workflows; LangGraph's nodes call
+    prebuilt agents, with `-model` the chat model alone, with `-plain` a function."""
     store: Store = "none"
     """`sqlite` waits for the disk at each commit, `sqlite-normal` does not (SQLite's `synchronous`).
     LangGraph only: `sqlite-exit` writes at the end of a run alone, `sqlite-blocking` is its saver without
@@ -98,8 +112,8 @@ def check_state(case: Case, number: int, state: Mapping[str, Any]) -> None:
             found, expected = (sorted(state["out"]), state["total"]), (list(range(BRANCHES)), BRANCHES)
         case "safety8":
             found, expected = _safety_result(state), _safety_expected(case, number)
-        case "triage" | "triage-plain" | "line" | "line-plain":
-            found, expected = state["answer"], workflow_work.expected(case.graph.removesuffix("-plain"))
+        case "triage" | "triage-model" | "triage-plain" | "line" | "line-model" | "line-plain":
+            found, expected = state["answer"], workflow_work.expected(case.graph.partition("-")[0])
         case _:
             messages = state["messages"] if "messages" in state else state["history"]
             found, expected = len(messages), case.history + 2

@@ -1,7 +1,8 @@
 """Parlour's side of the workflow bench. `python -m bench.workflow_ours FOLDER`.
 
 Nothing is switched off: documents are compiled as for a gateway, agents are the product's with a model that
-answers at once, a listener gets every event, and an answer resumes its run from the rows in the store.
+answers at once, a listener gets what a turn's listener gets, and an answer resumes its run from the rows of
+the store.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from bench.graph_worker import Hold, Turn, serve
 from gateway.storage.ports import Lease, NewRecord
 from gateway.storage.sqlite import SqliteStore
 from gateway.turns.run_codec import from_rows
-from gateway.turns.run_log import StoreRunLog
+from gateway.turns.run_log import TOGETHER_S, StoreRunLog
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.ids import ThreadKey, new_id
 from pipeline.domain.messages import Author
@@ -82,7 +83,9 @@ class Ours:
             if case.store == "sqlite":
                 self._store = SqliteStore(self._folder / f"{case.graph}.sqlite3", synchronous="FULL")
                 await self._store.open()
-        executor = Executor(workflow_graph(work.line() if case.graph == "line" else work.triage()), clock=_CLOCK)
+        document = work.line() if case.graph == "line" else work.triage()
+        # As the pipeline of an agent makes it.
+        executor = Executor(workflow_graph(document), clock=_CLOCK, details=False)
         return [await self._thread(executor) for _ in range(count)]
 
     def database(self) -> Path | None:
@@ -99,8 +102,10 @@ class Ours:
         store, lease = self._store, None
         if store is not None:
             lease = await store.acquire_lease(key, "bench", ttl_s=3600.0, now=_CLOCK.now())
-        run: _Run = _Run(executor, self._hear) if lease is None or store is None else _StoredRun(
-            executor, self._hear, store, lease, key
+        run: _Run = (
+            _Run(executor, self._hear)
+            if lease is None or store is None
+            else _StoredRun(executor, self._hear, store, lease, key)
         )
         return run.turn
 
@@ -161,17 +166,20 @@ class _StoredRun(_Run):
         return await self._committed(outcome, log)
 
     def _log(self) -> StoreRunLog:
-        return StoreRunLog(self._store, self._lease, self._row)
+        log = StoreRunLog(self._store, self._lease, self._row)
+        # As for a workflow in the gateway.
+        log.together_s = TOGETHER_S
+        return log
 
     def _row(self, body: Mapping[str, Any]) -> NewRecord:
         now = _CLOCK.now()
-        return NewRecord(
-            kind="step", session_id=self._session, message_id=self._message, body=body, at=now
-        )
+        return NewRecord(kind="step", session_id=self._session, message_id=self._message, body=body, at=now)
 
     async def _committed(self, outcome: RunOutcome, log: StoreRunLog) -> RunOutcome:
-        """Where a turn of the gateway commits its answer or its question, and the last records with it."""
-        await self._store.append(self._lease, [*await log.unwritten(), *log.last_rows()])
+        """Where a turn of the gateway commits its answer, and the last records with it."""
+        rows = [*await log.unwritten(), *log.last_rows()]
+        if rows:
+            await self._store.append(self._lease, rows)
         return outcome
 
 

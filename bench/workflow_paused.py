@@ -32,7 +32,6 @@ class Paused:
 async def measure_paused(folder: Path, count: int = PAUSED) -> Paused:
     """Begin `count` runs that wait for a person, each in a conversation, and start the gateway again."""
     overrides = (*SCRIPTED, "limits.messages_per_minute=0", f'agent.graph="{workflow_work.TRIAGE}"')
-    folder.mkdir(parents=True)
     async with GatewayProcess(folder / "gateway", overrides=overrides, executed=True) as gateway:
         without_ms, without_mb = await _starts(gateway)
         questions = [await _ask(gateway) for _ in range(count)]

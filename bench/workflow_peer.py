@@ -1,7 +1,9 @@
-"""LangGraph's side of the workflow bench. `python -m bench.workflow_peer FOLDER`, in the environment of peer.lock.
+"""LangGraph's side of the workflow bench: `python -m bench.workflow_peer FOLDER`, in the peer's environment.
 
-Built as in its documentation: a chat model that nodes call with messages, conditional edges, `interrupt` for
-the approval and `Command(resume=…)` for its answer, and its savers with their defaults.
+Built as in its documentation: an agent of the document is its prebuilt agent, a graph of the model and its
+tools, called in a node; conditional edges; `interrupt` for the approval, `Command(resume=…)` for its answer;
+its savers with their defaults. In the graphs ending in `-model` the nodes call the chat model themselves, in
+those ending in `-plain` a function.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver
 from langgraph.graph import END, START, StateGraph
+from langgraph.prebuilt import create_react_agent
 from langgraph.types import Command, interrupt
 
 from bench import workflow_work as work
@@ -44,14 +47,25 @@ class Model(BaseChatModel):  # type: ignore[misc] # LangGraph is not here when t
     def _llm_type(self) -> str:
         return "bench"
 
-    def _generate(self, messages: Any, stop: Any = None, run_manager: Any = None, **_: Any) -> ChatResult:
+    def _generate(self, messages: Any, *_: Any, **__: Any) -> ChatResult:
         text = work.reply(messages[0].content, messages[1].content)
         return ChatResult(generations=[ChatGeneration(message=AIMessage(text))])
 
-    async def _agenerate(
-        self, messages: Any, stop: Any = None, run_manager: Any = None, **_: Any
-    ) -> ChatResult:
+    async def _agenerate(self, messages: Any, *_: Any, **__: Any) -> ChatResult:
         return self._generate(messages)
+
+
+def agent_asker() -> Ask:
+    """Asks prebuilt agents, one for each system prompt."""
+    agents: dict[str, Any] = {}
+
+    async def ask(system: str, user: str) -> str:
+        if system not in agents:
+            agents[system] = create_react_agent(_MODEL, tools=[], prompt=system)
+        found = await agents[system].ainvoke({"messages": [HumanMessage(user)]})
+        return str(found["messages"][-1].content)
+
+    return ask
 
 
 async def ask_model(system: str, user: str) -> str:
@@ -77,6 +91,7 @@ class Peer:
         self._saver: Any = None
         self._case: Case | None = None
         self._threads = 0
+        self._agents = agent_asker()
 
     def about(self) -> dict[str, Any]:
         return {}
@@ -91,10 +106,15 @@ class Peer:
                 path = str(self._folder / f"{case.graph}.sqlite3")
                 saver = AsyncSqliteSaver.from_conn_string(path)
                 self._saver = await self._open.enter_async_context(saver)
-        ask = ask_plainly if case.graph.endswith("-plain") else ask_model
+        ask = self._asker(case)
         built = _line(ask) if case.graph.startswith("line") else _triage(ask)
         app = built.compile(checkpointer=self._saver)
         return [self._turn(app, case) for _ in range(count)]
+
+    def _asker(self, case: Case) -> Ask:
+        if case.graph.endswith("-plain"):
+            return ask_plainly
+        return ask_model if case.graph.endswith("-model") else self._agents
 
     def database(self) -> Path | None:
         return None
@@ -111,9 +131,7 @@ class Peer:
             state = await app.ainvoke({"message": work.MESSAGE, "previous": work.MESSAGE}, config)
             if case.graph.startswith("triage"):
                 for decision, note in work.DECISIONS:
-                    state = await app.ainvoke(
-                        Command(resume={"decision": decision, "note": note}), config
-                    )
+                    state = await app.ainvoke(Command(resume={"decision": decision, "note": note}), config)
             return {"answer": state["previous"].strip()}
 
         return turn

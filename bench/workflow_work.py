@@ -1,4 +1,4 @@
-"""The work of the workflow bench for both engines: the triage example, what its model says, and a line of agents.
+"""The work of the workflow bench for both engines: the triage example, its model, and a line of agents.
 
 Plain functions over plain data, and the standard library only: the peer's process has none of our packages.
 """
@@ -30,7 +30,11 @@ def line() -> dict[str, Any]:
     """A document of agents one after the other."""
     names = [f"step{number}" for number in range(AGENTS)]
     nodes = [
-        {"id": name, "type": "agent", "data": {"systemPrompt": f"You are {name}.", "userPrompt": step_prompt()}}
+        {
+            "id": name,
+            "type": "agent",
+            "data": {"systemPrompt": f"You are {name}.", "userPrompt": step_prompt()},
+        }
         for name in names
     ]
     ends = zip(["start", *names], names, strict=False)

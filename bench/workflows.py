@@ -1,4 +1,4 @@
-"""Workflows: the triage example beside LangGraph, a step of a line of agents, and many paused runs of a gateway."""
+"""Workflows: the triage example and a line of agents beside LangGraph, and a gateway with paused runs."""
 
 from __future__ import annotations
 
@@ -15,20 +15,26 @@ from bench.workflow_paused import PAUSED, Paused, measure_paused
 
 async def run(*, peer: Path = graph.PEER, rounds: int = 9) -> Report:
     """Measure everything. Raises BenchUnavailable where LangGraph is not installed."""
-    if not peer.is_file():
-        raise BenchUnavailable(
-            f"the workflow bench compares with LangGraph, which is not installed at {peer}: "
-            "`make bench NAME=workflows` makes one (100 MB), or name its Python with --peer"
-        )
+    _require(peer)
     with scratch_folder() as folder:
         async with AsyncExitStack() as stack:
             ours = await stack.enter_async_context(
                 worker(Path(sys.executable), "bench.workflow_ours", folder / "ours")
             )
             theirs = await stack.enter_async_context(worker(peer, "bench.workflow_peer", folder / "peer"))
-            found = {name: await compare(ours, theirs, pairing, rounds) for name, pairing in _PAIRINGS.items()}
+            found = {
+                name: await compare(ours, theirs, pairing, rounds) for name, pairing in _PAIRINGS.items()
+            }
         paused = await measure_paused(folder / "paused")
     return _report(found, paused, rounds)
+
+
+def _require(peer: Path) -> None:
+    if not peer.is_file():
+        raise BenchUnavailable(
+            f"the workflow bench compares with LangGraph, which is not installed at {peer}: "
+            "`make bench NAME=workflows` makes one (100 MB), or name its Python with --peer"
+        )
 
 
 def _pairing(label: str, name: Graph, peer: Graph, store: Store, *, steps: int = 1) -> Pairing:
@@ -45,11 +51,15 @@ def _pairing(label: str, name: Graph, peer: Graph, store: Store, *, steps: int =
 
 _PAIRINGS = {
     "run": _pairing("triage run, two answers, SQLite", "triage", "triage", "sqlite"),
-    "run_plain": _pairing("the same, its model a function", "triage", "triage-plain", "sqlite"),
-    "run_memory": _pairing("triage run in memory", "triage", "triage", "memory"),
+    "run_model": _pairing("  without prebuilt agents", "triage", "triage-model", "sqlite"),
+    "run_plain": _pairing("  without a chat model", "triage", "triage-plain", "sqlite"),
+    "memory": _pairing("triage run in memory", "triage", "triage", "memory"),
     "step": _pairing("an agent of a line, no store", "line", "line", "none", steps=workflow_work.AGENTS),
+    "step_model": _pairing(
+        "  without prebuilt agents", "line", "line-model", "none", steps=workflow_work.AGENTS
+    ),
     "step_plain": _pairing(
-        "the same, its model a function", "line", "line-plain", "none", steps=workflow_work.AGENTS
+        "  without a chat model", "line", "line-plain", "none", steps=workflow_work.AGENTS
     ),
 }
 
@@ -78,14 +88,15 @@ def _report(found: dict[str, Measured], paused: Paused, rounds: int) -> Report:
         head=("", "ours", "LangGraph", "its time over ours", "lowest and highest"),
         rows=rows,
         notes=(
-            f"Runs and steps: processor time of each process, {rounds} rounds in alternation; both wait for the disk.",
-            "LangGraph's nodes call a chat model with messages; in the rows below, a plain function.",
+            f"Runs and steps: processor time of each process, {rounds} rounds in alternation.",
+            "An agent of LangGraph is its prebuilt one; below, a chat model alone, then a function.",
             "Paused runs: a gateway in a process, started again; elapsed time.",
         ),
         figures={
             "run_ratio": round(found["run"].ratio, 1),
+            "run_model_ratio": round(found["run_model"].ratio, 1),
             "run_plain_ratio": round(found["run_plain"].ratio, 1),
-            "run_memory_ratio": round(found["run_memory"].ratio, 1),
+            "memory_ratio": round(found["memory"].ratio, 1),
             "run_us": round(found["run"].ours_us),
             "step_us": round(found["step"].ours_us),
             "step_ratio": round(found["step"].ratio, 1),

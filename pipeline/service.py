@@ -109,6 +109,8 @@ class Pipeline:
         rest = partial(AfterAnswer, self._executor, self._contexts, llm=llm, agent=agent, clock=clock)
         self.after = None if memory is None or not memory.later else rest(memory=memory)
         """Runs what is left of a turn's run after its answer; None for an agent without memory."""
+        self.has_short_steps = self.after is not None or graph.limits.outer_only
+        """Whether the records of several steps share a write: its graph is a companion's or a workflow."""
         check = None if self.gate is None else partial(self.gate.reply, is_command=False)
         alarms = self.crisis.alarms
         unasked = UnaskedMessages(self._contexts, llm=llm, clock=clock, gate=check, in_danger=alarms)

@@ -16,7 +16,7 @@ from pipeline.graph.documents.json_text import parsed_json
 from pipeline.graph.run.records import RawRecord
 from pipeline.graph_book import document_text, has_playbook_text, in_file, workflow_name
 from pipeline.workflows.document import Agent, Workflow
-from pipeline.workflows.exploring.explorer import explore
+from pipeline.workflows.exploring.explorer import BOUND, explore
 from pipeline.workflows.exploring.shown import in_words
 from pipeline.workflows.mistakes import Mistake
 from pipeline.workflows.normalising import normalised
@@ -27,7 +27,7 @@ from pipeline.workflows.run_record import log_lines, run_record
 _INVALID = 2
 
 
-def workflow_check(files: Sequence[Path], bound: int) -> int:
+def workflow_check(files: Sequence[Path], bound: int | None = None) -> int:
     """Print every mistake of the documents, one per line with its file. A document without mistakes is
     explored, up to `bound` states, and the shortest way to what must not happen is printed. Exit code 0 if
     nothing is wrong, else 2."""
@@ -50,7 +50,7 @@ def workflow_check(files: Sequence[Path], bound: int) -> int:
             if named:
                 models = ", ".join(sorted(named))
                 write_out(f"{file}: it names {models}; the model of your configuration answers\n")
-            wrong = _explored(file, workflow, bound) or wrong
+            wrong = _explored(file, workflow, bound or BOUND) or wrong
     return _INVALID if wrong else 0
 
 

@@ -17,7 +17,6 @@ def add_workflow(workflow: argparse.ArgumentParser, common: argparse.ArgumentPar
         "--bound",
         metavar="N",
         type=_states,
-        default=2_000,
         help="look at up to N states of the runs of a document (default: 2000)",
     )
     check.set_defaults(run=_check)

@@ -252,7 +252,7 @@ class TurnRunner:
     ) -> Shortcut | None:
         """What the item leads to in place of a run, once a gate has passed it. Counts the attempt before a
         gate works on it."""
-        if agent.pipeline.after is not None:
+        if agent.pipeline.has_short_steps:
             journal.run_log().together_s = TOGETHER_S
         if not isinstance(item, InboundMessage):
             return None

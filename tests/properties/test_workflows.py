@@ -39,7 +39,7 @@ _MOST_CUTS = 20
 
 
 class Delegating(Echo):
-    """A model that calls the first sub-agent that it has, once, and then says what it was told last."""
+    """A model that calls the first sub-agent that it has, once, and then repeats its last message."""
 
     async def stream(self, request: LlmRequest) -> AsyncGenerator[LlmItem, None]:
         """See `LlmClient.stream`."""

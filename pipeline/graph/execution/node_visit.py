@@ -28,6 +28,8 @@ class NodeExecution:
     failure: Failure | None = None
     attempts: int = 1
     seconds: float = 0.0
+    after: Mapping[str, Any] | None = None
+    """The state after a subgraph, where it was computed already."""
     missing: tuple[str, ...] = ()
 
 

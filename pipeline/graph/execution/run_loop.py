@@ -273,6 +273,8 @@ class RunLoop:
     def _values(self, frame: Frame, executed: NodeExecution, *, skipped: bool) -> Mapping[str, Any]:
         if skipped:
             return frame.values
+        if executed.after is not None:
+            return executed.after
         # A subgraph has already written its update, channel by channel.
         update = NO_INPUTS if frame.status == "inside" else executed.update
         return values_after(self.run, frame, update)
@@ -355,6 +357,7 @@ class RunLoop:
         keys = dict.fromkeys(key for update in subgraph_updates(frame, child) for key in update)
         try:
             after = values_after(self.run, frame, NO_INPUTS)
+            executed.after = after
             output = {key: after[key] for key in keys if key in after}
             check_complete(frame.label, frame.plan.spec, output)
         except GraphError as error:

@@ -164,6 +164,11 @@ def _apply_update(run: Run, frame: Frame, record: Record, values: Mapping[str, A
 
 
 def _fold_update(run: Run, frame: Frame, record: Record, values: Mapping[str, Any] | None) -> None:
+    if values is not None and frame.parent is None:
+        frame.values = values
+        if frame.status == "inside":
+            close(run, frame)
+        return
     update = record.get("update", NO_INPUTS)
     if values is None:
         update = freeze_update(update)
