@@ -12,7 +12,6 @@ import select
 import subprocess
 import sys
 import termios
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -47,13 +46,12 @@ class Terminal:
     def asleep(self) -> None:
         """Wait until the process sleeps, which after a question means that it reads from the terminal.
 
-        Python looks for signals before it calls `read`, which a signal interrupts only once it waits: one that
-        arrives between the two is not seen until a key is pressed.
+        Python looks for signals before it calls `read`, which a signal interrupts only once it waits. One
+        that arrives between the two is not seen until a key is pressed.
         """
         state = Path(f"/proc/{self.process.pid}/stat")
-        deadline = time.monotonic() + _LIMIT_S
         while state.read_text().rpartition(")")[2].split()[0] != "S":
-            assert time.monotonic() < deadline, f"The process did not wait:\n{self.raw!r}"
+            assert self.process.poll() is None, f"The process has ended:\n{self.raw!r}"
             os.sched_yield()
 
     def end(self) -> int:
