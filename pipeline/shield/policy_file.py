@@ -6,6 +6,7 @@ same name, whatever list that is in. Every mistake is named with the file, the r
 
 from __future__ import annotations
 
+import functools
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
@@ -44,8 +45,7 @@ def read_policy(own: Path | None = None) -> Policy:
 
     Raises ConfigurationError with one line for each mistake.
     """
-    text = files("pipeline.shield").joinpath(SHIPPED).read_text(encoding="utf-8")
-    shipped = parsed_policy(text, SHIPPED)
+    shipped = _shipped_policy()
     if own is None:
         return shipped
     try:
@@ -57,6 +57,12 @@ def read_policy(own: Path | None = None) -> Policy:
         raise ConfigurationError(f"{own}: the policy cannot be read: {error.strerror or error}") from None
     except UnicodeDecodeError:
         raise ConfigurationError(f"{own}: the policy is not UTF-8 text; save it as UTF-8") from None
+
+
+@functools.cache
+def _shipped_policy() -> Policy:
+    """Read once: it is a part of the program."""
+    return parsed_policy(files("pipeline.shield").joinpath(SHIPPED).read_text(encoding="utf-8"), SHIPPED)
 
 
 def parsed_policy(text: str, file: str) -> Policy:

@@ -1,4 +1,4 @@
-"""Two people in one room and in private, 1,000 random messages: what is private of one is never in a request
+"""Two people in one room and in private, random messages: what is private of one is never in a request
 that the model gets for the other, or for the room.
 
 Covers: pipeline/runtime/scope.py, gateway/turns/sessions.py, pipeline/tools/workspace.py,
@@ -28,7 +28,8 @@ from tests.support.companion import CompanionModel
 from tests.support.link_talk import OWNER, LinkTalk, open_link_talk
 from tests.support.tool_echo import ToolEcho, wish
 
-MESSAGES = 1_000
+MESSAGES, MESSAGES_IN_SOAK = 500, 1_000
+"""A thousand take half a minute of processor time."""
 AT_ONCE = 40
 """Messages that are sent before their answers are waited for."""
 RULE = AccessRule.of(mode="open", open_messages_per_day=9_999)
@@ -192,15 +193,19 @@ def _write_facts(data: Path, owners: dict[str, str]) -> Iterator[str]:
         yield token
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("seed", [1])
-async def test_what_is_private_of_one_is_never_shown_for_another(tmp_path: Path, seed: int) -> None:
+async def test_what_is_private_of_one_is_never_shown_for_another(
+    tmp_path: Path, seed: int, soak: bool
+) -> None:
+    messages = MESSAGES_IN_SOAK if soak else MESSAGES
     llm = Model()
     async with open_link_talk(tmp_path, *AGENTS, llm=llm, rule=RULE) as talk:
         await talk.link(OWNER, "ann")
         (person,) = set((await talk.harness.store.identities.linked()).values())
         written = list(_write_facts(tmp_path, {**OWNERS, "ann": person}))
         world = World(talk, seed, person)
-        for number in range(MESSAGES):
+        for number in range(messages):
             await world.step()
             if number % AT_ONCE == 0:
                 await _quiet(talk, lambda: True)
@@ -215,7 +220,7 @@ async def test_what_is_private_of_one_is_never_shown_for_another(tmp_path: Path,
         assert whose not in PEOPLE or secrets <= {whose}, (whose, text)
         assert whose == "room" or not _ROOM_WORDS.search(text), "a room's words are shown in the room alone"
     # It is no empty promise: everyone was answered, and shown their own.
-    assert min(counts["ann"], counts["ben"], counts["room"]) > MESSAGES // 10, counts
+    assert min(counts["ann"], counts["ben"], counts["room"]) > messages // 10, counts
     recalled = [one for one in llm.requests if _SECRET.search(_without_notes(one.messages[0].content))]
     assert recalled, "what the memory keeps is in a prompt"
     for token in written:
