@@ -113,8 +113,8 @@ class GraphBook:
         return found
 
     def workflow(self, name_or_file: str) -> RunDocument | None:
-        """The workflow or playbook of that file, or the saved workflow; None for another name, for another kind
-        of document, and for a playbook that the agent starts. Raises ConfigurationError as `open`."""
+        """The workflow or playbook of that file, or the saved workflow; None for another name, for another
+        kind of document, and for a playbook that the agent starts. Raises ConfigurationError as `open`."""
         if name_or_file.startswith(SAVED):
             text, saved = self._saved_text(name_or_file)
             return saved_workflow(text, saved)

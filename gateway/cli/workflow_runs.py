@@ -7,15 +7,16 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from gateway.agents.agent_book import Workflow
+from gateway.agents.workflow_facts import workflow_facts
 from gateway.cli.graph import write_out
+from gateway.editor.saved_agents import SavedInFile
 from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.inbox_items import run_handle
 from gateway.storage.sqlite.history import RunPlace, newest_runs, records_at
 from gateway.turns.run_codec import runs_of
 from pipeline.graph.run.records import RawRecord, RunUnreadable, head_of
 from pipeline.graph_book import installed_graphs
-from pipeline.workflows.document import Workflow
-from pipeline.workflows.run_record import run_record
 
 _LISTED = 20
 _LOOKED_AT = 400
@@ -26,9 +27,10 @@ _ASKED_CHARS = 80
 def workflow_runs(data_dir: Path, graphs: Sequence[str]) -> int:
     """Print the newest runs of the configured agents' workflows, one per line, newest first. `graphs` are the
     names and files of the agents' graphs. Exit code 0. Raises ConfigurationError and StorageError."""
-    found = [installed_graphs().workflow(graph) for graph in graphs]
-    workflows = {one.name: one for one in found if one is not None}
     path, lines = data_dir / STORE_FILE, list[str]()
+    book = installed_graphs().with_saved(SavedInFile(path))
+    found = [book.workflow(graph) for graph in graphs]
+    workflows = {one.name: workflow_facts(one) for one in found if one is not None}
     for place, rows in records_at(path, newest_runs(path, _LOOKED_AT)):
         line = _line(place, runs_of(rows).get(place.run_id, []), workflows)
         if line and len(lines) < _LISTED:
@@ -42,18 +44,15 @@ def workflow_runs(data_dir: Path, graphs: Sequence[str]) -> int:
 def _line(place: RunPlace, records: list[RawRecord], workflows: Mapping[str, Workflow]) -> str:
     """One run; empty for one of another graph."""
     try:
-        workflow = workflows.get(head_of(records)["graph"])
+        name = head_of(records)["graph"]
     except RunUnreadable:
         return ""
+    workflow = workflows.get(name)
     if workflow is None:
         return ""
-    run = run_record(workflow, records)
-    node = run.current_node or next(
-        (one.node for one in reversed(run.logs) if one.node in workflow.nodes), ""
-    )
-    asked = [one.content for one in run.logs if one.node == node and one.type == "wait_input"]
+    run = workflow.shown(records)
     begun = f"{datetime.fromtimestamp(place.at, UTC):%Y-%m-%d %H:%M:%S}"
-    words = [begun, run_handle(place.message_id), run.id, place.thread, workflow.name, run.status, node]
-    if run.waiting_for_input and asked:
-        words.append(f"waits for: {' '.join(asked[-1].split())[:_ASKED_CHARS]}")
+    words = [begun, run_handle(place.message_id), run.id, place.thread, name, run.status, run.node]
+    if run.waits_for:
+        words.append(f"waits for: {' '.join(run.waits_for.split())[:_ASKED_CHARS]}")
     return "  ".join(words) + "\n"

@@ -40,7 +40,9 @@ class PublicRuns:
         self._clock = clock
         self._documents = workflows
         self.workflows: Mapping[str, WorkflowInfo] = {
-            name: WorkflowInfo(name=name, description=descriptions.get(name, ""), nodes=nodes_reached(workflow))
+            name: WorkflowInfo(
+                name=name, description=descriptions.get(name, ""), nodes=nodes_reached(workflow)
+            )
             for name, workflow in workflows.items()
         }
 
