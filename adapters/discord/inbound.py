@@ -19,7 +19,8 @@ from adapters.discord.settings import CHANNEL
 from adapters.identity import derived_message_id
 from adapters.json_fields import integer, mapping, mappings, text
 from pipeline.domain.attachments import attached_note
-from pipeline.domain.commands import COMMAND_NAMES, CommandName, argument_chars
+from pipeline.domain.command_types import CommandName
+from pipeline.domain.commands import COMMAND_NAMES, argument_chars
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (

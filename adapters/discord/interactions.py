@@ -20,7 +20,7 @@ from adapters.formatting.discord import discord_parts
 from adapters.formatting.visible import visible
 from adapters.json_fields import mapping, mappings, text
 from pipeline.domain.clock import Clock
-from pipeline.domain.commands import CommandName
+from pipeline.domain.command_types import CommandName
 from pipeline.domain.messages import ApprovalReply, SessionCommand
 
 _log = logging.getLogger(__name__)

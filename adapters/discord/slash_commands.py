@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pipeline.domain.commands import COMMANDS, Argument, Command, Language, Words
+from pipeline.domain.command_types import Argument, Command, Language, Words
+from pipeline.domain.commands import COMMANDS
 
 _CHAT_INPUT, _STRING = 1, 3
 _SERVERS, _DIRECT_CHATS = 0, 1

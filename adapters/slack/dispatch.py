@@ -24,7 +24,8 @@ from adapters.slack.inbound import Bot, parse_event, parse_press, parse_slash, t
 from adapters.slack.plain_text import escaped
 from adapters.slack.settings import SlackSettings
 from pipeline.domain.clock import Clock
-from pipeline.domain.commands import COMMANDS, CommandName
+from pipeline.domain.command_types import CommandName
+from pipeline.domain.commands import COMMANDS
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.messages import Inbound
 

@@ -36,7 +36,7 @@ from adapters.telegram.settings import CHANNEL, DEFAULT_RATES, TelegramSettings
 from adapters.telegram.view import Drafts, EditedView
 from adapters.telegram.webhook import Webhook
 from pipeline.domain.clock import Clock
-from pipeline.domain.commands import LANGUAGES
+from pipeline.domain.command_types import LANGUAGES
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import MediaRef

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pipeline.domain.commands import COMMANDS, Language
+from pipeline.domain.command_types import Language
+from pipeline.domain.commands import COMMANDS
 
 
 def command_menu(language: Language) -> dict[str, Any]:

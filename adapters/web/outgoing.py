@@ -17,7 +17,8 @@ from adapters.formatting.visible import visible
 from adapters.guests import Account, Visitor, shown_chat
 from adapters.web.html_cache import HtmlCache
 from adapters.web.protocol import MAX_FILES, PROTOCOL_VERSION, Limits, Problem
-from pipeline.domain.commands import COMMANDS, LANGUAGES
+from pipeline.domain.command_types import LANGUAGES
+from pipeline.domain.commands import COMMANDS
 from pipeline.domain.events import (
     ApprovalRequired,
     PipelineEvent,

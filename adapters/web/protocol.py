@@ -23,7 +23,8 @@ from adapters.web.frame_fields import (
 )
 from adapters.web.person_frames import CHAT_ID
 from adapters.web.workflow_frames import OwnFrame, parse_own_frame
-from pipeline.domain.commands import COMMAND_NAMES, CommandName, argument_chars
+from pipeline.domain.command_types import CommandName
+from pipeline.domain.commands import COMMAND_NAMES, argument_chars
 from pipeline.domain.frozen import dataclass
 
 PROTOCOL_VERSION: Final = 1

@@ -52,7 +52,7 @@ def _line(place: RunPlace, records: list[RawRecord], workflows: Mapping[str, Wor
         return ""
     run = workflow.shown(records)
     begun = f"{datetime.fromtimestamp(place.at, UTC):%Y-%m-%d %H:%M:%S}"
-    words = [begun, run_handle(place.message_id), run.id, place.thread, name, run.status, run.node]
+    words = [begun, run_handle(place.message_id), place.run_id, place.thread, name, run.status, run.node]
     if run.waits_for:
         words.append(f"waits for: {' '.join(run.waits_for.split())[:_ASKED_CHARS]}")
     return "  ".join(words) + "\n"

@@ -30,7 +30,8 @@ from gateway.turns.schedules_command import SchedulesCommand
 from gateway.turns.status_command import StatusCommand
 from gateway.turns.usage_command import UsageCommand
 from gateway.turns.voice_command import FetchVoice, VoiceCommand, no_voice_to_fetch
-from pipeline.domain.commands import COMMANDS, CommandName
+from pipeline.domain.command_types import CommandName
+from pipeline.domain.commands import COMMANDS
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import (

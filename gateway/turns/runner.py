@@ -17,7 +17,7 @@ from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.logs import bind_ids, unbind_ids
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.crash_counts import Deaths
-from gateway.storage.inbox_items import StoredItem, UnreadableItem, has_media
+from gateway.storage.inbox_items import UnreadableItem, has_media
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.arrivals import Bursts, TurnArrivals
@@ -49,7 +49,7 @@ from pipeline.runtime.stopping import StopSignal, TurnHalted
 _log = logging.getLogger(__name__)
 
 _AT_THE_MODEL = frozenset({"message", "approval"})
-"""The kinds of entries that need a slot; some commands do too."""
+"""The kinds of entries that always need a slot."""
 _MAX_VOICE_NOTES = 64
 """Messages with media in progress at once; the transcriber itself refuses what exceeds its capacity."""
 _MAX_UNWRITTEN = 200
@@ -175,8 +175,7 @@ class TurnRunner:
         note_slots = self._voice_notes if has_media(entry.item) else None
         if not self._starts_at_once(note_slots):  # a turn that waits is not at work
             await self._discount(lease, entry, journal)
-        at_model = entry.kind in _AT_THE_MODEL or (entry.kind == "command" and _is_run(entry.item))
-        held = at_model and await self._admitted(entry, note_slots, slot, stop)
+        held = _needs_model(entry) and await self._admitted(entry, note_slots, slot, stop)
         self._telemetry.turn_started(entry.received_at)
         started = self._clock.monotonic()
         try:
@@ -390,6 +389,7 @@ class TurnRunner:
             await sender.send_event(closed(question))
 
 
-def _is_run(item: StoredItem) -> bool:
-    """Whether a command is run as a message."""
-    return isinstance(item, SessionCommand) and item.name in AS_MESSAGES
+def _needs_model(entry: InboxEntry) -> bool:
+    """Whether the entry needs a slot at the model: so does a command that is run as a message."""
+    item = entry.item
+    return entry.kind in _AT_THE_MODEL or (isinstance(item, SessionCommand) and item.name in AS_MESSAGES)

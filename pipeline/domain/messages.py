@@ -9,7 +9,8 @@ from __future__ import annotations
 import hashlib
 from typing import Literal
 
-from pipeline.domain.commands import COMMAND_NAMES, WITH_ARGUMENT, CommandName, argument_chars
+from pipeline.domain.command_types import CommandName
+from pipeline.domain.commands import COMMAND_NAMES, WITH_ARGUMENT, argument_chars
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey

@@ -7,7 +7,8 @@ from typing import get_args
 
 import pytest
 
-from pipeline.domain.commands import COMMAND_NAMES, COMMANDS, LANGUAGES, MAX_DESCRIPTION_CHARS, CommandName
+from pipeline.domain.command_types import LANGUAGES, MAX_DESCRIPTION_CHARS, CommandName
+from pipeline.domain.commands import COMMAND_NAMES, COMMANDS
 from tests.architecture.sources import ROOT
 
 

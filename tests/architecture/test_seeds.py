@@ -13,7 +13,7 @@ import pytest
 
 from gateway.cli.main import _parser
 from gateway.config.catalog import SETTINGS
-from pipeline.domain.commands import CommandName
+from pipeline.domain.command_types import CommandName
 from tests.architecture.sources import ROOT, imported_names, tree
 
 _ROW = re.compile(r"^\| *(\d+\.\d+) *" + r"\| *(.*?) *" * 4 + r"\|$", re.MULTILINE)

@@ -10,7 +10,7 @@ from pathlib import Path
 from adapters.identity import derived_message_id
 from gateway.access.policy import AccessRule
 from gateway.cli.main import main
-from pipeline.domain.commands import CommandName
+from pipeline.domain.command_types import CommandName
 from pipeline.domain.messages import (
     ApprovalReply,
     Author,

@@ -17,7 +17,7 @@ from gateway.app.components import Foundation
 from gateway.channels.timeline import StoreTimeline
 from gateway.turns.journal import StoreJournal
 from pipeline.domain.clock import SystemClock
-from pipeline.domain.commands import CommandName
+from pipeline.domain.command_types import CommandName
 from pipeline.domain.files import FileStore, StoredFile
 from pipeline.domain.messages import Author, SessionCommand
 from pipeline.llm.scripted import ScriptedLlm

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
-from pipeline.domain.commands import CommandName
+from pipeline.domain.command_types import CommandName
 from pipeline.domain.messages import Author, InboundMessage, SessionCommand
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.file_reader import PICTURE, SCALED, FakeFileReader

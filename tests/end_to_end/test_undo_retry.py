@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.domain.chat import ToolCall
-from pipeline.domain.commands import CommandName
+from pipeline.domain.command_types import CommandName
 from pipeline.domain.events import ErrorEvent
 from pipeline.domain.messages import Author, InboundMessage, SessionCommand
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm

@@ -13,7 +13,7 @@ from gateway.speech.speaker_language import speaker_of
 from gateway.storage.ports import Committed, Lease, TurnCommit
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import ManualClock
-from pipeline.domain.commands import CommandName
+from pipeline.domain.command_types import CommandName
 from pipeline.domain.errors import StorageError
 from pipeline.domain.messages import Author, BargeIn, SessionCommand
 from tests.support.all_platforms import open_all_platforms

@@ -276,8 +276,7 @@ class RunLoop:
         if executed.after is not None:
             return executed.after
         # A subgraph has already written its update, channel by channel.
-        update = NO_INPUTS if frame.status == "inside" else executed.update
-        return values_after(self.run, frame, update)
+        return values_after(self.run, frame, NO_INPUTS if frame.status == "inside" else executed.update)
 
     # -- gates, subgraphs, branches -----------------------------------------------------------
 

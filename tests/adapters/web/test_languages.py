@@ -13,7 +13,8 @@ from adapters.web.outgoing import command_list
 from adapters.web.page_render import direction_of
 from adapters.web.settings import PACKAGED_PAGE
 from adapters.web.text_tables import AddedTables, added_tables, packaged_tables
-from pipeline.domain.commands import COMMANDS, Language
+from pipeline.domain.command_types import Language
+from pipeline.domain.commands import COMMANDS
 from tests.adapters.web.harness import TOKEN, WebHarness, serving
 
 _FORMS = "its forms must be some of zero, one, two, few, many, other, and always other"
