@@ -12,7 +12,7 @@ from adapters.channel import ChannelCapabilities, Outgoing, PostingChannel
 from adapters.files import FilePostingChannel, OutgoingFile
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS
 from gateway.delivery.poster import REPEAT_LABEL
-from gateway.ingress.inbox import _ANSWER_REFUSED, _NOT_OPEN
+from gateway.ingress.answers import _ANSWER_REFUSED, _NOT_OPEN
 from parlour.testing.channel_case import ContractCase, ask
 from parlour.testing.contract.fixtures import CaseFixtures
 from parlour.testing.delivery_harness import Made
