@@ -75,8 +75,9 @@ class HeartbeatTurns:
         self._max_attempts = max_attempts
         self._one = asyncio.Lock()
 
-    async def run(self, lease: Lease, entry: InboxEntry, session: SessionState, stop: StopSignal) -> None:
-        """Finish the entry. It stays open on FenceLost, StorageError, TurnHalted and cancellation."""
+    async def run(self, lease: Lease, entry: InboxEntry, session: SessionState, stop: StopSignal) -> bool:
+        """Finish the entry. It stays open on FenceLost, StorageError, TurnHalted and cancellation. Returns
+        that it has added no entry to its thread."""
         due = entry.item
         assert isinstance(due, HeartbeatDue)  # noqa: S101 - by its kind
         bind_ids(thread_key=entry.thread, message_id=entry.message_id)
@@ -85,6 +86,7 @@ class HeartbeatTurns:
                 await self._run(lease, entry, due, session, stop)
         finally:
             unbind_ids()
+        return False
 
     async def _run(
         self, lease: Lease, entry: InboxEntry, due: HeartbeatDue, session: SessionState, stop: StopSignal

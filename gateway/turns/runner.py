@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from adapters.channel import OutboundReply
 from gateway.agents.agent_book import Agent, AgentBook
@@ -133,16 +134,14 @@ class TurnRunner:
     def _starts_at_once(self, note_slots: asyncio.Semaphore | None) -> bool:
         return self._quarantine.is_empty and not (note_slots or self._slots).locked()
 
-    async def run(self, lease: Lease, entry: InboxEntry, session: SessionState, stop: StopSignal) -> bool:
+    # Not async: its frame would be in the stack of every turn.
+    def run(
+        self, lease: Lease, entry: InboxEntry, session: SessionState, stop: StopSignal
+    ) -> Coroutine[Any, Any, bool]:
         """Finish `entry` with an answer or an error. It stays open on FenceLost, StorageError and TurnHalted.
         Returns whether the turn has added an entry to its thread."""
-        if isinstance(entry.item, HeartbeatDue):
-            await self._heartbeats.run(lease, entry, session, stop)
-            return False
-        added = await self._turn(lease, entry, session, stop)
-        if isinstance(entry.item, HeartbeatNews) and session.mode == "normal":
-            read_again(self._store, entry.thread, session)
-        return added
+        own = self._heartbeats.run if isinstance(entry.item, HeartbeatDue) else self._turn
+        return own(lease, entry, session, stop)
 
     async def _turn(self, lease: Lease, entry: InboxEntry, session: SessionState, stop: StopSignal) -> bool:
         thread = ThreadKey.decode(entry.thread)
@@ -203,6 +202,8 @@ class TurnRunner:
             await self._discount(lease, entry, journal)
             raise
         else:
+            if isinstance(entry.item, HeartbeatNews) and session.mode == "normal":
+                read_again(self._store, entry.thread, session)
             return journal.added_entry
         finally:
             self.bursts.end(entry.thread)

@@ -125,7 +125,7 @@ def test_what_is_neither_a_file_nor_shipped_is_reported_with_what_there_is(
 ) -> None:
     (line,) = refused(capsys, "conversatoin")
     assert "conversatoin: there is no such file, and no graph of that name" in line
-    assert line.endswith("there are: conversation, sub_agent, companion")
+    assert line.endswith("there are: conversation, sub_agent, companion, heartbeat")
     (folder,) = refused(capsys, str(tmp_path))
     assert "cannot be read" in folder
     (null,) = refused(capsys, "a\0b")
