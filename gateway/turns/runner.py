@@ -146,11 +146,9 @@ class TurnRunner:
     async def _turn(self, lease: Lease, entry: InboxEntry, session: SessionState, stop: StopSignal) -> bool:
         thread = ThreadKey.decode(entry.thread)
         questions = TurnQuestions()
-        sender = TurnEvents(
-            self._hooks.events(live_turn(lease, thread, entry)),
-            questions=questions,
-            stages=self._telemetry.stages(entry.received_at),
-        )
+        stream = self._hooks.events(live_turn(lease, thread, entry))
+        stages = self._telemetry.stages(entry.received_at)
+        sender = TurnEvents(stream, questions=questions, stages=stages)
         journal = StoreJournal(
             store=self._store,
             lease=lease,
@@ -191,8 +189,7 @@ class TurnRunner:
                 journal.agent = self._agents.recorded_name(agent)
                 if not journal.messages.apart:
                     agent, session.answered_by = agent.using(session.model), journal.agent
-                taken = journal.messages.taken
-                shortcut = await self._shortcut(agent, item, entry, journal)
+                taken, shortcut = journal.messages.taken, await self._shortcut(agent, item, entry, journal)
                 await agent.pipeline.process(
                     item, sender, journal, stop, slot, shortcut=shortcut, arrivals=arrivals, taken=taken
                 )
