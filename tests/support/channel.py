@@ -31,7 +31,7 @@ from pipeline.domain.messages import (
 )
 from pipeline.domain.ports import EventSender
 
-_PATIENCE_S = 60.0
+_PATIENCE_S = 180.0
 """A generous limit, for a busy machine."""
 _LOOK_S = 0.05
 

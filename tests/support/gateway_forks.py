@@ -28,7 +28,7 @@ import pytest
 
 from gateway.app.bootstrap import build
 from gateway.config import Secrets, environment, load
-from tests.support import quick_store
+from tests.support import busy_machine, quick_store
 
 ROOT = Path(__file__).parents[2]
 _IMPORTED = (
@@ -166,6 +166,7 @@ def _serve(control: socket.socket) -> None:
     for name in _IMPORTED:
         importlib.import_module(name)
     quick_store.install(pytest.MonkeyPatch())
+    busy_machine.install(pytest.MonkeyPatch())
     _build_once()
     gc.collect()
     gc.freeze()
