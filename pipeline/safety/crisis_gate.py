@@ -112,7 +112,7 @@ class CrisisGate:
             return STATIC_REPLY
 
     def _follows(self, assessment: CrisisAssessment, text: str) -> Follows:
-        """How the message relates to the response before it."""
+        """What the message is to the response before it."""
         if not assessment.reason.endswith(" earlier"):
             return ""
         accepts = shipped_patterns().first("accepts", plain_words(text)) is not None

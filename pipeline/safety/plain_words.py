@@ -23,7 +23,7 @@ _SPELLED: Final = re.compile(r"(?<![^\W_])[^\W_](?:[ .\-_*]{1,2}[^\W_](?![^\W_])
 _DISGUISED: Final = re.compile(r"[^\W_]*(?:[0-9@$!|*]|([^\W\d_])\1\1)[\w@$!|*]*")
 """A word with a digit or sign in place of a letter, or with a letter three times in a row."""
 _TWO: Final = re.compile(r"\b2 (?=(?:die|kill|end|hang|live|disappear)\b)")
-"""A 2 that means "to"."""
+"""A 2 in place of "to"."""
 _SIGNS: Final = frozenset("0123456789@$!|*")
 _DRAWN_OUT: Final = re.compile(r"(.)\1\1")
 _LETTERS: Final = str.maketrans("013457@$!|l", "oieastasiii")

@@ -14,7 +14,7 @@ from pipeline.safety.resources import Country, ResourceBook
 FILE = Path(__file__).with_name("replies.toml")
 FALLBACK: Final = "en"
 Follows = Literal["", "again", "accepted"]
-"""How the message relates to a response of a moment ago: there was none or it says something new; it says
+"""What the message is to a response of a moment ago: there was none or it says something new; it says
 nothing new; it thanks, or says that the person will call."""
 
 STATIC_REPLY: Final = (

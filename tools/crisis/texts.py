@@ -1,7 +1,7 @@
 """Generate labelled texts from the templates of this folder, with the noise of real messages.
 
-`(a|b)` is a choice, `(a|)` may be left out; choices may be nested. `name := a|b` names a choice, which
-is written `{name}` in the same file. The same seed gives the same texts.
+`(a|b)` is a choice, `(a|)` may be left out; choices may be nested. `name := a|b` defines `{name}`, a
+choice, in the same file. The same seed gives the same texts.
 """
 
 from __future__ import annotations
