@@ -199,8 +199,7 @@ class TurnRunner:
             await self._discount(lease, entry, journal)
             raise
         else:
-            if isinstance(entry.item, HeartbeatNews) and session.mode == "normal":
-                read_again(self._store, entry.thread, session)
+            self._read_after(entry, session)
             return journal.added_entry
         finally:
             self.bursts.end(entry.thread)
@@ -212,6 +211,11 @@ class TurnRunner:
                 note_slots.release()
             self._note_end(journal, self._clock.monotonic() - started)
             unbind_ids()
+
+    def _read_after(self, entry: InboxEntry, session: SessionState) -> None:
+        """Have the conversation read again where another turn has written to it: a heartbeat's."""
+        if isinstance(entry.item, HeartbeatNews) and session.mode == "normal":
+            read_again(self._store, entry.thread, session)
 
     def _slot(self, lease: Lease, entry: InboxEntry, journal: StoreJournal) -> ConcurrencySlot:
         return ConcurrencySlot(
