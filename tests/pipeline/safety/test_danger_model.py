@@ -144,6 +144,12 @@ EVERYDAY = (
     "I forgot my umbrella at the office",
     "wo ist mein Schlüssel?",
     "write me a poem about tea",
+    "let's do box breathing",
+    "can you help me calm down",
+    "I feel calm now",
+    "I'm ready to sleep",
+    "hilf mir ruhig zu bleiben",
+    "aide-moi à me calmer",
 )
 
 
