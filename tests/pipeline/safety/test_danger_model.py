@@ -144,6 +144,8 @@ EVERYDAY = (
     "I forgot my umbrella at the office",
     "wo ist mein Schlüssel?",
     "write me a poem about tea",
+)
+TO_A_COMPANION = (
     "let's do box breathing",
     "can you help me calm down",
     "I feel calm now",
@@ -153,7 +155,7 @@ EVERYDAY = (
 )
 
 
-@pytest.mark.parametrize("text", EVERYDAY)
+@pytest.mark.parametrize("text", EVERYDAY + TO_A_COMPANION)
 def test_everyday_messages_do_not_alarm(text: str) -> None:
     assert assess(text).level == 0
 
