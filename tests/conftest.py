@@ -72,6 +72,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left alone with a long one. Those of each folder are spread over all of them: tests that kill gateways
     wait, and tests of the page compute, and beside one another they leave no processor idle. The order within
     a module stays, unless `--shuffle` changes it and that of the modules: no test may depend on either."""
+    for item in items:
+        # A real model computes for a minute, and for many on a machine that others use.
+        if item.get_closest_marker("models") and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(1_200))
     seed = config.getoption("--shuffle")
     if seed is not None:
         # The same in every worker; the modules stay whole, for the sake of their fixtures.

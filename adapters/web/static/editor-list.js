@@ -73,7 +73,18 @@ export class StepList {
     const now = JSON.stringify([draft.shape, [...wrong.nodes.keys()], [...wrong.connections.keys()], wrong.words, shown?.states]);
     if (now === this.drawn) return;
     this.drawn = now;
+    // The server's answer to a check may come between a choice and the press that connects.
+    const chosen = new Map(this.#choices().map((one) => [one.dataset.key, one.value]));
     keepFocus(this.list, () => this.list.replaceChildren(...draft.ordered.map((node) => this.#step(node))), this.desk.renamed);
+    for (const one of this.#choices()) {
+      const value = chosen.get(one.dataset.key);
+      if (value !== undefined && [...one.options].some((option) => option.value === value)) one.value = value;
+    }
+  }
+
+  /** The lists from which a new connection is chosen. @returns {HTMLSelectElement[]} */
+  #choices() {
+    return [...this.list.querySelectorAll('.wf-connector select')].map((one) => /** @type {HTMLSelectElement} */ (one));
   }
 
   /** @param {Node} node */
