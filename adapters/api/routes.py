@@ -160,7 +160,7 @@ class ApiRoutes:
         choice = text_field(fields, "choice", most=_MOST_CHOICE, required=False)
         text = text_field(fields, "text", most=MOST_WORDS, required=False).strip()
         if bool(choice.strip()) == bool(text):
-            raise invalid("choice", "send choice with one of the options, or text where the question has none")
+            raise invalid("choice", "send one of the options as choice, or text where there are none")
         note = text_field(fields, "note", most=_MOST_NOTE, required=False)
         await self._service.answer(token, found, question, choice=choice, text=text, note=note)
         given = {"choice": choice} if choice else {"text": text}

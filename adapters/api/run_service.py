@@ -154,6 +154,9 @@ class RunService:
         if note and not asked.takes_note:
             raise invalid("note", "this question takes no note")
         identity = f"answer:{button_handle(asked.id)}:{token.name}"
+        if text:
+            # Words that a gate takes over answer nothing, so that others may follow.
+            identity += f":{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         reply = ApprovalReply(
             message_id=f"{found.thread.topic}:{identity}",
             native_id=identity,

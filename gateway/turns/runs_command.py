@@ -60,10 +60,14 @@ class RunsCommand:
         ended = [one.message_id for one in await self._runs.of(thread) if one.cut_off]
         for message_id in ended:
             await journal.end_run(message_id)
-        answers = await self._store.read_log(thread, kinds=("assistant",), limit=_ANSWERS) if ended else ()
-        asked = [content.paused_for for row in answers if isinstance(content := content_of(row), AssistantRecord)]
+        journal.closed = await self._closed_in(thread, ended) if ended else ()
+
+    async def _closed_in(self, thread: str, ended: Sequence[str]) -> tuple[Interaction, ...]:
+        """The questions of these messages' runs that were closed without an answer."""
+        answers = map(content_of, await self._store.read_log(thread, kinds=("assistant",), limit=_ANSWERS))
+        asked = [one.paused_for for one in answers if isinstance(one, AssistantRecord)]
         known = [await self._store.interaction(question) for ids in asked for question in ids]
-        journal.closed = tuple(
+        return tuple(
             one[0]
             for one in known
             if one is not None and one[1] == EXPIRED and details_of(one[0]).asked_in in ended

@@ -18,7 +18,7 @@ from pipeline.graph_book import document_text
 from pipeline.playbooks.reading import read_playbook
 from pipeline.playbooks.run_record import PlaybookRun, playbook_record
 from tests.pipeline.playbooks.documents import node, playbook, route, trigger
-from tests.support.api_client import api_overrides, document_file, open_api
+from tests.support.api_client import TRIAGE, api_overrides, document_file, open_api
 from tests.support.gate_graph import answer_to
 from tests.support.harness import THREAD, GatewayHarness, open_gateway
 from tests.support.playbook_child import DAY, PLAN, scripted
@@ -181,3 +181,38 @@ async def test_a_question_with_options_leaves_other_words_to_the_chats_own_agent
         (question,) = await harness.store.pending_interactions(THREAD, now=0.0)
         await harness.channel.bring(answer_to(question.id, "blue"))
         assert (await harness.channel.reply("m_answer")).text == "blue"
+
+
+async def test_the_words_of_a_program_are_judged_before_they_answer(tmp_path: Path) -> None:
+    llm = scripted(PLAN, "MET")
+    async with open_api(tmp_path, *api_overrides(tmp_path, _ONBOARDING), llm=llm, clock=ManualClock()) as api:
+        run_id = await api.start("I am new")
+        await api.until(run_id, "paused")
+        path = f"/api/runs/{run_id}/answers"
+        assert (await api.send("POST", path, body={"text": "I want to kill myself"})).status == 202
+        # Its turn is over before the next words are judged, and it has answered nothing.
+        assert (await api.send("POST", path, body={"text": "Ada"})).status == 202
+        async for event in api.events(run_id):
+            if event["data"].get("currentNodeId") == "first_day" and event["data"]["status"] == "paused":
+                break
+        record = await api.run(run_id)
+        crises = await api.harness.store.crises.listed(limit=5)
+    assert record["state"]["name"]["result"] == "Ada"
+    assert len(crises) == 1
+
+
+async def test_a_saved_workflow_is_run_by_a_command_and_by_a_program(tmp_path: Path) -> None:
+    text = document_text(Path(TRIAGE))
+    async with open_gateway(tmp_path / "data") as harness:
+        assert await harness.store.page.workflows.save("letters", text, base=0, runs=True, at=0.0) == 1
+    llm = scripted("question", "From 9.", "question", "Till 18.")
+    settings = (
+        *api_overrides(tmp_path, "saved:letters"),
+        'routes.1.agent="default"',
+        'routes.1.also=["triage"]',
+    )
+    async with open_api(tmp_path, *settings, llm=llm) as api:
+        assert await _ask(api.harness, "/run triage When do you open?") == "From 9."
+        assert "triage: completed" in await _ask(api.harness, "/runs")
+        run_id = await api.start("When do you close?")
+        assert (await api.until(run_id, "completed"))["answer"] == "Till 18."
