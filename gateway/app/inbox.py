@@ -13,10 +13,10 @@ from gateway.app.tools import SharedTools
 from gateway.attachments.erasure import FileErasure
 from gateway.channels.registry import key_of
 from gateway.delivery.outbox import Delivery
+from gateway.delivery.unanswered_questions import UnansweredQuestions
 from gateway.ingress.inbox import Inbox
 from gateway.ingress.room_history import Rooms
 from gateway.interactions.word_questions import WordQuestions
-from gateway.storage.ports import Interaction
 from gateway.turns.message_gates import MessageGates
 from gateway.turns.runner import TurnRunner
 from gateway.turns.worker import Worker
@@ -33,7 +33,7 @@ def build_inbox(
     agents: AgentBook,
     turns: TurnRunner,
     words: WordQuestions,
-    on_stopped: Callable[[Interaction], None],
+    unanswered: UnansweredQuestions,
 ) -> Inbox:
     """The inbox of all channels. `owner_of` names the process that runs a thread's turns."""
     a_minute = base.settings.limits.messages_per_minute
@@ -58,5 +58,5 @@ def build_inbox(
         beyond=RateLimit(a_minute, base.clock) if a_minute else None,
         on_ended=FileErasure(base.store, base.files).ended,
         words=words,
-        on_stopped=on_stopped,
+        on_stopped=unanswered.stopped,
     )

@@ -100,8 +100,10 @@ class Answers:
     async def replied(self, item: ApprovalReply) -> Acceptance | InboundMessage:
         """Like `pressed`, for an answer that may be in the person's own words: where a gate sees these, the
         message to be queued, which answers once the gate has passed it."""
+        if item.option is not None or self._gates is None:
+            return await self.pressed(item)
         asked = next((one for one in await self._questions(item) if one.id == item.interaction_id), None)
-        if asked is None or asked.asks != "words" or self._gates is None:
+        if asked is None or asked.asks != "words":
             return await self.pressed(item)
         message = InboundMessage(
             message_id=item.message_id,
