@@ -352,11 +352,8 @@ def _voice(fields: Mapping[str, Any], limits: Limits) -> VoiceAnnouncement:
 
 def _files(fields: Mapping[str, Any]) -> tuple[UploadedFile, ...]:
     given = fields.get("files", [])
-    if (
-        not isinstance(given, list)
-        or len(given) > MAX_FILES
-        or not all(isinstance(one, dict) for one in given)
-    ):
+    is_list = isinstance(given, list) and len(given) <= MAX_FILES
+    if not is_list or not all(isinstance(one, dict) for one in given):
         raise Refused("bad_frame", f"files: expected a list of at most {MAX_FILES} objects")
     return tuple([_file(one) for one in given])
 

@@ -66,6 +66,7 @@ class PatternBook:
             tier: [(numbered[family], family) for family in of_tier] for tier, of_tier in self.by_tier.items()
         }
         self._of_tier = {tier: sum(bit for bit, _ in rows) for tier, rows in self._rows.items()}
+        self._ladder = sum(self._of_tier[tier] for tier in LADDER)
         by_need: dict[str, int] = {}
         for family, bit in numbered.items():
             for need in family.needs:
@@ -94,7 +95,7 @@ class PatternBook:
     def first(self, tier: Tier, plain: str, possible: int | None = None) -> Family | None:
         """The first family of the tier that matches a text in its plain form; None if none does. `possible`:
         what `possible` says of the text, or of a longer one that holds it."""
-        left = self._left(tier, plain, possible)
+        left = (self.possible(plain) if possible is None else possible) & self._of_tier[tier]
         if left:
             for bit, family in self._rows[tier]:
                 if left & bit and family.matches(plain):
@@ -103,19 +104,17 @@ class PatternBook:
 
     def without(self, tier: Tier, plain: str, possible: int | None = None) -> str:
         """The text without what the families of the tier match."""
-        left = self._left(tier, plain, possible)
+        left = (self.possible(plain) if possible is None else possible) & self._of_tier[tier]
         if left:
             for bit, family in self._rows[tier]:
                 if left & bit:
                     plain = family.pattern.sub(" ... ", plain)
         return plain
 
-    def says_something(self, plain: str, possible: int | None = None) -> bool:
+    def says_something(self, plain: str, possible: int) -> bool:
         """Whether any family of the ladder matches a text in its plain form."""
-        return any(self.first(tier, plain, possible) is not None for tier in LADDER)
-
-    def _left(self, tier: Tier, plain: str, possible: int | None) -> int:
-        return (self.possible(plain) if possible is None else possible) & self._of_tier[tier]
+        left = possible & self._ladder
+        return bool(left) and any(self.first(tier, plain, left) is not None for tier in LADDER)
 
 
 @functools.cache

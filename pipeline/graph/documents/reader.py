@@ -194,6 +194,7 @@ def _node(name: str, given: Fields, library: NodeLibrary[ContextT, StateT]) -> N
         kind=usual.kind,
         parameters=usual.parameters,
         description=given.text("description", default=usual.description),
+        shown=given.text("shown", default=usual.shown),
         reads=_given_or(given.optional_texts, usual.reads, given, "reads", "input_keys"),
         writes=_given_or(given.optional_texts, usual.writes, given, "writes", "output_keys"),
         nullable=_given_or(given.texts, usual.nullable, given, "nullable", "nullable_output_keys"),

@@ -145,9 +145,17 @@ EVERYDAY = (
     "wo ist mein Schlüssel?",
     "write me a poem about tea",
 )
+TO_A_COMPANION = (
+    "let's do box breathing",
+    "can you help me calm down",
+    "I feel calm now",
+    "I'm ready to sleep",
+    "hilf mir ruhig zu bleiben",
+    "aide-moi à me calmer",
+)
 
 
-@pytest.mark.parametrize("text", EVERYDAY)
+@pytest.mark.parametrize("text", EVERYDAY + TO_A_COMPANION)
 def test_everyday_messages_do_not_alarm(text: str) -> None:
     assert assess(text).level == 0
 

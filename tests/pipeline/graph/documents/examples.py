@@ -87,6 +87,7 @@ FULL: dict[str, Any] = {
             "id": "a",
             "run": "work",
             "description": "the first",
+            "shown": "The first step is at work",
             "reads": ["question"],
             "writes": ["log", "note"],
             "nullable": ["note"],
@@ -143,6 +144,7 @@ FULL_GRAPH = GraphSpec[object](
         "a": NodeSpec(
             run=work,
             description="the first",
+            shown="The first step is at work",
             reads=("question",),
             writes=("log", "note"),
             nullable=("note",),
