@@ -30,6 +30,7 @@ class OpenQuestion:
     node: str
     text: str
     options: tuple[str, ...]
+    """Empty where any words answer."""
     expires_at: float | None
     """Unix seconds; None for never."""
     takes_note: bool
@@ -63,8 +64,8 @@ class RunView:
 
     @property
     def waits(self) -> bool:
-        """Whether a person has to answer: the run is paused, or an action of it waits."""
-        return self.status == "paused" or bool(self.questions and not self.over)
+        """Whether a person has to answer; not where the run waits for a time alone."""
+        return bool(self.questions) and not self.over
 
 
 class Runs(Protocol):

@@ -18,7 +18,7 @@ from adapters.api.bodies import BodyReader, text_field
 from adapters.api.ports import Runs
 from adapters.api.problems import Refused, invalid, problem_response
 from adapters.api.record import asked_to_plain, run_to_plain, workflow_to_plain
-from adapters.api.run_service import Begun, Found, RunService
+from adapters.api.run_service import MOST_WORDS, Begun, Found, RunService
 from adapters.api.settings import ApiSettings, Token
 from adapters.api.stream import RunStreams, wanted
 from adapters.api.tokens import TokenBook, presented_token, unknown_token
@@ -155,12 +155,16 @@ class ApiRoutes:
     async def _answer(self, request: web.Request) -> web.Response:
         token = self._holder(request, "answer")
         found = await self._service.find(token, request.match_info["id"])
-        fields = await self._bodies.fields(request, frozenset({"questionId", "choice", "note"}))
+        fields = await self._bodies.fields(request, frozenset({"questionId", "choice", "text", "note"}))
         question = text_field(fields, "questionId", most=_MOST_CHOICE, required=False)
-        choice = text_field(fields, "choice", most=_MOST_CHOICE)
+        choice = text_field(fields, "choice", most=_MOST_CHOICE, required=False)
+        text = text_field(fields, "text", most=MOST_WORDS, required=False).strip()
+        if bool(choice.strip()) == bool(text):
+            raise invalid("choice", "send one of the options as choice, or text where there are none")
         note = text_field(fields, "note", most=_MOST_NOTE, required=False)
-        await self._service.answer(token, found, question, choice, note)
-        return _json(202, {"runId": str(found.thread.topic), "choice": choice})
+        await self._service.answer(token, found, question, choice=choice, text=text, note=note)
+        given = {"choice": choice} if choice else {"text": text}
+        return _json(202, {"runId": str(found.thread.topic), **given})
 
     async def _webhook(self, request: web.Request) -> web.Response:
         begun = await self._webhooks.begin(request)

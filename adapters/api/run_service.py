@@ -32,6 +32,8 @@ from pipeline.domain.messages import (
 
 SETTLE_S = 5.0
 """How long a stop waits until the turn that it stops has ended."""
+MOST_WORDS = 4_000
+"""Characters of an answer in words, as in a chat."""
 _NO_RUN = "There is no such run."
 _RETRY_S = "5"
 
@@ -137,14 +139,24 @@ class RunService:
             raise Refused(404, _NO_RUN)
         return view
 
-    async def answer(self, token: Token, found: Found, question: str, choice: str, note: str) -> None:
-        """Answer a question; the only open one if `question` is empty. Raises Refused."""
+    async def answer(
+        self, token: Token, found: Found, question: str, *, choice: str, text: str, note: str
+    ) -> None:
+        """Answer a question, by the `choice` of an option or, where it has none, by any `text`; the only open
+        one if `question` is empty. Raises Refused."""
         asked = await self._asked(found, question)
-        if choice not in asked.options:
+        if not asked.options and not text:
+            raise invalid("choice", "this question has no options; send text")
+        if asked.options and text:
+            raise invalid("text", f"this question takes a choice: {', '.join(asked.options)}")
+        if asked.options and choice not in asked.options:
             raise invalid("choice", f"it is none of: {', '.join(asked.options)}")
         if note and not asked.takes_note:
             raise invalid("note", "this question takes no note")
         identity = f"answer:{button_handle(asked.id)}:{token.name}"
+        if text:
+            # Words that a gate takes over answer nothing, so that others may follow.
+            identity += f":{hashlib.sha256(text.encode()).hexdigest()[:16]}"
         reply = ApprovalReply(
             message_id=f"{found.thread.topic}:{identity}",
             native_id=identity,
@@ -152,7 +164,7 @@ class RunService:
             author=Author(id=token.name, name=token.name),
             received_at=self._clock.now(),
             interaction_id=asked.id,
-            choice=choice,
+            choice=choice or text,
             note=note,
         )
         accepted = await self._bring(reply)

@@ -92,7 +92,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     worker = _worker(base, coordinator, turns, tools)
     _subscribe(base, coordinator, worker, tools, replies)
     inbox = build_inbox(
-        base, access, worker, owner_of, delivery, tools, rooms, agents.book, turns, expiries.words
+        base, access, worker, owner_of, delivery, tools, rooms, agents.book, turns, expiries.words, unanswered
     )
     voice = _voice(base, transcriber, inbox)
     gateway = Gateway(

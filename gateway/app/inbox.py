@@ -13,6 +13,7 @@ from gateway.app.tools import SharedTools
 from gateway.attachments.erasure import FileErasure
 from gateway.channels.registry import key_of
 from gateway.delivery.outbox import Delivery
+from gateway.delivery.unanswered_questions import UnansweredQuestions
 from gateway.ingress.inbox import Inbox
 from gateway.ingress.room_history import Rooms
 from gateway.interactions.word_questions import WordQuestions
@@ -32,6 +33,7 @@ def build_inbox(
     agents: AgentBook,
     turns: TurnRunner,
     words: WordQuestions,
+    unanswered: UnansweredQuestions,
 ) -> Inbox:
     """The inbox of all channels. `owner_of` names the process that runs a thread's turns."""
     a_minute = base.settings.limits.messages_per_minute
@@ -56,4 +58,5 @@ def build_inbox(
         beyond=RateLimit(a_minute, base.clock) if a_minute else None,
         on_ended=FileErasure(base.store, base.files).ended,
         words=words,
+        on_stopped=unanswered.stopped,
     )

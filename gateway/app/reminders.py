@@ -6,14 +6,13 @@ from collections.abc import Callable
 
 from gateway.access.policy import AccessPolicy
 from gateway.agents.routes import Routes
-from gateway.config import DEFAULT_AGENT, agent_settings
+from gateway.config.api_rules import workflow_agents
 from gateway.config.settings import Settings
 from gateway.scheduling.jobs import JobRunner
 from gateway.scheduling.reminders import ReminderScheduler, Workflows
 from gateway.storage.ports import Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.ids import ThreadKey
-from pipeline.graph_book import installed_graphs
 from pipeline.schedules.quiet_hours import QuietHours
 
 
@@ -39,12 +38,7 @@ def build_reminders(
 
 def _workflows(settings: Settings) -> Workflows:
     """Finds the workflows that a user may run in a chat: those of the agents of its route."""
-    graphs, routes = installed_graphs(), Routes(settings.every_route)
-    found = {
-        name
-        for name in (DEFAULT_AGENT, *settings.agents)
-        if graphs.workflow(agent_settings(settings, name).agent.graph) is not None
-    }
+    found, routes = workflow_agents(settings), Routes(settings.every_route)
 
     def find(thread: ThreadKey, user: str, private: bool) -> tuple[str, ...]:  # noqa: FBT001 - one caller
         if not found:

@@ -53,7 +53,7 @@ class Gates(Protocol):
 
 class Answers:
     """The answers of all channels. Messages that one of the `gates` sees are queued also if they answer a
-    question."""
+    question. `on_stopped` is called with each question that a stop has closed."""
 
     def __init__(
         self,
@@ -66,7 +66,9 @@ class Answers:
         failpoints: Failpoints,
         gates: Gates | None,
         words: WordQuestions | None = None,
+        on_stopped: Callable[[Interaction], None] | None = None,
     ) -> None:
+        self._on_stopped = on_stopped
         self._store = store
         self._bus = bus
         self._owner_of = owner_of
@@ -94,6 +96,26 @@ class Answers:
         if status != "accepted":
             return _refused(item, _ANSWER_REFUSED[status], over=status in _OVER)
         return Acceptance(status="accepted", message_id=item.message_id)
+
+    async def replied(self, item: ApprovalReply) -> Acceptance | InboundMessage:
+        """Like `pressed`, for an answer that may be in the person's own words: where a gate sees these, the
+        message to be queued, which answers once the gate has passed it."""
+        if item.option is not None or self._gates is None:
+            return await self.pressed(item)
+        asked = next((one for one in await self._questions(item) if one.id == item.interaction_id), None)
+        if asked is None or asked.asks != "words":
+            return await self.pressed(item)
+        message = InboundMessage(
+            message_id=item.message_id,
+            native_id=item.native_id,
+            thread=item.thread,
+            author=item.author,
+            received_at=item.received_at,
+            text=item.choice,
+            private=item.private,
+            answers=True,
+        )
+        return message if self._gates.sees(message) else await self.pressed(item)
 
     async def worded(self, item: InboundMessage, *, options: bool) -> Acceptance | InboundMessage:
         """Take the message as an answer, or return it to be queued when it is none, or when a gate decides
@@ -131,8 +153,11 @@ class Answers:
         How many."""
         pending = await self._store.pending_interactions(thread, now=self._clock.now())
         ended = [one for one in pending if one.kind == GATE and one.created_at <= before]
-        closed = [await self._store.expiries.close(one.id, at=self._clock.now()) for one in ended]
-        return sum(closed)
+        closed = [one for one in ended if await self._store.expiries.close(one.id, at=self._clock.now())]
+        for one in closed:
+            if self._on_stopped is not None:
+                self._on_stopped(one)
+        return len(closed)
 
     async def _questions(self, item: Inbound) -> tuple[Interaction, ...]:
         """The questions that wait for a person in the item's thread."""

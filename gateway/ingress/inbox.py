@@ -23,7 +23,7 @@ from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.codec import begun_entry, new_entry
 from gateway.storage.health import StoreHealth
-from gateway.storage.ports import Accepted, InboxEntry, Store
+from gateway.storage.ports import Accepted, InboxEntry, Interaction, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import AccountKey
@@ -69,7 +69,8 @@ class Inbox:
     channels show the acceptance's reason themselves, as every channel does for a pressed button.
     `owner_of` names the process that runs a thread's turns, as the bus addresses it.
     `on_unaddressed` is called with room messages that were not meant for the bot, `on_taken` with new
-    messages that are meant for it, `on_ended` with each deleted one and the newest version of an edited one.
+    messages that are meant for it, `on_ended` with each deleted one and the newest version of an edited one,
+    `on_stopped` with each question of a paused run that a stop has closed.
     Messages that one of the `gates` sees are queued also if they answer a question or are beyond the
     `quota`, within `beyond`.
     """
@@ -97,6 +98,7 @@ class Inbox:
         beyond: RateLimit | None = None,
         on_ended: Callable[[InboundMessage | Withdrawal], Awaitable[None]] | None = None,
         words: WordQuestions | None = None,
+        on_stopped: Callable[[Interaction], None] | None = None,
     ) -> None:
         self._on_ended = on_ended
         self._gates, self._beyond = gates, beyond
@@ -125,6 +127,7 @@ class Inbox:
             failpoints=failpoints,
             gates=gates,
             words=words,
+            on_stopped=on_stopped,
         )
         """Takes answers to open questions."""
         self._stops = Stops(store, clock, waiting, self.answers.end_questions, self._control)
@@ -154,7 +157,10 @@ class Inbox:
         if isinstance(verdict, Denied):
             return self._denied(item, verdict)
         if isinstance(item, ApprovalReply):
-            return await self.answers.pressed(item)
+            # Chosen or in words: the operator's secrets are in neither.
+            given = replace(item, choice=self._redactor.configured(item.choice))
+            replied = await self.answers.replied(given)
+            return replied if isinstance(replied, Acceptance) else await self._enqueue(replied)
         if isinstance(item, Reaction):
             return await self._reactions.accept(item)
         if isinstance(item, InboundMessage):

@@ -107,6 +107,7 @@ class SessionCommands:
         self._heartbeat = heartbeat
         self._last_turn = last_turn
         self._workflows = workflows
+        self._listed_runs = listed_runs
         self._runs: dict[CommandName, _Run] = {
             "new": self._new,
             "end": self._end,
@@ -162,6 +163,7 @@ class SessionCommands:
     async def _run_command(self, command: SessionCommand, journal: StoreJournal, stopped: int) -> None:
         """Run a command and commit its result: one durable line, no live events."""
         if command.name == "stop":
+            await self._listed_runs.end_stopped(command, journal)
             await journal.commit_notice(_stop_words(stopped), code="stopped" if stopped else "")
         elif command.name in AS_MESSAGES:
             raise InvalidInput(f"commands: /{command.name} is run as a message")

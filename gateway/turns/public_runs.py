@@ -18,11 +18,10 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.playbooks.public_run import RunDocument, nodes_reached, public_run
-from pipeline.workflows.run_record import SYSTEM, LogEntry, WorkflowRun
+from pipeline.workflows.run_record import STOPPED, SYSTEM, LogEntry, WorkflowRun
 
 _WORKING = ("message", "approval")
 """The kinds of entries that continue a run."""
-_STOPPED = "The run was stopped."
 
 
 class PublicRuns:
@@ -74,7 +73,7 @@ class PublicRuns:
 
     async def questions(self, thread: ThreadKey) -> tuple[OpenQuestion, ...]:
         """See `Runs.questions`."""
-        return tuple(_question(one) for one in await self._pending(thread.encode()))
+        return _asked(await self._pending(thread.encode()))
 
     async def answered(self, thread: ThreadKey, question: str) -> str | None:
         """See `Runs.answered`."""
@@ -143,8 +142,8 @@ def _view(read: _Read) -> RunView:
     answer, error = _end(read.records)
     if read.stopped_while_paused:
         at = max(record.at for record in read.records)
-        logs.append(LogEntry(at=at, node=SYSTEM, type="error", content=_STOPPED))
-        error = {"code": "stopped", "message": _STOPPED}
+        logs.append(LogEntry(at=at, node=SYSTEM, type="error", content=STOPPED))
+        error = {"code": "stopped", "message": STOPPED}
     return RunView(
         id=read.run_id,
         workflow=workflow_of(read.run_id),
@@ -155,7 +154,7 @@ def _view(read: _Read) -> RunView:
         current_node=run.current_node if run is not None and status == "paused" else None,
         answer=answer if status == "completed" else None,
         error=error if status == "failed" else None,
-        questions=tuple(_question(one) for one in read.pending),
+        questions=_asked(read.pending),
     )
 
 
@@ -174,9 +173,16 @@ def _end(records: Sequence[Record]) -> tuple[str | None, Mapping[str, str] | Non
                 answer = text
             case ErrorRecord(code=code, text=text):
                 error = {"code": code, "message": text}
+            case NoticeRecord(code="stopped"):
+                error = error or {"code": "stopped", "message": STOPPED}
             case NoticeRecord(code=code, text=text) if code and error is None and record.kind == "notice":
                 error = {"code": code, "message": text}
     return answer, error
+
+
+def _asked(pending: Sequence[Interaction]) -> tuple[OpenQuestion, ...]:
+    """The questions for a person: a wait for a time asks nothing."""
+    return tuple(_question(one) for one in pending if one.asks != "nothing")
 
 
 def _question(asked: Interaction) -> OpenQuestion:

@@ -1,7 +1,7 @@
 """Run the command /runs: list the runs of workflows in a chat, or stop one.
 
 A run in progress is stopped when the command is accepted (`gateway.ingress.stops`); its turn is over when
-this one begins. A paused run is ended here.
+this one begins. A paused run is ended here, and so is the record of those that a /stop has ended.
 """
 
 from __future__ import annotations
@@ -10,11 +10,14 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from gateway.agents.agent_book import AgentBook
+from gateway.storage.codec import details_of
 from gateway.storage.inbox_items import run_to_stop
+from gateway.storage.log_records import AssistantRecord, content_of
 from gateway.storage.ports import Interaction, Store
 from gateway.turns.journal import StoreJournal
 from gateway.turns.workflow_runs import ListedRun, WorkflowRuns
 from pipeline.domain.clock import Clock
+from pipeline.domain.events import EXPIRED
 from pipeline.domain.messages import SessionCommand
 
 _NONE = "No workflow has run in this chat."
@@ -26,6 +29,8 @@ _OVER = "The run `{handle}` of `{name}` has ended already."
 _ENDED = "Stopped the run `{handle}` of `{name}`."
 _ACTIVE: Final = {"pending": "waits for its turn", "running": "running", "paused": "paused"}
 _ASKED_CHARS = 80
+_ANSWERS: Final = 100
+"""Newest answers among which the questions of stopped runs are looked for."""
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
@@ -38,7 +43,7 @@ class RunsCommand:
         self._store = store
         self._clock = clock
         self._closed = closed
-        self._runs = WorkflowRuns(store, agents, clock)
+        self._runs = WorkflowRuns(store, agents)
 
     async def run(self, command: SessionCommand, journal: StoreJournal) -> None:
         """List the runs, or stop the named one. Raises StorageError."""
@@ -48,6 +53,25 @@ class RunsCommand:
             await journal.commit_notice(await self._stopped(command, journal, handle, runs))
         else:
             await journal.commit_notice(_HOW if command.argument else _listed(runs, self._clock.now()))
+
+    async def end_stopped(self, command: SessionCommand, journal: StoreJournal) -> None:
+        """Record that the runs are over whose questions and waits a stop has closed. Raises StorageError."""
+        thread = command.thread.encode()
+        ended = [one.message_id for one in await self._runs.of(thread) if one.cut_off]
+        for message_id in ended:
+            await journal.end_run(message_id)
+        journal.closed = await self._closed_in(thread, ended) if ended else ()
+
+    async def _closed_in(self, thread: str, ended: Sequence[str]) -> tuple[Interaction, ...]:
+        """The questions of these messages' runs that were closed without an answer."""
+        answers = map(content_of, await self._store.read_log(thread, kinds=("assistant",), limit=_ANSWERS))
+        asked = [one.paused_for for one in answers if isinstance(one, AssistantRecord)]
+        known = [await self._store.interaction(question) for ids in asked for question in ids]
+        return tuple(
+            one[0]
+            for one in known
+            if one is not None and one[1] == EXPIRED and details_of(one[0]).asked_in in ended
+        )
 
     async def _stopped(
         self, command: SessionCommand, journal: StoreJournal, handle: str, runs: Sequence[ListedRun]

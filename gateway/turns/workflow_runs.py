@@ -16,7 +16,6 @@ from gateway.storage.inbox_items import asked_in, run_handle
 from gateway.storage.log_records import ErrorRecord, UserRecord, content_of
 from gateway.storage.ports import InboxEntry, Interaction, Record, RecordKind, Store
 from gateway.turns.run_codec import runs_of
-from pipeline.domain.clock import Clock
 from pipeline.domain.frozen import dataclass
 
 MOST: Final = 20
@@ -46,23 +45,26 @@ class ListedRun:
     """It has ended because a person stopped it."""
     questions: tuple[Interaction, ...] = ()
     """Those that it waits for."""
+    cut_off: bool = False
+    """It was paused, and a stop has closed what it waited for; no record says so yet."""
 
 
 class WorkflowRuns:
     """Reads the runs of all threads. Keeps nothing in memory."""
 
-    def __init__(self, store: Store, agents: AgentBook, clock: Clock) -> None:
+    def __init__(self, store: Store, agents: AgentBook) -> None:
         self._store = store
         self._agents = agents
-        self._clock = clock
 
     async def of(self, thread: str) -> tuple[ListedRun, ...]:
         """The newest runs of the thread, newest first, and every paused one. Raises StorageError."""
-        open_entries = await self._store.open_entries(thread)
         waiting: dict[str, list[Interaction]] = {}
-        for question in await self._store.pending_interactions(thread, now=self._clock.now()):
+        # Those whose time has just come are among them: their entries are about to follow. The questions are
+        # read first, because an answer closes its question and adds its entry in one step.
+        for question in await self._store.pending_interactions(thread, now=0.0):
             if question.kind == GATE:
                 waiting.setdefault(details_of(question).asked_in, []).append(question)
+        open_entries = await self._store.open_entries(thread)
         said = await self._store.read_log(thread, kinds=("user",), limit=_LOOKED_AT)
         began = [record.message_id for record in said if self._begins(UserRecord.of(record))]
         newest = list(dict.fromkeys(reversed(began)))[:MOST]
@@ -91,7 +93,9 @@ class WorkflowRuns:
         if user is None or facts is None or agent is None:
             return None
         entry = next((one for one in open_entries if asked_in(one.item) == message_id), None)
-        shown = _now(_shown(facts, rows), is_open=entry is not None)
+        recorded = _shown(facts, rows)
+        cut_off = recorded.status == "paused" and entry is None and not questions
+        shown = _now(recorded, is_open=entry is not None, cut_off=cut_off)
         ended = [content for row in rows if isinstance(content := content_of(row), ErrorRecord)]
         return ListedRun(
             handle=run_handle(message_id),
@@ -100,8 +104,9 @@ class WorkflowRuns:
             began_by=_began_by(user, questions, entry),
             shown=shown,
             since=rows[0].at if shown.status in ("pending", "running") else rows[-1].at,
-            stopped=shown.status == "failed" and _was_stopped(ended, rows),
+            stopped=cut_off or (shown.status == "failed" and _was_stopped(ended, rows)),
             questions=tuple(questions),
+            cut_off=cut_off,
         )
 
 
@@ -113,11 +118,11 @@ def _shown(facts: WorkflowFacts, rows: Sequence[Record]) -> ShownRun:
     return ShownRun(status="failed" if any(row.kind == "error" for row in rows) else "pending")
 
 
-def _now(shown: ShownRun, *, is_open: bool) -> ShownRun:
+def _now(shown: ShownRun, *, is_open: bool, cut_off: bool) -> ShownRun:
     """The run as it is now: its turn may be in progress, or wait for one, and otherwise it has ended."""
     if is_open and shown.status in ("running", "paused"):
         return ShownRun(status="running", node=shown.node)
-    if not is_open and shown.status in ("pending", "running"):
+    if cut_off or (not is_open and shown.status in ("pending", "running")):
         return ShownRun(status="failed", node=shown.node)
     return shown
 

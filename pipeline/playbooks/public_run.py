@@ -15,7 +15,7 @@ from pipeline.playbooks.node_kinds import texts_of
 from pipeline.playbooks.run_record import Event, PlaybookRun, playbook_record
 from pipeline.playbooks.run_record import RunStatus as PlaybookStatus
 from pipeline.workflows.document import MESSAGE, Workflow, places
-from pipeline.workflows.run_record import SYSTEM, LogEntry, RunStatus, WorkflowRun, run_record
+from pipeline.workflows.run_record import STOPPED, SYSTEM, LogEntry, RunStatus, WorkflowRun, run_record
 
 RunDocument = Workflow | Playbook
 """A document whose runs people and other programs start."""
@@ -60,6 +60,8 @@ def needs_message(document: RunDocument) -> bool:
 
 def _entry(event: Event) -> LogEntry:
     details = event.details
+    if event.type == "workflow_aborted":
+        return LogEntry(at=event.at, node=SYSTEM, type="error", content=STOPPED)
     said = details.get("content", details.get("result", ""))
     if "source" in details:
         said = f"{details['source']} -> {details['target']}"

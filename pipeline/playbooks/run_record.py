@@ -130,7 +130,7 @@ class _Reader:
             return
         if kind == "pause":
             self._status = "waiting" if record.get("reason") == "waiting_for_user" else "running"
-        elif kind == "cancel":
+        elif kind == "cancel" or (kind == "end" and record.get("reason") == "aborted"):
             self._aborted()
         elif kind == "end":
             self._ended(record)

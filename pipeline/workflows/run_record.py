@@ -19,13 +19,13 @@ from pipeline.workflows.document import EDIT, Agent, Approval, If, Workflow, ver
 RunStatus = Literal["pending", "running", "paused", "completed", "failed"]
 SYSTEM: Final = "system"
 """The node of a log entry about the run as a whole."""
-_STOPPED = "The run was stopped."
+STOPPED: Final = "The run was stopped."
 _EDITED = "User approved this step with another text."
 _REASONS: Final[Mapping[str, str]] = {
     "max_steps": "The run was ended: it took more steps than a run may take.",
     "max_loops": "The run was ended: one step was repeated too often.",
     "timeout": "The run was ended: it took too long.",
-    "aborted": _STOPPED,
+    "aborted": STOPPED,
 }
 
 
@@ -139,7 +139,7 @@ class _Reader:
             case "pause":
                 self._status = "paused" if self._gates else "running"
             case "cancel":
-                self._log(SYSTEM, "error", _STOPPED)
+                self._log(SYSTEM, "error", STOPPED)
                 self._status = "failed"
             case "end":
                 self._end(record)

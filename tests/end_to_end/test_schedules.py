@@ -224,6 +224,23 @@ async def test_a_schedule_runs_a_workflow_as_its_person(tmp_path: Path) -> None:
         assert llm.requests[-1].messages[-1].content == "When are you open?"
 
 
+async def test_a_schedule_runs_a_playbook_that_asks(tmp_path: Path) -> None:
+    clock = ManualClock(FRIDAY)
+    runs = (
+        'agents.onboarding.graph="examples/workflows/onboarding.playbook.json"',
+        'routes.1.agent="default"',
+        'routes.1.also=["onboarding"]',
+    )
+    asks = setting(text="I am new", when="every weekday at 9", does="run", workflow="onboarding")
+    llm = ScriptedLlm([*asks.script, ScriptedAnswer.of("One, two, three."), ScriptedAnswer.of("MET")])
+    async with open_gateway(tmp_path, ZONE, *runs, clock=clock, llm=llm) as harness:
+        await asked_and_answered(harness)
+        await go_to(clock, "2027-03-29T09:00")
+        await harness.channel.until(lambda: "What may I call you?" in harness.channel.sent[-1].text)
+        answered = await harness.channel.say("Ada")
+        assert "One, two, three." in (await harness.channel.reply(answered.message_id)).text
+
+
 async def test_a_schedule_of_a_workflow_that_is_gone_says_so(tmp_path: Path) -> None:
     clock = ManualClock(FRIDAY)
     llm = setting(text="Open?", when="every weekday at 9", does="run", workflow="triage")
