@@ -172,7 +172,8 @@ class TurnRunner:
         note_slots = self._voice_notes if has_media(entry.item) else None
         if not self._starts_at_once(note_slots):  # a turn that waits is not at work
             await self._discount(lease, entry, journal)
-        held = _needs_model(entry) and await self._admitted(entry, note_slots, slot, stop)
+        at_model = entry.kind in _AT_THE_MODEL or _is_run(entry)
+        held = at_model and await self._admitted(entry, note_slots, slot, stop)
         self._telemetry.turn_started(entry.received_at)
         started = self._clock.monotonic()
         try:
@@ -391,7 +392,6 @@ class TurnRunner:
             await sender.send_event(closed(question))
 
 
-def _needs_model(entry: InboxEntry) -> bool:
-    """Whether the entry needs a slot at the model: so does a command that is run as a message."""
-    item = entry.item
-    return entry.kind in _AT_THE_MODEL or (isinstance(item, SessionCommand) and item.name in AS_MESSAGES)
+def _is_run(entry: InboxEntry) -> bool:
+    """Whether it is a command that is run as a message, and so needs a slot at the model."""
+    return isinstance(entry.item, SessionCommand) and entry.item.name in AS_MESSAGES

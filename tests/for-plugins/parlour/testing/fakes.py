@@ -163,6 +163,7 @@ def every_event(message_id: str) -> tuple[PipelineEvent, ...]:
         events.TranscriptPartial(**ids, text="hel"),
         events.TranscriptReady(**ids, text="hello", language="en", confidence=float("nan")),
         events.NodeStarted(**ids, node="agent"),
+        events.StepStarted(**ids, step="draft \ud800\x1b[2J"),
         events.NodeCompleted(**ids, node="agent", decision="end"),
         events.LlmToken(**ids, text="Hel", offset=0),
         events.LlmToken(**ids, text="lo \ud800\x1b[2J", offset=3),
