@@ -24,9 +24,9 @@ _CHECK_WINDOW: Final = 4
 """Earlier entries among which the bot's newest one may have asked about safety."""
 CLEAR_AT: Final = 0.72
 """The probability from which the model's verdict is level 2."""
-IMMINENT_AT: Final = 0.45
+IMMINENT_AT: Final = 0.35
 """The probability of imminent danger from which what is clear is level 3."""
-SURE_AT: Final = 0.6
+SURE_AT: Final = 0.5
 """The same for what the patterns call clear."""
 UNCLEAR_AT: Final = 0.7
 """The probability from which the model's verdict is level 1."""

@@ -48,8 +48,8 @@ class Sample(NamedTuple):
 def templates(language: str) -> Mapping[int, Sequence[str]]:
     """The templates of a language by level."""
     found: dict[int, list[str]] = {level: [] for level in LEVELS}
-    for file in (HERE / f"train_{language}.txt", HERE / f"imminent_{language}.txt"):
-        if file.exists():
+    for name in ("train", "imminent", "everyday"):
+        if (file := HERE / f"{name}_{language}.txt").exists():
             _read(file, found)
     return found
 
@@ -111,7 +111,8 @@ def _around() -> Mapping[str, Mapping[str, Sequence[str]]]:
 
 
 def _dressed(text: str, language: str, neutral: Sequence[str], rng: random.Random) -> str:
-    """The text as people send it: with words before and after, without marks, mistyped or misheard."""
+    """The text as people send it: with words before and after, without marks, again and again, mistyped or
+    misheard."""
     around = _around()
     if rng.random() < 0.25:
         text = f"{rng.choice(around['before'][language])}{rng.choice(_GAPS)} {text}"
@@ -124,6 +125,8 @@ def _dressed(text: str, language: str, neutral: Sequence[str], rng: random.Rando
         text += rng.choice((".", "!", "?", "...", "."))
     if rng.random() < 0.2:
         text = re.sub(r"[.,!?]", "", text)
+    if rng.random() < 0.04:
+        text = " ".join([text] * rng.randrange(2, 13))
     return _mistyped(text, rng)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -163,6 +165,34 @@ def test_everyday_messages_do_not_alarm(text: str) -> None:
 @pytest.mark.parametrize("text", EVERYDAY)
 def test_what_is_said_again_and_again_does_not_alarm_other_agents(text: str) -> None:
     assert assess(f"{text} " * 20, only_named=True).level == 0
+
+
+@pytest.mark.parametrize(("name", "share"), [("everyday", 0.02), ("everyday_after", 0.05)])
+def test_few_everyday_messages_that_no_training_saw_alarm(name: str, share: float) -> None:
+    texts = [text for of_language in _everyday(name).values() for text in of_language]
+    alarms = [text for text in texts if assess(text).needs_crisis_response]
+    assert len(alarms) <= share * len(texts), alarms
+
+
+@pytest.mark.parametrize("name", ["everyday", "everyday_after"])
+def test_no_template_makes_a_message_of_the_everyday_lists(name: str) -> None:
+    for language, texts in _everyday(name).items():
+        made = [_pattern(one) for lines in templates(language).values() for one in lines]
+        for text in texts:
+            plain = text.lower().strip("¿¡.?! ")
+            assert not any(pattern.fullmatch(plain) for pattern in made), text
+
+
+def _everyday(name: str) -> dict[str, list[str]]:
+    """The messages of a list by language."""
+    return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
+
+
+def _pattern(template: str) -> re.Pattern[str]:
+    """What a template makes, as a pattern."""
+    return re.compile(
+        "".join(char if char in "(|)" else r"\s*" if char == " " else re.escape(char) for char in template)
+    )
 
 
 def test_elsewhere_than_at_a_companion_the_model_needs_a_word_that_names_danger() -> None:
