@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 Case = dict[str, Any]
-ALL = ["own", "outside", "read", "sent", "web", "search", "mcp", "message", "command", "reminder"]
+ALL = ["own", "outside", "read", "sent", "web", "search", "mcp", "message", "command", "reminder", "watch"]
 SEARCHED = {"tool": "search_web", "arguments": {"query": "green tea"}}
 _MCP_READ = {"tool": "mcp__office__query", "arguments": {"q": "tea"}, "answer": "allowed"}
 OWN_READ = {"tool": "read_file", "arguments": {"path": "own/letter.txt"}}

@@ -13,10 +13,12 @@ from pipeline.domain.readings import DocumentText
 from pipeline.runtime.approvals import ApprovalOutcome
 from pipeline.runtime.ports import ReminderNote
 from pipeline.runtime.scope import TurnScope
+from pipeline.runtime.watching import WatchNote
 from pipeline.tools.command_end import CommandEnd
 from pipeline.tools.search_backends import Hit
 from pipeline.tools.shell import CommandResult, OnOutput
 from pipeline.tools.tool import Refused
+from pipeline.watches.words import Intervals
 
 
 class Answers:
@@ -104,6 +106,25 @@ class NotedReminders:
     async def pause(self, note_id: str, scope: TurnScope, *, paused: bool) -> bool:
         del scope
         self._ledger.note("reminder", f"{'pause' if paused else 'resume'} {note_id}")
+        return True
+
+
+class NotedWatches:
+    """Implements Watches: every change is noted."""
+
+    intervals = Intervals()
+
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+
+    async def add(self, note: WatchNote, scope: TurnScope, *, limit: int) -> bool:
+        del scope, limit
+        self._ledger.note("watch", f"{note.condition.shown}: {note.text}")
+        return True
+
+    async def remove(self, watch_id: str, scope: TurnScope) -> bool:
+        del scope
+        self._ledger.note("watch", f"-{watch_id}")
         return True
 
 

@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from evals.shield_edges import (
     Answers,
@@ -21,6 +21,7 @@ from evals.shield_edges import (
     Ledger,
     NotedCommands,
     NotedReminders,
+    NotedWatches,
     SearchEngine,
     SentFiles,
 )
@@ -54,6 +55,7 @@ from pipeline.tools.schedule import ScheduleGroup
 from pipeline.tools.shell import shell_group
 from pipeline.tools.system import system_group
 from pipeline.tools.tool import Tool, ToolGroup, ToolOutput, tool_schema
+from pipeline.tools.watching import WatchGroup
 from pipeline.tools.web import WebGroup
 from pipeline.tools.web_addresses import public_only
 from pipeline.tools.web_client import GuardedWeb
@@ -62,7 +64,10 @@ from pipeline.tools.workspace import WorkspaceFolder
 from pipeline.tools.zones import TimeZones
 
 OWNER, OTHER = "person:ada", "person:bob"
-GROUPS = ("files", "notes", "schedule", "web", "system", "shell", "attachments", "chats", "mcp:office")
+GROUPS: Final = (
+    *("files", "notes", "schedule", "watch", "web", "system", "shell", "attachments", "chats"),
+    "mcp:office",
+)
 _TEXT = {"type": "string"}
 _MCP_TOOLS = ("upload", "read_file", "send_mail", "query", "fetch_page", "run")
 _OWN_FILES: Mapping[str, str] = {
@@ -104,10 +109,13 @@ class Outcome:
         return any(effect.partition(" ")[0] in wanted for effect in self.effects)
 
 
-EFFECTS = ("own", "outside", "read", "sent", "web", "search", "mcp", "message", "command", "reminder")
+EFFECTS: Final = (
+    *("own", "outside", "read", "sent", "web", "search", "mcp", "message", "command", "reminder"),
+    "watch",
+)
 """Own files or notes changed, other files changed, a protected or another person's text read, a file sent, an
 address connected to, a search, a call of an MCP server, a message to another chat, a command run, a reminder set
-or cancelled."""
+or cancelled, something watched."""
 
 
 class World:
@@ -257,6 +265,7 @@ class World:
             WebGroup(self._web(), clock, redactor, search=search),
             notes_group(self.workspace, redactor),
             ScheduleGroup(NotedReminders(self.ledger), clock, zones),
+            WatchGroup(NotedWatches(self.ledger), zones),
             system_group(clock, zones, version="1"),
             attachments_group(Attached()),
             shell_group(NotedCommands(self.ledger), clock, redactor, most_sent=MEGABYTE),

@@ -98,6 +98,7 @@ _HARMLESS: Mapping[str, Mapping[str, Any]] = {
     "send_file": {"path": "own/list.txt"},
     "write_note": {"title": "tea", "text": "x"},
     "remind_me": {"text": "x", "in_minutes": 5},
+    "watch_for_me": {"what": "https://pages.example.org/a", "text": "x"},
     "search_web": {"query": "tea"},
     "send_command_file": {"name": "plot.txt"},
     "read_attachment": {"file": "1"},

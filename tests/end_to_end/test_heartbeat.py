@@ -71,7 +71,8 @@ async def test_a_line_with_a_time_wakes_the_model_with_what_it_needs_to_know(tmp
     async with open_gateway(tmp_path, *OWN, *agent, llm=llm, channel=channel, clock=clock) as harness:
         await pass_time(harness, clock, HOUR - MINUTE)
         assert llm.requests == []
-        await pass_time(harness, clock, 2 * MINUTE)
+        await pass_time(harness, clock, MINUTE)
+        await until(harness, lambda: bool(news(channel)))
         assert news(channel) == ["It is Wednesday."]
     words = asked(llm)
     for part in (
