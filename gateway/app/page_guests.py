@@ -13,7 +13,6 @@ from adapters.web.settings import ACCOUNT, CHANNEL
 from gateway.app.components import Foundation
 from gateway.app.person_traces import build_traces
 from gateway.app.tools import SharedTools
-from gateway.editor.editing import Editors, SavedWorkflowEditor
 from gateway.ingress.chat_deletion import ERASURE, ChatDeletion, WhenIdle
 from gateway.ingress.full_erasure import FullErasure
 from gateway.ingress.person_erasure import PersonErasure
@@ -141,6 +140,9 @@ def build_page_guests(
 def _attach_editor(base: Foundation, page: WebAdapter) -> None:
     names = base.settings.channels.web.editor
     if names:
+        # Most gateways have no editor, and nothing else of them needs workflows.
+        from gateway.editor.editing import Editors, SavedWorkflowEditor  # noqa: PLC0415 - see above
+
         editors = Editors(names, base.store.page.people)
         page.attach_editor(SavedWorkflowEditor(base.store, editors, base.clock))
 
