@@ -17,7 +17,7 @@ import aiohttp
 
 Frame = dict[str, Any]
 _SOUND_BYTES = 2048
-_PATIENCE_S = 600.0
+_PATIENCE_S = 300.0
 
 
 class Disconnected(Exception):
@@ -221,7 +221,7 @@ class WebChat:
         await self.wait_for(lambda frame: frame["type"] == "pong")
 
     async def receive(self) -> Frame:
-        """The next frame. Raises Disconnected; TimeoutError when nothing comes for ten minutes."""
+        """The next frame. Raises Disconnected; TimeoutError when nothing comes for five minutes."""
         if not self._received:
             socket = self._open_socket()
             async with asyncio.timeout(_PATIENCE_S):

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.gateway_process import GatewayProcess, free_port
 from tests.support.models import require_models
-from tests.support.web_client import WebChat
+from tests.support.web_client import Frame, WebChat
 
 pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(900)]
 
@@ -42,7 +42,7 @@ async def test_a_refund_waits_for_a_person_and_a_question_does_not(tmp_path: Pat
         await chat.connect(gateway.url, gateway.token)
         await chat.send_text("back", "/run triage I want my money back")
         accepted = await chat.accepted("back")
-        asked = await chat.wait_for(lambda frame: _asks(frame, accepted))
+        asked = (await chat.wait_for(lambda frame: _asks(frame, accepted)))["event"]
         await chat.send_approval("yes", asked["interaction_id"], "approve")
         approved = await chat.terminal(await chat.accepted("yes"))
         assert approved.type == "response_complete", approved.text
@@ -54,5 +54,6 @@ async def test_a_refund_waits_for_a_person_and_a_question_does_not(tmp_path: Pat
         assert answered.text
 
 
-def _asks(frame: dict[str, object], message_id: str) -> bool:
-    return frame["type"] == "approval_required" and frame["message_id"] == message_id
+def _asks(frame: Frame, message_id: str) -> bool:
+    event = frame["event"] if frame["type"] == "event" else {}
+    return event.get("type") == "approval_required" and event["message_id"] == message_id
