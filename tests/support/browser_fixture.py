@@ -44,7 +44,7 @@ FLAGS = (
 )
 
 _BLOCKED = "Service Worker registration blocked by Playwright"
-PATIENCE_MS = 60_000
+PATIENCE_MS = 180_000
 """How long a page may take to show what is expected of it; only a failure lasts as long. Playwright's own
 5 s are not enough for a browser that draws by software on a busy machine."""
 expect.set_options(timeout=PATIENCE_MS)
