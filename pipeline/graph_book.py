@@ -239,8 +239,7 @@ def saved_graph(text: str, saved: SavedName) -> GraphSpec[RunContext]:
     try:
         return workflow_graph(text, saved.name)
     except GraphError as error:
-        lines = str(error).splitlines()
-        raise ConfigurationError("\n".join(f"{saved}: {line}" for line in lines)) from error
+        raise in_file(saved, error) from error
 
 
 def saved_workflow(text: str, saved: SavedName) -> Workflow:
@@ -250,8 +249,7 @@ def saved_workflow(text: str, saved: SavedName) -> Workflow:
     try:
         return read_workflow(text, saved.name)
     except GraphError as error:
-        lines = str(error).splitlines()
-        raise ConfigurationError("\n".join(f"{saved}: {line}" for line in lines)) from error
+        raise in_file(saved, error) from error
 
 
 def is_document(name_or_file: str) -> bool:
@@ -333,6 +331,6 @@ def document_text(path: Path) -> str:
         raise ConfigurationError(f"{path}: is not UTF-8 text (byte {error.start})") from error
 
 
-def in_file(path: Path, error: GraphError) -> ConfigurationError:
-    """The mistakes of a document, each with the file's name."""
-    return ConfigurationError("\n".join(f"{path}: {line}" for line in str(error).splitlines()))
+def in_file(place: Path | SavedName, error: GraphError) -> ConfigurationError:
+    """The mistakes of a document, each with the name of the file or of the saved workflow."""
+    return ConfigurationError("\n".join(f"{place}: {line}" for line in str(error).splitlines()))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from adapters.api.ports import OpenQuestion, RunView, WorkflowInfo
+from pipeline.domain.clock import utc_stamp
 
 
 def run_to_plain(view: RunView, questions: Sequence[OpenQuestion]) -> dict[str, Any]:
@@ -15,7 +15,7 @@ def run_to_plain(view: RunView, questions: Sequence[OpenQuestion]) -> dict[str, 
         "runId": view.id,
         "workflow": view.workflow,
         "status": view.status,
-        "startedAt": None if view.started_at is None else stamp(view.started_at),
+        "startedAt": None if view.started_at is None else utc_stamp(view.started_at),
         "logs": [dict(entry) for entry in view.logs],
         "state": dict(view.state),
         "waitingForInput": view.waits,
@@ -50,15 +50,10 @@ def question_to_plain(question: OpenQuestion) -> dict[str, Any]:
         "text": question.text,
         "options": list(question.options),
         "takesNote": question.takes_note,
-        "expiresAt": None if question.expires_at is None else stamp(question.expires_at),
+        "expiresAt": None if question.expires_at is None else utc_stamp(question.expires_at),
     }
 
 
 def workflow_to_plain(workflow: WorkflowInfo) -> Mapping[str, Any]:
     """A workflow that can be run."""
     return {"name": workflow.name, "description": workflow.description, "nodes": workflow.nodes}
-
-
-def stamp(at: float) -> str:
-    """A Unix time as ISO 8601 in UTC."""
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

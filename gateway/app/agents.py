@@ -15,9 +15,8 @@ from gateway.app.llm import pipeline_settings, warm_up
 from gateway.app.safety import agents_crisis_gate
 from gateway.app.tools import AgentTools, SharedTools, build_agent_tools
 from gateway.config import DEFAULT_AGENT, DEFAULT_GRAPH, Settings, agent_settings, model_settings
-from gateway.editor.saved_agents import SavedAgents, SavedInFile
+from gateway.editor.saved_agents import SavedAgents, graphs_with_saved
 from gateway.ingress.room_history import Rooms
-from gateway.runtime.data_dir import STORE_FILE
 from gateway.speech.voice_notes import VoiceNoteTranscriber
 from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.spec import GraphSpec
@@ -69,7 +68,7 @@ def build_agents(
 ) -> BuiltAgents:
     """Build all agents."""
     attachments = build_attachments(base, speech_to_text)
-    graphs = installed_graphs().with_saved(SavedInFile(base.settings.data.dir / STORE_FILE))
+    graphs = graphs_with_saved(base.settings.data.dir)
     built = [
         _agent(
             name,

@@ -18,8 +18,7 @@ from adapters.web.security import security_headers
 from gateway.access.policy import AccessRule
 from gateway.config import SecretRef, Settings
 from gateway.config.api_rules import workflow_agents
-from gateway.editor.saved_agents import SavedInFile
-from gateway.runtime.data_dir import STORE_FILE
+from gateway.editor.saved_agents import graphs_with_saved
 from gateway.runtime.http_server import Addresses
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.ports import Store
@@ -27,7 +26,6 @@ from gateway.turns.public_runs import PublicRuns
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.frozen import dataclass
-from pipeline.graph_book import installed_graphs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +48,7 @@ def build_api(
     wanted = settings.api
     if not wanted.enabled:
         return None
-    graphs = installed_graphs().with_saved(SavedInFile(settings.data.dir / STORE_FILE))
+    graphs = graphs_with_saved(settings.data.dir)
     found = {name: graphs.workflow(graph) for name, graph in workflow_agents(settings).items()}
     documents = {name: document for name, document in found.items() if document is not None}
     descriptions = {name: profile.description for name, profile in settings.agents.items()}

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from gateway.config import DEFAULT_AGENT, Settings, agent_settings
 from gateway.editor.editing import OWNER
-from gateway.editor.saved_agents import SavedInFile
+from gateway.editor.saved_agents import graphs_with_saved
 from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.sqlite.offline import beside
 from gateway.storage.sqlite.page_people import SqlitePagePeople
 from pipeline.domain.errors import ConfigurationError, ParlourError
-from pipeline.graph_book import SAVED, installed_graphs
+from pipeline.graph_book import SAVED
 
 
 async def editor_state(settings: Settings) -> tuple[bool, str] | None:
@@ -35,7 +35,7 @@ def saved_graphs_state(settings: Settings) -> tuple[bool, str] | None:
     saved = {name: graph for name, graph in agents.items() if graph.startswith(SAVED)}
     if not saved:
         return None
-    book = installed_graphs().with_saved(SavedInFile(settings.data.dir / STORE_FILE))
+    book = graphs_with_saved(settings.data.dir)
     mistakes: list[str] = []
     for graph in dict.fromkeys(saved.values()):
         try:

@@ -10,13 +10,12 @@ from pathlib import Path
 from gateway.agents.agent_book import Workflow
 from gateway.agents.workflow_facts import workflow_facts
 from gateway.cli.graph import write_out
-from gateway.editor.saved_agents import SavedInFile
+from gateway.editor.saved_agents import graphs_with_saved
 from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.inbox_items import run_handle
 from gateway.storage.sqlite.history import RunPlace, newest_runs, records_at
 from gateway.turns.run_codec import runs_of
 from pipeline.graph.run.records import RawRecord, RunUnreadable, head_of
-from pipeline.graph_book import installed_graphs
 
 _LISTED = 20
 _LOOKED_AT = 400
@@ -28,7 +27,7 @@ def workflow_runs(data_dir: Path, graphs: Sequence[str]) -> int:
     """Print the newest runs of the configured agents' workflows, one per line, newest first. `graphs` are the
     names and files of the agents' graphs. Exit code 0. Raises ConfigurationError and StorageError."""
     path, lines = data_dir / STORE_FILE, list[str]()
-    book = installed_graphs().with_saved(SavedInFile(path))
+    book = graphs_with_saved(data_dir)
     found = [book.workflow(graph) for graph in graphs]
     workflows = {one.name: workflow_facts(one) for one in found if one is not None}
     for place, rows in records_at(path, newest_runs(path, _LOOKED_AT)):

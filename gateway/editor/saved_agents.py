@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Protocol
 
 from gateway.agents.agent_book import Agent
+from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.sqlite.saved_workflows import saved_text
 from pipeline.domain.errors import ConfigurationError, StorageError
 from pipeline.graph.definition.spec import GraphSpec
-from pipeline.graph_book import saved_graph, saved_name
+from pipeline.graph_book import GraphBook, installed_graphs, saved_graph, saved_name
 from pipeline.runtime.context import RunContext
 
 BuildAgent = Callable[[str, GraphSpec[RunContext]], Agent]
@@ -40,6 +41,11 @@ class SavedInFile:
             return saved_text(self._path, name, version)
         except StorageError as error:
             raise ConfigurationError(str(error)) from error
+
+
+def graphs_with_saved(data_dir: Path) -> GraphBook:
+    """The installed graphs, and the workflows that the store in that folder has."""
+    return installed_graphs().with_saved(SavedInFile(data_dir / STORE_FILE))
 
 
 class SavedAgents:

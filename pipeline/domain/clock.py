@@ -11,9 +11,15 @@ import heapq
 import math
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Protocol
 
 _NANO = 1_000_000_000
+
+
+def utc_stamp(at: float) -> str:
+    """A Unix time as ISO 8601 in UTC, with milliseconds."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 class Clock(Protocol):

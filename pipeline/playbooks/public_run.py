@@ -59,13 +59,9 @@ def needs_message(document: RunDocument) -> bool:
 
 
 def _entry(event: Event) -> LogEntry:
-    details = event.details
     if event.type == "workflow_aborted":
         return LogEntry(at=event.at, node=SYSTEM, type="error", content=STOPPED)
-    said = details.get("content", details.get("result", ""))
-    if "source" in details:
-        said = f"{details['source']} -> {details['target']}"
-    return LogEntry(at=event.at, node=event.node or SYSTEM, type=event.type, content=str(said))
+    return LogEntry(at=event.at, node=event.node or SYSTEM, type=event.type, content=event.text)
 
 
 def _waits_at(run: PlaybookRun) -> str | None:

@@ -6,9 +6,9 @@ It reads records and changes nothing. The record of a run in progress is right u
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
+from pipeline.domain.clock import utc_stamp
 from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.frozen_json import thaw
 from pipeline.graph.run.records import TRAIL, RawRecord, valid_records
@@ -31,10 +31,16 @@ class Event:
     """The number of the playbook's instance: those of sub-workflows have others."""
     details: Mapping[str, Any]
 
+    @property
+    def text(self) -> str:
+        """What it says: of an edge where it leads, else a content or a result."""
+        if "source" in self.details:
+            return f"{self.details['source']} -> {self.details['target']}"
+        return str(self.details.get("content", self.details.get("result", "")))
+
     def plain(self) -> dict[str, Any]:
         """The event as JSON."""
-        stamp = datetime.fromtimestamp(self.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        found: dict[str, Any] = {"timestamp": stamp, "type": self.type}
+        found: dict[str, Any] = {"timestamp": utc_stamp(self.at), "type": self.type}
         found |= {"nodeId": self.node} if self.node else {}
         return found | dict(self.details)
 
@@ -201,8 +207,5 @@ class _Reader:
 def event_lines(run: PlaybookRun) -> Iterator[str]:
     """The events as text, one line for each."""
     for event in run.events:
-        words = " ".join(str(event.details.get("content", event.details.get("result", ""))).split())
-        where = (
-            f"{event.details['source']} -> {event.details['target']}" if "source" in event.details else words
-        )
-        yield f"{event.node or 'workflow':<16} {event.type:<18} {where}".rstrip()
+        words = " ".join(event.text.split())
+        yield f"{event.node or 'workflow':<16} {event.type:<18} {words}".rstrip()

@@ -6,9 +6,9 @@ It reads records and changes nothing. The record of a run in progress is right u
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
+from pipeline.domain.clock import utc_stamp
 from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.frozen_json import thaw
 from pipeline.graph.definition.spec import END
@@ -45,8 +45,7 @@ class LogEntry:
 
     def plain(self) -> dict[str, Any]:
         """The entry as JSON."""
-        stamp = datetime.fromtimestamp(self.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-        found: dict[str, Any] = {"timestamp": stamp, "nodeId": self.node, "type": self.type}
+        found: dict[str, Any] = {"timestamp": utc_stamp(self.at), "nodeId": self.node, "type": self.type}
         found["content"] = self.content
         return found if self.queue_index is None else {**found, "queueIndex": self.queue_index}
 
