@@ -41,8 +41,8 @@ async def gateway(tmp_path: Path) -> AsyncIterator[GatewayProcess]:
         f"models.dir={json.dumps(str(models))}",
         "llm.local.model=0.5b",  # also where the larger one is fetched
         "llm.max_tokens=60",
-        "llm.timeout_s=200",
-        "turn.timeout_s=300",
+        "llm.timeout_s=600",
+        "turn.timeout_s=900",
     )
     async with GatewayProcess(tmp_path, overrides=overrides, port=free_port(), executed=True) as process:
         await process.start()

@@ -15,20 +15,17 @@ from tests.support.models import require_models
 from tests.support.platforms.telegram import FakeTelegram
 from tests.support.web_client import WebChat
 
-pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="session"), pytest.mark.timeout(1800)]
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "graphs"
-_PATIENCE_S = 240.0
+_PATIENCE_S = 600.0
 _SETTINGS = (
     "llm.max_tokens=60",
     "llm.temperature=0",
-    "llm.timeout_s=200",
-    "turn.timeout_s=300",
+    "llm.timeout_s=600",
+    "turn.timeout_s=900",
     'voice.transcriber="scripted:hello"',
     "agent.titles=false",
-    f'agent.graph="{EXAMPLES / "support.json"}"',
-    f'agents.study.graph="{EXAMPLES / "research.json"}"',
-    f'agents.care.graph="{EXAMPLES / "companion.json"}"',
     'routes.1.channel="telegram"',
     'routes.1.agent="care"',
     'routes.2.channel="web"',
@@ -36,10 +33,24 @@ _SETTINGS = (
 )
 
 
+def _patient(folder: Path, agent: str, name: str) -> str:
+    """The setting that gives `agent` the example `name`, without the example's limit on the time of a run."""
+    document = json.loads((EXAMPLES / f"{name}.json").read_text(encoding="utf-8"))
+    # A machine that also does other work needs minutes for a run; what is tested is the answer.
+    document["limits"] = document.get("limits", {}) | {"max_seconds": 800}
+    (folder / f"{name}.json").write_text(json.dumps(document), encoding="utf-8")
+    return f'{agent}.graph="{folder / f"{name}.json"}"'
+
+
 async def test_each_document_answers(tmp_path: Path) -> None:
     models = f"models.dir={json.dumps(str(require_models()))}"
+    documents = (
+        _patient(tmp_path, "agent", "support"),
+        _patient(tmp_path, "agents.study", "research"),
+        _patient(tmp_path, "agents.care", "companion"),
+    )
     async with FakeTelegram(lenient=True) as telegram:
-        overrides = (models, "llm.local.model=0.5b", *_SETTINGS, *telegram.overrides(tmp_path))
+        overrides = (models, "llm.local.model=0.5b", *_SETTINGS, *documents, *telegram.overrides(tmp_path))
         async with (
             GatewayProcess(tmp_path, overrides=overrides, port=free_port(), executed=True) as gateway,
             WebChat() as chat,
