@@ -105,6 +105,15 @@ class Bus(Protocol):
         """Call `handler` when replies of the account are ready. Raises ValueError if it has a handler."""
         ...
 
+    @property
+    def trouble(self) -> str:
+        """What prevents signals between processes, one line; empty if nothing does. The store still works."""
+        ...
+
+    async def open(self) -> None:
+        """Begin to exchange signals with other processes. Returns at once; connecting goes on."""
+        ...
+
     async def close(self) -> None:
         """End all subscriptions and streams; what is published afterwards is lost. May be called twice."""
         ...

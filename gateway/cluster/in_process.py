@@ -100,6 +100,14 @@ class InProcessBus:
         _take(self._outboxes, account, handler, "a handler of its outbox")
         return _once(lambda: self._outboxes.pop(account, None))
 
+    @property
+    def trouble(self) -> str:
+        """See `Bus.trouble`."""
+        return ""
+
+    async def open(self) -> None:
+        """See `Bus.open`."""
+
     async def close(self) -> None:
         """See `Bus.close`."""
         self._closed = True

@@ -5,14 +5,21 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from gateway.cluster.bus import Bus
 from gateway.cluster.in_process import InProcessBus
+from gateway.cluster.redis_transport import RedisTransport
+from gateway.cluster.remote import RemoteBus
 from gateway.cluster.signals import LiveTurn
+from gateway.cluster.transport import Transport
+from pipeline.domain.clock import SystemClock
 from pipeline.domain.events import LlmToken, PipelineEvent, ResponseComplete, TurnStarted
 from pipeline.domain.ids import AccountKey, ThreadKey
 from pipeline.domain.ports import EventSender
 from tests.support.carried_bus import CarriedBus
+from tests.support.valkey import Valkey
 
 MAIN: AccountKey = ("telegram", "main")
 SECOND: AccountKey = ("telegram", "second")
@@ -26,7 +33,7 @@ class BusCase:
     publisher: Bus
     subscriber: Bus
     settle: Callable[[], Awaitable[None]]
-    """Waits until everything published has arrived."""
+    """Waits until all subscriptions hold and everything published has arrived."""
 
 
 MakeCase = Callable[[], AbstractAsyncContextManager[BusCase]]
@@ -46,7 +53,35 @@ async def as_json() -> AsyncIterator[BusCase]:
     await bus.close()
 
 
-CASES: tuple[MakeCase, ...] = (in_process, as_json)
+@asynccontextmanager
+async def redis() -> AsyncIterator[BusCase]:
+    with TemporaryDirectory() as folder:
+        async with Valkey(Path(folder)) as server, two_processes(RedisTransport(server.url)) as case:
+            yield case
+
+
+@asynccontextmanager
+async def two_processes(*transports: Transport) -> AsyncIterator[BusCase]:
+    """Two buses over the same servers, connected."""
+    buses = RemoteBus(transports, SystemClock()), RemoteBus(transports, SystemClock())
+    for bus in buses:
+        await bus.open()
+        await bus.round_trip()
+    publisher, subscriber = buses
+
+    async def settle() -> None:
+        # A text that the subscriber sends to itself after everything else is with the server arrives last.
+        await publisher.settled()
+        await subscriber.settled()
+        await subscriber.round_trip()
+        await subscriber.settled()
+
+    yield BusCase(publisher=publisher, subscriber=subscriber, settle=settle)
+    for bus in buses:
+        await bus.close()
+
+
+CASES: tuple[MakeCase, ...] = (in_process, as_json, redis)
 
 
 async def _nothing_is_on_its_way() -> None:

@@ -57,6 +57,7 @@ async def test_a_wake_reaches_every_worker_and_names_its_thread(case: BusCase) -
     second: list[str] = []
     case.subscriber.on_wake(first.append)
     case.subscriber.on_wake(second.append)
+    await case.settle()
     case.publisher.wake(_THREAD)
     await case.settle()
     case.publisher.wake(_OTHER)
@@ -70,6 +71,7 @@ async def test_after_many_wakes_of_a_thread_the_worker_is_called_once_or_more_af
     published = 0
     seen: list[int] = []
     case.subscriber.on_wake(lambda _thread: seen.append(published))
+    await case.settle()
     for _ in range(50):
         published += 1
         case.publisher.wake(_THREAD)
@@ -83,6 +85,7 @@ async def test_controls_reach_their_owner_alone_unchanged_and_in_order(case: Bus
     others: list[Control] = []
     case.subscriber.on_control("own_1", mine.append)
     case.subscriber.on_control("own_2", others.append)
+    await case.settle()
     for control in _CONTROLS:
         case.publisher.control("own_1", control)
     case.publisher.control("own_2", _STOP)
@@ -97,6 +100,7 @@ async def test_an_outbox_signal_reaches_its_account_alone_and_names_its_newest_r
     second: list[tuple[tuple[str, str], int]] = []
     case.subscriber.on_outbox(MAIN, lambda account, row: main.append((account, row)))
     case.subscriber.on_outbox(SECOND, lambda account, row: second.append((account, row)))
+    await case.settle()
     for row in (1, 2, 4):
         case.publisher.outbox(MAIN, row)
     case.publisher.outbox(SECOND, 3)
@@ -110,6 +114,7 @@ async def test_events_reach_the_reader_of_their_account_alone(case: BusCase) -> 
     main, second = Reader(), Reader()
     case.subscriber.on_events(MAIN, main)
     case.subscriber.on_events(SECOND, second)
+    await case.settle()
     await _send(case.publisher.events(live_turn("m1")), started("m1"))
     await _send(case.publisher.events(live_turn("m2", account=SECOND)), started("m2"))
     await case.settle()
@@ -127,6 +132,7 @@ async def test_an_account_has_one_reader_and_one_sender(case: BusCase) -> None:
         case.subscriber.on_events(MAIN, Reader())
     with pytest.raises(ValueError, match=r"telegram:main has a handler of its outbox already"):
         case.subscriber.on_outbox(MAIN, lambda _account, row: rows.append(-row))
+    await case.settle()
     await _send(case.publisher.events(live_turn()), started())
     case.publisher.outbox(MAIN, 1)
     await case.settle()
@@ -139,6 +145,7 @@ async def test_an_account_has_one_reader_and_one_sender(case: BusCase) -> None:
 async def test_the_events_of_a_turn_arrive_once_and_in_order_beside_those_of_another(case: BusCase) -> None:
     reader = Reader()
     case.subscriber.on_events(MAIN, reader)
+    await case.settle()
     one = case.publisher.events(live_turn("m1", chat="1"))
     other = case.publisher.events(live_turn("m2", chat="2"))
     sent: dict[str, list[PipelineEvent]] = {"m1": [], "m2": []}
@@ -162,6 +169,7 @@ async def test_the_events_of_a_turn_arrive_once_and_in_order_beside_those_of_ano
 async def test_an_event_is_observed_before_it_is_sent(case: BusCase) -> None:
     reader = Reader()
     case.subscriber.on_events(MAIN, reader)
+    await case.settle()
     await _send(case.publisher.events(live_turn()), started(), complete())
     await case.settle()
     assert reader.seen == [
@@ -175,6 +183,7 @@ async def test_an_event_is_observed_before_it_is_sent(case: BusCase) -> None:
 async def test_the_next_turn_of_a_thread_under_the_same_fence_follows_the_one_before(case: BusCase) -> None:
     reader = Reader()
     case.subscriber.on_events(MAIN, reader)
+    await case.settle()
     for name in ("m1", "m2"):
         await _send(case.publisher.events(live_turn(name)), started(name), complete(name))
     await case.settle()
@@ -185,6 +194,7 @@ async def test_the_next_turn_of_a_thread_under_the_same_fence_follows_the_one_be
 async def test_a_turn_under_a_higher_fence_cuts_off_the_earlier_one(case: BusCase) -> None:
     reader = Reader()
     case.subscriber.on_events(MAIN, reader)
+    await case.settle()
     frozen = case.publisher.events(live_turn("m1", fence=1))
     await _send(frozen, started(), token(0))
     taken_over = case.publisher.events(live_turn("m1", fence=2))
@@ -202,6 +212,7 @@ async def test_a_turn_that_begins_under_a_lower_fence_than_the_running_one_is_no
 ) -> None:
     reader = Reader()
     case.subscriber.on_events(MAIN, reader)
+    await case.settle()
     newer = case.publisher.events(live_turn("m2", fence=2))
     await _send(newer, started("m2"))
     await case.settle()
@@ -236,6 +247,7 @@ async def test_a_long_backlog_loses_tokens_at_most_and_keeps_the_order_of_the_re
     controls: list[Control] = []
     case.subscriber.on_events(MAIN, reader)
     case.subscriber.on_control("own_1", controls.append)
+    await case.settle()
     stream = case.publisher.events(live_turn())
     await _send(stream, started())
     for number in range(2_000):
@@ -266,6 +278,7 @@ async def test_a_subscriber_that_raises_stops_neither_others_nor_the_publisher(c
     case.subscriber.on_control("own_1", fail)
     case.subscriber.on_outbox(SECOND, fail)
     seen.subscribe(case)
+    await case.settle()
     for _ in range(2):
         case.publisher.wake(_THREAD)
         case.publisher.control("own_1", _STOP)
@@ -278,6 +291,7 @@ async def test_a_subscriber_that_raises_stops_neither_others_nor_the_publisher(c
 async def test_a_reader_that_fails_loses_one_event_or_one_turn(case: BusCase) -> None:
     reader = Reader(broken_turns=frozenset({"m1"}), broken_types=frozenset({"llm_token"}))
     case.subscriber.on_events(MAIN, reader)
+    await case.settle()
     await _send(case.publisher.events(live_turn("m1")), started("m1"), complete("m1"))
     await _send(case.publisher.events(live_turn("m2")), started("m2"), token(0, "m2"), complete("m2"))
     await case.settle()
@@ -288,6 +302,7 @@ async def test_a_reader_that_fails_loses_one_event_or_one_turn(case: BusCase) ->
 async def test_an_ended_subscription_gets_nothing_more(case: BusCase) -> None:
     reader, seen = Reader(), _Seen()
     ends = [*seen.subscribe(case), case.subscriber.on_events(MAIN, reader)]
+    await case.settle()
     stream = case.publisher.events(live_turn())
     await _send(stream, started())
     await case.settle()
@@ -308,11 +323,13 @@ async def test_ending_a_subscription_twice_leaves_its_successor_and_its_twin(cas
     ends = [*seen.subscribe(case), case.subscriber.on_events(MAIN, first)]
     case.subscriber.on_wake(woken.append)
     twin = case.subscriber.on_wake(woken.append)
+    await case.settle()
     for end in ends:
         end()
     later = _Seen()
     later.subscribe(case)
     case.subscriber.on_events(MAIN, second)
+    await case.settle()
     for end in (*ends, twin, twin):
         end()
     case.publisher.wake(_THREAD)
@@ -337,6 +354,7 @@ async def test_a_handler_may_publish_and_end_subscriptions(case: BusCase) -> Non
 
     case.subscriber.on_wake(wake_another)
     end_second = case.subscriber.on_wake(lambda thread: seen.append(f"ended {thread}"))
+    await case.settle()
     case.publisher.wake(_THREAD)
     await case.settle()
     assert [one for one in seen if one != f"later {_THREAD}"] == [f"later {_OTHER}"]
@@ -348,6 +366,7 @@ async def test_a_handler_may_publish_and_end_subscriptions(case: BusCase) -> Non
 async def test_a_closed_bus_delivers_nothing_and_refuses_nothing(case: BusCase) -> None:
     reader, seen = Reader(), _Seen()
     ends = [*seen.subscribe(case), case.subscriber.on_events(MAIN, reader)]
+    await case.settle()
     stream = case.publisher.events(live_turn())
     await _send(stream, started())
     await case.settle()
@@ -355,6 +374,7 @@ async def test_a_closed_bus_delivers_nothing_and_refuses_nothing(case: BusCase) 
         await bus.close()
     late = _Seen()
     ends += [*late.subscribe(case), case.subscriber.on_events(MAIN, reader)]
+    await case.settle()
     case.publisher.wake(_THREAD)
     case.publisher.control("own_1", _STOP)
     case.publisher.outbox(MAIN, 1)

@@ -73,6 +73,13 @@ class CarriedBus:
     def on_outbox(self, account: AccountKey, handler: OnOutbox) -> Unsubscribe:
         return self._subscribers.on_outbox(account, handler)
 
+    @property
+    def trouble(self) -> str:
+        return ""
+
+    async def open(self) -> None:
+        """Do nothing: there is one process."""
+
     async def close(self) -> None:
         self._closed = True
         self._pending.clear()

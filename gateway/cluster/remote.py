@@ -1,0 +1,219 @@
+"""The bus between processes: what has a subscriber in this process is called, all else is carried.
+
+The first transport that is up carries a signal, so a second one is a spare: each process receives from all.
+
+| topic | carries | listened to by |
+|---|---|---|
+| `wake` | wakes | each process |
+| `control:OWNER` | controls | the process that has the owner's name |
+| `outbox:CHANNEL:ACCOUNT` | outbox signals | the process that sends on the account |
+| `events:CHANNEL:ACCOUNT` | events of turns | the process that shows the account |
+| `process:ID` | probes | the process itself |
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from itertools import count
+from typing import Final, NoReturn
+
+from gateway.cluster.backlog import Backlog
+from gateway.cluster.bus import EventReader, EventStream, OnControl, OnOutbox, OnWake, Unsubscribe
+from gateway.cluster.codec import signal_from_json, signal_to_json
+from gateway.cluster.in_process import InProcessBus
+from gateway.cluster.link import Link
+from gateway.cluster.shown_turns import ShownTurns
+from gateway.cluster.signals import Control, ControlSignal, LiveTurn, OutboxReady, TurnEvent, Wake
+from gateway.cluster.transport import Transport
+from gateway.runtime.tasks import Supervisor
+from pipeline.domain.clock import Clock
+from pipeline.domain.errors import InvalidInput
+from pipeline.domain.events import LlmToken, PipelineEvent
+from pipeline.domain.ids import AccountKey, new_id
+
+_log = logging.getLogger(__name__)
+
+_WAKE: Final = "wake"
+_PROBE: Final = "probe"
+
+
+class RemoteBus:
+    """The `Bus` of one process among several. One may subscribe before `open`, and while a server is away."""
+
+    def __init__(self, transports: Sequence[Transport], clock: Clock) -> None:
+        self._id = new_id("bus")
+        self._own = InProcessBus()
+        self._topics: dict[str, int] = {}
+        """Subscriptions of this process, by topic."""
+        own_topic, probe = f"process:{self._id}", f"{self._id} {_PROBE}"
+        self._links = tuple(
+            Link(transport, own_topic=own_topic, probe=probe, clock=clock) for transport in transports
+        )
+        for link in self._links:
+            link.listen(_WAKE)
+        self._shown = ShownTurns(self._own)
+        self._events = Backlog[TurnEvent]()
+        self._tasks = Supervisor()
+        self._closed = False
+
+    @property
+    def trouble(self) -> str:
+        """See `Bus.trouble`."""
+        return "; ".join(link.trouble for link in self._links if not link.up)
+
+    async def open(self) -> None:
+        """See `Bus.open`."""
+        for link in self._links:
+            self._tasks.spawn(link.run(partial(self._arrive, link)), name="signals")
+        self._tasks.spawn(self._show(), name="events of other processes")
+
+    # -- publishing ---------------------------------------------------------------------------
+
+    def wake(self, thread: str) -> None:
+        """See `Bus.wake`."""
+        self._own.wake(thread)
+        self._publish(_WAKE, signal_to_json(Wake(thread=thread)), key=(_WAKE, thread))
+
+    def control(self, owner: str, control: Control) -> None:
+        """See `Bus.control`."""
+        if (topic := _control(owner)) in self._topics:
+            self._own.control(owner, control)
+        else:
+            self._publish(topic, signal_to_json(ControlSignal(owner=owner, control=control)))
+
+    def outbox(self, account: AccountKey, row_id: int) -> None:
+        """See `Bus.outbox`."""
+        if (topic := _outbox(account)) in self._topics:
+            self._own.outbox(account, row_id)
+        else:
+            self._publish(topic, signal_to_json(OutboxReady(account=account, row_id=row_id)), key=topic)
+
+    def events(self, turn: LiveTurn) -> EventStream:
+        """See `Bus.events`."""
+        topic = _events(turn.thread.account_key)
+        if topic in self._topics:
+            return self._own.events(turn)
+        numbers = count(1)
+
+        async def send(event: PipelineEvent) -> None:
+            signal = TurnEvent(turn=turn, seq=next(numbers), event=event)
+            self._publish(topic, signal_to_json(signal), token=isinstance(event, LlmToken))
+
+        return EventStream(turn.fence, send, _observed_where_it_is_shown)
+
+    # -- subscribing --------------------------------------------------------------------------
+
+    def on_wake(self, handler: OnWake) -> Unsubscribe:
+        """See `Bus.on_wake`."""
+        return self._own.on_wake(handler)
+
+    def on_control(self, owner: str, handler: OnControl) -> Unsubscribe:
+        """See `Bus.on_control`."""
+        return self._listen(_control(owner), self._own.on_control(owner, handler))
+
+    def on_events(self, account: AccountKey, reader: EventReader) -> Unsubscribe:
+        """See `Bus.on_events`."""
+        return self._listen(_events(account), self._own.on_events(account, reader))
+
+    def on_outbox(self, account: AccountKey, handler: OnOutbox) -> Unsubscribe:
+        """See `Bus.on_outbox`."""
+        return self._listen(_outbox(account), self._own.on_outbox(account, handler))
+
+    async def settled(self) -> None:
+        """Wait until what was published is with a server, and what has arrived is shown."""
+        if self._closed:
+            return
+        for link in self._links:
+            await link.settled()
+        await self._events.settled()
+
+    async def round_trip(self) -> None:
+        """Wait until a text that this process sends itself has come back over each server."""
+        if self._closed:
+            return
+        for link in self._links:
+            await link.round_trip()
+
+    async def close(self) -> None:
+        """See `Bus.close`."""
+        self._closed = True
+        await self._own.close()
+        await self._tasks.close()
+
+    # -- inside -------------------------------------------------------------------------------
+
+    def _publish(self, topic: str, text: str, *, key: object = None, token: bool = False) -> None:
+        if self._closed:
+            return
+        link = next((link for link in self._links if link.up), self._links[0])
+        link.post(topic, f"{self._id} {text}", key=key, token=token)
+
+    def _listen(self, topic: str, end: Unsubscribe) -> Unsubscribe:
+        self._topics[topic] = self._topics.get(topic, 0) + 1
+        for link in self._links:
+            link.listen(topic)
+        left = [topic]
+
+        def unsubscribe() -> None:
+            end()
+            if left:
+                self._unlisten(left.pop())
+
+        return unsubscribe
+
+    def _unlisten(self, topic: str) -> None:
+        self._topics[topic] -= 1
+        if not self._topics[topic]:
+            del self._topics[topic]
+            for link in self._links:
+                link.unlisten(topic)
+
+    def _arrive(self, link: Link, text: str) -> None:
+        sender, _, body = text.partition(" ")
+        if sender == self._id:
+            # Of its own signals, it needs only the probes; the others reached their subscribers by a call.
+            if body.startswith(_PROBE):
+                link.arrived(text)
+            return
+        try:
+            signal = signal_from_json(body)
+        except InvalidInput as error:
+            _log.warning("a signal was not understood", extra={"reason": str(error)})
+            return
+        match signal:
+            case Wake():
+                self._own.wake(signal.thread)
+            case ControlSignal():
+                self._own.control(signal.owner, signal.control)
+            case OutboxReady():
+                self._own.outbox(signal.account, signal.row_id)
+            case TurnEvent():
+                self._events.put(signal, token=isinstance(signal.event, LlmToken))
+            case None:
+                # A newer version sent it.
+                return
+
+    async def _show(self) -> NoReturn:
+        """Show events in a task of its own: a channel that is slow delays no wake and no stop."""
+        while True:
+            for signal in await self._events.take(1):
+                await self._shown.show(signal)
+            self._events.done()
+
+
+def _control(owner: str) -> str:
+    return f"control:{owner}"
+
+
+def _outbox(account: AccountKey) -> str:
+    return f"outbox:{account[0]}:{account[1]}"
+
+
+def _events(account: AccountKey) -> str:
+    return f"events:{account[0]}:{account[1]}"
+
+
+def _observed_where_it_is_shown(event: PipelineEvent) -> None:
+    """Do nothing: the process that shows the event observes it."""
