@@ -16,6 +16,8 @@ from gateway.storage.postgres.migrations import migrate
 from gateway.storage.postgres.steps import STEPS, Step
 from pipeline.domain.errors import StorageError
 
+__all__ = ["Connection", "Database", "place_of"]
+
 T = TypeVar("T")
 Work = Callable[[Connection], Awaitable[T]]
 
@@ -62,7 +64,7 @@ class Database:
 
     async def connect(self) -> Connection:
         """A new connection, for the caller to close. Raises the errors of asyncpg."""
-        connection = await asyncpg.connect(
+        return await asyncpg.connect(
             self._url,
             timeout=_CONNECT_S,
             command_timeout=_STATEMENT_S,
@@ -74,7 +76,6 @@ class Database:
                 "idle_in_transaction_session_timeout": "60s",
             },
         )
-        return cast("Connection", connection)
 
 
 class _Writing:

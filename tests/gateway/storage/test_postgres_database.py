@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 
 import asyncpg
 import pytest
@@ -14,6 +15,10 @@ from gateway.storage.postgres.steps import STEPS
 from pipeline.domain.errors import StorageError
 
 THREAD = "INSERT INTO threads (key) VALUES ($1)"
+
+
+async def _add_thread(key: str, connection: Connection) -> None:
+    await connection.execute(THREAD, key)
 
 
 async def keys(connection: Connection) -> list[str]:
@@ -58,7 +63,7 @@ async def test_an_abandoned_write_is_carried_out(postgres: Database) -> None:
 async def test_text_that_postgres_cannot_hold_is_a_storage_error(postgres: Database) -> None:
     for text in ("nul \0", "half \ud800"):
         with pytest.raises(StorageError, match="cannot be stored"):
-            await postgres.write(lambda connection, text=text: connection.execute(THREAD, text))
+            await postgres.write(partial(_add_thread, text))
 
 
 async def test_a_lost_connection_is_made_again(postgres: Database, postgres_url: str) -> None:
