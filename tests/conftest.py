@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 
 from tests.support import busy_machine, quick_store
 
-pytest_plugins = ["tests.support.browser_fixture"]
+pytest_plugins = ["tests.support.browser_fixture", "tests.support.postgres_fixture"]
 
 # A red build has to mean a change, not a busy machine or bad luck. To search for more:
 # `make test ARGS="--hypothesis-profile=explore tests/properties"`.

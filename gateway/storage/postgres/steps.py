@@ -1,0 +1,13 @@
+"""The migration steps of every table, in one order. A released step is never edited: a change is a
+new step."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from gateway.storage.postgres.core_schema import CORE_TABLES
+
+Step: TypeAlias = tuple[str, ...]
+
+STEPS: tuple[Step, ...] = (CORE_TABLES,)
+"""Step n migrates a database from schema version n - 1 to n."""

