@@ -8,8 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
+
 from gateway.cluster.bus import Bus
 from gateway.cluster.in_process import InProcessBus
+from gateway.cluster.postgres_transport import PostgresTransport
 from gateway.cluster.redis_transport import RedisTransport
 from gateway.cluster.remote import RemoteBus
 from gateway.cluster.signals import LiveTurn
@@ -36,28 +39,34 @@ class BusCase:
     """Waits until all subscriptions hold and everything published has arrived."""
 
 
-MakeCase = Callable[[], AbstractAsyncContextManager[BusCase]]
+MakeCase = Callable[[pytest.FixtureRequest], AbstractAsyncContextManager[BusCase]]
 
 
 @asynccontextmanager
-async def in_process() -> AsyncIterator[BusCase]:
+async def in_process(_request: pytest.FixtureRequest) -> AsyncIterator[BusCase]:
     bus = InProcessBus()
     yield BusCase(publisher=bus, subscriber=bus, settle=_nothing_is_on_its_way)
     await bus.close()
 
 
 @asynccontextmanager
-async def as_json() -> AsyncIterator[BusCase]:
+async def as_json(_request: pytest.FixtureRequest) -> AsyncIterator[BusCase]:
     bus = CarriedBus()
     yield BusCase(publisher=bus, subscriber=bus, settle=bus.deliver)
     await bus.close()
 
 
 @asynccontextmanager
-async def redis() -> AsyncIterator[BusCase]:
+async def redis(_request: pytest.FixtureRequest) -> AsyncIterator[BusCase]:
     with TemporaryDirectory() as folder:
         async with Valkey(Path(folder)) as server, two_processes(RedisTransport(server.url)) as case:
             yield case
+
+
+@asynccontextmanager
+async def postgres(request: pytest.FixtureRequest) -> AsyncIterator[BusCase]:
+    async with two_processes(PostgresTransport(request.getfixturevalue("postgres_server_url"))) as case:
+        yield case
 
 
 @asynccontextmanager
@@ -81,7 +90,7 @@ async def two_processes(*transports: Transport) -> AsyncIterator[BusCase]:
         await bus.close()
 
 
-CASES: tuple[MakeCase, ...] = (in_process, as_json, redis)
+CASES: tuple[MakeCase, ...] = (in_process, as_json, redis, postgres)
 
 
 async def _nothing_is_on_its_way() -> None:

@@ -36,7 +36,7 @@ _CONTROLS: tuple[Control, ...] = (
 @pytest.fixture(params=CASES, ids=lambda make: make.__name__)
 async def case(request: pytest.FixtureRequest) -> AsyncIterator[BusCase]:
     make: MakeCase = request.param
-    async with make() as made:
+    async with make(request) as made:
         yield made
 
 
