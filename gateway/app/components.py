@@ -11,6 +11,7 @@ from adapters.channel import Channel, Timeline
 from gateway.access.policy import AccessRule
 from gateway.agents.routes import Routes
 from gateway.agents.speech_lookup import SpeechLookup
+from gateway.app.bus import build_bus
 from gateway.app.llm import ModelClients
 from gateway.app.memory import Memory, build_memory
 from gateway.app.platforms import BuiltChannel, LeftOut, built_channels
@@ -20,7 +21,6 @@ from gateway.app.web import Page, make_page, metrics_check, token_check, voice_m
 from gateway.channels.registry import ChannelRegistry
 from gateway.channels.timeline import StoreTimeline
 from gateway.cluster.bus import Bus
-from gateway.cluster.in_process import InProcessBus
 from gateway.config import DEFAULT_AGENT, Secrets, Settings, agent_speech
 from gateway.delivery.acknowledgements import Acknowledgements
 from gateway.delivery.chat_queue import ChatQueues
@@ -186,7 +186,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         crises=CrisisRecords(
             own_key(data.crises_key_path), store.crises, clock, notices=notice_target(settings)
         ),
-        bus=extras.bus or InProcessBus(),
+        bus=extras.bus or build_bus(settings, clock),
         people=people,
         preferences=preferences,
         timeline=timeline,

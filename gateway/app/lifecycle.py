@@ -52,6 +52,7 @@ HALT_AFTER_S = 9.0
 """Half of them: a model call that begins later would often be cut off, and made again at the next start."""
 _DELIVERY_S = 3.0
 _STORE_LINE = "store down (takes no writes; messages are refused until it does)"
+_BUS_LINE = "bus degraded: {} (messages are found in the store, a little later)"
 
 _LEFT_OUT = "left out, as its plug-in is broken; the log and `parlour doctor` say why"
 _STORE_REMEDY = "stop the gateway and restore a backup, see docs/guides/deploy.md"
@@ -133,13 +134,14 @@ class Gateway:
         return (*(supervisor.status for supervisor in self._supervisors), *self._left_out)
 
     def channel_lines(self) -> tuple[str, ...]:
-        """One status line per channel, and one for the store if it takes no writes or is damaged."""
+        """One status line per channel, and one for the store or the bus if something is wrong with it."""
         health = self._parts.health
         full = () if health.writable else (_STORE_LINE,)
         # Messages are still accepted: a damaged page seldom concerns them, and the operator chooses when to
         # repair it.
         damaged = (f"store damaged: {health.damage[0]} ({_STORE_REMEDY})",) if health.damage else ()
-        return (*full, *damaged, *channel_lines(self.channel_statuses()))
+        carried = (_BUS_LINE.format(trouble),) if (trouble := self._parts.bus.trouble) else ()
+        return (*full, *damaged, *carried, *channel_lines(self.channel_statuses()))
 
     @property
     def heartbeats_rest(self) -> bool:
@@ -172,6 +174,7 @@ class Gateway:
             orphans = await parts.sweep_media()
             if self.server is not None:
                 await self.server.start()
+            await parts.bus.open()
             parts.background.spawn(parts.coordinator.keep_renewing(), name="lease renewal")
             # Unfinished work comes before new messages: first the unsent replies, which are older than the
             # answers of the unfinished turns, then those turns, then the channels.

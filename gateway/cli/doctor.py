@@ -13,6 +13,7 @@ from adapters.api.adapter import GUARANTEE
 from adapters.api.run_ids import CHANNEL
 from adapters.channel import Channel
 from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
+from gateway.app.bus import bus_state
 from gateway.app.llm import ModelClients
 from gateway.app.memory import memory_state
 from gateway.app.platforms import built_channels
@@ -105,7 +106,7 @@ async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
             yield await jobs_finding(data.store_path)
         finally:
             data.release()
-    for finding in (*_page(settings, busy=busy), *await _editor(settings)):
+    for finding in (*_page(settings, busy=busy), *await _if_used(settings, clock)):
         yield finding
     missing = [words for words in models_present(settings.models_path) if words]
     if settings.llm.model == "local" or settings.voice.transcriber == "whisper":
@@ -133,9 +134,11 @@ async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
         yield finding
 
 
-async def _editor(settings: Settings) -> list[Finding]:
-    """About the page's workflow editor and agents with saved workflows; nothing where there are none."""
+async def _if_used(settings: Settings, clock: Clock) -> list[Finding]:
+    """About the server of the bus, the page's workflow editor and agents with saved workflows; nothing where
+    there are none."""
     found = (
+        ("bus", await bus_state(settings, clock)),
         ("workflow editor", await editor_state(settings)),
         ("saved workflows", saved_graphs_state(settings)),
     )

@@ -79,10 +79,11 @@ class Link:
             answered.set_result(None)
 
     async def round_trip(self) -> None:
-        """Send a probe, and wait until it is back. What was sent to this process before has arrived then."""
+        """Send a probe, and wait until it is back, over a new connection if need be. What was sent to this
+        process before has arrived then."""
         probe = f"{self._probe}{next(self._numbers)}"
         answered = self._round_trips[probe] = asyncio.get_running_loop().create_future()
-        self._backlog.put((self._own_topic, probe))
+        self._backlog.put((self._own_topic, probe), key=probe)
         try:
             await answered
         finally:
@@ -149,7 +150,8 @@ class Link:
     async def _check(self) -> NoReturn:
         self._unanswered = 0
         while True:
-            self._backlog.put((self._own_topic, self._probe), key=self._own_topic)
+            for probe in (self._probe, *self._round_trips):
+                self._backlog.put((self._own_topic, probe), key=probe)
             await self._clock.sleep(PROBE_S)
             self._unanswered += 1
             if self._unanswered > MOST_UNANSWERED:

@@ -89,7 +89,7 @@ class RedisConnection:
 
     async def close(self) -> None:
         """See `Connection.close`."""
-        for closing in (self._subscriptions.aclose(), self._client.aclose()):
+        for closing in (self._subscriptions.aclose(), self._client.aclose()):  # type: ignore[no-untyped-call]
             with suppress(*_FAILURES):
                 await closing
 

@@ -122,19 +122,17 @@ class RemoteBus:
         return self._listen(_outbox(account), self._own.on_outbox(account, handler))
 
     async def settled(self) -> None:
-        """Wait until what was published is with a server, and what has arrived is shown."""
-        if self._closed:
-            return
+        """Wait until what was published is with the servers that are up, and what has arrived is shown."""
         for link in self._links:
-            await link.settled()
-        await self._events.settled()
+            if link.up and not self._closed:
+                await link.settled()
+        if not self._closed:
+            await self._events.settled()
 
     async def round_trip(self) -> None:
-        """Wait until a text that this process sends itself has come back over each server."""
-        if self._closed:
-            return
-        for link in self._links:
-            await link.round_trip()
+        """Wait until a text that this process sends itself has come back over the server that carries now."""
+        if not self._closed:
+            await self._carrying().round_trip()
 
     async def close(self) -> None:
         """See `Bus.close`."""
@@ -147,8 +145,11 @@ class RemoteBus:
     def _publish(self, topic: str, text: str, *, key: object = None, token: bool = False) -> None:
         if self._closed:
             return
-        link = next((link for link in self._links if link.up), self._links[0])
-        link.post(topic, f"{self._id} {text}", key=key, token=token)
+        self._carrying().post(topic, f"{self._id} {text}", key=key, token=token)
+
+    def _carrying(self) -> Link:
+        """The first that is up, or the first."""
+        return next((link for link in self._links if link.up), self._links[0])
 
     def _listen(self, topic: str, end: Unsubscribe) -> Unsubscribe:
         self._topics[topic] = self._topics.get(topic, 0) + 1

@@ -131,4 +131,19 @@ RULES = (
         what="is out of order: it must be at least voice.live.pause_s, and that at least voice.live.commit_s",
         fix="make silence_s the longest and commit_s the shortest of the three",
     ),
+    Rule(
+        path="bus.url",
+        reads=("bus.kind", "bus.url"),
+        broken=lambda settings: settings.bus.kind != "process" and settings.bus.url is None,
+        what="is missing, but bus.kind names a server",
+        fix='set it to a reference, like "env:REDIS_URL"',
+        caused_by="bus.kind",
+    ),
+    Rule(
+        path="bus.url",
+        reads=("bus.kind", "bus.url"),
+        broken=lambda settings: settings.bus.kind == "process" and settings.bus.url is not None,
+        what='has no effect, as bus.kind is "process"',
+        fix='remove it, or set bus.kind to "redis" or "postgres"',
+    ),
 )

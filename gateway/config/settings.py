@@ -16,6 +16,7 @@ from gateway.config.agent import AgentSettings, BudgetSettings, LimitsSettings, 
 from gateway.config.agents import AgentProfile, ModelName, RouteSettings
 from gateway.config.api import ApiSettings
 from gateway.config.bot import BotSettings
+from gateway.config.bus import BusSettings
 from gateway.config.channels import WEB_TOKEN_FILE, ChannelsSettings
 from gateway.config.environment import models_folder
 from gateway.config.heartbeat import HeartbeatSettings
@@ -305,6 +306,7 @@ class Settings(Section):
     limits: LimitsSettings = LimitsSettings()
     budget: BudgetSettings = BudgetSettings()
     storage: StorageSettings = StorageSettings()
+    bus: BusSettings = BusSettings()
     log: LogSettings = LogSettings()
     api: ApiSettings = ApiSettings()
     agents: Mapping[str, AgentProfile] = {}
@@ -361,6 +363,7 @@ class Settings(Section):
             "shield.evaluator_api_key": self.shield.evaluator_api_key,
             "memory.embedding_api_key": self.memory.embedding_api_key,
             "safety.classifier_api_key": self.safety.classifier_api_key,
+            "bus.url": self.bus.url,
         }
         keys |= {f"agents.{name}.api_key": profile.api_key for name, profile in self.agents.items()}
         return {

@@ -9,7 +9,7 @@ import pytest
 
 from gateway.cluster.bus import EventStream, Unsubscribe
 from gateway.cluster.signals import Answered, Control, Interrupt, StopBefore, Withdrawn
-from pipeline.domain.events import LlmToken, PipelineEvent
+from pipeline.domain.events import LlmToken, PipelineEvent, ResponseComplete
 from tests.contracts.bus_cases import (
     CASES,
     MAIN,
@@ -223,6 +223,17 @@ async def test_a_turn_that_begins_under_a_lower_fence_than_the_running_one_is_no
     assert reader.types("m1") == []
     assert reader.types("m2") == ["turn_started", "response_complete"]
     assert reader.types("m3") == ["turn_started"], "another thread has fences independent of these"
+
+
+async def test_a_long_event_arrives_whole(case: BusCase) -> None:
+    reader = Reader()
+    case.subscriber.on_events(MAIN, reader)
+    await case.settle()
+    stream = case.publisher.events(live_turn())
+    long = ResponseComplete(session_id="ses", message_id="m1", content='é€\U0001f600\\"' * 9_000, entry_id=4)
+    await _send(stream, long, complete())
+    await case.settle()
+    assert reader.shown == [("m1", long), ("m1", complete())]
 
 
 # -- what is lost ------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from adapters.identity import derived_message_id
+from gateway.cluster.redis_transport import RedisTransport
+from gateway.cluster.remote import RemoteBus
 from gateway.storage.ports import Interaction
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import SystemClock
@@ -17,7 +19,9 @@ from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.carried_bus import CarriedBus
 from tests.support.channel import types_of
 from tests.support.harness import THREAD, GatewayHarness, open_gateway
+from tests.support.noted_transport import NotedTransport
 from tests.support.posting_channel import MemoryPosts
+from tests.support.valkey import Valkey
 
 _PLACE = ThreadKey.decode(THREAD)
 
@@ -164,3 +168,22 @@ def _press(question: Interaction) -> ApprovalReply:
         choice="",
         option=0,
     )
+
+
+async def test_a_gateway_answers_while_the_server_of_its_bus_is_away_and_says_so(tmp_path: Path) -> None:
+    async with Valkey(tmp_path) as server:
+        noted = NotedTransport(RedisTransport(server.url))
+        bus = RemoteBus((noted,), SystemClock())
+        async with open_gateway(tmp_path, bus=bus, llm=ScriptedLlm.echo()) as harness:
+            await bus.round_trip()
+            assert harness.gateway.channel_lines() == ("console:local up",)
+            await server.kill()
+            await noted.again()
+            (line, _) = harness.gateway.channel_lines()
+            assert line.startswith("bus degraded: redis cannot be reached")
+            assert harness.gateway.ready
+            said = await harness.channel.say("still there?")
+            assert "still there?" in (await harness.channel.reply(said.message_id)).text
+            await server.start()
+            await bus.round_trip()
+            assert harness.gateway.channel_lines() == ("console:local up",)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from adapters.api.adapter import GUARANTEE
+from gateway.app.bus import bus_state
 from gateway.app.shell import shell_state
 from gateway.cli.channel_checks import Finding
 from gateway.cli.doctor import delivery_guarantees, doctor, findings
@@ -23,6 +24,7 @@ from tests.support.evaluators import evaluating
 from tests.support.onnx_files import write_classifier
 from tests.support.openai_server import Behaviour, FakeOpenAiServer
 from tests.support.transcription_server import FakeTranscriptionServer
+from tests.support.valkey import Valkey
 from tests.voice.voices import voices_dir
 
 NOWHERE = Path("/dev/null")
@@ -339,3 +341,17 @@ async def test_the_workflow_editor_and_saved_workflows_are_checked(tmp_path: Pat
     found = await examined(tmp_path, 'channels.web.editor=["owner"]', 'agent.graph="saved:letters"')
     assert found["workflow editor"] == Finding(name="workflow editor", good=True, words="open to owner")
     assert "saved:letters: no such workflow is saved" in found["saved workflows"].words
+
+
+async def test_the_bus_is_tried_where_a_server_carries_it(tmp_path: Path) -> None:
+    url = tmp_path / "url"
+    settings = ('bus.kind="redis"', f'bus.url="file:{url}"')
+    async with Valkey(tmp_path, password="never shown") as server:
+        url.write_text(server.url)
+        url.chmod(0o600)
+        found = await examined(tmp_path, *settings)
+    assert found["bus"].good
+    assert found["bus"].words.startswith("redis carries a signal in ")
+    state = await bus_state(load(NOWHERE, {}, settings), SystemClock())
+    assert state == (False, "redis cannot be reached (ConnectionError); look at bus.url and the server")
+    assert await bus_state(load(NOWHERE, {}, []), SystemClock()) is None
