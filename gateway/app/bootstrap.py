@@ -133,6 +133,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
         )
     )
     base.telemetry.watch_channels(gateway.channel_statuses)
+    base.telemetry.watch_state(lambda: gateway.ready, lambda: not base.bus.trouble)
     if extras.http:
         gateway.server = _server(gateway, base)
     return gateway

@@ -96,6 +96,8 @@ class Telemetry:
         self._running = self._gauge("parlour_turns_running", "Turns in progress")
         self._transcribing = self._gauge("parlour_notes_hearing", "Voice notes being heard or waiting for it")
         self._microphones = self._gauge("parlour_microphones_open", "People who talk live just now")
+        self._ready = self._gauge("parlour_ready", "1 while messages are taken, as /readyz says")
+        self._bus = self._gauge("parlour_bus_up", "1 while signals between processes are carried")
 
     def accepted(self, channel: str, seconds: float) -> None:
         """Count an item that became durable `seconds` after it was received."""
@@ -158,6 +160,11 @@ class Telemetry:
     def watch_microphones(self, count: Callable[[], int]) -> None:
         """Call `count` at each scrape for the number of open microphones."""
         self._microphones.set_function(count)
+
+    def watch_state(self, ready: Callable[[], bool], bus_up: Callable[[], bool]) -> None:
+        """Call both at each scrape: whether messages are taken, and whether the bus carries signals."""
+        self._ready.set_function(ready)
+        self._bus.set_function(bus_up)
 
     def watch_channels(self, read: Callable[[], Iterable[ChannelFigures]]) -> None:
         """Call `read` at each scrape for the channels' status. Call this once."""
