@@ -13,6 +13,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]  # PyYAML ships no type information
 
 from gateway.channels.supervisor import ChannelStatus
+from gateway.runtime.http_server import Addresses
 from gateway.runtime.metrics import Telemetry
 from pipeline.domain.clock import SystemClock
 
@@ -132,3 +133,10 @@ def test_everything_that_compose_mounts_exists_and_its_images_are_pinned() -> No
         volume.endswith(":/run/secrets/metrics-token:ro")
         for volume in COMPOSE["services"]["prometheus"]["volumes"]
     )
+
+
+def test_the_gateway_answers_to_the_name_by_which_prometheus_asks() -> None:
+    scraped = yaml.safe_load((FOLDER / "prometheus.yml").read_text(encoding="utf-8"))["scrape_configs"][0]
+    origins = json.loads(COMPOSE["services"]["parlour"]["environment"]["PARLOUR__SERVER__PUBLIC_ORIGINS"])
+    (target,) = scraped["static_configs"][0]["targets"]
+    assert target in Addresses("0.0.0.0", 8765, origins).hosts()
