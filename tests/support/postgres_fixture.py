@@ -15,11 +15,14 @@ from tests.support.postgres_server import NoServer, postgres_server
 _EMPTY = """
 DO $$ DECLARE name text; filled boolean; names text := ''; BEGIN
     FOR name IN SELECT tablename FROM pg_tables
-        WHERE schemaname = 'parlour' AND tablename <> 'schema_version' LOOP
+        WHERE schemaname = 'parlour' AND tablename NOT IN ('schema_version', 'audit_head') LOOP
         EXECUTE format('SELECT EXISTS (SELECT 1 FROM parlour.%I)', name) INTO filled;
         IF filled THEN names := names || ', parlour.' || quote_ident(name); END IF;
     END LOOP;
     IF names <> '' THEN EXECUTE 'TRUNCATE ' || substr(names, 3) || ' RESTART IDENTITY CASCADE'; END IF;
+    UPDATE parlour.audit_head SET n = 0, hash = repeat('0', 64);
+    INSERT INTO parlour.audit_head SELECT 1, 0, repeat('0', 64)
+        WHERE NOT EXISTS (SELECT 1 FROM parlour.audit_head);
 END $$"""
 
 

@@ -5,6 +5,7 @@ Tables are in the schema `parlour`, which every connection searches first.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar, cast
 from urllib.parse import urlsplit
@@ -57,6 +58,10 @@ class Database:
     async def write(self, change: Work[T]) -> T:
         """Run `change` in a transaction of its own, after every write that was called before it."""
         return cast("T", await self._writer.submit(change))
+
+    def submit(self, change: Work[T]) -> asyncio.Future[T]:
+        """As `write`, but queued before it returns. Raises StorageError if it is closed."""
+        return cast("asyncio.Future[T]", self._writer.submit(change))
 
     async def read(self, query: Work[T]) -> T:
         """Run `query` in a read-only transaction that sees one state of the database."""
