@@ -176,12 +176,11 @@ async def test_words_that_are_forgotten_while_they_are_indexed_are_not_found(
 ) -> None:
     record = await _say(raw, "1", '"secret tea"')
     waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted"
-    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
-        async with raw.transaction():
-            await raw.execute("UPDATE log SET body = '{}' WHERE id = $1", record)
-            searching = tasks.create_task(_found(both[0].search, "secret"))
-            while not await postgres.read(lambda db: db.fetchval(waiting)):
-                pass
+    async with asyncio.timeout(60), asyncio.TaskGroup() as tasks, raw.transaction():
+        await raw.execute("UPDATE log SET body = '{}' WHERE id = $1", record)
+        searching = tasks.create_task(_found(both[0].search, "secret"))
+        while not await postgres.read(lambda db: db.fetchval(waiting)):
+            pass
     assert searching.result() == []
     assert await raw.fetchval("SELECT count(*) FROM said WHERE words @@ 'secret'::tsquery") == 0
 
