@@ -9,7 +9,7 @@ import pytest
 from gateway.storage.identities import Identity
 from gateway.storage.jobs import NewJob
 from gateway.storage.ports import NewEntry, NewRecord, Store, TurnCommit
-from tests.contracts.store_values import NOW, lease_on, reply
+from tests.contracts.store_values import NOW, lease_on, reply, sender
 
 ANN = Identity(channel="telegram", account="main", user="ann")
 BEN = Identity(channel="telegram", account="main", user="ben")
@@ -116,7 +116,7 @@ async def test_what_is_off_the_record_or_forgotten_is_not_found(store: Store) ->
     await say(store, "tea secret", session="otr")
     row_id = await say(store, "tea forgotten")
     assert len(await found(store, "tea")) == 2
-    await store.mark_sent(row_id, "native", NOW, forget=True)
+    await store.mark_sent(await sender(store, "telegram:main:a"), row_id, "native", NOW, forget=True)
     assert await found(store, "tea") == []
 
 

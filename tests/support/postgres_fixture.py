@@ -37,7 +37,9 @@ def postgres_server_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def _migrated(postgres_server_url: str) -> str:
+def postgres_database(postgres_server_url: str) -> str:
+    """The URL of a database with every table, in which earlier tests have written."""
+
     async def make() -> None:
         database = Database(postgres_server_url)
         await database.open()
@@ -47,15 +49,20 @@ def _migrated(postgres_server_url: str) -> str:
     return postgres_server_url
 
 
-@pytest.fixture
-async def postgres_url(_migrated: str) -> str:
-    """The URL of a database with every table, all of them empty."""
-    connection = await asyncpg.connect(_migrated)
+async def emptied(url: str) -> None:
+    """Empty every table of the database."""
+    connection = await asyncpg.connect(url)
     try:
         await connection.execute(_EMPTY)
     finally:
         await connection.close()
-    return _migrated
+
+
+@pytest.fixture
+async def postgres_url(postgres_database: str) -> str:
+    """The URL of a database with every table, all of them empty."""
+    await emptied(postgres_database)
+    return postgres_database
 
 
 @pytest.fixture
