@@ -127,7 +127,7 @@ async def _turn(store: SqliteStore, lease: Lease, number: int) -> None:
         at=_AT,
     )
     committed = await store.commit_turn(lease, commit)
-    await store.mark_sent(committed.outbox_ids[0], "1", _AT)
+    await store.mark_sent(lease, committed.outbox_ids[0], "1", _AT)
 
 
 def _entry(key: str, thread: str) -> NewEntry:

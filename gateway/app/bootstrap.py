@@ -71,7 +71,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     delivery = _delivery(base)
     forgetful = extras.transcriber or build_transcriber(settings)
     transcriber = extras.transcriber or with_memory(forgetful, settings, base.preferences, base.clock)
-    coordinator = ProcessingCoordinator(base.store, base.clock, lease_s=settings.turn.lease_s)
+    coordinator = base.coordinator
     owner_of = _owner_of(coordinator)
 
     def when_idle(thread: str, work: IdleWork) -> Awaitable[bool]:
@@ -109,6 +109,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             inbox=inbox,
             worker=worker,
             coordinator=coordinator,
+            accounts=base.accounts,
             delivery=delivery,
             addresses=base.addresses,
             models=base.models,
@@ -264,6 +265,7 @@ def _delivery(base: Foundation) -> Delivery:
     )
     return Delivery(
         store=base.store,
+        leases=base.accounts,
         channels=base.channels,
         queues=base.queues,
         posting=posting,

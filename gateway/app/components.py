@@ -44,6 +44,7 @@ from gateway.safety.crisis_records import CrisisRecords
 from gateway.safety.notices import notice_target
 from gateway.speech.read_aloud import AnswerReader
 from gateway.speech.voice_download import VoiceDownload
+from gateway.storage.leases import AccountLeases, ProcessingCoordinator
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
 from gateway.storage.sqlite import SqliteStore
@@ -114,6 +115,8 @@ class Foundation:
     telemetry: Telemetry
     failpoints: Failpoints
     store: Store
+    coordinator: ProcessingCoordinator
+    accounts: AccountLeases
     files: FolderFileStore
     reading: SandboxedReader
     """Reads pictures and documents, in processes that end with the gateway."""
@@ -168,7 +171,9 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     queues = ChatQueues(clock, tasks.deliveries)
     read_aloud = build_read_aloud(settings, extras.speaker, tasks.background)
     taken = Acknowledgements(channels=channels, queues=queues, clock=clock)
-    live = _live(settings, store, queues, clock, tasks, taken)
+    coordinator = ProcessingCoordinator(store, clock, lease_s=settings.turn.lease_s)
+    accounts = AccountLeases(coordinator)
+    live = _live(settings, store, accounts, queues, clock, tasks, taken)
     return Foundation(
         settings=settings,
         secrets=secrets,
@@ -178,6 +183,8 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         telemetry=telemetry,
         failpoints=failpoints,
         store=store,
+        coordinator=coordinator,
+        accounts=accounts,
         files=files,
         reading=reading,
         file_reader=extras.file_reader or reading,
@@ -242,6 +249,7 @@ def _guests(
 def _live(
     settings: Settings,
     store: Store,
+    accounts: AccountLeases,
     queues: ChatQueues,
     clock: Clock,
     tasks: Supervisors,
@@ -250,6 +258,7 @@ def _live(
     """The previews of answers."""
     return LiveReplies(
         store=store,
+        leases=accounts,
         queues=queues,
         clock=clock,
         supervisor=tasks.background,

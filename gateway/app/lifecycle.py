@@ -36,7 +36,7 @@ from gateway.runtime.tasks import Supervisor
 from gateway.safety.crisis_records import CrisisRecords
 from gateway.scheduling.jobs import JobRunner
 from gateway.storage.health import StoreHealth
-from gateway.storage.leases import ProcessingCoordinator
+from gateway.storage.leases import AccountLeases, ProcessingCoordinator
 from gateway.storage.ports import Store
 from gateway.turns.worker import Worker
 from pipeline.domain.clock import Clock
@@ -74,6 +74,7 @@ class Parts:
     inbox: Inbox
     worker: Worker
     coordinator: ProcessingCoordinator
+    accounts: AccountLeases
     delivery: Delivery
     addresses: Addresses
     models: ModelClients
@@ -168,6 +169,7 @@ class Gateway:
             await parts.store.open()
             # The lock on the data folder proves that the holder of these leases is dead.
             await parts.store.break_leases()
+            await parts.accounts.take(key_of(channel) for channel in parts.channels)
             await parts.people.load()
             await parts.guests.load()
             await parts.jobs.recover()

@@ -10,6 +10,7 @@ from pathlib import Path
 from gateway import __version__
 from gateway.cli.people_arguments import add_people
 from gateway.cli.record_arguments import add_audit, add_crises, add_history, add_jobs, add_undo
+from gateway.cli.store_arguments import add_store
 from gateway.cli.workflow_arguments import add_workflow
 from pipeline.domain.errors import ConfigurationError, ParlourError
 
@@ -93,6 +94,8 @@ def _parser() -> argparse.ArgumentParser:
     add_audit(commands.add_parser("audit", parents=[common], help="what was decided about actions"), _audit)
 
     add_crises(commands.add_parser("crises", parents=[common], help="records of crisis responses"), _crises)
+
+    add_store(commands.add_parser("store", help="move the store to Postgres, or back"), common)
 
     _add_models(commands.add_parser("models", help="the bundled models' files"), common)
 

@@ -41,10 +41,11 @@ from gateway.delivery.voice_replies import VoiceReplies
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.codec import reply_of
+from gateway.storage.leases import AccountLeases
 from gateway.storage.log_records import AssistantRecord, content_of, files_of, text_of
 from gateway.storage.ports import InboxEntry, OutboxRow, Store
 from pipeline.domain.clock import Clock
-from pipeline.domain.errors import StorageError
+from pipeline.domain.errors import FenceLost, StorageError
 from pipeline.domain.ids import ThreadKey, new_id
 
 _log = logging.getLogger(__name__)
@@ -87,6 +88,7 @@ class Delivery:
         self,
         *,
         store: Store,
+        leases: AccountLeases,
         channels: ChannelRegistry,
         queues: ChatQueues,
         posting: Posting,
@@ -98,6 +100,7 @@ class Delivery:
         voice: VoiceReplies | None = None,
     ) -> None:
         self._store = store
+        self._leases = leases
         self._channels = channels
         self._queues = queues
         self._posting = posting
@@ -151,12 +154,16 @@ class Delivery:
 
     async def _deliver(self, adapter: Channel, queue: ChatQueue, job: _Job) -> None:
         try:
+            job.delivery.lease = await self._leases.of(job.reply.thread)
             await self._send(adapter, queue, job)
+        except FenceLost:
+            # The row stays as it is: the account's new process has read it, or reads it now.
+            _log.warning("reply left to the process that sends now", extra={"row": job.delivery.row_id})
         except asyncio.CancelledError:
             if job.delivery.marked:
                 # Nothing was posted yet, so that the next process need not look for it.
                 with contextlib.suppress(StorageError):
-                    await self._store.mark_retry(job.delivery.row_id, "", 0.0)
+                    await self._store.mark_retry(job.delivery.lease, job.delivery.row_id, "", 0.0)
             raise
 
     async def _send(self, adapter: Channel, queue: ChatQueue, job: _Job) -> None:
@@ -186,6 +193,8 @@ class Delivery:
                 receipt = await self._show(adapter, job)
             else:
                 receipt = await self._post(adapter, queue, job)
+        except FenceLost:
+            raise
         except StorageError as error:
             # This read came before any send. The replies after it wait too, or they would overtake it.
             _log.exception("delivery waits for the store", extra={"row": job.delivery.row_id})
@@ -193,7 +202,10 @@ class Delivery:
         except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
             return classify_failure(adapter, error)
         self._failpoints.reach("receipt-before")
-        sent = partial(self._store.mark_sent, job.delivery.row_id, receipt.native_id, self._clock.now())
+        delivery = job.delivery
+        sent = partial(
+            self._store.mark_sent, delivery.lease, delivery.row_id, receipt.native_id, self._clock.now()
+        )
         if job.reply.off_record:
             sent = partial(sent, forget=True)
         await retry_until_stored(sent, self._clock)
@@ -210,7 +222,8 @@ class Delivery:
         if not adapter.capabilities.idempotent_send:
             if job.delivery.maybe_sent:
                 reply = replace(reply, text=REPEAT_LABEL + reply.text)
-            await retry_until_stored(partial(self._store.mark_sending, job.delivery.row_id), self._clock)
+            mark = partial(self._store.mark_sending, job.delivery.lease, job.delivery.row_id)
+            await retry_until_stored(mark, self._clock)
         self._failpoints.reach("send-before")
         receipt = await call_with_timeout(adapter.send(reply), self._clock)
         self._failpoints.reach("send-after")
@@ -252,7 +265,11 @@ class Delivery:
         if failure.kind in _FINAL_KINDS or worn_out or too_old:
             _log.error("reply given up", extra={"row": job.delivery.row_id, "reason": failure.message})
             given_up = partial(
-                self._store.mark_failed, job.delivery.row_id, failure.message, forget=job.reply.off_record
+                self._store.mark_failed,
+                job.delivery.lease,
+                job.delivery.row_id,
+                failure.message,
+                forget=job.reply.off_record,
             )
             await retry_until_stored(given_up, self._clock)
             self._telemetry.delivered("failed")
@@ -265,6 +282,7 @@ class Delivery:
         wait = min(wait, _LONGEST_WAIT_S)
         again = partial(
             self._store.mark_retry,
+            job.delivery.lease,
             job.delivery.row_id,
             failure.message,
             self._clock.now() + wait,
@@ -294,13 +312,14 @@ class Delivery:
                 _log.info("a notice was not posted", extra={"reason": posted.message})
 
     async def _job(self, row: OutboxRow) -> _Job | None:
+        thread = ThreadKey.decode(row.thread)
+        lease = await self._leases.of(thread)
         records = await self._store.read_log(row.thread, after=row.entry_id - 1, message_id=row.message_id)
         record = next((found for found in records if found.id == row.entry_id), None)
         if record is None:
-            await self._store.mark_failed(row.id, "its log record is missing")
+            await self._store.mark_failed(lease, row.id, "its log record is missing")
             return None
         age = max(0.0, self._clock.now() - row.created_at)
-        thread = ThreadKey.decode(row.thread)
         channel = self._channels.of(thread)
         files = files_of(record)
         reply = reply_of(row, row.thread, entry_id=row.entry_id, text=text_of(record), files=files)
@@ -310,7 +329,7 @@ class Delivery:
             # kept for a channel that may never start again.
             _log.error("reply given up", extra={"row": row.id, "reason": "it is older than a day"})
             await self._store.mark_failed(
-                row.id, "older than a day when the gateway came back", forget=forget
+                lease, row.id, "older than a day when the gateway came back", forget=forget
             )
             self._telemetry.delivered("failed")
             return None

@@ -13,7 +13,7 @@ from typing import TypeVar
 from adapters.channel import ChannelAdapter, Failure
 from gateway.delivery.rate_limiter import RateLimiter
 from pipeline.domain.clock import Clock
-from pipeline.domain.errors import AlreadyDone, StorageError
+from pipeline.domain.errors import AlreadyDone, FenceLost, StorageError
 from pipeline.graph.execution.control import asked_to_stop
 
 _log = logging.getLogger(__name__)
@@ -115,12 +115,14 @@ class PlatformCalls:
 
 async def retry_until_stored(write: Callable[[], Awaitable[None]], clock: Clock) -> None:
     """Repeat `write` until the store accepts it. Sending the reply again because of a temporary store failure
-    would show it twice."""
+    would show it twice. Raises FenceLost: another process sends it now."""
     while True:
         try:
             await write()
         except AlreadyDone:
             return
+        except FenceLost:
+            raise
         except StorageError:
             _log.exception("delivery waits for the store")
             await clock.sleep(_STORE_BACKOFF_S)

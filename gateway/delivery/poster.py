@@ -30,7 +30,7 @@ from gateway.delivery.platform_calls import SETTLE_S, call_with_timeout, classif
 from gateway.delivery.preview import LiveReplies
 from gateway.delivery.reply_files import ReplyFiles
 from gateway.runtime.failpoints import Failpoints
-from gateway.storage.ports import SentPart, Store
+from gateway.storage.ports import NO_LEASE, Lease, SentPart, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.ids import ThreadKey
@@ -63,6 +63,8 @@ class ReplyDelivery:
     """An earlier attempt may have arrived."""
     born_at: float
     """Monotonic time of the commit; for a reply of an earlier process computed from its wall-clock age."""
+    lease: Lease = NO_LEASE
+    """The account's, under which the row is written."""
     marked: bool = False
     """Its row is in state sending although nothing was posted yet."""
     questions: tuple[ApprovalRequired, ...] = ()
@@ -131,7 +133,9 @@ class Posting:
         if preview and 0 not in shown:
             # The store failed to record it earlier. It is needed if a kill interrupts the edit.
             shown[0] = SentPart(part=0, native_id=preview, final=False)
-            await retry_until_stored(partial(self._store.record_sent_part, reply.key, shown[0]), self._clock)
+            await retry_until_stored(
+                partial(self._store.record_sent_part, delivery.lease, reply.key, shown[0]), self._clock
+            )
         if delivery.maybe_sent:
             # Each part is on record before the next one is delivery.
             left = (index for index in count() if index not in shown or not shown[index].final)
@@ -278,7 +282,9 @@ class Posting:
                 part = await self._labelled(adapter, queue, delivery, index, part)
         await queue.limiter.acquire()
         if not delivery.marked:
-            await retry_until_stored(partial(self._store.mark_sending, delivery.row_id), self._clock)
+            await retry_until_stored(
+                partial(self._store.mark_sending, delivery.lease, delivery.row_id), self._clock
+            )
         delivery.marked = False
         self._failpoints.reach("send-before")
         try:
@@ -357,7 +363,9 @@ class Posting:
 
     async def _note(self, delivery: ReplyDelivery, index: int) -> None:
         if delivery.shown is not None:
-            note = partial(self._store.record_sent_part, delivery.reply.key, delivery.shown[index])
+            note = partial(
+                self._store.record_sent_part, delivery.lease, delivery.reply.key, delivery.shown[index]
+            )
             await retry_until_stored(note, self._clock)
 
 

@@ -20,6 +20,7 @@ from gateway.delivery.platform_calls import MOST_ATTEMPTS, classify_failure
 from gateway.delivery.progress import CHANGE_S, ProgressLines, Verbosity
 from gateway.delivery.question_messages import QuestionMessages
 from gateway.runtime.tasks import Supervisor
+from gateway.storage.leases import AccountLeases
 from gateway.storage.ports import SentPart, Store
 from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
@@ -82,6 +83,7 @@ class LiveReplies:
         self,
         *,
         store: Store,
+        leases: AccountLeases,
         queues: ChatQueues,
         clock: Clock,
         supervisor: Supervisor,
@@ -90,7 +92,7 @@ class LiveReplies:
     ) -> None:
         """`show_work` returns how much progress an account shows; `taken` shows which messages are taken."""
         self._taken = taken
-        self._store = store
+        self._store, self._leases = store, leases
         self._queues = queues
         self._clock = clock
         self._supervisor = supervisor
@@ -108,9 +110,8 @@ class LiveReplies:
             # parallel with the chat's new queue.
             queue = partial(self._queues.queue_for, adapter, thread, private=origin.private)
             work = ProgressLines(self._show_work(thread.account_key))
-            live = LiveReply(
-                adapter, thread, origin, queue, self._store, self._clock, self._supervisor, work, self._taken
-            )
+            shared = (self._store, self._leases, self._clock, self._supervisor)
+            live = LiveReply(adapter, thread, origin, queue, *shared, work, self._taken)
             self._live[key] = live
         return live
 
@@ -135,6 +136,7 @@ class LiveReply:
         origin: Origin,
         queue: Callable[[], ChatQueue],
         store: Store,
+        leases: AccountLeases,
         clock: Clock,
         supervisor: Supervisor,
         work: ProgressLines,
@@ -145,7 +147,7 @@ class LiveReply:
         self._thread = thread
         self._origin = origin
         self._find_queue = queue
-        self._store = store
+        self._store, self._leases = store, leases
         self._clock = clock
         self._supervisor = supervisor
         self._questions = QuestionMessages(
@@ -155,6 +157,7 @@ class LiveReply:
             reply_handle=origin.reply_handle,
             queue=queue,
             store=store,
+            leases=leases,
             clock=clock,
         )
         self._work = work
@@ -364,10 +367,9 @@ class LiveReply:
 
     async def _note(self, native_id: str) -> None:
         try:
-            await self._store.record_sent_part(
-                self._origin.message_id,
-                SentPart(part=0, native_id=native_id, final=False, at=self._clock.now()),
-            )
+            lease = await self._leases.of(self._thread)
+            part = SentPart(part=0, native_id=native_id, final=False, at=self._clock.now())
+            await self._store.record_sent_part(lease, self._origin.message_id, part)
         except StorageError:
             # This process still knows the message; only a crash now would leave it as an unfinished one.
             _log.exception("a preview is not on record")

@@ -19,6 +19,7 @@ from gateway.delivery.chat_queue import ChatQueue
 from gateway.delivery.duplicate_posts import remove_duplicate
 from gateway.delivery.platform_calls import MOST_ATTEMPTS, SETTLE_S, PlatformCalls
 from gateway.interactions.question_parts import MOST_PARTS, part_number
+from gateway.storage.leases import AccountLeases
 from gateway.storage.ports import SentPart, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
@@ -45,6 +46,7 @@ class QuestionMessages:
         reply_handle: str,
         queue: Callable[[], ChatQueue],
         store: Store,
+        leases: AccountLeases,
         clock: Clock,
     ) -> None:
         self._adapter = adapter
@@ -53,6 +55,7 @@ class QuestionMessages:
         self._reply_handle = reply_handle
         self._queue = queue
         self._store = store
+        self._leases = leases
         self._clock = clock
         self._open: dict[str, ApprovalRequired] = {}
         self._shown: dict[int, SentPart] = {}
@@ -226,7 +229,8 @@ class QuestionMessages:
         noted = SentPart(part=number, native_id=native_id, final=bool(native_id), at=self._clock.now())
         self._shown[number] = noted
         try:
-            await self._store.record_sent_part(self._message_id, noted)
+            lease = await self._leases.of(self._thread)
+            await self._store.record_sent_part(lease, self._message_id, noted)
         except StorageError:
             # Only a crash now would show the question a second time.
             _log.exception("a question is not on record")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from gateway.storage.ports import InboxEntry, SentPart, Store
+from gateway.storage.ports import InboxEntry, Lease, SentPart, Store
 from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.messages import InboundMessage, Withdrawal
@@ -35,10 +35,11 @@ class Edits:
         if place:
             self._rows[entry.thread, place] = row_id
 
-    async def take_over(self, entry: InboxEntry) -> None:
+    async def take_over(self, lease: Lease, entry: InboxEntry) -> None:
         """Show the reply to the edited message `entry` in place of the reply to its earlier version.
 
-        Waits some seconds at most until the earlier reply is sent. Raises StorageError.
+        `lease` is the thread's. Waits some seconds at most until the earlier reply is sent. Raises
+        StorageError.
         """
         row_id = self._rows.get((entry.thread, _place(entry)))
         edited = isinstance(entry.item, InboundMessage) and entry.item.edited
@@ -56,7 +57,7 @@ class Edits:
             return
         for part, native_id in enumerate(row.receipt.split(",")):
             shown = SentPart(part=part, native_id=native_id, final=False, at=self._clock.now())
-            await self._store.record_sent_part(entry.message_id, shown)
+            await self._store.record_sent_part(lease, entry.message_id, shown)
 
 
 async def ended_by(

@@ -1,4 +1,4 @@
-"""Errors of writes to a log: report a failed append once, and refuse a stale lease."""
+"""Errors of writes: report a failed append once, and refuse a lease that is stale or another's."""
 
 from __future__ import annotations
 
@@ -38,3 +38,8 @@ def fence_lost(lease: Lease) -> FenceLost:
         f"thread {lease.thread}: fence {lease.fence} of {lease.owner} is no longer current; "
         "nothing was written"
     )
+
+
+def foreign_row(lease: Lease, row_id: int) -> FenceLost:
+    """The error for a lease that is current, but of another thread or account than the outbox row."""
+    return FenceLost(f"outbox row {row_id} is not one of {lease.thread}; nothing was written")

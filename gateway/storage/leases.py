@@ -1,19 +1,21 @@
-"""ProcessingCoordinator: one worker per thread, across all processes that share a store.
+"""Leases: one worker for each thread and one sender for each account, among all processes on one store.
 
-A lease names the worker of a thread. Its fence, checked inside every commit, prevents writes by an owner
-that lost the lease without noticing (a pause longer than the lease).
+A lease names the owner. Its fence, checked inside every commit, prevents writes by an owner that lost the
+lease without noticing (a pause longer than the lease). A turn is written under the lease of its thread, its
+replies under that of the account they are sent from: the process that runs a turn need not be the one that
+sends.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from gateway.storage.ports import Lease, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import FenceLost, StorageError
-from pipeline.domain.ids import new_id
+from pipeline.domain.ids import AccountKey, ThreadKey, new_id
 
 _log = logging.getLogger(__name__)
 
@@ -79,3 +81,45 @@ class ProcessingCoordinator:
     def _holds(self, lease: Lease) -> bool:
         held = self._held.get(lease.thread)
         return held is not None and held[0] is lease
+
+
+class AccountLeases:
+    """The leases of the accounts from which this process sends."""
+
+    def __init__(self, coordinator: ProcessingCoordinator) -> None:
+        self._coordinator = coordinator
+        self._held: dict[AccountKey, Lease] = {}
+        self._taking: dict[AccountKey, asyncio.Lock] = {}
+
+    async def take(self, accounts: Iterable[AccountKey]) -> None:
+        """Acquire the leases of `accounts`, in one commit if the store can. Those that another process holds
+        are left to it. Raises StorageError."""
+        await asyncio.gather(*(self._take(account) for account in accounts))
+
+    async def of(self, thread: ThreadKey) -> Lease:
+        """The lease of the account that the thread is on. Raises FenceLost while another process has it, and
+        StorageError."""
+        lease = self._held.get(thread.account_key) or await self._take(thread.account_key)
+        if lease is None:
+            raise FenceLost(f"{thread.channel}:{thread.account}: another process sends from this account")
+        return lease
+
+    async def _take(self, account: AccountKey) -> Lease | None:
+        async with self._taking.setdefault(account, asyncio.Lock()):
+            held = self._held.get(account)
+            if held is not None:
+                return held
+
+            def lost() -> None:
+                self._held.pop(account, None)
+
+            lease = await self._coordinator.acquire(lease_key(account), lost)
+            if lease is not None:
+                self._held[account] = lease
+            return lease
+
+
+def lease_key(account: AccountKey) -> str:
+    """The key of an account's lease: what the keys of all its threads begin with, which are longer."""
+    channel, name = account
+    return ThreadKey(channel=channel, account=name, chat="x").encode().removesuffix(":x")

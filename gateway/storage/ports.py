@@ -12,11 +12,13 @@ from dataclasses import field
 from typing import Any, Final, Literal, Protocol
 
 from gateway.storage.books import Books
-from gateway.storage.bursts import FinishedToo
+from gateway.storage.bursts import BurstBook, FinishedToo
 from gateway.storage.crises import CrisisRecord
 from gateway.storage.expiries import InteractionKind
 from gateway.storage.inbox_items import EntryKind, StoredItem
 from gateway.storage.jobs import NewJob
+from gateway.storage.lease import NO_LEASE as NO_LEASE  # noqa: PLC0414 - a part of the port
+from gateway.storage.lease import Lease as Lease  # noqa: PLC0414 - as above
 from gateway.storage.sizes import StoreCounts
 from gateway.storage.states import StateWrite
 from pipeline.domain.frozen import dataclass
@@ -76,16 +78,6 @@ class InboxEntry:
     """The seq of the earlier entry whose turn answers this one too; 0 if it has a separate turn."""
     steered: bool = False
     """It joined a run that was in progress."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lease:
-    """The right to work on a thread. `fence` grows with every new owner and never repeats."""
-
-    thread: str
-    owner: str
-    fence: int
-    expires_at: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,20 +210,6 @@ class Committed:
 AnswerStatus = Literal["accepted", "unknown", "already_answered", "expired", "not_allowed", "invalid_choice"]
 
 
-class BurstBook(Protocol):
-    """Which entries the turn of an earlier entry answers too. A restart finds what a turn covers."""
-
-    async def join(self, lease: Lease, turn: int, seqs: Sequence[int], *, steered: bool = False) -> None:
-        """Record durably that the turn of the entry with the seq `turn` answers the entries `seqs` too.
-        `steered`: its run was in progress when they joined it. An entry that has joined the turn before is
-        not changed.
-
-        Raises FenceLost; and AlreadyDone, with nothing written, if one of them is finished, is not a later
-        entry of the thread, or has joined another turn.
-        """
-        ...
-
-
 class Store(Books, Protocol):
     """The whole store."""
 
@@ -341,21 +319,24 @@ class Store(Books, Protocol):
     async def outbox_open(self, thread: str | None = None) -> tuple[OutboxRow, ...]:
         """Rows in state ready or sending, oldest first."""
 
-    async def mark_sending(self, row_id: int) -> None:
+    async def mark_sending(self, lease: Lease, row_id: int) -> None:
         """Durably set state sending and count one attempt, before the platform is called. This and the three
-        methods below raise AlreadyDone for a row that is sent, failed or unknown."""
+        methods below raise FenceLost unless `lease` is current and that of the row's thread or account, and
+        AlreadyDone for a row that is sent, failed or unknown."""
 
-    async def mark_sent(self, row_id: int, receipt: str, at: float, *, forget: bool = False) -> None:
+    async def mark_sent(
+        self, lease: Lease, row_id: int, receipt: str, at: float, *, forget: bool = False
+    ) -> None:
         """Set state sent, with the receipt; delete what `record_sent_part` stored for the row's key. With
         `forget`, the same transaction erases the row's body and the text of every record of its message."""
 
     async def mark_retry(
-        self, row_id: int, error: str, not_before: float, *, maybe_sent: bool = False
+        self, lease: Lease, row_id: int, error: str, not_before: float, *, maybe_sent: bool = False
     ) -> None:
         """Set state ready with the error; no attempt before the given time. With `maybe_sent` the
         state stays sending, so that the next process knows that the reply may have arrived."""
 
-    async def mark_failed(self, row_id: int, error: str, *, forget: bool = False) -> None:
+    async def mark_failed(self, lease: Lease, row_id: int, error: str, *, forget: bool = False) -> None:
         """Set state failed, with the reason. Deletes and erases as `mark_sent` does."""
 
     async def outbox_row(self, row: int | str) -> OutboxRow | None:
@@ -364,8 +345,9 @@ class Store(Books, Protocol):
     async def receipts(self, chat: str) -> tuple[str, ...]:
         """Receipts of the last replies to the thread `chat` and its topics: newest first, at most 20."""
 
-    async def record_sent_part(self, key: str, part: SentPart) -> None:
-        """Store which message shows a part of the reply under `key`, replacing an earlier value."""
+    async def record_sent_part(self, lease: Lease, key: str, part: SentPart) -> None:
+        """Store which message shows a part of the reply under `key`, replacing an earlier value. `lease` is
+        that of the reply's thread or account. Raises FenceLost."""
 
     async def shown(self, key: str) -> tuple[SentPart, ...]:
         """The parts that `record_sent_part` stored for `key`, by part."""

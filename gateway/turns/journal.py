@@ -69,7 +69,7 @@ class StoreJournal:
         person: Callable[[], str],
     ) -> None:
         self._store = store
-        self._lease = lease
+        self.lease = lease
         self._entry = entry
         self._session = session
         self._clock = clock
@@ -152,7 +152,7 @@ class StoreJournal:
 
     async def record_summary(self, summary: Summary) -> bool:
         at, own = self._clock.now(), self._entry.message_id
-        return await write_summary(self._store, self._lease, self._session, summary, at=at, message_id=own)
+        return await write_summary(self._store, self.lease, self._session, summary, at=at, message_id=own)
 
     async def recorded_user(self, message: InboundMessage | None = None) -> UserWords | None:
         found = await (self._recorded.user() if message is None else self.messages.recorded(message))
@@ -168,7 +168,7 @@ class StoreJournal:
         """Count this attempt durably, before work that could crash the process. For a typed message
         `record_user` counts it, in the same transaction as the words."""
         if not self.attempt_counted:
-            await self._store.start_attempt(self._lease, self._entry.seq)
+            await self._store.start_attempt(self.lease, self._entry.seq)
             self.attempt_counted = True
 
     async def record_user(self, words: UserWords, message: InboundMessage | None = None) -> None:
@@ -201,7 +201,7 @@ class StoreJournal:
     async def end_run(self, message_id: str) -> None:
         """Record durably that the paused run of the message is over. Raises StorageError."""
         over = record_in(self._session, self._clock, message_id, "step", CUT_OFF)
-        await self._store.append(self._lease, [over])
+        await self._store.append(self.lease, [over])
 
     async def recorded_run(self) -> tuple[RawRecord, ...]:
         records = await self._recorded.run()
@@ -326,7 +326,7 @@ class StoreJournal:
             body = bare_body(self._entry)
         also = self.messages.finished_too(forget=body is not None)
         commit = TurnCommit(seq=self._entry.seq, outcome=outcome, body=body, also=also, at=self._clock.now())
-        await self._store.commit_turn(self._lease, commit)
+        await self._store.commit_turn(self.lease, commit)
         self._failpoints.reach("turn-commit-after")
         self.outcome = outcome
 
@@ -385,14 +385,14 @@ class StoreJournal:
             at=now,
         )
         self._failpoints.reach("turn-commit-before")
-        committed = await self.kept.commit(self._lease, commit, state)
+        committed = await self.kept.commit(self.lease, commit, state)
         self._failpoints.reach("turn-commit-after")
         self._after.added(self._session, commit.jobs, now)
         if questions:
-            self._on_asked(self._lease.thread)
+            self._on_asked(self.lease.thread)
         self._session.stored, self.outcome = True, outcome
         sends, entry_id = log_records.files_of(records[-1]), committed.record_ids[-1]
-        reply = reply_of(row, self._lease.thread, entry_id=entry_id, text=text, files=sends)
+        reply = reply_of(row, self.lease.thread, entry_id=entry_id, text=text, files=sends)
         reply = replace(reply, heard=transcript) if transcript else reply
         self._on_reply(committed.outbox_ids[0], reply, sending=row.sending)
         # After the reply is on its way, so that the page gets all of this and the end of the turn together.

@@ -339,11 +339,11 @@ class TurnRunner:
         if isinstance(item, ApprovalReply):
             if item.expired:
                 await journal.count_attempt()
-            await self._edits.take_over(entry)
+            await self._edits.take_over(journal.lease, entry)
             return item
         message = None if isinstance(item, HeartbeatDue) else await self._message(item, journal)
         if message is not None:
-            await self._edits.take_over(entry)
+            await self._edits.take_over(journal.lease, entry)
         return message
 
     async def _message(self, message: InboundMessage, journal: StoreJournal) -> InboundMessage | None:

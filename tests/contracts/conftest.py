@@ -9,14 +9,33 @@ import pytest
 
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
+from gateway.storage.postgres import PostgresStore
 from gateway.storage.sqlite import SqliteStore
+from tests.support.postgres_fixture import emptied
 
 Reopen = Callable[[], Awaitable[Store]]
 
 
-@pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    opened: Store = MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "store.db")
+_STORES = ("memory", "sqlite", "postgres")
+
+
+@pytest.fixture(params=_STORES)
+def store_kind(request: pytest.FixtureRequest) -> str:
+    """Which store is under test."""
+    return str(request.param)
+
+
+@pytest.fixture
+def postgres_place(request: pytest.FixtureRequest, store_kind: str) -> str:
+    """The URL of the database for a store that needs one: the tests of the others start no server."""
+    return str(request.getfixturevalue("postgres_database")) if store_kind == "postgres" else ""
+
+
+@pytest.fixture
+async def store(store_kind: str, postgres_place: str, tmp_path: Path) -> AsyncIterator[Store]:
+    opened = _made(store_kind, tmp_path, postgres_place)
+    if postgres_place:
+        await emptied(postgres_place)
     await opened.open()
     yield opened
     await opened.close()
@@ -29,7 +48,7 @@ async def reopen(store: Store, tmp_path: Path) -> AsyncIterator[Reopen]:
 
     async def again() -> Store:
         await store.close()
-        follower: Store = store if isinstance(store, MemoryStore) else SqliteStore(tmp_path / "store.db")
+        follower = store if isinstance(store, MemoryStore) else _another(store, tmp_path)
         await follower.open()
         followers.append(follower)
         return follower
@@ -37,3 +56,15 @@ async def reopen(store: Store, tmp_path: Path) -> AsyncIterator[Reopen]:
     yield again
     for follower in followers:
         await follower.close()
+
+
+def _made(kind: str, folder: Path, url: str) -> Store:
+    if kind == "memory":
+        return MemoryStore()
+    return PostgresStore(url) if kind == "postgres" else SqliteStore(folder / "store.db")
+
+
+def _another(store: Store, folder: Path) -> Store:
+    if isinstance(store, PostgresStore):
+        return PostgresStore(store.url)
+    return SqliteStore(folder / "store.db")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gateway.storage.leases import lease_key
 from gateway.storage.ports import (
     Accepted,
     Interaction,
@@ -17,6 +18,7 @@ from gateway.storage.ports import (
     Store,
     TurnCommit,
 )
+from pipeline.domain.ids import ThreadKey
 
 THREAD = "telegram:mainbot:-1001234:77"
 OTHER = "web:site:room"
@@ -85,3 +87,8 @@ async def sent_row(store: Store, key: str = "1") -> int:
         lease, turn(accepted.seq, record("assistant"), outbox=(reply(f"msg-{key}:answer"),))
     )
     return committed.outbox_ids[0]
+
+
+async def sender(store: Store, thread: str = THREAD) -> Lease:
+    """The lease under which the replies of the thread's account are sent. A later one makes it stale."""
+    return await lease_on(store, lease_key(ThreadKey.decode(thread).account_key))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from gateway.storage.feedback import Feedback
 from gateway.storage.ports import NewOutboxRow, SentPart, Store, TurnCommit
 from tests.contracts.conftest import Reopen
-from tests.contracts.store_values import accepted_with_lease, record, turn
+from tests.contracts.store_values import accepted_with_lease, record, sender, turn
 
 CHAT = "telegram:mainbot:-1001234"
 UP = Feedback(
@@ -71,7 +71,7 @@ async def _sent(store: Store, key: str, receipt: str) -> None:
     done: TurnCommit = replace(turn(accepted.seq, record("assistant", message=f"msg-{key}")), outbox=(row,))
     (outbox_id,) = (await store.commit_turn(lease, done)).outbox_ids
     if receipt:
-        await store.mark_sent(outbox_id, receipt, 2.0)
+        await store.mark_sent(await sender(store), outbox_id, receipt, 2.0)
     await store.release_lease(lease)
 
 
@@ -100,8 +100,9 @@ async def test_the_reply_that_a_message_shows_is_found_in_its_chat(store: Store)
 
 async def test_the_message_of_a_question_is_found_while_its_turn_runs(store: Store) -> None:
     accepted, lease = await accepted_with_lease(store, "1")
-    await store.record_sent_part("msg-1", SentPart(part=512, native_id="9", final=True, at=1.0))
-    await store.record_sent_part("msg-1", SentPart(part=0, native_id="8", final=False, at=1.0))
+    account = await sender(store)
+    await store.record_sent_part(account, "msg-1", SentPart(part=512, native_id="9", final=True, at=1.0))
+    await store.record_sent_part(account, "msg-1", SentPart(part=0, native_id="8", final=False, at=1.0))
     found = await store.feedback.part_shown_by(CHAT, "9")
     assert found is not None
     assert (found.thread, found.part) == (f"{CHAT}:77", 512)

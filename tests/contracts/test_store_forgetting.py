@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from gateway.storage.ports import Interaction, Store
-from tests.contracts.store_values import NOW, THREAD, accepted_with_lease, record, reply, turn
+from tests.contracts.store_values import NOW, THREAD, accepted_with_lease, record, reply, sender, turn
 
 
 async def committed_row(store: Store, *, forget_session: str = "") -> int:
@@ -23,8 +23,9 @@ async def committed_row(store: Store, *, forget_session: str = "") -> int:
 
 async def test_a_reply_that_is_sent_can_be_forgotten_with_its_messages_records(store: Store) -> None:
     row_id = await committed_row(store)
-    await store.mark_sending(row_id)
-    await store.mark_sent(row_id, "native", NOW, forget=True)
+    account = await sender(store)
+    await store.mark_sending(account, row_id)
+    await store.mark_sent(account, row_id, "native", NOW, forget=True)
     texts = [(row.kind, row.body["text"]) for row in await store.read_log(THREAD)]
     assert texts == [("notice", "kept"), ("assistant", ""), ("error", "")]
     row = await store.outbox_row(row_id)
@@ -34,13 +35,13 @@ async def test_a_reply_that_is_sent_can_be_forgotten_with_its_messages_records(s
 
 async def test_a_reply_that_is_given_up_can_be_forgotten_too(store: Store) -> None:
     row_id = await committed_row(store)
-    await store.mark_failed(row_id, "gone", forget=True)
+    await store.mark_failed(await sender(store), row_id, "gone", forget=True)
     assert [row.body["text"] for row in await store.read_log(THREAD)] == ["kept", "", ""]
 
 
 async def test_without_being_asked_nothing_is_forgotten(store: Store) -> None:
     row_id = await committed_row(store)
-    await store.mark_sent(row_id, "native", NOW)
+    await store.mark_sent(await sender(store), row_id, "native", NOW)
     texts = [row.body["text"] for row in await store.read_log(THREAD)]
     assert texts == ["kept", "the partial words", "the last words"]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from gateway.storage.memory import MemoryStore
-from gateway.storage.ports import VISIBLE_KINDS, Lease, RecordKind, Store
+from gateway.storage.ports import VISIBLE_KINDS, Lease, RecordKind, SentPart, Store
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.errors import StorageError
 from tests.contracts.store_values import NOW, entry, interaction, record, reply, turn
@@ -131,13 +131,15 @@ class Stores(RuleBasedStateMachine):
 
         assert self._runner.run(together()) == expected
 
-    @rule(row=small, change=st.sampled_from(("sending", "sent", "retry", "failed")))
-    def move_reply(self, row: int, change: str) -> None:
+    @rule(back=small, row=small, change=st.sampled_from(("sending", "sent", "retry", "failed", "shown")))
+    def move_reply(self, back: int, row: int, change: str) -> None:
+        lease, part = self._lease(back), SentPart(part=row, native_id=f"native-{row}", final=False)
         changes: dict[str, Operation] = {
-            "sending": lambda store: store.mark_sending(row),
-            "sent": lambda store: store.mark_sent(row, f"native-{row}", NOW),
-            "retry": lambda store: store.mark_retry(row, "slow down", NOW + 1),
-            "failed": lambda store: store.mark_failed(row, "gone"),
+            "sending": lambda store: store.mark_sending(lease, row),
+            "sent": lambda store: store.mark_sent(lease, row, f"native-{row}", NOW),
+            "retry": lambda store: store.mark_retry(lease, row, "slow down", NOW + 1),
+            "failed": lambda store: store.mark_failed(lease, row, "gone"),
+            "shown": lambda store: store.record_sent_part(lease, f"reply-{row}", part),
         }
         self._both(changes[change])
 

@@ -9,7 +9,7 @@ import pytest
 from gateway.storage.identities import Identity
 from gateway.storage.jobs import NewJob
 from gateway.storage.ports import NewEntry, NewRecord, Store, TurnCommit
-from tests.contracts.store_values import NOW, lease_on, reply
+from tests.contracts.store_values import NOW, lease_on, reply, sender
 
 ANN = Identity(channel="telegram", account="main", user="ann")
 BEN = Identity(channel="telegram", account="main", user="ben")
@@ -56,6 +56,27 @@ async def test_words_are_found_by_their_beginning_in_any_case_and_without_accent
 
 
 @pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("저는 서울에서 고양이를 키워요", "고양이"),
+        ("我的妹妹住在上海", "我的妹妹"),
+        ("がっこうへ行きます", "がっこう"),
+        ("パーティーに行く", "パーティー"),
+        ("नमस्ते दुनिया", "नमस्ते"),
+        ("Ελληνική καλημέρα", "ΚΑΛΗΜΕΡΑ"),
+        ("Ёлка в лесу", "ёлка"),
+        ("שָׁלוֹם לכולם", "שלום"),
+        ("مَرْحَبًا بالجميع", "مرحبا"),
+        ("tiếng Việt", "tieng viet"),
+    ],
+)
+async def test_words_of_every_script_are_found(store: Store, text: str, words: str) -> None:
+    await say(store, text)
+    assert await found(store, words) == [f"You said: {text}", text]
+    assert await found(store, "tea") == []
+
+
+@pytest.mark.parametrize(
     "words", ["", "  ", "*", '"', "'; DROP TABLE said", "text:tee", "tee OR coffee", "-"]
 )
 async def test_no_words_and_the_marks_of_a_query_language_find_nothing_and_break_nothing(
@@ -95,7 +116,7 @@ async def test_what_is_off_the_record_or_forgotten_is_not_found(store: Store) ->
     await say(store, "tea secret", session="otr")
     row_id = await say(store, "tea forgotten")
     assert len(await found(store, "tea")) == 2
-    await store.mark_sent(row_id, "native", NOW, forget=True)
+    await store.mark_sent(await sender(store, "telegram:main:a"), row_id, "native", NOW, forget=True)
     assert await found(store, "tea") == []
 
 

@@ -20,6 +20,7 @@ from tests.contracts.store_values import (
     lease_on,
     record,
     reply,
+    sender,
     sent_row,
     turn,
 )
@@ -124,10 +125,11 @@ async def test_the_outbox_is_listed_by_thread_and_oldest_first(store: Store) -> 
 
 async def test_a_reply_goes_from_ready_to_sending_to_sent(store: Store) -> None:
     row_id = await sent_row(store)
-    await store.mark_sending(row_id)
+    account = await sender(store)
+    await store.mark_sending(account, row_id)
     (sending,) = await store.outbox_open()
     assert (sending.state, sending.attempts) == ("sending", 1)
-    await store.mark_sent(row_id, "native-7", NOW + 1)
+    await store.mark_sent(account, row_id, "native-7", NOW + 1)
     assert await store.outbox_open() == ()
     sent = await store.outbox_row(row_id)
     assert sent is not None
@@ -144,27 +146,29 @@ async def test_a_reply_that_is_sent_at_once_begins_as_sending(store: Store) -> N
 
 async def test_a_reply_can_be_tried_again_later(store: Store) -> None:
     row_id = await sent_row(store)
-    await store.mark_sending(row_id)
-    await store.mark_retry(row_id, "429 slow down", NOW + 60)
+    account = await sender(store)
+    await store.mark_sending(account, row_id)
+    await store.mark_retry(account, row_id, "429 slow down", NOW + 60)
     (waiting,) = await store.outbox_open()
     assert (waiting.state, waiting.attempts) == ("ready", 1)
     assert (waiting.error, waiting.not_before) == ("429 slow down", NOW + 60)
-    await store.mark_sending(row_id)
-    await store.mark_sending(row_id)
+    await store.mark_sending(account, row_id)
+    await store.mark_sending(account, row_id)
     (sending,) = await store.outbox_open()
     assert (sending.state, sending.attempts) == ("sending", 3)
 
 
 async def test_a_reply_that_failed_or_left_changes_no_more(store: Store) -> None:
     failed, sent = await sent_row(store, "1"), await sent_row(store, "2")
-    await store.mark_failed(failed, "chat not found \ud800")
-    await store.mark_sent(sent, "native-8", NOW)
+    account = await sender(store)
+    await store.mark_failed(account, failed, "chat not found \ud800")
+    await store.mark_sent(account, sent, "native-8", NOW)
     for row_id in (failed, sent, 999):
         for change in (
-            store.mark_sending(row_id),
-            store.mark_sent(row_id, "native-9", NOW),
-            store.mark_retry(row_id, "again", NOW),
-            store.mark_failed(row_id, "again"),
+            store.mark_sending(account, row_id),
+            store.mark_sent(account, row_id, "native-9", NOW),
+            store.mark_retry(account, row_id, "again", NOW),
+            store.mark_failed(account, row_id, "again"),
         ):
             with pytest.raises(StorageError, match=str(row_id)):
                 await change
@@ -176,7 +180,7 @@ async def test_a_reply_that_failed_or_left_changes_no_more(store: Store) -> None
 
 async def test_a_reply_on_its_way_is_found_after_a_restart(store: Store, reopen: Reopen) -> None:
     row_id = await sent_row(store)
-    await store.mark_sending(row_id)
+    await store.mark_sending(await sender(store), row_id)
     follower = await reopen()
     (sending,) = await follower.outbox_open()
     assert (sending.id, sending.state, sending.attempts) == (row_id, "sending", 1)
@@ -184,8 +188,9 @@ async def test_a_reply_on_its_way_is_found_after_a_restart(store: Store, reopen:
 
 async def test_a_reply_that_may_have_arrived_is_still_sending_while_it_waits(store: Store) -> None:
     row_id = await sent_row(store)
-    await store.mark_sending(row_id)
-    await store.mark_retry(row_id, "no answer", NOW + 5, maybe_sent=True)
+    account = await sender(store)
+    await store.mark_sending(account, row_id)
+    await store.mark_retry(account, row_id, "no answer", NOW + 5, maybe_sent=True)
     (waiting,) = await store.outbox_open()
     assert (waiting.state, waiting.error, waiting.not_before) == ("sending", "no answer", NOW + 5)
 
@@ -193,16 +198,17 @@ async def test_a_reply_that_may_have_arrived_is_still_sending_while_it_waits(sto
 async def test_what_shows_a_reply_is_kept_until_the_reply_is_sent(store: Store, reopen: Reopen) -> None:
     row_id = await sent_row(store)
     key = "msg-1:answer"
-    await store.record_sent_part(key, SentPart(part=1, native_id="n-2", final=False))
-    await store.record_sent_part(key, SentPart(part=0, native_id="n-1", final=False))
-    await store.record_sent_part(key, SentPart(part=0, native_id="n-1", final=True, at=NOW))
-    await store.record_sent_part("another", SentPart(part=0, native_id="n-9", final=False))
+    account = await sender(store)
+    await store.record_sent_part(account, key, SentPart(part=1, native_id="n-2", final=False))
+    await store.record_sent_part(account, key, SentPart(part=0, native_id="n-1", final=False))
+    await store.record_sent_part(account, key, SentPart(part=0, native_id="n-1", final=True, at=NOW))
+    await store.record_sent_part(account, "another", SentPart(part=0, native_id="n-9", final=False))
     follower = await reopen()
     assert await follower.shown(key) == (
         SentPart(part=0, native_id="n-1", final=True, at=NOW),
         SentPart(part=1, native_id="n-2", final=False),
     )
-    await follower.mark_sent(row_id, "n-1,n-2", NOW)
+    await follower.mark_sent(await sender(follower), row_id, "n-1,n-2", NOW)
     assert await follower.shown(key) == ()
     assert len(await follower.shown("another")) == 1
 
@@ -247,8 +253,9 @@ async def test_a_log_is_read_backwards_from_any_record(store: Store) -> None:
 
 async def test_what_shows_a_reply_that_was_given_up_is_forgotten(store: Store) -> None:
     row_id = await sent_row(store)
-    await store.record_sent_part("msg-1:answer", SentPart(part=0, native_id="n-1", final=False))
-    await store.mark_failed(row_id, "the chat is gone")
+    account = await sender(store)
+    await store.record_sent_part(account, "msg-1:answer", SentPart(part=0, native_id="n-1", final=False))
+    await store.mark_failed(account, row_id, "the chat is gone")
     assert await store.shown("msg-1:answer") == ()
 
 
@@ -270,7 +277,7 @@ async def test_the_receipts_of_a_chat_are_those_of_its_topics_too_newest_first(s
         said = NewRecord(kind="assistant", session_id="s", message_id=f"m{number}", body={}, at=1.0)
         commit = TurnCommit(seq=accepted.seq, outcome="answered", records=(said,), outbox=(row,), at=1.0)
         committed = await store.commit_turn(lease, commit)
-        await store.mark_sending(committed.outbox_ids[0])
-        await store.mark_sent(committed.outbox_ids[0], f"r{number}", 2.0)
+        await store.mark_sending(lease, committed.outbox_ids[0])
+        await store.mark_sent(lease, committed.outbox_ids[0], f"r{number}", 2.0)
     assert await store.receipts("telegram:main:7") == ("r1", "r0")
     assert await store.receipts("telegram:main:8") == ()

@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from gateway.channels.timeline import StoreTimeline
-from gateway.storage.ports import InboxEntry
+from gateway.storage.ports import InboxEntry, Lease
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.ids import ThreadKey
@@ -32,8 +32,10 @@ class _CountingStore(SqliteStore):
         self.reads += 1
         return await super().next_entry(thread)
 
-    async def mark_sent(self, row_id: int, receipt: str, at: float, *, forget: bool = False) -> None:
-        await super().mark_sent(row_id, receipt, at, forget=forget)
+    async def mark_sent(
+        self, lease: Lease, row_id: int, receipt: str, at: float, *, forget: bool = False
+    ) -> None:
+        await super().mark_sent(lease, row_id, receipt, at, forget=forget)
         self.sent.put_nowait(row_id)
 
 

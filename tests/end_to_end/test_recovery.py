@@ -12,7 +12,7 @@ import pytest
 
 from adapters.channel import Failure
 from gateway.delivery.poster import REPEAT_LABEL
-from gateway.storage.ports import NewRecord, TurnCommit
+from gateway.storage.ports import Lease, NewRecord, TurnCommit
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import ManualClock
@@ -335,14 +335,16 @@ class _ForgetfulStore(SqliteStore):
         self.failing = {"retry", "sent"}
 
     async def mark_retry(
-        self, row_id: int, error: str, not_before: float, *, maybe_sent: bool = False
+        self, lease: Lease, row_id: int, error: str, not_before: float, *, maybe_sent: bool = False
     ) -> None:
         self._fail_once("retry")
-        await super().mark_retry(row_id, error, not_before, maybe_sent=maybe_sent)
+        await super().mark_retry(lease, row_id, error, not_before, maybe_sent=maybe_sent)
 
-    async def mark_sent(self, row_id: int, receipt: str, at: float, *, forget: bool = False) -> None:
+    async def mark_sent(
+        self, lease: Lease, row_id: int, receipt: str, at: float, *, forget: bool = False
+    ) -> None:
         self._fail_once("sent")
-        await super().mark_sent(row_id, receipt, at, forget=forget)
+        await super().mark_sent(lease, row_id, receipt, at, forget=forget)
 
     def _fail_once(self, what: str) -> None:
         if what in self.failing:

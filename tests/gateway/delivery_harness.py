@@ -19,9 +19,10 @@ from gateway.delivery.reply_files import ReplyFiles
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
 from gateway.runtime.tasks import Supervisor
+from gateway.storage.leases import AccountLeases, ProcessingCoordinator
 from gateway.storage.log_records import answer_body
 from gateway.storage.memory import MemoryStore
-from gateway.storage.ports import NewEntry, NewOutboxRow, NewRecord, OutboxRow, TurnCommit
+from gateway.storage.ports import Lease, NewEntry, NewOutboxRow, NewRecord, OutboxRow, TurnCommit
 from parlour.testing.fakes import MemoryFiles
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import LlmToken, TurnStarted
@@ -43,6 +44,11 @@ class DeliveryHarness:
     live: LiveReplies
     queues: ChatQueues
     supervisor: Supervisor
+    leases: AccountLeases
+
+    async def lease(self) -> Lease:
+        """The lease under which the channel's replies are sent."""
+        return await self.leases.of(self.channel.thread())
 
     async def begin(self, *pieces: str, message_id: str = "m1") -> LiveReply:
         """Start a turn that has written `pieces` and continues, and wait for a preview of them."""
@@ -128,7 +134,8 @@ def _build(
 ) -> DeliveryHarness:
     supervisor = Supervisor()
     queues = ChatQueues(clock, supervisor)
-    live = LiveReplies(store=store, queues=queues, clock=clock, supervisor=supervisor)
+    leases = AccountLeases(ProcessingCoordinator(store, clock, lease_s=30.0))
+    live = LiveReplies(store=store, leases=leases, queues=queues, clock=clock, supervisor=supervisor)
     failpoints = Failpoints()
     files = ReplyFiles(
         store=stored,
@@ -139,6 +146,7 @@ def _build(
     posting = Posting(store=store, files=files, live=live, clock=clock, failpoints=failpoints)
     delivery = Delivery(
         store=store,
+        leases=leases,
         channels=ChannelRegistry([channel]),
         queues=queues,
         posting=posting,
@@ -157,6 +165,7 @@ def _build(
         live=live,
         queues=queues,
         supervisor=supervisor,
+        leases=leases,
     )
 
 
@@ -177,6 +186,7 @@ async def restarted(old: DeliveryHarness, *, after_s: float = 0.0) -> DeliveryHa
     store."""
     await old.supervisor.close()
     await old.clock.advance(after_s)
+    await old.store.break_leases()
     new = _build(old.channel, old.store, old.clock, old.files)
     new.row_id = old.row_id
     return new

@@ -15,11 +15,14 @@ from tests.support.postgres_server import NoServer, postgres_server
 _EMPTY = """
 DO $$ DECLARE name text; filled boolean; names text := ''; BEGIN
     FOR name IN SELECT tablename FROM pg_tables
-        WHERE schemaname = 'parlour' AND tablename <> 'schema_version' LOOP
+        WHERE schemaname = 'parlour' AND tablename NOT IN ('schema_version', 'audit_head') LOOP
         EXECUTE format('SELECT EXISTS (SELECT 1 FROM parlour.%I)', name) INTO filled;
         IF filled THEN names := names || ', parlour.' || quote_ident(name); END IF;
     END LOOP;
     IF names <> '' THEN EXECUTE 'TRUNCATE ' || substr(names, 3) || ' RESTART IDENTITY CASCADE'; END IF;
+    UPDATE parlour.audit_head SET n = 0, hash = repeat('0', 64);
+    INSERT INTO parlour.audit_head SELECT 1, 0, repeat('0', 64)
+        WHERE NOT EXISTS (SELECT 1 FROM parlour.audit_head);
 END $$"""
 
 
@@ -34,7 +37,9 @@ def postgres_server_url() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def _migrated(postgres_server_url: str) -> str:
+def postgres_database(postgres_server_url: str) -> str:
+    """The URL of a database with every table, in which earlier tests have written."""
+
     async def make() -> None:
         database = Database(postgres_server_url)
         await database.open()
@@ -44,15 +49,20 @@ def _migrated(postgres_server_url: str) -> str:
     return postgres_server_url
 
 
-@pytest.fixture
-async def postgres_url(_migrated: str) -> str:
-    """The URL of a database with every table, all of them empty."""
-    connection = await asyncpg.connect(_migrated)
+async def emptied(url: str) -> None:
+    """Empty every table of the database."""
+    connection = await asyncpg.connect(url)
     try:
         await connection.execute(_EMPTY)
     finally:
         await connection.close()
-    return _migrated
+
+
+@pytest.fixture
+async def postgres_url(postgres_database: str) -> str:
+    """The URL of a database with every table, all of them empty."""
+    await emptied(postgres_database)
+    return postgres_database
 
 
 @pytest.fixture

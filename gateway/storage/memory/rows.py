@@ -131,6 +131,7 @@ class ReplyRow:
     not_before: float = 0.0
     receipt: str = ""
     error: str = ""
+    sent_at: float = 0.0
 
     @classmethod
     def committed(cls, row_id: int, thread: str, entry_id: int, new: NewOutboxRow, body: str) -> ReplyRow:

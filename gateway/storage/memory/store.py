@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gateway.storage.append_errors import fence_lost, report_if_failed
+from gateway.storage.append_errors import fence_lost, foreign_row, report_if_failed
 from gateway.storage.interaction_rules import judge_answer
 from gateway.storage.jobs import NewJob
 from gateway.storage.json_bodies import FORGOTTEN, decode_body, encode_body, storable_text
@@ -257,29 +257,27 @@ class MemoryStore:
         rows = [row for row in self._outbox.values() if row.is_open and thread in (None, row.thread)]
         return tuple(row.view() for row in rows)
 
-    async def mark_sending(self, row_id: int) -> None:
-        row = self._open_reply(row_id)
-        row.state = "sending"
-        row.attempts += 1
+    async def mark_sending(self, lease: Lease, row_id: int) -> None:
+        row = self._open_reply(lease, row_id)
+        row.state, row.attempts = "sending", row.attempts + 1
 
-    async def mark_sent(self, row_id: int, receipt: str, at: float, *, forget: bool = False) -> None:  # noqa: ARG002 - not read yet
-        row = self._open_reply(row_id)
-        row.state = "sent"
-        row.receipt = storable_text(receipt)
+    async def mark_sent(
+        self, lease: Lease, row_id: int, receipt: str, at: float, *, forget: bool = False
+    ) -> None:
+        row = self._open_reply(lease, row_id)
+        row.state, row.receipt, row.sent_at = "sent", storable_text(receipt), at
         self._end_reply(row, forget=forget)
 
     async def mark_retry(
-        self, row_id: int, error: str, not_before: float, *, maybe_sent: bool = False
+        self, lease: Lease, row_id: int, error: str, not_before: float, *, maybe_sent: bool = False
     ) -> None:
-        row = self._open_reply(row_id)
+        row = self._open_reply(lease, row_id)
         row.state = "sending" if maybe_sent else "ready"
-        row.error = storable_text(error)
-        row.not_before = not_before
+        row.error, row.not_before = storable_text(error), not_before
 
-    async def mark_failed(self, row_id: int, error: str, *, forget: bool = False) -> None:
-        row = self._open_reply(row_id)
-        row.state = "failed"
-        row.error = storable_text(error)
+    async def mark_failed(self, lease: Lease, row_id: int, error: str, *, forget: bool = False) -> None:
+        row = self._open_reply(lease, row_id)
+        row.state, row.error = "failed", storable_text(error)
         self._end_reply(row, forget=forget)
 
     async def outbox_row(self, row: int | str) -> OutboxRow | None:
@@ -290,8 +288,8 @@ class MemoryStore:
     async def receipts(self, chat: str) -> tuple[str, ...]:
         return ReplyRow.newest_receipts(self._outbox.values(), chat)
 
-    async def record_sent_part(self, key: str, part: SentPart) -> None:
-        self._require_open()
+    async def record_sent_part(self, lease: Lease, key: str, part: SentPart) -> None:
+        self._fenced(lease)
         self._shown.setdefault(key, {})[part.part] = replace(part, native_id=storable_text(part.native_id))
 
     async def shown(self, key: str) -> tuple[SentPart, ...]:
@@ -393,8 +391,10 @@ class MemoryStore:
         self._outbox[row_id] = ReplyRow.committed(row_id, thread, (records or (0,))[-1], new, body)
         return row_id
 
-    def _open_reply(self, row_id: int) -> ReplyRow:
-        self._require_open()
+    def _open_reply(self, lease: Lease, row_id: int) -> ReplyRow:
+        self._fenced(lease)
         if (row := self._outbox.get(row_id)) is None or not row.is_open:
             raise AlreadyDone(f"outbox row {row_id} is not waiting to be sent")
+        if not f"{row.thread}:".startswith(f"{lease.thread}:"):
+            raise foreign_row(lease, row_id)
         return row

@@ -5,14 +5,21 @@ Tables are in the schema `parlour`, which every connection searches first.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TypeVar, cast
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 import asyncpg
 
+from gateway.storage.postgres.apply_function import STATE_CHANGED
+from gateway.storage.postgres.errors import as_storage_error, is_lost
 from gateway.storage.postgres.lane import Call, Connection, Lane, in_transaction
 from gateway.storage.postgres.migrations import migrate
+from gateway.storage.postgres.operations import Operation, state_changed
 from gateway.storage.postgres.steps import STEPS, Step
 from pipeline.domain.errors import StorageError
 
@@ -23,6 +30,8 @@ Work = Callable[[Connection], Awaitable[T]]
 
 _CONNECT_S = 10.0
 _STATEMENT_S = 60.0
+_MOST_ATTEMPTS = 5
+_APPLY = "SELECT apply($1::jsonb)"
 
 
 class Database:
@@ -36,6 +45,10 @@ class Database:
         self._url = url
         self._steps = steps
         self.place = place_of(url)
+        self.batches = 0
+        """Batches of operations that were committed, each by one round trip."""
+        self.refused_batches = 0
+        """Those whose operations were run one by one afterwards."""
         self._writer = Lane("postgres-writer", _Writing(self), self.place)
         self._reader = Lane("postgres-reader", _Reading(self), self.place)
 
@@ -58,11 +71,24 @@ class Database:
         """Run `change` in a transaction of its own, after every write that was called before it."""
         return cast("T", await self._writer.submit(change))
 
+    def submit(self, change: Work[T]) -> asyncio.Future[T]:
+        """As `write`, but queued before it returns. Raises StorageError if it is closed."""
+        return cast("asyncio.Future[T]", self._writer.submit(change))
+
+    def apply(self, operation: Operation[T]) -> asyncio.Future[T]:
+        """Queue an operation, which shares its transaction with those that wait next to it. Raises
+        StorageError if the database is closed."""
+        return cast("asyncio.Future[T]", self._writer.submit(operation))
+
+    async def fetch(self, sql: str, *values: Any) -> list[asyncpg.Record]:
+        """The rows of one statement that reads."""
+        return cast("list[asyncpg.Record]", await self._reader.submit(_Statement(sql, values)))
+
     async def read(self, query: Work[T]) -> T:
         """Run `query` in a read-only transaction that sees one state of the database."""
         return cast("T", await self._reader.submit(query))
 
-    async def connect(self) -> Connection:
+    async def connect(self, *, readonly: bool = False) -> Connection:
         """A new connection, for the caller to close. Raises the errors of asyncpg."""
         return await asyncpg.connect(
             self._url,
@@ -72,6 +98,7 @@ class Database:
                 "search_path": "parlour",
                 "application_name": "parlour",
                 "timezone": "UTC",
+                "default_transaction_read_only": "on" if readonly else "off",
                 # A process that stops between two statements must not keep its locks for ever.
                 "idle_in_transaction_session_timeout": "60s",
             },
@@ -79,6 +106,8 @@ class Database:
 
 
 class _Writing:
+    """Runs neighbouring operations as one batch, and each function in a transaction of its own."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -86,20 +115,89 @@ class _Writing:
         return await self._database.connect()
 
     async def run(self, connection: Connection, calls: list[Call]) -> None:
-        for call in calls:
-            await in_transaction(connection, call)
+        for are_operations, group in groupby(calls, key=lambda call: isinstance(call.work, Operation)):
+            if are_operations:
+                await self._apply(connection, list(group))
+                continue
+            for call in group:
+                await in_transaction(connection, call, self._database.place, isolation="read_committed")
+
+    async def _apply(self, connection: Connection, calls: list[Call]) -> None:
+        try:
+            found = json.loads(await connection.fetchval(_APPLY, _batch(call.work for call in calls)))
+        except asyncpg.PostgresError as error:
+            if is_lost(error):
+                raise
+            self._database.refused_batches += 1
+            for call in calls:
+                await self._apply_alone(connection, call)
+            return
+        self._database.batches += 1
+        for call, result in zip(calls, found, strict=True):
+            _settle(call, result)
+
+    async def _apply_alone(self, connection: Connection, call: Call) -> None:
+        """Run one operation of a batch that the database refused as a whole: for a value that it cannot hold,
+        or because another process was in the way."""
+        for attempt in range(_MOST_ATTEMPTS):
+            try:
+                found = json.loads(await connection.fetchval(_APPLY, _batch([call.work])))
+            except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError) as error:
+                if attempt + 1 == _MOST_ATTEMPTS:
+                    call.fail(as_storage_error(error, self._database.place))
+            except asyncpg.PostgresError as error:
+                if is_lost(error):
+                    raise
+                call.fail(_as_error(error, self._database.place))
+                return
+            else:
+                _settle(call, found[0])
+                return
 
 
 class _Reading:
+    """Runs each function in a transaction that sees one state, and single statements without one."""
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def connect(self) -> Connection:
-        return await self._database.connect()
+        return await self._database.connect(readonly=True)
 
     async def run(self, connection: Connection, calls: list[Call]) -> None:
         for call in calls:
-            await in_transaction(connection, call, readonly=True)
+            if not isinstance(call.work, _Statement):
+                await in_transaction(connection, call, self._database.place, isolation="repeatable_read")
+                continue
+            try:
+                rows = await connection.fetch(call.work.sql, *call.work.values)
+            except Exception as error:  # noqa: BLE001 - handed to the caller through its future
+                call.fail(as_storage_error(error, self._database.place))
+            else:
+                call.succeed(rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    sql: str
+    values: tuple[Any, ...]
+
+
+def _batch(operations: Iterable[Operation[Any]]) -> str:
+    return f"[{','.join(operation.text for operation in operations)}]"
+
+
+def _settle(call: Call, result: dict[str, Any]) -> None:
+    try:
+        call.succeed(call.work.outcome(result))
+    except StorageError as refusal:
+        call.fail(refusal)
+
+
+def _as_error(error: asyncpg.PostgresError, place: str) -> Exception:
+    if error.sqlstate == STATE_CHANGED:
+        return state_changed(str(error))
+    return as_storage_error(error, place)
 
 
 def place_of(url: str) -> str:

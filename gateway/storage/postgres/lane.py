@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
 from gateway.storage.postgres.errors import as_storage_error
 from pipeline.domain.errors import StorageError
@@ -29,8 +29,19 @@ class Call:
     work: Any
     """What the lane's `BatchWork` understands."""
     future: asyncio.Future[Any]
-    result: Any = None
-    error: Exception | None = None
+    settled: bool = False
+
+    def succeed(self, result: Any) -> None:
+        """Give the caller the result."""
+        self.settled = True
+        if not self.future.done():
+            self.future.set_result(result)
+
+    def fail(self, error: Exception) -> None:
+        """Give the caller the error."""
+        self.settled = True
+        if not self.future.done():
+            self.future.set_exception(error)
 
 
 class BatchWork(Protocol):
@@ -41,7 +52,7 @@ class BatchWork(Protocol):
         ...
 
     async def run(self, connection: Connection, calls: list[Call]) -> None:
-        """Run the calls and set the outcome of each."""
+        """Run the calls and settle each. What it raises becomes the error of those that are not settled."""
         ...
 
 
@@ -97,14 +108,8 @@ class Lane:
             await self._work.run(await self._connected(), calls)
         except Exception as error:  # noqa: BLE001 - a failed batch must not end the task
             for call in calls:
-                call.error = call.error or error
-        for call in calls:
-            if call.future.done():
-                continue
-            if call.error is not None:
-                call.future.set_exception(as_storage_error(call.error, self._place))
-            else:
-                call.future.set_result(call.result)
+                if not call.settled:
+                    call.fail(as_storage_error(error, self._place))
 
     async def _connected(self) -> Connection:
         if self._connection is None or self._connection.is_closed():
@@ -121,15 +126,15 @@ class Lane:
             connection.terminate()
 
 
-async def in_transaction(connection: Connection, call: Call, *, readonly: bool = False) -> None:
-    """Run the call's function in a transaction of its own and set its outcome."""
+async def in_transaction(
+    connection: Connection, call: Call, place: str, *, isolation: Literal["read_committed", "repeatable_read"]
+) -> None:
+    """Run the call's function in a transaction of its own, and settle the call."""
     work: Callable[[Connection], Awaitable[Any]] = call.work
     try:
-        if readonly:
-            async with connection.transaction(isolation="repeatable_read", readonly=True):
-                call.result = await work(connection)
-        else:
-            async with connection.transaction():
-                call.result = await work(connection)
+        async with connection.transaction(isolation=isolation):
+            result = await work(connection)
     except Exception as error:  # noqa: BLE001 - handed to the caller through its future
-        call.error = error
+        call.fail(as_storage_error(error, place))
+    else:
+        call.succeed(result)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import sqlite3
 from typing import Any
 
+from gateway.storage.append_errors import foreign_row
 from gateway.storage.json_bodies import FORGOTTEN, decode_body, storable_text
-from gateway.storage.ports import NewOutboxRow, OutboxRow, OutboxState, SentPart
+from gateway.storage.ports import Lease, NewOutboxRow, OutboxRow, OutboxState, SentPart
+from gateway.storage.sqlite import threads
 from gateway.storage.sqlite.secure_overwrite import filled
 from pipeline.domain.errors import AlreadyDone
 
@@ -25,15 +27,15 @@ ALL_OPEN = _SELECT_OPEN + "WHERE state IN ('ready', 'sending') ORDER BY o.id"
 OPEN_OF_THREAD = _SELECT_OPEN + "WHERE state IN ('ready', 'sending') AND t.key = ? ORDER BY o.id"
 _ONE = _SELECT + "JOIN threads AS t ON t.id = o.thread WHERE o.id = ?"
 _ONE_BY_KEY = _SELECT + "JOIN threads AS t ON t.id = o.thread WHERE o.key = ?"
-_SENDING = """
-    UPDATE outbox SET state = 'sending', attempts = attempts + 1
-    WHERE id = ? AND state IN ('ready', 'sending')"""
-_SENT = """
-    UPDATE outbox SET state = 'sent', receipt = ?, sent_at = ?
-    WHERE id = ? AND state IN ('ready', 'sending')"""
-_RETRY = """
-    UPDATE outbox SET state = ?, error = ?, not_before = ?
-    WHERE id = ? AND state IN ('ready', 'sending')"""
+# The lease is that of the row's thread or of its account, with which the thread's key begins.
+_OPEN_AND_LEASED = """
+    WHERE id = ? AND state IN ('ready', 'sending') AND EXISTS (
+        SELECT 1 FROM threads AS lease JOIN threads AS own ON own.id = outbox.thread
+        WHERE lease.key = ? AND lease.fence = ? AND lease.owner = ?
+            AND substr(own.key || ':', 1, length(lease.key) + 1) = lease.key || ':')"""
+_SENDING = "UPDATE outbox SET state = 'sending', attempts = attempts + 1" + _OPEN_AND_LEASED  # noqa: S608 - a constant
+_SENT = "UPDATE outbox SET state = 'sent', receipt = ?, sent_at = ?" + _OPEN_AND_LEASED  # noqa: S608 - a constant
+_RETRY = "UPDATE outbox SET state = ?, error = ?, not_before = ?" + _OPEN_AND_LEASED  # noqa: S608 - a constant
 _NOTE_SHOWN = """
     INSERT INTO shown (key, part, native_id, final, at) VALUES (?, ?, ?, ?, ?)
     ON CONFLICT (key, part)
@@ -52,7 +54,8 @@ _RECORD_SIZES = """
     WHERE outbox.id = ?"""
 _FORGET_ROW = "UPDATE outbox SET body = ? WHERE id = ?"
 _FORGET_RECORD = "UPDATE log SET body = ? WHERE id = ?"
-_FAILED = "UPDATE outbox SET state = 'failed', error = ? WHERE id = ? AND state IN ('ready', 'sending')"
+_FAILED = "UPDATE outbox SET state = 'failed', error = ?" + _OPEN_AND_LEASED  # noqa: S608 - a constant
+_IS_OPEN = "SELECT 1 FROM outbox WHERE id = ? AND state IN ('ready', 'sending')"
 
 
 def add(db: sqlite3.Connection, thread: str, entry_id: int, row: NewOutboxRow, body: str) -> int:
@@ -82,27 +85,27 @@ def receipts(db: sqlite3.Connection, chat: str) -> tuple[str, ...]:
     return tuple(receipt for (receipt,) in db.execute(_RECEIPTS, {"chat": chat}))
 
 
-def mark_sending(db: sqlite3.Connection, row_id: int) -> None:
+def mark_sending(db: sqlite3.Connection, lease: Lease, row_id: int) -> None:
     """Set state sending and count one attempt."""
-    _change(db, row_id, _SENDING, (row_id,))
+    _change(db, lease, row_id, _SENDING, ())
 
 
-def mark_sent(db: sqlite3.Connection, row_id: int, receipt: str, at: float) -> None:
+def mark_sent(db: sqlite3.Connection, lease: Lease, row_id: int, receipt: str, at: float) -> None:
     """Set state sent, with the receipt."""
-    _change(db, row_id, _SENT, (storable_text(receipt), at, row_id))
+    _change(db, lease, row_id, _SENT, (storable_text(receipt), at))
     db.execute(_FORGET_SHOWN, (row_id,))
 
 
 def mark_retry(
-    db: sqlite3.Connection, row_id: int, state: OutboxState, error: str, not_before: float
+    db: sqlite3.Connection, lease: Lease, row_id: int, state: OutboxState, error: str, not_before: float
 ) -> None:
     """Set `state`, the error and the time of the next attempt."""
-    _change(db, row_id, _RETRY, (state, storable_text(error), not_before, row_id))
+    _change(db, lease, row_id, _RETRY, (state, storable_text(error), not_before))
 
 
-def mark_failed(db: sqlite3.Connection, row_id: int, error: str) -> None:
+def mark_failed(db: sqlite3.Connection, lease: Lease, row_id: int, error: str) -> None:
     """Set state failed, with the reason."""
-    _change(db, row_id, _FAILED, (storable_text(error), row_id))
+    _change(db, lease, row_id, _FAILED, (storable_text(error),))
     db.execute(_FORGET_SHOWN, (row_id,))
 
 
@@ -114,8 +117,9 @@ def forget(db: sqlite3.Connection, row_id: int) -> None:
         db.execute(_FORGET_ROW, (filled(FORGOTTEN, size), row_id))
 
 
-def record_sent_part(db: sqlite3.Connection, key: str, part: SentPart) -> None:
-    """Store which message shows a part of the reply under `key`."""
+def record_sent_part(db: sqlite3.Connection, lease: Lease, key: str, part: SentPart) -> None:
+    """Store which message shows a part of the reply under `key`. Raises FenceLost."""
+    threads.require_fence(db, lease)
     db.execute(_NOTE_SHOWN, (key, part.part, storable_text(part.native_id), part.final, part.at))
 
 
@@ -127,9 +131,15 @@ def shown(db: sqlite3.Connection, key: str) -> tuple[SentPart, ...]:
     )
 
 
-def _change(db: sqlite3.Connection, row_id: int, sql: str, values: tuple[str | float, ...]) -> None:
-    if db.execute(sql, values).rowcount == 0:
+def _change(
+    db: sqlite3.Connection, lease: Lease, row_id: int, sql: str, values: tuple[str | float, ...]
+) -> None:
+    if db.execute(sql, (*values, row_id, lease.thread, lease.fence, lease.owner)).rowcount:
+        return
+    threads.require_fence(db, lease)
+    if db.execute(_IS_OPEN, (row_id,)).fetchone() is None:
         raise AlreadyDone(f"outbox row {row_id} is not waiting to be sent")
+    raise foreign_row(lease, row_id)
 
 
 def _row(columns: tuple[Any, ...]) -> OutboxRow:

@@ -273,26 +273,28 @@ class SqliteStore:
     async def outbox_open(self, thread: str | None = None) -> tuple[OutboxRow, ...]:
         return await self._reader.submit(lambda db: outbox.open_rows(db, thread))
 
-    async def mark_sending(self, row_id: int) -> None:
-        await self._writer.submit(lambda db: outbox.mark_sending(db, row_id))
+    async def mark_sending(self, lease: Lease, row_id: int) -> None:
+        await self._writer.submit(lambda db: outbox.mark_sending(db, lease, row_id))
 
-    async def mark_sent(self, row_id: int, receipt: str, at: float, *, forget: bool = False) -> None:
+    async def mark_sent(
+        self, lease: Lease, row_id: int, receipt: str, at: float, *, forget: bool = False
+    ) -> None:
         def work(db: sqlite3.Connection) -> None:
             self._forget(db, row_id, really=forget)
-            outbox.mark_sent(db, row_id, receipt, at)
+            outbox.mark_sent(db, lease, row_id, receipt, at)
 
         await self._writer.submit(work)
 
     async def mark_retry(
-        self, row_id: int, error: str, not_before: float, *, maybe_sent: bool = False
+        self, lease: Lease, row_id: int, error: str, not_before: float, *, maybe_sent: bool = False
     ) -> None:
         state: OutboxState = "sending" if maybe_sent else "ready"
-        await self._writer.submit(lambda db: outbox.mark_retry(db, row_id, state, error, not_before))
+        await self._writer.submit(lambda db: outbox.mark_retry(db, lease, row_id, state, error, not_before))
 
-    async def mark_failed(self, row_id: int, error: str, *, forget: bool = False) -> None:
+    async def mark_failed(self, lease: Lease, row_id: int, error: str, *, forget: bool = False) -> None:
         def work(db: sqlite3.Connection) -> None:
             self._forget(db, row_id, really=forget)
-            outbox.mark_failed(db, row_id, error)
+            outbox.mark_failed(db, lease, row_id, error)
 
         await self._writer.submit(work)
 
@@ -307,8 +309,8 @@ class SqliteStore:
     async def outbox_row(self, row: int | str) -> OutboxRow | None:
         return await self._reader.submit(lambda db: outbox.one(db, row))
 
-    async def record_sent_part(self, key: str, part: SentPart) -> None:
-        await self._writer.submit(lambda db: outbox.record_sent_part(db, key, part))
+    async def record_sent_part(self, lease: Lease, key: str, part: SentPart) -> None:
+        await self._writer.submit(lambda db: outbox.record_sent_part(db, lease, key, part))
 
     async def shown(self, key: str) -> tuple[SentPart, ...]:
         return await self._reader.submit(lambda db: outbox.shown(db, key))

@@ -12,6 +12,7 @@ from gateway.delivery.acknowledgements import Acknowledgements
 from gateway.delivery.chat_queue import ChatQueues
 from gateway.delivery.preview import LiveReplies, Origin
 from gateway.runtime.tasks import Supervisor
+from gateway.storage.leases import AccountLeases, ProcessingCoordinator
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import MessageJoined, ResponseComplete, TurnStarted
@@ -88,6 +89,7 @@ async def test_the_end_of_a_turn_removes_it_from_all_messages_that_the_turn_answ
         await store.open()
         live = LiveReplies(
             store=store,
+            leases=AccountLeases(ProcessingCoordinator(store, harness.clock, lease_s=30.0)),
             queues=harness.queues,
             clock=harness.clock,
             supervisor=supervisor,

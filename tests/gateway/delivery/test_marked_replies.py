@@ -7,7 +7,7 @@ import pytest
 from adapters.channel import Resolution
 from gateway.delivery.poster import REPEAT_LABEL
 from gateway.storage.memory import MemoryStore
-from gateway.storage.ports import InboxEntry
+from gateway.storage.ports import InboxEntry, Lease
 from pipeline.domain.messages import Author, InboundMessage
 from tests.gateway.delivery_harness import DeliveryHarness, open_delivery, restarted
 from tests.support.posting_channel import MemoryPosts, refusal
@@ -18,9 +18,9 @@ class _CountingStore(MemoryStore):
 
     marks = 0
 
-    async def mark_sending(self, row_id: int) -> None:
+    async def mark_sending(self, lease: Lease, row_id: int) -> None:
         self.marks += 1
-        await super().mark_sending(row_id)
+        await super().mark_sending(lease, row_id)
 
 
 def _entry(harness: DeliveryHarness, message_id: str = "m1") -> InboxEntry:

@@ -74,7 +74,9 @@ async def test_a_look_up_that_never_works_again_does_not_hold_the_reply_for_ever
 
 async def test_a_preview_in_doubt_whose_look_up_is_refused_does_not_end_the_reply() -> None:
     async with open_delivery(MemoryPosts(resolution="lookup")) as out:
-        await out.store.record_sent_part("m1", SentPart(part=0, native_id="", final=False, at=1.0))
+        await out.store.record_sent_part(
+            await out.lease(), "m1", SentPart(part=0, native_id="", final=False, at=1.0)
+        )
         out.channel.lookup_failures.extend([refusal("permission")] * 2)
         row = await out.send("The answer")
         assert (row.state, out.channel.texts()) == ("sent", [_LABELLED])

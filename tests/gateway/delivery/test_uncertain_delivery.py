@@ -13,7 +13,7 @@ from gateway.delivery.platform_calls import LONGEST_CALL_S
 from gateway.delivery.poster import REPEAT_LABEL
 from gateway.delivery.preview import Origin
 from gateway.storage.memory import MemoryStore
-from gateway.storage.ports import SentPart
+from gateway.storage.ports import Lease, SentPart
 from pipeline.domain.errors import StorageError
 from pipeline.domain.events import TurnStarted
 from pipeline.domain.ids import ThreadKey
@@ -34,9 +34,9 @@ class FullDisk(MemoryStore):
         self._fail("shown")
         return await super().shown(key)
 
-    async def record_sent_part(self, key: str, part: SentPart) -> None:
+    async def record_sent_part(self, lease: Lease, key: str, part: SentPart) -> None:
         self._fail("record_sent_part")
-        await super().record_sent_part(key, part)
+        await super().record_sent_part(lease, key, part)
 
     def _fail(self, what: str) -> None:
         if self.failing[what] > 0:
@@ -223,7 +223,9 @@ async def test_a_preview_that_was_posted_and_not_recorded_is_found_and_becomes_t
 
 async def test_a_preview_that_was_never_posted_is_not_waited_for() -> None:
     async with open_delivery(MemoryPosts(resolution="lookup")) as out:
-        await out.store.record_sent_part("m1", SentPart(part=0, native_id="", final=False, at=1.0))
+        await out.store.record_sent_part(
+            await out.lease(), "m1", SentPart(part=0, native_id="", final=False, at=1.0)
+        )
         row = await out.send("The answer")
         assert out.channel.texts() == ["The answer"]
         assert row.state == "sent"

@@ -50,7 +50,7 @@ async def _answered(role: str = "assistant", **body: object) -> MemoryStore:
     )
     done = TurnCommit(seq=accepted.seq, outcome="answered", records=records, outbox=(row,), at=2.0)
     (row_id,) = (await store.commit_turn(lease, done)).outbox_ids
-    await store.mark_sent(row_id, "76,77", 3.0)
+    await store.mark_sent(lease, row_id, "76,77", 3.0)
     return store
 
 

@@ -28,8 +28,8 @@ async def test_words_of_any_length_between_others_are_written_over(tmp_path: Pat
         if number % 3:
             commit = replace(commit, body={"native_id": str(number)})
         committed = await store.commit_turn(lease, commit)
-        await store.mark_sending(committed.outbox_ids[0])
-        await store.mark_sent(committed.outbox_ids[0], "native", NOW, forget=bool(number % 3))
+        await store.mark_sending(lease, committed.outbox_ids[0])
+        await store.mark_sent(lease, committed.outbox_ids[0], "native", NOW, forget=bool(number % 3))
     await store.close()
     assert not _left(tmp_path)
     await store.open()

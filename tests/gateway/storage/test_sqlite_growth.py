@@ -36,8 +36,8 @@ async def _turns(store: SqliteStore, first: int, count: int) -> None:
             outbox=(reply(f"{message}:answer", message=message),),
         )
         (row_id,) = (await store.commit_turn(lease, commit)).outbox_ids
-        await store.mark_sending(row_id)
-        await store.mark_sent(row_id, "native", NOW)
+        await store.mark_sending(lease, row_id)
+        await store.mark_sent(lease, row_id, "native", NOW)
 
 
 async def test_a_turn_writes_no_more_after_a_long_history(store: SqliteStore) -> None:

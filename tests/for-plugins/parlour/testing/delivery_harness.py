@@ -34,6 +34,7 @@ from gateway.delivery.reply_files import ReplyFiles
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
 from gateway.runtime.tasks import Supervisor
+from gateway.storage.leases import AccountLeases, ProcessingCoordinator
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import NewEntry, NewOutboxRow, NewRecord, OutboxRow, TurnCommit
 from parlour.testing.fakes import MemoryFiles
@@ -70,8 +71,13 @@ class DeliveryHarness:
         self._supervisor = Supervisor()
         queues = ChatQueues(self.clock, self._supervisor)
         failpoints = Failpoints()
+        leases = AccountLeases(ProcessingCoordinator(self._store, self.clock, lease_s=30.0))
         self._live = LiveReplies(
-            store=self._store, queues=queues, clock=self.clock, supervisor=self._supervisor
+            store=self._store,
+            leases=leases,
+            queues=queues,
+            clock=self.clock,
+            supervisor=self._supervisor,
         )
         self._stored = MemoryFiles()
         files = ReplyFiles(
@@ -82,6 +88,7 @@ class DeliveryHarness:
         )
         self._delivery = Delivery(
             store=self._store,
+            leases=leases,
             channels=ChannelRegistry([self.counted]),
             queues=queues,
             posting=posting,

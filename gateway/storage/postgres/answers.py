@@ -1,0 +1,80 @@
+"""SQL on questions and their answers, in transactions of their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, TypeVar
+
+from gateway.storage.interaction_rules import judge_answer
+from gateway.storage.jobs import NewJob
+from gateway.storage.json_bodies import encode_body
+from gateway.storage.ports import Accepted, AnswerStatus, Interaction, NewEntry
+from gateway.storage.postgres import operations
+from gateway.storage.postgres.database import Connection
+from gateway.storage.postgres.entries import QUESTION, question_of
+from gateway.storage.postgres.jobs import CHANGE
+from gateway.storage.postgres.operations import Operation
+from pipeline.domain.errors import StorageError
+
+T = TypeVar("T")
+
+_KNOWN = "SELECT 1 FROM inbox WHERE dedupe_key = $1"
+_ADD = "SELECT add_question($1::jsonb)"
+_ONE = QUESTION + " FOR UPDATE OF i"
+_ANSWER = "UPDATE interactions SET answered_by = $1, choice = $2, answered_at = $3 WHERE id = $4"
+_FINISH = "UPDATE inbox SET outcome = 'answered', finished_at = $1 WHERE seq = $2"
+
+
+async def applied(db: Connection, operation: Operation[T]) -> T:
+    """The outcome of an operation in the caller's transaction, which its refusal undoes."""
+    found = json.loads(await db.fetchval("SELECT apply($1::jsonb)", f"[{operation.text}]"))
+    return operation.outcome(found[0])
+
+
+async def accept_with(db: Connection, entry: NewEntry, changed: Sequence[NewJob]) -> Accepted:
+    """Accept the entry and change open jobs."""
+    accepted = await applied(db, operations.accept(entry))
+    for job in changed:
+        await db.execute(CHANGE, job.kind, job.owner, job.key, job.due, encode_body(job.body))
+    return accepted
+
+
+async def ask(db: Connection, interaction: Interaction) -> None:
+    """Store the interaction. Raises StorageError if its id was used before."""
+    if not await db.fetchval(_ADD, operations.as_json(operations.question(interaction))):
+        raise StorageError(f"interaction {interaction.id} exists already; ids are used once")
+
+
+async def answer(
+    db: Connection,
+    interaction_id: str,
+    *,
+    thread: str,
+    user: str,
+    choice: str,
+    now: float,
+    entry: NewEntry | None,
+    finished: bool,
+) -> AnswerStatus:
+    """Check the answer and, if it is accepted, store it and enqueue the entry."""
+    if entry is not None and await db.fetchval(_KNOWN, entry.dedupe_key) is not None:
+        return "already_answered"
+    # Locked: another process that answers it at the same time waits, and reads the choice of this one.
+    row: Any = await db.fetchrow(_ONE, interaction_id)
+    status = judge_answer(
+        None if row is None else question_of(row),
+        answered=None if row is None else row["choice"],
+        thread=thread,
+        user=user,
+        choice=choice,
+        now=now,
+    )
+    if status != "accepted":
+        return status
+    await db.execute(_ANSWER, user, choice, now, interaction_id)
+    if entry is not None:
+        accepted = await applied(db, operations.accept(entry))
+        if finished:
+            await db.execute(_FINISH, now, accepted.seq)
+    return status
