@@ -56,6 +56,27 @@ async def test_words_are_found_by_their_beginning_in_any_case_and_without_accent
 
 
 @pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("저는 서울에서 고양이를 키워요", "고양이"),
+        ("我的妹妹住在上海", "我的妹妹"),
+        ("がっこうへ行きます", "がっこう"),
+        ("パーティーに行く", "パーティー"),
+        ("नमस्ते दुनिया", "नमस्ते"),
+        ("Ελληνική καλημέρα", "ΚΑΛΗΜΕΡΑ"),
+        ("Ёлка в лесу", "ёлка"),
+        ("שָׁלוֹם לכולם", "שלום"),
+        ("مَرْحَبًا بالجميع", "مرحبا"),
+        ("tiếng Việt", "tieng viet"),
+    ],
+)
+async def test_words_of_every_script_are_found(store: Store, text: str, words: str) -> None:
+    await say(store, text)
+    assert await found(store, words) == [f"You said: {text}", text]
+    assert await found(store, "tea") == []
+
+
+@pytest.mark.parametrize(
     "words", ["", "  ", "*", '"', "'; DROP TABLE said", "text:tee", "tee OR coffee", "-"]
 )
 async def test_no_words_and_the_marks_of_a_query_language_find_nothing_and_break_nothing(

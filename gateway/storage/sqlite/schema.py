@@ -299,6 +299,13 @@ _STEP_14 = (
     "ALTER TABLE inbox ADD COLUMN steered INTEGER NOT NULL DEFAULT 0",
 )
 
+SAID_IN_TERMS = (
+    # The index was filled with texts, in which words of some scripts were not found. It is filled again when
+    # a person searches.
+    "DELETE FROM said",
+    "UPDATE said_upto SET upto = 0",
+)
+
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_1,
     _STEP_2,
@@ -324,6 +331,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     CRISIS_TABLES,
     MEMORY_TABLES,
     SAVED_WORKFLOW_TABLES,
+    SAID_IN_TERMS,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 

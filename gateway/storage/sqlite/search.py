@@ -1,7 +1,8 @@
 """SQL on the index of what was said, and the part of the store that runs it in its threads.
 
-The index is filled when somebody searches, and not in a turn's commit, which would write it page by page.
-Triggers on the log take out what is forgotten or deleted.
+The index has the words of `gateway.storage.search.terms_of`, not the texts: FTS5 keeps marks in Korean, Greek
+and other scripts that `terms_of` takes off. It is filled when somebody searches, and not in a turn's commit,
+which would write it page by page. Triggers on the log take out what is forgotten or deleted.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ _AT_ONCE = 500
 """Records that are indexed in one transaction, so that a turn waits for no more."""
 _NEXT = "SELECT id FROM log WHERE id > (SELECT upto FROM said_upto) ORDER BY id LIMIT 1 OFFSET ?"
 _NEWEST = "SELECT coalesce(max(id), 0) FROM log"
-_INDEX = """
-    INSERT INTO said (rowid, text)
+_BEHIND = """
     SELECT log.id, json_extract(log.body, '$.text') FROM log
     WHERE log.id > (SELECT upto FROM said_upto) AND log.id <= :upto AND log.kind IN ('user', 'assistant')
         AND json_valid(log.body) AND coalesce(json_extract(log.body, '$.text'), '') <> ''
@@ -28,6 +28,7 @@ _INDEX = """
             WHERE begun.thread = log.thread AND begun.kind = 'session' AND begun.session_id = log.session_id
                 AND json_valid(begun.body) AND json_extract(begun.body, '$.mode') = 'otr'
         )"""
+_INDEX = "INSERT INTO said (rowid, text) VALUES (?, ?)"
 _NOTE = "UPDATE said_upto SET upto = :upto"
 # Of a thread in which the person alone writes, in private. Entries whose words were erased name no author.
 _THREADS = """
@@ -44,14 +45,14 @@ _THREADS = """
     GROUP BY thread
     HAVING min(author = :user AND coalesce(private, 1) <> 0) = 1"""
 _FIND = """
-    SELECT threads.key, log.kind, said.text, log.at
+    SELECT threads.key, log.kind, json_extract(log.body, '$.text'), log.at
     FROM said JOIN log ON log.id = said.rowid JOIN threads ON threads.id = log.thread
     WHERE said MATCH ? AND log.thread IN (SELECT value FROM json_each(?))
     ORDER BY said.rowid DESC LIMIT ?"""
 
 # The other columns are those of the row with the greatest rowid.
 _NEWEST_IN = """
-    SELECT threads.key, log.kind, said.text, log.at, max(said.rowid)
+    SELECT threads.key, log.kind, json_extract(log.body, '$.text'), log.at, max(said.rowid)
     FROM said JOIN log ON log.id = said.rowid JOIN threads ON threads.id = log.thread
     WHERE said MATCH ? AND threads.key IN (SELECT value FROM json_each(?))
     GROUP BY threads.key"""
@@ -95,7 +96,8 @@ def _index(db: sqlite3.Connection) -> bool:
     """Index further records; whether none is left."""
     row = db.execute(_NEXT, (_AT_ONCE - 1,)).fetchone()
     upto = db.execute(_NEWEST).fetchone()[0] if row is None else row[0]
-    db.execute(_INDEX, {"upto": upto})
+    said = db.execute(_BEHIND, {"upto": upto}).fetchall()
+    db.executemany(_INDEX, [(record, " ".join(terms_of(str(text)))) for record, text in said])
     db.execute(_NOTE, {"upto": upto})
     return row is None
 

@@ -15,6 +15,7 @@ import pytest
 from gateway.access.policy import AccessRule
 from gateway.cli.main import main
 from gateway.cli.pair import pair
+from gateway.cli.stored_books import StorePlace
 from gateway.people.codes import CODE_CHARS, hash_of
 from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.sqlite import SqliteStore
@@ -124,7 +125,12 @@ async def test_a_code_that_is_used_wrong_or_late_lets_no_one_in(
     async with open_inbox(tmp_path / STORE_FILE, PAIRING, clock=clock) as harness:
         code = _code(await _say(harness, "7", "a"))
         late = ahead_of(clock, 15 * 60)
-        assert await asyncio.to_thread(lambda: pair(tmp_path, code, confirmed=True, clock=late)) == 1
+        assert (
+            await asyncio.to_thread(
+                lambda: pair(StorePlace(folder=tmp_path), code, confirmed=True, clock=late)
+            )
+            == 1
+        )
         assert await asyncio.to_thread(_pair, tmp_path, "ACDE3479", "--yes") == 1
         assert await asyncio.to_thread(_pair, tmp_path, code, "--yes") == 0
         assert await asyncio.to_thread(_pair, tmp_path, code, "--yes") == 1
@@ -149,7 +155,7 @@ async def test_the_owner_is_shown_who_asks_before_anybody_is_let_in(tmp_path: Pa
     async with open_inbox(tmp_path / STORE_FILE, PAIRING, clock=clock) as harness:
         code = _code(await _say(harness, "7", "a"))
         ended = await asyncio.to_thread(
-            lambda: pair(tmp_path, code, confirmed=False, confirm=confirm, clock=clock)
+            lambda: pair(StorePlace(folder=tmp_path), code, confirmed=False, confirm=confirm, clock=clock)
         )
         assert ended == (0 if says_yes else 1)
         assert (await _say(harness, "7", "b") == "in") == says_yes
@@ -225,7 +231,9 @@ async def test_the_store_of_another_release_is_left_alone(
 async def test_a_gateway_under_load_and_the_command_do_not_disturb_each_other(tmp_path: Path) -> None:
     async with open_inbox(tmp_path / STORE_FILE, AccessRule.of(allow=("dm:1",)), clock=_now()) as harness:
         codes = [_code(await _say(harness, str(number), f"n{number}")) for number in range(100, 110)]
-        pairing = asyncio.to_thread(lambda: [_pair(tmp_path, code, "--yes") for code in codes])
+        pairing = asyncio.to_thread(
+            lambda: [_pair(tmp_path, code, "--yes") for code in codes]
+        )
         writing = asyncio.gather(*(harness.inbox.accept(text("hi", f"w{number}")) for number in range(90)))
         ended, accepted = await asyncio.gather(pairing, writing)
         assert ended == [0] * 10

@@ -11,7 +11,7 @@ import pytest
 from gateway.storage.speech import ReadAloudWishes, SpeakerKey, SpeakerPreferences
 from gateway.storage.sqlite import SqliteStore
 from gateway.storage.sqlite.connection import open_writer
-from gateway.storage.sqlite.schema import APPLICATION_ID, MIGRATIONS, migrate
+from gateway.storage.sqlite.schema import APPLICATION_ID, MIGRATIONS, SAID_IN_TERMS, migrate
 from pipeline.domain.errors import StorageError
 from tests.contracts.store_values import NOW, entry, interaction
 from tests.gateway.storage.values import look
@@ -77,6 +77,18 @@ async def test_a_file_of_the_schema_before_keeps_what_people_chose(tmp_path: Pat
     assert (job.key, job.thread, job.due, job.ready) == ("rem_1", "web:local:c1", reminder[3], reminder[3])
     assert (job.state, job.body) == ("open", {"private": True, "text": "tea"})
     await store.close()
+
+
+def test_an_index_of_texts_is_filled_again_with_their_words(tmp_path: Path) -> None:
+    path = tmp_path / "store.db"
+    before = MIGRATIONS.index(SAID_IN_TERMS)
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        migrate(db, path, MIGRATIONS[:before])
+        db.execute("INSERT INTO said (rowid, text) VALUES (7, 'old')")
+        db.execute("UPDATE said_upto SET upto = 7")
+        migrate(db, path, MIGRATIONS[: before + 1])
+        assert db.execute("SELECT count(*) FROM said").fetchone() == (0,)
+        assert db.execute("SELECT upto FROM said_upto").fetchone() == (0,)
 
 
 def test_a_step_that_fails_changes_nothing(tmp_path: Path) -> None:
