@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from gateway.app.store import database_url
 from gateway.config import Settings
 from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.audit import AuditBook
@@ -93,8 +94,8 @@ def store_place(settings: Settings, what: str) -> StorePlace:
     from outside, or the URL of the database cannot be read."""
     if settings.storage.kind == "memory":
         raise ConfigurationError(f'storage.kind: {what} in memory cannot be seen from outside; use "sqlite"')
-    reference = settings.storage.url if settings.storage.kind == "postgres" else None
-    return StorePlace(folder=settings.data.dir, url="" if reference is None else reference.resolve())
+    url = database_url(settings) if settings.storage.kind == "postgres" else ""
+    return StorePlace(folder=settings.data.dir, url=url)
 
 
 @asynccontextmanager
