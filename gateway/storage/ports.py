@@ -94,7 +94,7 @@ class NewRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A record as stored; `id` grows over the whole store."""
+    """A record as stored; `id` grows within its thread."""
 
     id: int
     thread: str

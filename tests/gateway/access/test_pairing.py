@@ -231,9 +231,7 @@ async def test_the_store_of_another_release_is_left_alone(
 async def test_a_gateway_under_load_and_the_command_do_not_disturb_each_other(tmp_path: Path) -> None:
     async with open_inbox(tmp_path / STORE_FILE, AccessRule.of(allow=("dm:1",)), clock=_now()) as harness:
         codes = [_code(await _say(harness, str(number), f"n{number}")) for number in range(100, 110)]
-        pairing = asyncio.to_thread(
-            lambda: [_pair(tmp_path, code, "--yes") for code in codes]
-        )
+        pairing = asyncio.to_thread(lambda: [_pair(tmp_path, code, "--yes") for code in codes])
         writing = asyncio.gather(*(harness.inbox.accept(text("hi", f"w{number}")) for number in range(90)))
         ended, accepted = await asyncio.gather(pairing, writing)
         assert ended == [0] * 10
