@@ -135,12 +135,8 @@ def _in_file(
 
 @asynccontextmanager
 async def _in_postgres(url: str) -> AsyncIterator[StoredBooks]:
-    try:
-        from gateway.storage.postgres.offline import opened_beside  # noqa: PLC0415 - its driver is an extra
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            "storage.kind: is postgres, and the driver is not installed; run: pip install 'parlour[postgres]'"
-        ) from error
+    from gateway.storage.postgres.offline import opened_beside  # noqa: PLC0415 - its driver is an extra
+
     async with opened_beside(url) as opened:
         yield StoredBooks(
             pairings=opened.books.pairings,

@@ -24,7 +24,7 @@ from gateway.storage.ports import Store
 from gateway.storage.postgres import PostgresStore
 from gateway.storage.sqlite import SqliteStore
 from tests.contracts.memory_values import fact, write
-from tests.contracts.store_values import entry
+from tests.contracts.store_values import entry, record
 from tests.support.postgres_fixture import emptied
 
 AT = 4_000_000_000.0
@@ -162,6 +162,19 @@ async def test_workflows_are_saved_and_printed(parlour: Parlour) -> None:
     await parlour.run("workflow", "import", "examples/workflows/triage.workflow.json", "mine")
     assert "mine" in await parlour.run("workflow", "list")
     assert json.loads(await parlour.run("workflow", "export", "mine"))
+    graph = ("--set", 'agent.graph="saved:mine"')
+    assert "no workflow of the configured agents has a run" in await parlour.run("workflow", "runs", *graph)
+
+
+async def test_a_run_is_found_and_drawn(parlour: Parlour) -> None:
+    """The record of a run of one step has its beginning and its end."""
+    assert "there is no run on record" in await parlour.run("graph", "trace")
+    lease = await parlour.store.acquire_lease("web:site:a", "me", ttl_s=9, now=AT)
+    assert lease is not None
+    body = {"run": "run-1", "graph": "chat", "text": "\0"}
+    await parlour.store.append(lease, [record("step", message="m1", **body)])
+    assert "run-1  web:site:a" in await parlour.run("graph", "trace")
+    assert "there is no such run" in await parlour.run("graph", "trace", "run-2", code=2)
 
 
 async def test_a_database_without_a_store_or_of_another_release_is_left_alone(
