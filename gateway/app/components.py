@@ -16,6 +16,7 @@ from gateway.app.llm import ModelClients
 from gateway.app.memory import Memory, build_memory
 from gateway.app.platforms import BuiltChannel, LeftOut, built_channels
 from gateway.app.reading import build_reader
+from gateway.app.store import build_store
 from gateway.app.voice import build_read_aloud
 from gateway.app.web import Page, make_page, metrics_check, token_check, voice_mode
 from gateway.channels.registry import ChannelRegistry
@@ -45,9 +46,7 @@ from gateway.safety.notices import notice_target
 from gateway.speech.read_aloud import AnswerReader
 from gateway.speech.voice_download import VoiceDownload
 from gateway.storage.leases import AccountLeases, ProcessingCoordinator
-from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
-from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import AccountKey
@@ -154,7 +153,7 @@ class Foundation:
 def build_components(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) -> Foundation:
     """Build the shared parts. Raises ConfigurationError with a readable message."""
     clock, tasks = extras.clock, Supervisors()
-    failpoints, store = Failpoints(extras.crash_at), extras.store or _store(settings, data)
+    failpoints, store = Failpoints(extras.crash_at), extras.store or build_store(settings, data.store_path)
     people = PersonDirectory(store.identities)
     preferences = SharedPreferences(store.voices, people)
     timeline, speech_of = StoreTimeline(store, clock), _speech_of(settings, store)
@@ -313,10 +312,3 @@ def reply_files(base: Foundation) -> ReplyFiles:
         clock=base.clock,
         spawn=partial(base.tasks.background.spawn, name="files off the record"),
     )
-
-
-def _store(settings: Settings, data: DataDir) -> Store:
-    if settings.storage.kind == "memory":
-        return MemoryStore()
-    full = settings.storage.synchronous == "full"
-    return SqliteStore(data.store_path, synchronous="FULL" if full else "NORMAL")

@@ -15,13 +15,11 @@ from typing import Any, TypeVar
 
 from adapters.formatting.visible import visible
 from gateway.cli.graph import write_out
+from gateway.cli.stored_books import StorePlace, store_place, stored_books
 from gateway.config import environment, load
-from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.audit import AuditBook, AuditReport, AuditRow
 from gateway.storage.audit_check import check_audit
 from gateway.storage.audit_pruning import prune_audit
-from gateway.storage.sqlite.audit import SqliteAudit
-from gateway.storage.sqlite.offline import beside
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import ConfigurationError
 
@@ -35,22 +33,21 @@ _PAGE = 2_000
 def run_audit(options: argparse.Namespace) -> int:
     """Run the command with its parsed `options`. Raises ConfigurationError and StorageError."""
     settings = load(options.config, environment(), options.overrides, secrets=False)
-    if settings.storage.kind == "memory":
-        raise ConfigurationError('storage.kind: an audit in memory cannot be seen from outside; use "sqlite"')
+    place = store_place(settings, "records")
     if options.limit < 1:
         raise ConfigurationError("--limit: must be 1 or more")
     if options.action == "verify":
-        return verify_audit(settings.data.dir)
+        return verify_audit(place)
     if options.action == "export":
-        return export_audit(settings.data.dir, options.file)
+        return export_audit(place, options.file)
     if options.action == "prune":
-        return prune_records(settings.data.dir, options.before)
-    return show_audit(settings.data.dir, limit=options.limit)
+        return prune_records(place, options.before)
+    return show_audit(place, limit=options.limit)
 
 
-def show_audit(data_dir: Path, *, limit: int = _SHOWN) -> int:
+def show_audit(place: StorePlace, *, limit: int = _SHOWN) -> int:
     """Print the newest records, one line each. Exit code 0. Raises StorageError."""
-    rows = _in_book(data_dir, lambda book: book.newest(limit=limit))
+    rows = _in_book(place, lambda book: book.newest(limit=limit))
     if not rows:
         write_out("the audit has no records\n")
     for row in rows:
@@ -58,7 +55,7 @@ def show_audit(data_dir: Path, *, limit: int = _SHOWN) -> int:
     return _OK
 
 
-def verify_audit(data_dir: Path, clock: Clock | None = None) -> int:
+def verify_audit(place: StorePlace, clock: Clock | None = None) -> int:
     """Check every record, name each damaged one and put a copy of it into quarantine. Exit code 0, or 1 if
     something is damaged. Raises StorageError."""
     at = (clock or SystemClock()).now()
@@ -69,7 +66,7 @@ def verify_audit(data_dir: Path, clock: Clock | None = None) -> int:
             await book.quarantine(new, at=at)
         return report
 
-    report = _in_book(data_dir, verified)
+    report = _in_book(place, verified)
     if not report.damage:
         write_out(f"audit: {report.records} records, every one as it was written\n")
         if report.pruned:
@@ -87,7 +84,7 @@ def verify_audit(data_dir: Path, clock: Clock | None = None) -> int:
     return _DAMAGED
 
 
-def prune_records(data_dir: Path, day: str | None, clock: Clock | None = None) -> int:
+def prune_records(place: StorePlace, day: str | None, clock: Clock | None = None) -> int:
     """Remove the records from before a day (UTC, as 2026-01-31), and say which they were. Exit code 0, or 1
     if nothing is removed because the audit is damaged. Raises ConfigurationError and StorageError."""
     at = (clock or SystemClock()).now()
@@ -99,7 +96,7 @@ def prune_records(data_dir: Path, day: str | None, clock: Clock | None = None) -
         ) from None
     if before > at:
         raise ConfigurationError(f"--before: {day} is in the future")
-    done = _in_book(data_dir, lambda book: prune_audit(book, before=before, day=day or "", at=at))
+    done = _in_book(place, lambda book: prune_audit(book, before=before, day=day or "", at=at))
     if any(not one.marked_in for one in done.report.damage):
         sys.stderr.write(
             "parlour: nothing is removed, because the audit is damaged: run `parlour audit verify` first\n"
@@ -113,18 +110,18 @@ def prune_records(data_dir: Path, day: str | None, clock: Clock | None = None) -
     return _OK
 
 
-def export_audit(data_dir: Path, target: Path | None) -> int:
+def export_audit(place: StorePlace, target: Path | None) -> int:
     """Write all records as one JSON object for each line, each with its hash, to `target` or the output; the
     file must not exist. Exit code 0. Raises ConfigurationError and StorageError."""
     if target is None:
-        _in_book(data_dir, lambda book: _each(book, write_out))
+        _in_book(place, lambda book: _each(book, write_out))
         return _OK
     try:
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
         raise ConfigurationError(f"{target}: cannot be written: {error.strerror or error}") from None
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        count = _in_book(data_dir, lambda book: _each(book, file.write))
+        count = _in_book(place, lambda book: _each(book, file.write))
     write_out(f"{target}: {count} records\n")
     return _OK
 
@@ -139,10 +136,10 @@ async def _each(book: AuditBook, write: Callable[[str], object]) -> int:
     return count
 
 
-def _in_book(data_dir: Path, ask: Callable[[AuditBook], Awaitable[T]]) -> T:
+def _in_book(place: StorePlace, ask: Callable[[AuditBook], Awaitable[T]]) -> T:
     async def asked() -> T:
-        async with beside(data_dir / STORE_FILE, SqliteAudit) as book:
-            return await ask(book)
+        async with stored_books(place) as books:
+            return await ask(books.audit)
 
     return asyncio.run(asked())
 

@@ -9,16 +9,13 @@ import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import TypeVar
 
 from adapters.formatting.visible import visible
 from gateway.cli.graph import write_out
+from gateway.cli.stored_books import StorePlace, store_place, stored_books
 from gateway.config import environment, load
-from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.crises import CrisisBook, CrisisDay, CrisisRecord
-from gateway.storage.sqlite.crises import SqliteCrises
-from gateway.storage.sqlite.offline import beside
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import ConfigurationError
 
@@ -32,16 +29,14 @@ _MOST = 10_000
 def run_crises(options: argparse.Namespace, clock: Clock | None = None) -> int:
     """Run the command with its parsed `options`. Raises ConfigurationError and StorageError."""
     settings = load(options.config, environment(), options.overrides, secrets=False)
-    if settings.storage.kind == "memory":
-        raise ConfigurationError('storage.kind: records in memory cannot be seen from outside; use "sqlite"')
+    place = store_place(settings, "records")
     if not 1 <= options.limit <= _MOST:
         raise ConfigurationError(f"--limit: must be 1 to {_MOST}")
-    folder = settings.data.dir
     if options.action == "keep":
-        return _keep(folder, options, (clock or SystemClock()).now())
+        return _keep(place, options, (clock or SystemClock()).now())
     if options.action == "days":
-        return _show(_in_book(folder, lambda book: book.days()), as_json=options.json)
-    found = _in_book(folder, lambda book: book.listed(limit=options.limit))
+        return _show(_in_book(place, lambda book: book.days()), as_json=options.json)
+    found = _in_book(place, lambda book: book.listed(limit=options.limit))
     return _show(found, as_json=options.json)
 
 
@@ -54,7 +49,7 @@ def _show(found: Sequence[CrisisRecord | CrisisDay], *, as_json: bool) -> int:
     return 0
 
 
-def _keep(folder: Path, options: argparse.Namespace, now: float) -> int:
+def _keep(place: StorePlace, options: argparse.Namespace, now: float) -> int:
     if options.days < 1 or not options.because.strip() or not options.id:
         raise ConfigurationError("keep: name the record's ID, --days N and --because TEXT")
 
@@ -67,7 +62,7 @@ def _keep(folder: Path, options: argparse.Namespace, now: float) -> int:
         await book.keep(matching[0], until=now + options.days * _DAY_S, because=options.because.strip())
         return matching[0]
 
-    record = _in_book(folder, kept)
+    record = _in_book(place, kept)
     write_out(f"{record[:_ID_CHARS]} is kept until {_time(now + options.days * _DAY_S)} (UTC)\n")
     return 0
 
@@ -93,9 +88,9 @@ def _time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M")
 
 
-def _in_book(folder: Path, ask: Callable[[CrisisBook], Awaitable[T]]) -> T:
+def _in_book(place: StorePlace, ask: Callable[[CrisisBook], Awaitable[T]]) -> T:
     async def asked() -> T:
-        async with beside(folder / STORE_FILE, SqliteCrises) as book:
-            return await ask(book)
+        async with stored_books(place) as books:
+            return await ask(books.crises)
 
     return asyncio.run(asked())

@@ -29,18 +29,16 @@ from gateway.cli.channel_checks import Finding, channel_findings
 from gateway.cli.classifier_check import classified_agent, classifier_finding
 from gateway.cli.editor_check import editor_state, saved_graphs_state
 from gateway.cli.evaluator_check import evaluator_finding
-from gateway.cli.jobs import jobs_finding
 from gateway.cli.model_check import model_finding
 from gateway.cli.models import models_present
 from gateway.cli.plugins import plugin_finding
 from gateway.cli.serve import open_logs
 from gateway.cli.shield_classifier_check import shield_classifier_finding
+from gateway.cli.store_check import store_findings
 from gateway.config import DEFAULT_AGENT, Settings, agent_settings, environment, load
 from gateway.config.api_rules import workflow_agents
-from gateway.runtime.data_dir import STORE_FILE, DataDir, DataDirBusy
 from gateway.runtime.http_server import Addresses
 from gateway.storage.memory import MemoryStore
-from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import ParlourError
 from pipeline.domain.readings import FileUnreadable
@@ -88,24 +86,9 @@ async def _examine(settings: Settings, clock: Clock, redactor: Redactor) -> int:
 
 async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
     """Run all checks, cheap ones first, and yield their findings."""
-    busy = False
-    try:
-        data = DataDir.claim(settings.data.dir)
-    except DataDirBusy as error:
-        busy = True
-        yield Finding(
-            name="data folder", good=True, words=f"in use by the gateway with process id {error.pid}"
-        )
-        yield await _store_in_use(SqliteStore(settings.data.dir / STORE_FILE))
-        yield await jobs_finding(settings.data.dir / STORE_FILE)
-    except ParlourError as error:
-        yield Finding(name="data folder", good=False, words=str(error))
-    else:
-        try:
-            yield await _store(data)
-            yield await jobs_finding(data.store_path)
-        finally:
-            data.release()
+    busy, stored = await store_findings(settings, clock)
+    for finding in stored:
+        yield finding
     for finding in (*_page(settings, busy=busy), *await _if_used(settings, clock)):
         yield finding
     missing = [words for words in models_present(settings.models_path) if words]
@@ -145,32 +128,6 @@ async def _if_used(settings: Settings, clock: Clock) -> list[Finding]:
     return [Finding(name=name, good=state[0], words=state[1]) for name, state in found if state is not None]
 
 
-async def _store(data: DataDir) -> Finding:
-    store = SqliteStore(data.store_path)
-    try:
-        await store.open()
-        await store.check_writable()
-        damage = await store.find_damage()
-        counts = await store.counts()
-    except ParlourError as error:
-        return Finding(name="store", good=False, words=str(error))
-    finally:
-        await store.close()
-    if damage:
-        return _damaged(damage)
-    words = f"writable and whole; {counts.inbox_done} messages done, {counts.inbox_open} waiting, "
-    return Finding(name="store", good=True, words=words + f"{counts.outbox_open} replies unsent")
-
-
-async def _store_in_use(store: SqliteStore) -> Finding:
-    """Whether the store file of a running gateway is undamaged. Writes nothing."""
-    try:
-        damage = await store.find_damage()
-    except ParlourError as error:
-        return Finding(name="store", good=False, words=str(error))
-    return _damaged(damage) if damage else Finding(name="store", good=True, words="whole")
-
-
 def delivery_guarantees(settings: Settings) -> list[tuple[str, str]]:
     """The delivery guarantee of each enabled channel: (name, text)."""
     clock = SystemClock()
@@ -184,12 +141,6 @@ def delivery_guarantees(settings: Settings) -> list[tuple[str, str]]:
         adapters.append(ConsoleAdapter(ConsoleSettings(), timeline, clock, lines=None, write=lambda _: None))
     found = [(adapter.name, adapter.capabilities.guarantee) for adapter in adapters]
     return [*found, (CHANNEL, GUARANTEE)] if settings.api.enabled else found
-
-
-def _damaged(damage: tuple[str, ...]) -> Finding:
-    words = f"the file is damaged; stop the gateway and restore a backup (docs/guides/deploy.md): {damage[0]}"
-    more = f"; and {len(damage) - 1} more" if damage[1:] else ""
-    return Finding(name="store", good=False, words=words + more)
 
 
 def _page(settings: Settings, *, busy: bool) -> Iterator[Finding]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+from gateway.app.store import saved_graphs
+from gateway.cli.stored_books import store_place, stored_books
 from gateway.config import DEFAULT_AGENT, Settings, agent_settings
 from gateway.editor.editing import OWNER
-from gateway.editor.saved_agents import graphs_with_saved
-from gateway.runtime.data_dir import STORE_FILE
-from gateway.storage.sqlite.offline import beside
-from gateway.storage.sqlite.page_people import SqlitePagePeople
 from pipeline.domain.errors import ConfigurationError, ParlourError
 from pipeline.graph_book import SAVED
 
@@ -18,8 +16,8 @@ async def editor_state(settings: Settings) -> tuple[bool, str] | None:
     if not names:
         return None
     try:
-        async with beside(settings.data.dir / STORE_FILE, SqlitePagePeople) as book:
-            invited = {person.name.casefold() for person in await book.people()}
+        async with stored_books(store_place(settings, "people")) as books:
+            invited = {person.name.casefold() for person in await books.people.people()}
     except ParlourError:
         invited = set()
     absent = [name for name in names if name.casefold() not in {*invited, OWNER}]
@@ -35,7 +33,7 @@ def saved_graphs_state(settings: Settings) -> tuple[bool, str] | None:
     saved = {name: graph for name, graph in agents.items() if graph.startswith(SAVED)}
     if not saved:
         return None
-    book = graphs_with_saved(settings.data.dir)
+    book = saved_graphs(settings)
     mistakes: list[str] = []
     for graph in dict.fromkeys(saved.values()):
         try:

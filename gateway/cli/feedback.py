@@ -7,14 +7,11 @@ import json
 import re
 from dataclasses import asdict
 from datetime import UTC, datetime
-from pathlib import Path
 
 from adapters.formatting.visible import visible
 from gateway.cli.graph import write_out
-from gateway.runtime.data_dir import STORE_FILE
+from gateway.cli.stored_books import StorePlace, stored_books
 from gateway.storage.feedback import Feedback
-from gateway.storage.sqlite.feedback import SqliteFeedback
-from gateway.storage.sqlite.offline import beside
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import ConfigurationError
 
@@ -24,11 +21,11 @@ _UNITS = {"min": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 _SIGNS = {"up": "\N{THUMBS UP SIGN}", "down": "\N{THUMBS DOWN SIGN}"}
 
 
-def list_feedback(data_dir: Path, since: str | None, *, as_json: bool, clock: Clock | None = None) -> int:
+def list_feedback(place: StorePlace, since: str | None, *, as_json: bool, clock: Clock | None = None) -> int:
     """Print the newest feedback since a time, as `since_time` reads it; a JSON object for each line with
     `as_json`. Exit code 0. Raises ConfigurationError and StorageError."""
     after = 0.0 if since is None else since_time(since, (clock or SystemClock()).now())
-    given = asyncio.run(_read(data_dir / STORE_FILE, after))
+    given = asyncio.run(_read(place, after))
     if as_json:
         for one in given:
             write_out(json.dumps(asdict(one), ensure_ascii=False) + "\n")
@@ -58,9 +55,9 @@ def since_time(text: str, now: float) -> float:
         ) from None
 
 
-async def _read(path: Path, since: float) -> tuple[Feedback, ...]:
-    async with beside(path, SqliteFeedback) as book:
-        return await book.listed(since=since, limit=_SHOWN)
+async def _read(place: StorePlace, since: float) -> tuple[Feedback, ...]:
+    async with stored_books(place) as books:
+        return await books.feedback.listed(since=since, limit=_SHOWN)
 
 
 def _line(one: Feedback) -> str:

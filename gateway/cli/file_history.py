@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import asyncio
 from datetime import UTC, datetime
-from pathlib import Path
 
 from adapters.formatting.visible import visible
 from gateway.chronicle.chronicle import Chronicle, Undone
 from gateway.chronicle.contents import Contents
 from gateway.cli.graph import complain, write_out
-from gateway.runtime.data_dir import CHRONICLE_DIR, STORE_FILE
+from gateway.cli.stored_books import StorePlace, stored_books
+from gateway.runtime.data_dir import CHRONICLE_DIR
 from gateway.storage.file_changes import NO_FILE, FileChange, FileState
-from gateway.storage.sqlite.file_changes import SqliteFileChanges
-from gateway.storage.sqlite.offline import beside
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import StorageError
 from pipeline.tools.origins import Origins
@@ -23,10 +21,10 @@ _OK, _NOTHING_DONE = 0, 1
 _SHOWN = 100
 
 
-def list_changes(data_dir: Path, name: str) -> int:
+def list_changes(place: StorePlace, name: str) -> int:
     """Print the newest changes of the files whose path is or ends with `name`, of all files if it is empty.
     Exit code 0. Raises StorageError."""
-    changes = asyncio.run(_changes(data_dir, name))
+    changes = asyncio.run(_changes(place, name))
     if not changes:
         write_out(f"no tool has changed {visible(name) or 'a file'} in the last 30 days\n")
         return _OK
@@ -38,12 +36,12 @@ def list_changes(data_dir: Path, name: str) -> int:
     return _OK
 
 
-def verify_copies(data_dir: Path) -> int:
+def verify_copies(place: StorePlace) -> int:
     """Compute the SHA-256 of every copy again and print those that are damaged. Exit code 0, or 1 if there
     are any. Raises StorageError."""
-    contents = Contents(data_dir / CHRONICLE_DIR)
+    contents = Contents(place.folder / CHRONICLE_DIR)
     damaged = 0
-    known = asyncio.run(_contents(data_dir))
+    known = asyncio.run(_contents(place))
     for digest in sorted(known):
         try:
             contents.get(digest)
@@ -54,10 +52,10 @@ def verify_copies(data_dir: Path) -> int:
     return _NOTHING_DONE if damaged else _OK
 
 
-def undo_change(data_dir: Path, change_id: int) -> int:
+def undo_change(place: StorePlace, change_id: int) -> int:
     """Take back what the action of a change did. Exit code 0, or 1 if nothing was taken back. Raises
     StorageError, and ToolFailed if a file cannot be written."""
-    undone = asyncio.run(_undo(data_dir, change_id))
+    undone = asyncio.run(_undo(place, change_id))
     if undone.outcome == "unknown":
         return complain(f"there is no change {change_id}; `parlour history` lists those that there are")
     if undone.outcome == "already":
@@ -73,22 +71,22 @@ def undo_change(data_dir: Path, change_id: int) -> int:
     return _OK
 
 
-async def _changes(data_dir: Path, name: str) -> tuple[FileChange, ...]:
-    async with beside(data_dir / STORE_FILE, SqliteFileChanges) as book:
-        return await book.named(name, limit=_SHOWN)
+async def _changes(place: StorePlace, name: str) -> tuple[FileChange, ...]:
+    async with stored_books(place) as books:
+        return await books.file_changes.named(name, limit=_SHOWN)
 
 
-async def _contents(data_dir: Path) -> frozenset[str]:
-    async with beside(data_dir / STORE_FILE, SqliteFileChanges) as book:
-        return await book.contents()
+async def _contents(place: StorePlace) -> frozenset[str]:
+    async with stored_books(place) as books:
+        return await books.file_changes.contents()
 
 
-async def _undo(data_dir: Path, change_id: int) -> Undone:
+async def _undo(place: StorePlace, change_id: int) -> Undone:
     clock = SystemClock()
-    async with beside(data_dir / STORE_FILE, SqliteFileChanges) as book:
+    async with stored_books(place) as books:
         chronicle = Chronicle(
-            book,
-            Contents(data_dir / CHRONICLE_DIR),
+            books.file_changes,
+            Contents(place.folder / CHRONICLE_DIR),
             clock,
             on_foreign=lambda place, content: Origins(place.anchor).note_restored(place, content),
             on_gone=lambda place, content: Origins(place.anchor).note_gone(place, content),

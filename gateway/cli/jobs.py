@@ -11,7 +11,7 @@ from typing import TypeVar
 from adapters.formatting.visible import visible
 from gateway.cli.channel_checks import Finding
 from gateway.cli.graph import complain, write_out
-from gateway.runtime.data_dir import STORE_FILE
+from gateway.cli.stored_books import StorePlace, stored_books
 from gateway.storage.jobs import Job, JobBook
 from gateway.storage.sqlite.jobs import SqliteJobs
 from gateway.storage.sqlite.offline import beside
@@ -25,10 +25,10 @@ _SHOWN = 200
 _STEPS = ((86_400, "days"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
-def list_jobs(data_dir: Path, clock: Clock | None = None) -> int:
+def list_jobs(place: StorePlace, clock: Clock | None = None) -> int:
     """Print every job, those that were given up first. Exit code 0. Raises StorageError."""
     now = (clock or SystemClock()).now()
-    jobs = _in_book(data_dir, lambda book: book.listed(limit=_SHOWN + 1))
+    jobs = _in_book(place, lambda book: book.listed(limit=_SHOWN + 1))
     dead = sum(job.state == "dead" for job in jobs)
     if not jobs:
         write_out("no job is waiting, and none was given up\n")
@@ -36,24 +36,24 @@ def list_jobs(data_dir: Path, clock: Clock | None = None) -> int:
     count = f"more than {_SHOWN}" if len(jobs) > _SHOWN else str(len(jobs))
     write_out(f"jobs: {count}, given up: {dead}\n")
     for job in jobs[:_SHOWN]:
-        place = f"  {visible(job.thread)}" if job.thread else ""
-        write_out(f"  {job.id}  {visible(job.kind)}  {_state(job, now)}{place}\n")
+        where = f"  {visible(job.thread)}" if job.thread else ""
+        write_out(f"  {job.id}  {visible(job.kind)}  {_state(job, now)}{where}\n")
     if dead:
         write_out("`parlour jobs retry ID` runs one again, `parlour jobs drop ID` deletes it\n")
     return _OK
 
 
-def retry_job(data_dir: Path, job_id: int) -> int:
+def retry_job(place: StorePlace, job_id: int) -> int:
     """Make a job that was given up due now. Exit code 0, or 1 without such a job. Raises StorageError."""
-    if not _in_book(data_dir, lambda book: book.reopen(job_id)):
+    if not _in_book(place, lambda book: book.reopen(job_id)):
         return complain(f"no job with the id {job_id} was given up; `parlour jobs` lists those that were")
     write_out(f"job {job_id} is due again; a running gateway starts it within a minute\n")
     return _OK
 
 
-def drop_job(data_dir: Path, job_id: int) -> int:
+def drop_job(place: StorePlace, job_id: int) -> int:
     """Delete a job. Exit code 0, or 1 if there is no such one. Raises StorageError."""
-    if not _in_book(data_dir, lambda book: book.drop(job_id)):
+    if not _in_book(place, lambda book: book.drop(job_id)):
         return complain(f"there is no job with the id {job_id}; `parlour jobs` lists those that there are")
     write_out(f"job {job_id} is deleted\n")
     return _OK
@@ -74,10 +74,10 @@ async def jobs_finding(store_path: Path) -> Finding:
     return Finding(name="jobs", good=False, words=words)
 
 
-def _in_book(data_dir: Path, ask: Callable[[JobBook], Awaitable[T]]) -> T:
+def _in_book(place: StorePlace, ask: Callable[[JobBook], Awaitable[T]]) -> T:
     async def asked() -> T:
-        async with beside(data_dir / STORE_FILE, SqliteJobs) as book:
-            return await ask(book)
+        async with stored_books(place) as books:
+            return await ask(books.jobs)
 
     return asyncio.run(asked())
 

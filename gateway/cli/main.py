@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gateway import __version__
 from gateway.cli.people_arguments import add_people
@@ -13,6 +14,9 @@ from gateway.cli.record_arguments import add_audit, add_crises, add_history, add
 from gateway.cli.store_arguments import add_store
 from gateway.cli.workflow_arguments import add_workflow
 from pipeline.domain.errors import ConfigurationError, ParlourError
+
+if TYPE_CHECKING:
+    from gateway.cli.stored_books import StorePlace
 
 OK, FAILED, BAD_CONFIGURATION = 0, 1, 2
 
@@ -272,6 +276,7 @@ def _check_config(options: argparse.Namespace) -> int:
 
 def _pair(options: argparse.Namespace) -> int:
     from gateway.cli.pair import list_pairings, pair, remove_pairing
+    from gateway.cli.stored_books import store_place
     from gateway.config import environment, load
 
     settings = load(options.config, environment(), options.overrides, secrets=False)
@@ -280,11 +285,12 @@ def _pair(options: argparse.Namespace) -> int:
             "storage.kind: in memory no one can be paired from outside; "
             'use "sqlite", or let people in with allow in the channel\'s section'
         )
+    place = store_place(settings, "pairings")
     if options.remove is not None:
-        return remove_pairing(settings.data.dir, *options.remove)
+        return remove_pairing(place, *options.remove)
     if options.code is None:
-        return list_pairings(settings.data.dir)
-    return pair(settings.data.dir, options.code, confirmed=options.yes)
+        return list_pairings(place)
+    return pair(place, options.code, confirmed=options.yes)
 
 
 def _people(options: argparse.Namespace) -> int:
@@ -296,41 +302,39 @@ def _people(options: argparse.Namespace) -> int:
 def _jobs(options: argparse.Namespace) -> int:
     from gateway.cli.jobs import drop_job, list_jobs, retry_job
 
-    data_dir = _data_dir(options, "jobs")
+    place = _place(options, "jobs")
     if options.action == "list":
-        return list_jobs(data_dir)
+        return list_jobs(place)
     if options.id is None:
         raise ConfigurationError(f"jobs {options.action}: the ID is missing; `parlour jobs` lists them")
-    return (retry_job if options.action == "retry" else drop_job)(data_dir, options.id)
+    return (retry_job if options.action == "retry" else drop_job)(place, options.id)
 
 
 def _feedback(options: argparse.Namespace) -> int:
     from gateway.cli.feedback import list_feedback
 
-    return list_feedback(_data_dir(options, "feedback"), options.since, as_json=options.json)
+    return list_feedback(_place(options, "feedback"), options.since, as_json=options.json)
 
 
 def _history(options: argparse.Namespace) -> int:
     from gateway.cli.file_history import list_changes, verify_copies
 
-    data_dir = _data_dir(options, "changes of files")
-    return verify_copies(data_dir) if options.verify else list_changes(data_dir, options.file)
+    place = _place(options, "changes of files")
+    return verify_copies(place) if options.verify else list_changes(place, options.file)
 
 
 def _undo(options: argparse.Namespace) -> int:
     from gateway.cli.file_history import undo_change
 
-    return undo_change(_data_dir(options, "changes of files"), options.id)
+    return undo_change(_place(options, "changes of files"), options.id)
 
 
-def _data_dir(options: argparse.Namespace, what: str) -> Path:
-    """The data folder whose store another process can use. Raises ConfigurationError."""
+def _place(options: argparse.Namespace, what: str) -> StorePlace:
+    """Where the store is that another process can use. Raises ConfigurationError."""
+    from gateway.cli.stored_books import store_place
     from gateway.config import environment, load
 
-    settings = load(options.config, environment(), options.overrides, secrets=False)
-    if settings.storage.kind == "memory":
-        raise ConfigurationError(f'storage.kind: {what} in memory cannot be seen from outside; use "sqlite"')
-    return settings.data.dir
+    return store_place(load(options.config, environment(), options.overrides, secrets=False), what)
 
 
 def _audit(options: argparse.Namespace) -> int:
@@ -368,16 +372,9 @@ def _graph_show(options: argparse.Namespace) -> int:
 
 
 def _graph_trace(options: argparse.Namespace) -> int:
-    from gateway.cli.trace import list_runs, trace_run
-    from gateway.config import environment, load
-    from pipeline.graph_book import is_document
+    from gateway.cli.trace import run_trace
 
-    settings = load(options.config, environment(), options.overrides, secrets=False)
-    if options.run_id is None:
-        return list_runs(settings.data.dir)
-    graphs = (settings.agent.graph, *(profile.graph for profile in settings.agents.values()))
-    documents = [graph for graph in graphs if graph is not None and is_document(graph)]
-    return trace_run(settings.data.dir, options.run_id, options.graph, documents)
+    return run_trace(options)
 
 
 def _graph_run(options: argparse.Namespace) -> int:

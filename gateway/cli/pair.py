@@ -8,16 +8,13 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
-from pathlib import Path
 from typing import TypeVar
 
 from adapters.formatting.visible import visible
 from gateway.cli.graph import complain, write_out
+from gateway.cli.stored_books import StorePlace, stored_books
 from gateway.people.codes import hash_of
-from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.pairings import PairedChat, PairingBook, PairingRequest
-from gateway.storage.sqlite.offline import beside
-from gateway.storage.sqlite.pairings import SqlitePairings
 from pipeline.domain.clock import Clock, SystemClock
 
 T = TypeVar("T")
@@ -26,11 +23,11 @@ Confirm = Callable[[str], bool]
 _OK = 0
 
 
-def list_pairings(data_dir: Path, clock: Clock | None = None) -> int:
+def list_pairings(place: StorePlace, clock: Clock | None = None) -> int:
     """Print the open requests and the paired people. Exit code 0. Raises StorageError."""
     now = (clock or SystemClock()).now()
-    asking = _in_book(data_dir, lambda book: book.requests(now=now))
-    paired = _in_book(data_dir, lambda book: book.pairings())
+    asking = _in_book(place, lambda book: book.requests(now=now))
+    paired = _in_book(place, lambda book: book.pairings())
     write_out(f"asking to be let in: {len(asking) or 'no one'}\n")
     for request in asking:
         minutes = max(1, round((request.expires_at - now) / 60))
@@ -42,7 +39,12 @@ def list_pairings(data_dir: Path, clock: Clock | None = None) -> int:
 
 
 def pair(
-    data_dir: Path, code: str, *, confirmed: bool, confirm: Confirm | None = None, clock: Clock | None = None
+    place: StorePlace,
+    code: str,
+    *,
+    confirmed: bool,
+    confirm: Confirm | None = None,
+    clock: Clock | None = None,
 ) -> int:
     """Pair the person who was shown `code`, after a yes on the terminal unless it is `confirmed` already.
 
@@ -50,7 +52,7 @@ def pair(
     """
     now = (clock or SystemClock()).now()
     wanted = hash_of(code)
-    asking = _in_book(data_dir, lambda book: book.requests(now=now))
+    asking = _in_book(place, lambda book: book.requests(now=now))
     request = next((one for one in asking if one.code_hash == wanted), None)
     if request is None:
         return complain(
@@ -60,30 +62,30 @@ def pair(
     who = _who(request.place, request.name)
     if not confirmed and not (confirm or _ask_on_terminal)(f"Let {who} talk to the bot in private?"):
         return complain("no one was let in; `parlour pair CODE --yes` does not ask")
-    return _let_in(data_dir, request, clock or SystemClock())
+    return _let_in(place, request, clock or SystemClock())
 
 
-def remove_pairing(data_dir: Path, channel: str, user: str) -> int:
+def remove_pairing(place: StorePlace, channel: str, user: str) -> int:
     """End every pairing of `user` on `channel`. Exit code 0, or 1 without any. Raises StorageError."""
-    ended = _in_book(data_dir, lambda book: book.remove(channel, user))
+    ended = _in_book(place, lambda book: book.remove(channel, user))
     if not ended:
         return complain(f"{visible(user)} is not paired on {visible(channel)}; `parlour pair` lists who is")
     write_out(f"{visible(user)} is no longer paired on {visible(channel)}\n")
     return _OK
 
 
-def _let_in(data_dir: Path, request: PairingRequest, clock: Clock) -> int:
-    pairing = _in_book(data_dir, lambda book: book.pair(request.code_hash, now=clock.now()))
+def _let_in(place: StorePlace, request: PairingRequest, clock: Clock) -> int:
+    pairing = _in_book(place, lambda book: book.pair(request.code_hash, now=clock.now()))
     if pairing is None:
         return complain("the code has expired meanwhile; no one was let in")
     write_out(f"paired: {_who(pairing.place, pairing.name)}\n")
     return _OK
 
 
-def _in_book(data_dir: Path, ask: Callable[[PairingBook], Awaitable[T]]) -> T:
+def _in_book(place: StorePlace, ask: Callable[[PairingBook], Awaitable[T]]) -> T:
     async def asked() -> T:
-        async with beside(data_dir / STORE_FILE, SqlitePairings) as book:
-            return await ask(book)
+        async with stored_books(place) as books:
+            return await ask(books.pairings)
 
     return asyncio.run(asked())
 

@@ -15,6 +15,7 @@ from adapters.formatting.visible import visible
 from adapters.web.inbound import threads_of
 from gateway.cli.graph import complain, write_out
 from gateway.cli.sign_in_link import page_links
+from gateway.cli.stored_books import store_place, stored_books
 from gateway.config import Settings
 from gateway.people.page_people import (
     DAY_S,
@@ -25,10 +26,7 @@ from gateway.people.page_people import (
     remove_person,
     tidy_name,
 )
-from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.page_people import PagePeopleBook, PagePerson
-from gateway.storage.sqlite.offline import beside
-from gateway.storage.sqlite.page_people import SqlitePagePeople
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import ConfigurationError
 
@@ -125,9 +123,11 @@ async def _find(book: PagePeopleBook, name: str) -> PagePerson | None:
 
 
 def _in_book(settings: Settings, ask: Callable[[PagePeopleBook], Awaitable[T]]) -> T:
+    place = store_place(settings, "people")
+
     async def asked() -> T:
-        async with beside(settings.data.dir / STORE_FILE, SqlitePagePeople) as book:
-            return await ask(book)
+        async with stored_books(place) as books:
+            return await ask(books.people)
 
     return asyncio.run(asked())
 

@@ -11,16 +11,11 @@ from adapters.formatting.visible import visible
 from adapters.web.inbound import threads_of
 from adapters.web.settings import ACCOUNT, CHANNEL
 from gateway.cli.graph import complain, write_out
+from gateway.cli.stored_books import store_place, stored_books
 from gateway.config import Settings
 from gateway.people.erasing import erasure_job, named_identity
 from gateway.people.page_people import remove_person
-from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.erasure import PersonKeys
-from gateway.storage.sqlite.erasure import keys_of
-from gateway.storage.sqlite.jobs import SqliteJobs
-from gateway.storage.sqlite.offline import beside
-from gateway.storage.sqlite.page_people import SqlitePagePeople
-from gateway.storage.sqlite.person_records import SqlitePersonRecords
 from pipeline.domain.clock import Clock, SystemClock
 
 _OK = 0
@@ -55,22 +50,18 @@ def erase(settings: Settings, name: str, *, confirmed: bool, clock: Clock | None
 async def known_person(settings: Settings, name: str) -> tuple[PersonKeys | None, dict[str, int]]:
     """The person that `name` means, and how many rows of each kind the store has of them. Raises
     StorageError, and InvalidInput for a text that names no one."""
-    path = settings.data.dir / STORE_FILE
-    async with beside(path, SqlitePagePeople) as people:
-        identity = named_identity(name, await people.people())
-    if identity is None:
-        return None, {}
-    async with beside(path, SqlitePersonRecords) as records:
-        person = await records.ask(lambda db: keys_of(db, identity))
-        return person, await records.counts(person)
+    async with stored_books(store_place(settings, "people")) as books:
+        identity = named_identity(name, await books.people.people())
+        if identity is None:
+            return None, {}
+        person = await books.records.keys_of(identity)
+        return person, await books.records.counts(person)
 
 
 async def _begin(settings: Settings, person: PersonKeys, now: float) -> None:
-    path = settings.data.dir / STORE_FILE
-    # The job first: what follows only shortens the time in which the person can still write.
-    async with beside(path, SqliteJobs) as jobs:
-        await jobs.add(erasure_job(person, now))
-    async with beside(path, SqlitePagePeople) as people:
+    async with stored_books(store_place(settings, "people")) as books:
+        # The job first: what follows only shortens the time in which the person can still write.
+        await books.jobs.add(erasure_job(person, now))
         for one in person.identities:
             if (one.channel, one.account) == (CHANNEL, ACCOUNT):
-                await remove_person(people, one.user, threads=threads_of(one.user), now=now)
+                await remove_person(books.people, one.user, threads=threads_of(one.user), now=now)

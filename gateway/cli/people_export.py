@@ -9,25 +9,20 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from adapters.formatting.visible import visible
 from gateway.cli.graph import complain, write_out
 from gateway.cli.people_erase import known_person
+from gateway.cli.stored_books import store_place, stored_books
 from gateway.config import Settings
 from gateway.config.agent_settings import agent_settings
 from gateway.files.folder_store import stored_at
-from gateway.runtime.data_dir import FILES_DIR, STORE_FILE
+from gateway.runtime.data_dir import FILES_DIR
 from gateway.storage.erasure import PersonKeys
-from gateway.storage.sqlite.group_commit import GroupCommit
-from gateway.storage.sqlite.memories import SqliteMemories
-from gateway.storage.sqlite.offline import beside
-from gateway.storage.sqlite.person_records import SqlitePersonRecords
-from gateway.storage.sqlite.worker_thread import DatabaseThread
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.ids import ThreadKey
 from pipeline.tools.confine import person_folder
@@ -61,20 +56,12 @@ def export_person(settings: Settings, name: str, folder: Path) -> int:
 
 
 async def _records(settings: Settings, person: PersonKeys) -> dict[str, list[dict[str, Any]]]:
-    path = settings.data.dir / STORE_FILE
-    async with beside(path, SqlitePersonRecords) as book:
-        records = await book.records(person)
-    async with beside(path, partial(_memories, path)) as memories:
-        remembered = [asdict(await memories.everything(key)) for key in person.keys]
+    async with stored_books(store_place(settings, "people")) as books:
+        records = await books.records.records(person)
+        remembered = [asdict(await books.memories.everything(key)) for key in person.keys]
     kept = [one for one in remembered if any(one[part] for part in ("facts", "arcs", "held"))]
     rules = [one for one in remembered if one["profile"]["revision"] and one not in kept]
     return {**records, "memory": [*kept, *rules]}
-
-
-def _memories(
-    path: Path, writer: Callable[[], DatabaseThread], reader: Callable[[], DatabaseThread]
-) -> SqliteMemories:
-    return SqliteMemories(writer, reader, GroupCommit(path, synchronous="FULL"))
 
 
 def _copy_files(settings: Settings, records: Mapping[str, list[dict[str, Any]]], target: Path) -> int:

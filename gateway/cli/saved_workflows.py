@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from gateway.cli.graph import complain, write_out
+from gateway.cli.stored_books import store_place, stored_books
 from gateway.config import Settings, environment, load
-from gateway.runtime.data_dir import STORE_FILE
-from gateway.storage.sqlite.offline import beside
-from gateway.storage.sqlite.saved_workflows import SqliteSavedWorkflows
+from gateway.storage.saved_workflows import SavedWorkflowBook
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.graph.documents.json_text import parsed_json
@@ -66,7 +65,7 @@ def import_file(settings: Settings, file: Path, name: str, clock: Clock | None =
             "digits, spaces, _ and -; add another name behind the file"
         )
 
-    async def save(book: SqliteSavedWorkflows) -> int | None:
+    async def save(book: SavedWorkflowBook) -> int | None:
         versions = await book.versions(wanted)
         base = versions[0].version if versions else 0
         return await book.save(wanted, text, base=base, runs=True, at=(clock or SystemClock()).now())
@@ -82,7 +81,7 @@ def export_saved(settings: Settings, name: str, version: int | None) -> int:
     """Print the document of a saved workflow, by default its newest version. Exit code 0. Raises StorageError
     and ConfigurationError."""
 
-    async def read(book: SqliteSavedWorkflows) -> str | None:
+    async def read(book: SavedWorkflowBook) -> str | None:
         versions = await book.versions(name)
         wanted = version or (versions[0].version if versions else 0)
         return await book.text(name, wanted)
@@ -96,9 +95,11 @@ def export_saved(settings: Settings, name: str, version: int | None) -> int:
     return _OK
 
 
-def _with(settings: Settings, work: Callable[[SqliteSavedWorkflows], Awaitable[T]]) -> T:
+def _with(settings: Settings, work: Callable[[SavedWorkflowBook], Awaitable[T]]) -> T:
+    place = store_place(settings, "workflows")
+
     async def run() -> T:
-        async with beside(settings.data.dir / STORE_FILE, SqliteSavedWorkflows) as book:
-            return await work(book)
+        async with stored_books(place) as books:
+            return await work(books.workflows)
 
     return asyncio.run(run())

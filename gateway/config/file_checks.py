@@ -14,6 +14,7 @@ from gateway.config.memory_rules import MEMORY_RULES
 from gateway.config.problems import Problem, Source
 from gateway.config.secrets import SecretUnavailable
 from gateway.config.settings import Settings
+from gateway.config.storage_rules import STORAGE_RULES
 from gateway.config.token_formats import shape_problem
 from pipeline.domain.errors import ConfigurationError
 from pipeline.safety.resources import read_resources, shipped_resources
@@ -33,7 +34,7 @@ def cross_problems(settings: Settings, bad: frozenset[str], source_of: SourceOf)
             what=rule.what + _where(source_of(rule.caused_by or rule.path)),
             fix=rule.fix,
         )
-        for rule in (*RULES, *MEMORY_RULES, *channel_rules(settings))
+        for rule in (*RULES, *STORAGE_RULES, *MEMORY_RULES, *channel_rules(settings))
         if bad.isdisjoint(rule.reads) and rule.broken(settings)
     ]
 

@@ -276,8 +276,16 @@ class TurnSettings(Section):
 class StorageSettings(Section):
     """[storage]: the store."""
 
-    kind: Literal["sqlite", "memory"] = setting(
-        "sqlite", "Where conversations are stored. With memory they are lost when the process ends."
+    kind: Literal["sqlite", "postgres", "memory"] = setting(
+        "sqlite",
+        "Where conversations are stored: in a file of the data folder, in the Postgres database storage.url, "
+        "which needs the extra parlour[postgres], or in memory, where they are lost when the process ends.",
+    )
+    url: SecretRef | None = setting(
+        None,
+        "The URL of the Postgres database, by reference, because it contains a password: "
+        "postgresql://user:password@host/database. Parlour makes its tables there, in the schema parlour.",
+        example="env:PARLOUR_DATABASE_URL",
     )
     synchronous: Literal["full", "normal"] = setting(
         "full",
@@ -359,6 +367,7 @@ class Settings(Section):
             "llm.api_key": self.llm.api_key,
             "voice.api_key": self.voice.api_key,
             "server.metrics_token": self.server.metrics_token,
+            "storage.url": self.storage.url,
             "tools.search.api_key": self.tools.search.api_key,
             "shield.evaluator_api_key": self.shield.evaluator_api_key,
             "memory.embedding_api_key": self.memory.embedding_api_key,

@@ -12,12 +12,13 @@ from dataclasses import field
 from typing import Any, Final, Literal, Protocol
 
 from gateway.storage.books import Books
-from gateway.storage.bursts import BurstBook, FinishedToo
+from gateway.storage.bursts import BurstBook as BurstBook  # noqa: PLC0414 - a part of the port
+from gateway.storage.bursts import FinishedToo
 from gateway.storage.crises import CrisisRecord
 from gateway.storage.expiries import InteractionKind
 from gateway.storage.inbox_items import EntryKind, StoredItem
 from gateway.storage.jobs import NewJob
-from gateway.storage.lease import NO_LEASE as NO_LEASE  # noqa: PLC0414 - a part of the port
+from gateway.storage.lease import NO_LEASE as NO_LEASE  # noqa: PLC0414 - as above
 from gateway.storage.lease import Lease as Lease  # noqa: PLC0414 - as above
 from gateway.storage.sizes import StoreCounts
 from gateway.storage.states import StateWrite
@@ -93,7 +94,7 @@ class NewRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """A record as stored; `id` grows over the whole store."""
+    """A record as stored; `id` grows within its thread."""
 
     id: int
     thread: str

@@ -1,4 +1,4 @@
-"""SqliteStore against MemoryStore as its model: whatever is done to both, both answer the same."""
+"""The durable stores against MemoryStore as their model: whatever is done to both, both answer the same."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import VISIBLE_KINDS, Lease, RecordKind, SentPart, Store
+from gateway.storage.postgres import PostgresStore
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.errors import StorageError
 from tests.contracts.store_values import NOW, entry, interaction, record, reply, turn
+from tests.support.postgres_fixture import emptied
 
 THREADS = ("t:a:1", "t:a:2")
 threads = st.sampled_from(THREADS)
@@ -49,17 +51,17 @@ class Stores(RuleBasedStateMachine):
         self._folder = tempfile.TemporaryDirectory()
         self._path = Path(self._folder.name) / "store.db"
         self._model = MemoryStore()
-        self._sqlite = SqliteStore(self._path, synchronous="NORMAL")
+        self._durable = self._opened_again()
         self._leases: list[Lease] = [Lease(thread=THREADS[0], owner="me", fence=0, expires_at=0.0)]
         self._now = NOW
 
     @initialize()
     def open_both(self) -> None:
         self._runner.run(self._model.open())
-        self._runner.run(self._sqlite.open())
+        self._runner.run(self._durable.open())
 
     def teardown(self) -> None:
-        self._runner.run(self._sqlite.close())
+        self._runner.run(self._durable.close())
         self._runner.close()
         self._folder.cleanup()
 
@@ -127,7 +129,7 @@ class Stores(RuleBasedStateMachine):
         expected = [self._runner.run(outcome(operation, self._model)) for operation in operations]
 
         async def together() -> list[Any]:
-            return await asyncio.gather(*(outcome(operation, self._sqlite) for operation in operations))
+            return await asyncio.gather(*(outcome(operation, self._durable) for operation in operations))
 
         assert self._runner.run(together()) == expected
 
@@ -163,10 +165,10 @@ class Stores(RuleBasedStateMachine):
 
     @rule(breaking=st.booleans())
     def restart(self, breaking: bool) -> None:
-        self._runner.run(self._sqlite.close())
+        self._runner.run(self._durable.close())
         self._runner.run(self._model.close())
-        self._sqlite = SqliteStore(self._path, synchronous="NORMAL")
-        self._runner.run(self._sqlite.open())
+        self._durable = self._opened_again()
+        self._runner.run(self._durable.open())
         self._runner.run(self._model.open())
         if breaking:
             self._both(lambda store: store.break_leases())
@@ -191,9 +193,13 @@ class Stores(RuleBasedStateMachine):
         return seen
 
     # -- inside -------------------------------------------------------------------------------
+    def _opened_again(self) -> Store:
+        """The durable store, as a new process would open it."""
+        return SqliteStore(self._path, synchronous="NORMAL")
+
     def _both(self, operation: Operation) -> Any:
         expected = self._runner.run(outcome(operation, self._model))
-        actual = self._runner.run(outcome(operation, self._sqlite))
+        actual = self._runner.run(outcome(operation, self._durable))
         assert actual == expected
         return actual
 
@@ -231,3 +237,20 @@ TestStores.settings = settings(
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
 )
+
+
+class PostgresStores(Stores):
+    """The same with Postgres. The database has been emptied."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        super().__init__()
+        self._runner.run(emptied(url))
+
+    def _opened_again(self) -> Store:
+        return PostgresStore(self._url)
+
+
+def test_postgres_behaves_as_the_model(postgres_database: str) -> None:
+    steps = settings(TestStores.settings, max_examples=8)
+    run_state_machine_as_test(lambda: PostgresStores(postgres_database), settings=steps)

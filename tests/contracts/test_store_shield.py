@@ -26,6 +26,8 @@ from gateway.storage.audit_check import check_audit
 from gateway.storage.audit_pruning import prune_audit
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
+from gateway.storage.postgres import PostgresStore
+from gateway.storage.postgres.database import Connection
 from pipeline.shield.levels import UNLABELLED, Labels, Level
 from pipeline.shield.ports import Permission
 from tests.contracts.conftest import Reopen
@@ -113,20 +115,20 @@ async def test_a_changed_removed_or_exchanged_row_is_found_where_the_store_keeps
     """A bit of every record, each another one; then whole rows."""
     rows = list(await _chain(store))
     every = [_one_bit(row, row.n * 7) for row in rows]
-    _overwrite(store, tmp_path, every)
+    await _overwrite(store, tmp_path, every)
     report = await check_audit(store.shield.audit)
     assert [(one.n, one.problem) for one in report.damage] == [(row.n, "was changed") for row in rows]
     for at in range(0, RECORDS - 1, 20):
         one, next_ = rows[at], rows[at + 1]
-        _overwrite(store, tmp_path, [row for row in rows if row is not one])
+        await _overwrite(store, tmp_path, [row for row in rows if row is not one])
         assert [found.n for found in (await check_audit(store.shield.audit)).damage] == [one.n]
         moved = {at: replace(next_, n=one.n), at + 1: replace(one, n=next_.n)}
-        _overwrite(store, tmp_path, [moved.get(n, row) for n, row in enumerate(rows)])
+        await _overwrite(store, tmp_path, [moved.get(n, row) for n, row in enumerate(rows)])
         assert [found.n for found in (await check_audit(store.shield.audit)).damage] == [one.n, next_.n]
         doubled = [*rows[: at + 1], *(replace(row, n=row.n + 1) for row in rows[at:])]
-        _overwrite(store, tmp_path, doubled)
+        await _overwrite(store, tmp_path, doubled)
         assert (await check_audit(store.shield.audit)).damage[0].n == one.n + 1
-    _overwrite(store, tmp_path, rows)
+    await _overwrite(store, tmp_path, rows)
     assert (await check_audit(store.shield.audit)).damage == ()
 
 
@@ -136,10 +138,19 @@ def _one_bit(row: AuditRow, bit: int) -> AuditRow:
     return replace(row, line=bytes(line))
 
 
-def _overwrite(store: Store, folder: Path, rows: list[AuditRow]) -> None:
+async def _overwrite(store: Store, folder: Path, rows: list[AuditRow]) -> None:
     """Put `rows` in place of the audit's behind the store's back."""
     if isinstance(store, MemoryStore):
         store.shield.audit.rows[:] = rows
+        return
+    if isinstance(store, PostgresStore):
+        values = [(row.n, row.line, row.hash) for row in rows]
+
+        async def change(connection: Connection) -> None:
+            await connection.execute("DELETE FROM audit")
+            await connection.executemany("INSERT INTO audit VALUES ($1, $2, $3)", values)
+
+        await store.database.write(change)
         return
     with closing(sqlite3.connect(folder / "store.db")) as db, db:
         db.execute("DELETE FROM audit")
@@ -189,7 +200,7 @@ async def test_every_removed_doubled_and_exchanged_record_is_found(chain: tuple[
 
 async def test_a_torn_end_is_named_and_the_chain_continues_after_it(store: Store, tmp_path: Path) -> None:
     await _chain(store, 3)
-    damage_one(store, tmp_path, 3)
+    await damage_one(store, tmp_path, 3)
     audit = store.shield.audit
     await audit.append([_record(4)])
     report = await check_audit(audit)
@@ -203,7 +214,7 @@ async def test_damage_in_the_middle_is_named_once_it_is_put_into_quarantine(
     store: Store, tmp_path: Path
 ) -> None:
     await _chain(store, 5)
-    damage_one(store, tmp_path, 2)
+    await damage_one(store, tmp_path, 2)
     audit = store.shield.audit
     report = await check_audit(audit)
     assert [(one.n, one.marked_in) for one in report.damage] == [(2, 0)]
@@ -254,7 +265,7 @@ async def test_nothing_is_removed_from_a_chain_with_damage_that_no_record_names(
     store: Store, tmp_path: Path
 ) -> None:
     await _chain(store, 5)
-    damage_one(store, tmp_path, 2)
+    await damage_one(store, tmp_path, 2)
     audit = store.shield.audit
     done = await prune_audit(audit, before=2_000_000_000.0, day="d", at=2_000_000_000.0)
     assert (done.records, [one.n for one in done.report.damage]) == (0, [2])
@@ -340,11 +351,15 @@ async def _whole_chain() -> tuple[AuditRow, ...]:
     return await _chain(store, 9)
 
 
-def damage_one(store: Store, folder: Path, n: int) -> None:
+async def damage_one(store: Store, folder: Path, n: int) -> None:
     """Change record `n` behind the store's back."""
     if isinstance(store, MemoryStore):
         rows = store.shield.audit.rows
         rows[n - 1] = replace(rows[n - 1], line=rows[n - 1].line.replace(b"ALLOW", b"BLOCK"))
+        return
+    if isinstance(store, PostgresStore):
+        changed = "UPDATE audit SET line = replace(convert_from(line, 'UTF8'), 'ALLOW', 'BLOCK')::bytea"
+        await store.database.write(lambda db: db.execute(f"{changed} WHERE n = $1", n))
         return
     with closing(sqlite3.connect(folder / "store.db")) as db, db:
         db.execute("UPDATE audit SET line = CAST(replace(line, 'ALLOW', 'BLOCK') AS BLOB) WHERE n = ?", (n,))

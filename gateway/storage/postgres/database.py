@@ -31,6 +31,8 @@ Work = Callable[[Connection], Awaitable[T]]
 _CONNECT_S = 10.0
 _STATEMENT_S = 60.0
 _MOST_ATTEMPTS = 5
+_OWNER_LOCK = 0x5061726C6F7573
+"""The key of the advisory lock that a gateway holds while it has the database open alone."""
 _APPLY = "SELECT apply($1::jsonb)"
 
 
@@ -41,7 +43,13 @@ class Database:
     awaited before it. Errors of Postgres become StorageErrors. A function that raises changes nothing.
     """
 
-    def __init__(self, url: str, *, steps: Sequence[Step] = STEPS) -> None:
+    def __init__(
+        self, url: str, *, steps: Sequence[Step] = STEPS, alone: bool = False, claim_s: float = 10.0
+    ) -> None:
+        """`alone`: it can be opened only while no other process has it open alone; that is waited for up to
+        `claim_s` seconds."""
+        self._alone = alone
+        self._claim_s = claim_s
         self._url = url
         self._steps = steps
         self.place = place_of(url)
@@ -104,6 +112,21 @@ class Database:
             },
         )
 
+    async def claim(self, connection: Connection) -> None:
+        """Hold the database for this process as long as the connection lasts, where it is to be alone. Raises
+        StorageError while another process holds it."""
+        if not self._alone:
+            return
+        # The server needs a moment to notice the end of a process that was killed.
+        await connection.execute(f"SET lock_timeout = '{round(self._claim_s * 1000)}ms'")
+        try:
+            await connection.execute("SELECT pg_advisory_lock($1)", _OWNER_LOCK)
+        except asyncpg.LockNotAvailableError:
+            raise StorageError(
+                f"{self.place} is in use by another gateway; stop that one, or give this one another database"
+            ) from None
+        await connection.execute("RESET lock_timeout")
+
 
 class _Writing:
     """Runs neighbouring operations as one batch, and each function in a transaction of its own."""
@@ -112,7 +135,13 @@ class _Writing:
         self._database = database
 
     async def connect(self) -> Connection:
-        return await self._database.connect()
+        connection = await self._database.connect()
+        try:
+            await self._database.claim(connection)
+        except BaseException:
+            connection.terminate()
+            raise
+        return connection
 
     async def run(self, connection: Connection, calls: list[Call]) -> None:
         for are_operations, group in groupby(calls, key=lambda call: isinstance(call.work, Operation)):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from gateway.storage.inbox_items import item_of
 from gateway.storage.json_bodies import decode_body
 from gateway.storage.ports import InboxEntry, Interaction, OutboxRow, SentPart
+from gateway.storage.postgres.lane import Row
 
 OPEN_THREADS: Final = """
     SELECT key FROM threads JOIN
@@ -59,7 +59,7 @@ PENDING: Final = (
 )
 
 
-def entry_of(thread: str, row: Mapping[str, Any]) -> InboxEntry:
+def entry_of(thread: str, row: Row) -> InboxEntry:
     """The entry of a row of `OPEN_ENTRIES`."""
     body = decode_body(row["body"])
     kind, message_id, received_at = row["kind"], row["message_id"], row["received_at"]
@@ -79,18 +79,18 @@ def entry_of(thread: str, row: Mapping[str, Any]) -> InboxEntry:
     )
 
 
-def reply_of(row: Mapping[str, Any]) -> OutboxRow:
+def reply_of(row: Row) -> OutboxRow:
     """The reply of a row of the outbox."""
     values = dict(row)
     return OutboxRow(**values | {"body": decode_body(values["body"])})
 
 
-def part_of(row: Mapping[str, Any]) -> SentPart:
+def part_of(row: Row) -> SentPart:
     """The part of a row of `SHOWN`."""
     return SentPart(**dict(row))
 
 
-def question_of(row: Mapping[str, Any]) -> Interaction:
+def question_of(row: Row) -> Interaction:
     """The interaction of a row of `QUESTION` or `PENDING`."""
     return Interaction(
         id=row["id"],

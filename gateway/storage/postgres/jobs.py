@@ -8,6 +8,7 @@ from typing import Any, Final
 from gateway.storage.jobs import Job, JobState, NewJob
 from gateway.storage.json_bodies import decode_body, encode_body
 from gateway.storage.postgres.database import Connection, Database
+from gateway.storage.postgres.lane import Row
 from gateway.storage.postgres.operations import as_json, job, plain
 from gateway.storage.postgres.statements import changed, lock
 
@@ -113,7 +114,7 @@ class PostgresJobs:
         return tuple(_job(row) for row in await self._database.fetch(sql, *values))
 
 
-def _job(row: Mapping[str, Any]) -> Job:
+def _job(row: Row) -> Job:
     values = dict(row)
     return Job(**values | {"body": _readable(values["body"])})
 

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     import asyncpg
 
     Connection: TypeAlias = asyncpg.Connection[asyncpg.Record]
+    Row: TypeAlias = asyncpg.Record
 else:
-    Connection = Any
+    Connection = Row = Any
 
 T = TypeVar("T")
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 from gateway.storage.json_bodies import decode_body
 from gateway.storage.ports import Record, RecordKind
+from gateway.storage.postgres.lane import Row
 
 CURRENT_SESSION: Final = """
     SELECT session_id FROM log
@@ -51,7 +52,7 @@ def read_statement(
     return sql, values
 
 
-def record_of(thread: str, row: Mapping[str, Any]) -> Record:
+def record_of(thread: str, row: Row) -> Record:
     """The record of a row."""
     kind: RecordKind = row["kind"]
     return Record(

@@ -6,9 +6,10 @@ import json
 from typing import Any, Final
 
 from gateway.storage.erasure import PersonKeys
+from gateway.storage.identities import Identity
 from gateway.storage.json_bodies import decode_body
 from gateway.storage.postgres.database import Connection, Database
-from gateway.storage.postgres.erasure import prefix_of, private_threads
+from gateway.storage.postgres.erasure import keys_of, prefix_of, private_threads
 from gateway.storage.postgres.statements import plain
 
 Rows = dict[str, list[dict[str, Any]]]
@@ -55,6 +56,10 @@ class PostgresPersonRecords:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+
+    async def keys_of(self, identity: Identity) -> PersonKeys:
+        """See `ErasureBook.keys_of`."""
+        return await self._database.read(lambda db: keys_of(db, identity))
 
     async def counts(self, person: PersonKeys) -> dict[str, int]:
         """How many rows of each kind there are. Raises StorageError."""

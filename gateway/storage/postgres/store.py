@@ -48,9 +48,10 @@ class PostgresStore(PostgresBooks):
     committed.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, alone: bool = False) -> None:
+        """`alone`: it can be opened only while no other gateway has the database open."""
         self.url = url
-        self.database = Database(url)
+        self.database = Database(url, alone=alone)
         super().__init__(self.database)
         self.jobs = PostgresJobs(self.database)
         self.states = PostgresStates(self.database)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from gateway.storage.erasure import PersonKeys
+from gateway.storage.identities import Identity
 from gateway.storage.json_bodies import decode_body
-from gateway.storage.sqlite.erasure import prefix_of, private_threads
+from gateway.storage.sqlite.erasure import keys_of, prefix_of, private_threads
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 
-T = TypeVar("T")
 Rows = dict[str, list[dict[str, Any]]]
 
 _OF_IDENTITY: Final = {
@@ -61,9 +61,9 @@ class SqlitePersonRecords:
         # As for the parts of `SqliteStore`: an offline store has one thread for both.
         self._reader = reader
 
-    async def ask(self, work: Callable[[sqlite3.Connection], T]) -> T:
-        """What `work` reads. Raises StorageError."""
-        return await self._reader().submit(work)
+    async def keys_of(self, identity: Identity) -> PersonKeys:
+        """See `ErasureBook.keys_of`."""
+        return await self._reader().submit(lambda db: keys_of(db, identity))
 
     async def counts(self, person: PersonKeys) -> dict[str, int]:
         """How many rows of each kind there are. Raises StorageError."""

@@ -15,6 +15,7 @@ import pytest
 from gateway.access.policy import AccessRule
 from gateway.cli.main import main
 from gateway.cli.pair import pair
+from gateway.cli.stored_books import StorePlace
 from gateway.people.codes import CODE_CHARS, hash_of
 from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.sqlite import SqliteStore
@@ -124,7 +125,12 @@ async def test_a_code_that_is_used_wrong_or_late_lets_no_one_in(
     async with open_inbox(tmp_path / STORE_FILE, PAIRING, clock=clock) as harness:
         code = _code(await _say(harness, "7", "a"))
         late = ahead_of(clock, 15 * 60)
-        assert await asyncio.to_thread(lambda: pair(tmp_path, code, confirmed=True, clock=late)) == 1
+        assert (
+            await asyncio.to_thread(
+                lambda: pair(StorePlace(folder=tmp_path), code, confirmed=True, clock=late)
+            )
+            == 1
+        )
         assert await asyncio.to_thread(_pair, tmp_path, "ACDE3479", "--yes") == 1
         assert await asyncio.to_thread(_pair, tmp_path, code, "--yes") == 0
         assert await asyncio.to_thread(_pair, tmp_path, code, "--yes") == 1
@@ -149,7 +155,7 @@ async def test_the_owner_is_shown_who_asks_before_anybody_is_let_in(tmp_path: Pa
     async with open_inbox(tmp_path / STORE_FILE, PAIRING, clock=clock) as harness:
         code = _code(await _say(harness, "7", "a"))
         ended = await asyncio.to_thread(
-            lambda: pair(tmp_path, code, confirmed=False, confirm=confirm, clock=clock)
+            lambda: pair(StorePlace(folder=tmp_path), code, confirmed=False, confirm=confirm, clock=clock)
         )
         assert ended == (0 if says_yes else 1)
         assert (await _say(harness, "7", "b") == "in") == says_yes

@@ -257,15 +257,15 @@ BAD_FILES = [
     (
         '[storage]\nkind = "sqlit"',
         (
-            'storage.kind: expected "sqlite" or "memory", but text of 5 characters was given (in FILE); '
-            'did you mean "sqlite"?'
+            'storage.kind: expected "sqlite", "postgres" or "memory", but text of 5 characters was given '
+            '(in FILE); did you mean "sqlite"?'
         ),
     ),
     (
         '[storage]\nkind = "redis"',
         (
-            'storage.kind: expected "sqlite" or "memory", but text of 5 characters was given (in FILE); '
-            "choose one of them"
+            'storage.kind: expected "sqlite", "postgres" or "memory", but text of 5 characters was given '
+            "(in FILE); choose one of them"
         ),
     ),
     (

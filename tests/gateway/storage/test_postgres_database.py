@@ -9,10 +9,13 @@ from functools import partial
 import asyncpg
 import pytest
 
+from gateway.storage.ports import Accepted, Lease
+from gateway.storage.postgres import operations
 from gateway.storage.postgres.database import Connection, Database, place_of
 from gateway.storage.postgres.migrations import schema_version
 from gateway.storage.postgres.steps import STEPS
-from pipeline.domain.errors import StorageError
+from pipeline.domain.errors import FenceLost, StorageError
+from tests.contracts.store_values import entry, record
 
 THREAD = "INSERT INTO threads (key) VALUES ($1)"
 
@@ -124,3 +127,60 @@ async def test_a_closed_database_says_so(postgres: Database) -> None:
 
     with pytest.raises(StorageError, match="closed"):
         await postgres.read(keys)
+
+
+async def test_one_gateway_at_a_time_has_the_database_alone(postgres_url: str) -> None:
+    first, second = Database(postgres_url, alone=True), Database(postgres_url, alone=True, claim_s=0.01)
+    await first.open()
+    with pytest.raises(StorageError, match="in use by another gateway"):
+        await second.open()
+    beside = Database(postgres_url)
+    await beside.open()
+    await beside.close()
+    await first.close()
+    await second.open()
+    await second.close()
+
+
+async def test_what_waits_together_is_one_batch_and_a_refusal_undoes_only_itself(postgres: Database) -> None:
+    stale = Lease(thread="web:site:a", owner="me", fence=7, expires_at=0.0)
+    outcomes: list[object] = await asyncio.gather(
+        *(postgres.apply(operations.accept(entry(str(number)))) for number in range(20)),
+        postgres.apply(operations.append(stale, [record()], None)),
+        postgres.apply(operations.accept(entry("last"))),
+        return_exceptions=True,
+    )
+
+    assert [one.seq for one in outcomes if isinstance(one, Accepted)] == list(range(1, 22))
+    assert isinstance(outcomes[20], FenceLost)
+    assert (postgres.batches, postgres.refused_batches) == (1, 0)
+
+
+async def test_a_value_that_postgres_cannot_hold_fails_alone(postgres: Database) -> None:
+    good, bad, better = await asyncio.gather(
+        postgres.apply(operations.accept(entry("1"))),
+        postgres.apply(operations.accept(entry("nul \0"))),
+        postgres.apply(operations.accept(entry("2"))),
+        return_exceptions=True,
+    )
+
+    assert isinstance(bad, StorageError)
+    assert "cannot be stored" in str(bad)
+    assert [one.duplicate for one in (good, better) if isinstance(one, Accepted)] == [False, False]
+
+
+async def test_two_processes_write_to_the_same_threads_at_once(postgres: Database, postgres_url: str) -> None:
+    other = Database(postgres_url)
+    await other.open()
+    threads = [f"web:site:{number}" for number in range(8)]
+    new = [entry(f"{thread} {number}", thread=thread) for number in range(5) for thread in threads]
+    backwards = [entry(f"{one.dedupe_key} again", thread=one.thread) for one in reversed(new)]
+    await asyncio.gather(
+        *(postgres.apply(operations.accept(one)) for one in new),
+        *(other.apply(operations.accept(one)) for one in backwards),
+        *(other.apply(operations.accept(one)) for one in new),
+    )
+    await other.close()
+
+    rows = await postgres.fetch("SELECT count(*), count(DISTINCT dedupe_key) FROM inbox")
+    assert tuple(rows[0]) == (80, 80)

@@ -1,0 +1,80 @@
+"""`parlour serve` on Postgres: a conversation over restarts and over the death of the process."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from gateway.storage.postgres import PostgresStore
+from gateway.storage.sizes import StoreCounts
+from tests.support.gateway_process import SCRIPTED, GatewayProcess
+from tests.support.web_client import WebChat
+
+pytestmark = pytest.mark.crash
+
+_CRASHED = 137
+_ON_POSTGRES = ('storage.kind="postgres"', 'storage.url="env:DATABASE_OF_THE_TEST"')
+
+
+@pytest.fixture
+async def gateway(
+    tmp_path: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[GatewayProcess]:
+    monkeypatch.setenv("DATABASE_OF_THE_TEST", postgres_url)
+    async with GatewayProcess(tmp_path, overrides=(*SCRIPTED, *_ON_POSTGRES)) as gateway:
+        yield gateway
+
+
+async def _ask(chat: WebChat, client_id: str, text: str) -> str:
+    await chat.send_text(client_id, text)
+    return (await chat.answer(await chat.accepted(client_id))).text
+
+
+async def _counts(url: str) -> StoreCounts:
+    store = PostgresStore(url)
+    await store.open()
+    counts = await store.counts()
+    await store.close()
+    return counts
+
+
+async def test_a_conversation_goes_on_after_a_restart(gateway: GatewayProcess, postgres_url: str) -> None:
+    async with WebChat() as chat:
+        await gateway.start()
+        await chat.connect(gateway.url, gateway.token)
+        assert await _ask(chat, "c1", "one") == "You said: one"
+        assert await gateway.stop() == 0
+        assert not gateway.store_path.exists(), "nothing is kept in a file of the data folder"
+        await gateway.start()
+        chat.seen.lines.clear()
+        await chat.connect(gateway.url, gateway.token, after=0)
+        assert await _ask(chat, "c2", "two") == "You said: two"
+        await gateway.stop()
+        shown = {line.entry_id: line.text for line in chat.seen.lines if line.entry_id}
+    assert [shown[entry_id] for entry_id in sorted(shown)][:2] == ["one", "You said: one"]
+    counts = await _counts(postgres_url)
+    assert (counts.inbox_open, counts.inbox_done, counts.outbox_open) == (0, 2, 0)
+
+
+@pytest.mark.parametrize("label", ["inbox-commit-after", "turn-commit-before", "receipt-before"])
+async def test_death_at_a_label_and_a_resend_give_one_answer(
+    gateway: GatewayProcess, postgres_url: str, label: str
+) -> None:
+    async with WebChat() as chat:
+        await gateway.start(crash_at=f"{label}:1")
+        await chat.connect(gateway.url, gateway.token)
+        await chat.send_text("c1", "one two")
+        await chat.read_to_the_end()
+        assert await gateway.wait_exit() == _CRASHED
+
+        await gateway.start()
+        await chat.connect(gateway.url, gateway.token)
+        assert await _ask(chat, "c1", "one two") == "You said: one two"
+        await chat.ping()
+        assert len(chat.seen.terminals_of(await chat.accepted("c1"))) <= 1
+        assert chat.seen.duplicates == 1
+        assert await gateway.stop() == 0
+    counts = await _counts(postgres_url)
+    assert (counts.inbox_open, counts.inbox_done, counts.outbox_open) == (0, 1, 0)
