@@ -81,14 +81,20 @@ class RunRecorder:
             self._hand_over(record, kind, label)
 
     def write_ordinary(
-        self, frame: Frame, update: Mapping[str, Any], target: str, values: Mapping[str, Any], seconds: float
+        self,
+        frame: Frame,
+        update: Mapping[str, Any],
+        target: str,
+        values: Mapping[str, Any],
+        seconds: float,
+        inner: list[Mapping[str, Any]] | None = None,
     ) -> None:
-        """As `write`, for an ordinary step; without a log it builds no record."""
+        """As `write`, for an ordinary step; without a log it builds no record. See `apply.advance`."""
         if self._failure is not None or self._refusal is not None:
             self.raise_failure()
         node, label = frame.node, frame.label
         seconds = round(seconds, 4) if seconds >= SHOWN_SECONDS else 0.0
-        advance(self._run, frame, update, target, values, seconds)
+        advance(self._run, frame, update, target, values, seconds, inner)
         if self._log is None:
             return
         record: Record = {"do": "step", "node": node}
