@@ -28,6 +28,7 @@ from pipeline.graph.run.events import GraphEvent
 from pipeline.graph.run.outcome import Answer, RunOutcome
 from pipeline.graph.run.records import RawRecord
 from pipeline.llm.client import LlmFinished, LlmItem, LlmRequest, TextDelta
+from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.context import RunContext, ignore_text
 from pipeline.runtime.null_services import (
     KnownHistory,
@@ -211,16 +212,21 @@ def _context() -> RunContext:
             author=Author(id="ann", name="Ann"),
             send=ignore_event,
         ),
-        llm=Model(),
+        llm=_MODEL,
         tools=NullTools(),
         skills=NullSkills(),
         workspace=NullWorkspace(),
         facts=NullFacts(),
         budgets=NullBudgets(),
         clock=_CLOCK,
-        settings=PipelineSettings(),
+        settings=_SETTINGS,
         on_text=ignore_text,
+        redactor=_REDACTOR,
     )
+
+
+# As in the gateway, where they live as long as the agent.
+_MODEL, _SETTINGS, _REDACTOR = Model(), PipelineSettings(), Redactor()
 
 
 async def _main(folder: Path) -> None:

@@ -65,11 +65,11 @@ class StoreRunLog:
         loop. A crash repeats the steps of that time."""
 
     def append(self, record: Mapping[str, Any]) -> None:
-        self._note_run(record)
-        self._note_trace(record)
-        if labels := _labels(record):
+        self._note(record)
+        if record["do"] == "effect" and (labels := _labels(record)):
             self._failpoints.reach(labels[0])
-        is_scheduled = bool(self._records) and not _can_wait(self._records)
+        waiting = len(self._records)
+        is_scheduled = waiting > 1 or (waiting == 1 and not _can_wait(self._records))
         self._records.append(record)
         if not is_scheduled and not _can_wait(self._records):
             loop = asyncio.get_running_loop()
@@ -139,8 +139,7 @@ class StoreRunLog:
             write.result()
 
     async def finish(self, records: Sequence[Mapping[str, Any]]) -> None:
-        for record in records:
-            self._note_run(record)
+        self._note_head(records)
         self._last = records
 
     def last_rows(self, *, cut_off: bool = False) -> list[NewRecord]:
@@ -166,7 +165,7 @@ class StoreRunLog:
             if words:
                 write.add_done_callback(partial(_words_written, words))
             for record in records:
-                if labels := _labels(record):
+                if record["do"] == "effect" and (labels := _labels(record)):
                     write.add_done_callback(partial(self._reach_written, labels[1]))
 
     def _drop_written(self) -> None:
@@ -176,24 +175,25 @@ class StoreRunLog:
         if _written(write):
             self._failpoints.reach(label)
 
-    def _note_trace(self, record: Mapping[str, Any]) -> None:
-        self.left_trace = self.left_trace or record["do"] != "step" or "head" not in record
+    def _note_head(self, records: Sequence[Mapping[str, Any]]) -> None:
+        if records and "head" in records[0]:
+            self.run_id = records[0]["head"]["run"]
 
-    def _note_run(self, record: Mapping[str, Any]) -> None:
+    def _note(self, record: Mapping[str, Any]) -> None:
         if "head" in record:
             self.run_id = record["head"]["run"]
+        if record["do"] != "step" or "head" not in record:
+            self.left_trace = True
 
 
 class UnwrittenRunLog(StoreRunLog):
     """The log of a run off the record: it writes nothing."""
 
     def append(self, record: Mapping[str, Any]) -> None:
-        self._note_run(record)
-        self._note_trace(record)
+        self._note(record)
 
     async def finish(self, records: Sequence[Mapping[str, Any]]) -> None:
-        for record in records:
-            self._note_run(record)
+        self._note_head(records)
 
 
 def _can_wait(records: Sequence[Mapping[str, Any]]) -> bool:

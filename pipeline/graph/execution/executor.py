@@ -156,7 +156,7 @@ class Executor(Generic[ContextT, StateT]):
             gates=run.open_gates(),
             retries=run.retries,
             failures=tuple(run.failures),
-            nodes=MappingProxyType(run.diagnostics()),
+            nodes=run.diagnostics(),
             effects=run.open_effects(),
         )
 
@@ -294,7 +294,7 @@ def _outcome(loop: RunLoop, status: RunStatus, reason: StopReason, error: Failur
         gates=run.open_gates(),
         retries=run.retries,
         failures=failures,
-        nodes=MappingProxyType(run.diagnostics()),
+        nodes=run.diagnostics(),
         effects=run.open_effects(),
     )
 

@@ -395,6 +395,9 @@ class RunLoop:
             siblings.cancel()
 
     async def _branch_in_time(self, child: Frame, seconds: float | None) -> None:
+        if seconds is None:
+            await self.drive(child)
+            return
         deadline = self.env.clock.timeout(seconds)
         try:
             async with deadline:
