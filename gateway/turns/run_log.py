@@ -34,6 +34,9 @@ class StoreRunLog:
     another record comes before: a crash may repeat the step, which has no effect outside.
     """
 
+    verbatim = True
+    """What is read back is what was recorded, see `RunRecorder.verbatim`."""
+
     def __init__(
         self,
         store: Store,
@@ -60,6 +63,8 @@ class StoreRunLog:
         """When the records of `together_s` are handed over."""
         self.run_id = ""
         """The id of the run; empty until its first record."""
+        self.commits_pauses = False
+        """Whether the commit of a question has the records before it, see `RunRecorder.is_committed_later`."""
         self.together_s = 0.0
         """Seconds within which records share a row and a wait for the disk; 0: those of one turn of the event
         loop. A crash repeats the steps of that time."""
@@ -188,6 +193,8 @@ class StoreRunLog:
 
 class UnwrittenRunLog(StoreRunLog):
     """The log of a run off the record: it writes nothing."""
+
+    verbatim = False
 
     def append(self, record: Mapping[str, Any]) -> None:
         self._note(record)

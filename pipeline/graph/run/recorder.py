@@ -51,6 +51,17 @@ class RunRecorder:
         while self._snapshot_at <= run.records:
             self._snapshot_at *= 2
 
+    @property
+    def verbatim(self) -> bool:
+        """Whether the log has recorded everything as it was, so that a replay gives this very run."""
+        return bool(getattr(self._log, "verbatim", False))
+
+    @property
+    def is_committed_later(self) -> bool:
+        """Whether the host commits the question of a paused run together with the records before it, so that
+        nobody is asked what is not durable."""
+        return bool(getattr(self._log, "commits_pauses", False))
+
     async def emit(self, event: GraphEvent) -> None:
         """Send an event to the listener."""
         if self.listener is not None:
