@@ -148,9 +148,9 @@ class StoreRunLog:
         self._last = records
 
     def last_rows(self, *, cut_off: bool = False) -> list[NewRecord]:
-        """The last records as separate rows, for a run that ends in another message's turn. `cut_off`: the
+        """The last records as a separate row, for a run that ends in another message's turn. `cut_off`: the
         turn ends without an answer, and so does a run that has no end yet."""
-        rows = [self._row(to_row(record)) for record in self._last]
+        rows = [self._row(to_rows(self._last))] if self._last else []
         return [*rows, self._row(CUT_OFF)] if cut_off and not has_ended(self._last) else rows
 
     def embedded_records(self) -> dict[str, Any]:
