@@ -75,7 +75,8 @@ class Ours:
             await self._open_store(case)
             self._case = case
         graph = graph_for(case.graph, self._hold)
-        executor = Executor(graph, clock=_CLOCK)
+        # A companion's pipeline asks for the events that its host shows, the others here for all of them.
+        executor = Executor(graph, clock=_CLOCK, details=case.graph != "safety8")
         live = count if case.graph == "held" else min(count, max(_LIVE_THREADS, case.at_once))
         while len(self._threads) < live:
             self._threads.append(await self._thread(case, executor))

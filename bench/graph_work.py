@@ -22,6 +22,7 @@ Graph = Literal[
     "fanout",
     "safety8",
     "triage",
+    "triage-quiet",
     "triage-model",
     "triage-plain",
     "line",
@@ -63,7 +64,8 @@ class Case:
     graph: Graph
     """`held` is the turn with a second node that waits. LangGraph keeps LangChain's messages in both; with
     `-dicts`, which it alone has, plain dicts. `triage` and `line` are workflows; LangGraph's nodes call
-    prebuilt agents, with `-model` the chat model alone, with `-plain` a function."""
+    prebuilt agents, with `-model` the chat model alone, with `-plain` a function; with `-quiet` it tells
+    nobody what it does."""
     store: Store = "none"
     """`sqlite` waits for the disk at each commit, `sqlite-normal` does not (SQLite's `synchronous`).
     LangGraph only: `sqlite-exit` writes at the end of a run alone, `sqlite-blocking` is its saver without
@@ -112,7 +114,7 @@ def check_state(case: Case, number: int, state: Mapping[str, Any]) -> None:
             found, expected = (sorted(state["out"]), state["total"]), (list(range(BRANCHES)), BRANCHES)
         case "safety8":
             found, expected = _safety_result(state), _safety_expected(case, number)
-        case "triage" | "triage-model" | "triage-plain" | "line" | "line-model" | "line-plain":
+        case "triage" | "triage-quiet" | "triage-model" | "triage-plain" | "line" | "line-model" | "line-plain":
             found, expected = state["answer"], workflow_work.expected(case.graph.partition("-")[0])
         case _:
             messages = state["messages"] if "messages" in state else state["history"]

@@ -28,6 +28,7 @@ from pipeline.graph.run.events import GraphEvent
 from pipeline.graph.run.outcome import Answer, RunOutcome
 from pipeline.graph.run.records import RawRecord
 from pipeline.llm.client import LlmFinished, LlmItem, LlmRequest, TextDelta
+from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.context import RunContext, ignore_text
 from pipeline.runtime.null_services import (
     KnownHistory,
@@ -37,6 +38,7 @@ from pipeline.runtime.null_services import (
     NullTools,
     NullWorkspace,
 )
+from pipeline.runtime.safe_log import SafeRunLog
 from pipeline.runtime.scope import TurnScope, ignore_event
 from pipeline.runtime.settings import PipelineSettings
 from pipeline.workflows.compiling import workflow_graph
@@ -153,22 +155,25 @@ class _StoredRun(_Run):
 
     async def _begin(self) -> RunOutcome:
         log = self._log()
-        outcome = await self._executor.run({}, _context(), listener=self._hear, log=log)
+        safe = SafeRunLog(log, _REDACTOR)
+        outcome = await self._executor.run({}, _context(), listener=self._hear, log=safe)
         return await self._committed(outcome, log)
 
     async def _answered(self, answer: Answer) -> RunOutcome:
         rows = await self._store.read_log(self._key, kinds=("step",))
         records = [one for row in rows for one in from_rows(row.body)]
         log = self._log()
+        # As `pipeline.resuming`, which first reads what the run knows.
+        self._executor.interrupted(records)
         outcome = await self._executor.resume(
-            records, _context(), answers=(answer,), listener=self._hear, log=log
+            records, _context(), answers=(answer,), listener=self._hear, log=SafeRunLog(log, _REDACTOR)
         )
         return await self._committed(outcome, log)
 
     def _log(self) -> StoreRunLog:
         log = StoreRunLog(self._store, self._lease, self._row)
         # As for a workflow in the gateway.
-        log.together_s = TOGETHER_S
+        log.together_s, log.commits_pauses = TOGETHER_S, True
         return log
 
     def _row(self, body: Mapping[str, Any]) -> NewRecord:
@@ -211,16 +216,21 @@ def _context() -> RunContext:
             author=Author(id="ann", name="Ann"),
             send=ignore_event,
         ),
-        llm=Model(),
+        llm=_MODEL,
         tools=NullTools(),
         skills=NullSkills(),
         workspace=NullWorkspace(),
         facts=NullFacts(),
         budgets=NullBudgets(),
         clock=_CLOCK,
-        settings=PipelineSettings(),
+        settings=_SETTINGS,
         on_text=ignore_text,
+        redactor=_REDACTOR,
     )
+
+
+# As in the gateway, where they live as long as the agent.
+_MODEL, _SETTINGS, _REDACTOR = Model(), PipelineSettings(), Redactor()
 
 
 async def _main(folder: Path) -> None:

@@ -2,18 +2,22 @@
 
 Built as in its documentation: an agent of the document is its prebuilt agent, a graph of the model and its
 tools, called in a node; conditional edges; `interrupt` for the approval, `Command(resume=…)` for its answer;
-its savers with their defaults. In the graphs ending in `-model` the nodes call the chat model themselves, in
-those ending in `-plain` a function.
+its savers with their defaults. As on our side, whoever runs it hears when each node begins and ends, also
+inside an agent (`stream_mode="tasks"`), and each node adds to the log that people read of a run; in the graph
+ending in `-quiet` neither. In the graphs ending in `-model` the nodes call the chat model themselves, in those
+ending in `-plain` a function.
 """
 
 from __future__ import annotations
 
 import asyncio
+import operator
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict, cast
 
 from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, HumanMessage, SystemMessage
@@ -38,6 +42,8 @@ class FlowState(TypedDict, total=False):
     previous: str
     decision: str
     note: str
+    log: Annotated[list[dict[str, Any]], operator.add]
+    """What people read of the run: `at`, `type`, and `content` or `output`."""
 
 
 class Model(BaseChatModel):  # type: ignore[misc] # LangGraph is not here when types are checked
@@ -91,6 +97,7 @@ class Peer:
         self._saver: Any = None
         self._case: Case | None = None
         self._threads = 0
+        self._heard = 0
         self._agents = agent_asker()
 
     def about(self) -> dict[str, Any]:
@@ -107,7 +114,8 @@ class Peer:
                 saver = AsyncSqliteSaver.from_conn_string(path)
                 self._saver = await self._open.enter_async_context(saver)
         ask = self._asker(case)
-        built = _line(ask) if case.graph.startswith("line") else _triage(ask)
+        logs = not case.graph.endswith("-quiet")
+        built = _line(ask) if case.graph.startswith("line") else _triage(ask, logs=logs)
         app = built.compile(checkpointer=self._saver)
         return [self._turn(app, case) for _ in range(count)]
 
@@ -127,34 +135,63 @@ class Peer:
         self._threads += 1
         config = {"configurable": {"thread_id": f"web:local:{self._threads}"}, "recursion_limit": 100}
 
+        async def run(given: Any) -> Mapping[str, Any]:
+            if case.graph.endswith("-quiet"):
+                return cast("Mapping[str, Any]", await app.ainvoke(given, config))
+            state: Mapping[str, Any] = {}
+            modes = ["tasks", "values"]
+            async for path, mode, event in app.astream(given, config, stream_mode=modes, subgraphs=True):
+                self._heard += 1
+                if mode == "values" and not path:
+                    state = event
+            return state
+
         async def turn() -> Mapping[str, Any]:
-            state = await app.ainvoke({"message": work.MESSAGE, "previous": work.MESSAGE}, config)
+            state = await run({"message": work.MESSAGE, "previous": work.MESSAGE})
             if case.graph.startswith("triage"):
                 for decision, note in work.DECISIONS:
-                    state = await app.ainvoke(Command(resume={"decision": decision, "note": note}), config)
+                    state = await run(Command(resume={"decision": decision, "note": note}))
             return {"answer": state["previous"].strip()}
 
         return turn
+
+
+def _entry(kind: str, **details: str) -> dict[str, Any]:
+    return {"at": time.time(), "type": kind, **details}  # noqa: TID251 - no package of ours is here
 
 
 def _agent(node: str, ask: Ask) -> Callable[[FlowState], Any]:
     prompts = work.data_of(node)
     system, task = prompts["systemPrompt"], prompts["userPrompt"]
 
-    async def run(state: FlowState) -> dict[str, str]:
+    async def run(state: FlowState) -> dict[str, Any]:
+        began = _entry("step_start", node=node)
         user = (
             task.replace("{{MESSAGE}}", state["message"])
             .replace("{{PREVIOUS_OUTPUT}}", state["previous"])
             .replace("{{NOTE:review}}", state.get("note", ""))
         )
-        return {"previous": await ask(system, user)}
+        output = await ask(system, user)
+        return {"previous": output, "log": [began, _entry("llm_response", node=node, output=output)]}
 
     return run
 
 
-def _review(state: FlowState) -> dict[str, str]:
+def _review(state: FlowState) -> dict[str, Any]:
     answer = interrupt({"prompt": "Shall this go to the customer?", "text": state["previous"]})
-    return {"decision": answer["decision"], "note": answer["note"]}
+    log = [_entry("wait_input", node="review", content=state["previous"])]
+    return {"decision": answer["decision"], "note": answer["note"], "log": log}
+
+
+def _quiet(node: Callable[[FlowState], Any]) -> Callable[[FlowState], Any]:
+    """The same node without its log."""
+    if not asyncio.iscoroutinefunction(node):
+        return lambda state: {key: value for key, value in node(state).items() if key != "log"}
+
+    async def run(state: FlowState) -> dict[str, Any]:
+        return {key: value for key, value in (await node(state)).items() if key != "log"}
+
+    return run
 
 
 def _kind(state: FlowState) -> str:
@@ -162,11 +199,11 @@ def _kind(state: FlowState) -> str:
     return "draft" if "refund" in text else "answer" if "question" in text else "hand_over"
 
 
-def _triage(ask: Ask) -> Any:
+def _triage(ask: Ask, *, logs: bool) -> Any:
     graph = StateGraph(FlowState)
-    for name in ("sort", "draft", "rewrite", "answer", "hand_over"):
-        graph.add_node(name, _agent(name, ask))
-    graph.add_node("review", _review)
+    nodes = {name: _agent(name, ask) for name in ("sort", "draft", "rewrite", "answer", "hand_over")}
+    for name, node in {**nodes, "review": _review}.items():
+        graph.add_node(name, node if logs else _quiet(node))
     graph.add_edge(START, "sort")
     graph.add_conditional_edges("sort", _kind, ["draft", "answer", "hand_over"])
     graph.add_edge("draft", "review")
@@ -183,17 +220,21 @@ def _line(ask: Ask) -> Any:
     graph = StateGraph(FlowState)
     before = START
     for number in range(work.AGENTS):
-        graph.add_node(f"step{number}", _step(f"You are step{number}.", ask))
+        graph.add_node(f"step{number}", _step(number, ask))
         graph.add_edge(before, f"step{number}")
         before = f"step{number}"
     graph.add_edge(before, END)
     return graph
 
 
-def _step(system: str, ask: Ask) -> Callable[[FlowState], Any]:
-    async def run(state: FlowState) -> dict[str, str]:
+def _step(number: int, ask: Ask) -> Callable[[FlowState], Any]:
+    node, system = f"step{number}", f"You are step{number}."
+
+    async def run(state: FlowState) -> dict[str, Any]:
+        began = _entry("step_start", node=node)
         user = work.step_prompt().replace("{{PREVIOUS_OUTPUT}}", state["previous"])
-        return {"previous": await ask(system, user)}
+        output = await ask(system, user)
+        return {"previous": output, "log": [began, _entry("llm_response", node=node, output=output)]}
 
     return run
 

@@ -53,8 +53,8 @@ def step_prompt() -> str:
 
 def reply(system: str, user: str) -> str:
     """What the model says."""
-    if "exactly one word" in system:
-        return "refund"
+    if "What does the customer want?" in user:
+        return "A refund."
     if "Rewrite this reply" in user:
         return "Dear customer, we send you a new lamp today. " + "Please keep the receipt. " * 6
     if user.startswith("A customer writes"):

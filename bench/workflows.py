@@ -51,6 +51,7 @@ def _pairing(label: str, name: Graph, peer: Graph, store: Store, *, steps: int =
 
 _PAIRINGS = {
     "run": _pairing("triage run, two answers, SQLite", "triage", "triage", "sqlite"),
+    "run_quiet": _pairing("  without events and a log", "triage", "triage-quiet", "sqlite"),
     "run_model": _pairing("  without prebuilt agents", "triage", "triage-model", "sqlite"),
     "run_plain": _pairing("  without a chat model", "triage", "triage-plain", "sqlite"),
     "memory": _pairing("triage run in memory", "triage", "triage", "memory"),
@@ -94,6 +95,7 @@ def _report(found: dict[str, Measured], paused: Paused, rounds: int) -> Report:
         ),
         figures={
             "run_ratio": round(found["run"].ratio, 1),
+            "run_quiet_ratio": round(found["run_quiet"].ratio, 1),
             "run_model_ratio": round(found["run_model"].ratio, 1),
             "run_plain_ratio": round(found["run_plain"].ratio, 1),
             "memory_ratio": round(found["memory"].ratio, 1),

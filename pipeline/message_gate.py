@@ -22,7 +22,7 @@ from pipeline.intake.cleaning import clean_text
 from pipeline.nodes.flow import asks_a_person
 from pipeline.nodes.intake_steps import MESSAGE
 from pipeline.runtime.before_message import MessageKind, not_checked
-from pipeline.runtime.context import RunContext
+from pipeline.runtime.context import RunContext, ignore_text
 
 KIND: Final = "kind"
 """The state's key for the kind of the message: text, speech or command."""
@@ -44,7 +44,7 @@ class MessageGate:
             context.settings, spam="answer", too_fast="answer", confirm_below=0.0, choose_from_s=0.0
         )
         context = replace(
-            context, settings=settings, on_text=_show_nothing, on_earlier=_show_nothing, fails_closed=True
+            context, settings=settings, on_text=ignore_text, on_earlier=ignore_text, fails_closed=True
         )
         try:
             inputs = {MESSAGE: clean_text(context.text), KIND: kind}
@@ -81,7 +81,3 @@ def _mistakes(graph: GraphSpec[Any]) -> Iterator[str]:
         yield f"graph {graph.name}: keeps state between runs, which a gate cannot"
     if graph.pause_nodes or asks_a_person(graph):
         yield f"graph {graph.name}: asks a person, which a gate cannot, as it decides before anything else"
-
-
-async def _show_nothing(_text: str) -> None:
-    """Show nothing: the reply is shown once the gate has decided."""

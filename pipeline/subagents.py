@@ -32,7 +32,7 @@ from pipeline.domain.tool_words import using
 from pipeline.graph.execution.executor import Executor
 from pipeline.graph.run.outcome import RunOutcome
 from pipeline.llm.client import LlmClient
-from pipeline.runtime.context import RunContext
+from pipeline.runtime.context import RunContext, ignore_text
 from pipeline.runtime.null_services import KnownHistory, NullFacts, NullSkills
 from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.services import PipelineServices
@@ -212,7 +212,8 @@ class SubAgents:
             budgets=services.budgets,
             clock=self._clock,
             settings=replace(self._settings, system_prompt=role),
-            on_text=_ignore_text,
+            # The report goes to the parent.
+            on_text=ignore_text,
             redactor=services.redactor,
         )
         return _report_of(await self._executor.run({}, context))
@@ -285,7 +286,3 @@ def _described(arguments: Mapping[str, Any]) -> str:
 def _line(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN_CHARS else line[: _SHOWN_CHARS - 1] + "…"
-
-
-async def _ignore_text(_text: str) -> None:
-    """Ignore the streamed text: the report goes to the parent."""

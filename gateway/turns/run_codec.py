@@ -29,10 +29,10 @@ _COMPLETED = {"do": "end", "status": "completed", "reason": "completed"}
 
 def to_row(record: Mapping[str, Any]) -> dict[str, Any]:
     """The body of a record's row. A body without `do` is a step; a head is flattened."""
-    body = {key: value for key, value in record.items() if key != "head"}
+    body = dict(record)
     if body["do"] == "step":
         del body["do"]
-    return body | _flat_head(record)
+    return body if body.pop("head", None) is None else body | _flat_head(record)
 
 
 def to_rows(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -75,7 +75,8 @@ def from_rows(body: Mapping[str, Any]) -> list[RawRecord]:
     if not isinstance(together, list) or not together:
         return [None]
     head = {key: body[key] for key in _HEAD if key in body}
-    rows = [row if isinstance(row, Mapping) else {} for row in together]
+    # The type of decoded rows first: `isinstance` is slow for an abstract class.
+    rows = [row if type(row) is dict or isinstance(row, Mapping) else {} for row in together]
     return [from_row({**rows[0], **head}), *map(from_row, rows[1:])]
 
 
@@ -121,9 +122,7 @@ def _cut_off(row: Record, records: list[RawRecord]) -> None:
 
 
 def _flat_head(record: Mapping[str, Any]) -> dict[str, Any]:
-    head = record.get("head")
-    if head is None:
-        return {}
+    head = record["head"]
     flat = {"run": head["run"], "graph": f"{head['graph']}/{head['signature']}"}
     return flat | {
         key: value for key, value in (("entry", head["entry"]), ("given", head["inputs"])) if value

@@ -34,6 +34,9 @@ class StoreRunLog:
     another record comes before: a crash may repeat the step, which has no effect outside.
     """
 
+    verbatim = True
+    """What is read back is what was recorded, see `RunRecorder.verbatim`."""
+
     def __init__(
         self,
         store: Store,
@@ -60,16 +63,18 @@ class StoreRunLog:
         """When the records of `together_s` are handed over."""
         self.run_id = ""
         """The id of the run; empty until its first record."""
+        self.commits_pauses = False
+        """Whether the commit of a question has the records before it, see `RunRecorder.is_committed_later`."""
         self.together_s = 0.0
         """Seconds within which records share a row and a wait for the disk; 0: those of one turn of the event
         loop. A crash repeats the steps of that time."""
 
     def append(self, record: Mapping[str, Any]) -> None:
-        self._note_run(record)
-        self._note_trace(record)
-        if labels := _labels(record):
+        self._note(record)
+        if record["do"] == "effect" and (labels := _labels(record)):
             self._failpoints.reach(labels[0])
-        is_scheduled = bool(self._records) and not _can_wait(self._records)
+        waiting = len(self._records)
+        is_scheduled = waiting > 1 or (waiting == 1 and not _can_wait(self._records))
         self._records.append(record)
         if not is_scheduled and not _can_wait(self._records):
             loop = asyncio.get_running_loop()
@@ -139,14 +144,13 @@ class StoreRunLog:
             write.result()
 
     async def finish(self, records: Sequence[Mapping[str, Any]]) -> None:
-        for record in records:
-            self._note_run(record)
+        self._note_head(records)
         self._last = records
 
     def last_rows(self, *, cut_off: bool = False) -> list[NewRecord]:
-        """The last records as separate rows, for a run that ends in another message's turn. `cut_off`: the
+        """The last records as a separate row, for a run that ends in another message's turn. `cut_off`: the
         turn ends without an answer, and so does a run that has no end yet."""
-        rows = [self._row(to_row(record)) for record in self._last]
+        rows = [self._row(to_rows(self._last))] if self._last else []
         return [*rows, self._row(CUT_OFF)] if cut_off and not has_ended(self._last) else rows
 
     def embedded_records(self) -> dict[str, Any]:
@@ -166,7 +170,7 @@ class StoreRunLog:
             if words:
                 write.add_done_callback(partial(_words_written, words))
             for record in records:
-                if labels := _labels(record):
+                if record["do"] == "effect" and (labels := _labels(record)):
                     write.add_done_callback(partial(self._reach_written, labels[1]))
 
     def _drop_written(self) -> None:
@@ -176,24 +180,27 @@ class StoreRunLog:
         if _written(write):
             self._failpoints.reach(label)
 
-    def _note_trace(self, record: Mapping[str, Any]) -> None:
-        self.left_trace = self.left_trace or record["do"] != "step" or "head" not in record
+    def _note_head(self, records: Sequence[Mapping[str, Any]]) -> None:
+        if records and "head" in records[0]:
+            self.run_id = records[0]["head"]["run"]
 
-    def _note_run(self, record: Mapping[str, Any]) -> None:
+    def _note(self, record: Mapping[str, Any]) -> None:
         if "head" in record:
             self.run_id = record["head"]["run"]
+        if record["do"] != "step" or "head" not in record:
+            self.left_trace = True
 
 
 class UnwrittenRunLog(StoreRunLog):
     """The log of a run off the record: it writes nothing."""
 
+    verbatim = False
+
     def append(self, record: Mapping[str, Any]) -> None:
-        self._note_run(record)
-        self._note_trace(record)
+        self._note(record)
 
     async def finish(self, records: Sequence[Mapping[str, Any]]) -> None:
-        for record in records:
-            self._note_run(record)
+        self._note_head(records)
 
 
 def _can_wait(records: Sequence[Mapping[str, Any]]) -> bool:

@@ -20,7 +20,7 @@ from pipeline.intake.cleaning import clean_text
 from pipeline.llm.client import LlmFinished, LlmItem, LlmRequest, TextDelta, ToolAsked
 from pipeline.llm.empty_answer_retry import read_answer
 from pipeline.llm.failures import EmptyAnswer
-from pipeline.runtime.context import RunContext
+from pipeline.runtime.context import RunContext, ignore_text
 
 CUT_NOTICE = "\n\n[The answer reached its length limit.]"
 ROUNDS_NOTICE = "\n\n[I stopped here: {rounds} rounds of tools are the most that one message may take.]"
@@ -69,8 +69,7 @@ class _Answer:
         """Take the next item of the model's stream."""
         if isinstance(item, TextDelta):
             self.meter.parts.append(item.text)
-            text = self._safe.feed(self._visible.feed(item.text))
-            if text and not self._silent:
+            if not self._silent and (text := self._safe.feed(self._visible.feed(item.text))):
                 await self._show(text)
         elif isinstance(item, ToolAsked):
             # The record and the tools get the call without secrets as well.
@@ -80,8 +79,10 @@ class _Answer:
 
     async def end(self) -> None:
         """Show what was held back until the stream ended."""
+        if self._silent:
+            return
         text = self._safe.feed(self._visible.finish()) + self._safe.finish()
-        if text and not self._silent:
+        if text:
             await self._show(text)
 
     async def _show(self, text: str) -> None:
@@ -125,7 +126,9 @@ async def agent(state: State, context: RunContext) -> NodeResult:
         await context.on_earlier(earlier)
     # The answer exists already; the nudge asks only for its status, which people do not see.
     nudged = loop.get("nudged", False) and not out_of_rounds
-    said = _Answer(request, context, earlier, silent=nudged)
+    # A text that nobody gets while it is written is redacted once, when it is whole.
+    silent = nudged or context.on_text is ignore_text
+    said = _Answer(request, context, earlier, silent=silent)
     try:
         async with said.meter:
             await read_answer(context.llm, request, context.clock, said.take)
@@ -133,7 +136,7 @@ async def agent(state: State, context: RunContext) -> NodeResult:
     except ModelError as error:
         if not (nudged or (out_of_rounds and isinstance(error, EmptyAnswer))):
             raise
-        said = _Answer(request, context, earlier, silent=nudged)
+        said = _Answer(request, context, earlier, silent=silent)
     said.calls = [] if out_of_rounds else _with_unique_ids(said.calls, messages)
     found = _read(said, context, nudged=nudged)
     if not found.visible and not said.calls and not out_of_rounds:

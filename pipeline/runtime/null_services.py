@@ -38,12 +38,16 @@ class NullRooms:
         return RoomTalk()
 
 
+_NOTHING_SAID = Conversation()
+_NO_TALK = RoomTalk()
+
+
 class KnownHistory:
     """A history that needs no reading; empty by default. Its summaries are not kept."""
 
     def __init__(self, conversation: Conversation | None = None, room: RoomTalk | None = None) -> None:
-        self._conversation = conversation or Conversation()
-        self._room = room or RoomTalk()
+        self._conversation = conversation or _NOTHING_SAID
+        self._room = room or _NO_TALK
 
     async def conversation(self) -> Conversation:
         return self._conversation

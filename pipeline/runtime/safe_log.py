@@ -20,6 +20,17 @@ class SafeRunLog:
         self._log = log
         self._redactor = redactor
         self._unrecorded = unrecorded
+        self._unchanged = True
+
+    @property
+    def commits_pauses(self) -> bool:
+        """See `RunRecorder.is_committed_later`."""
+        return bool(getattr(self._log, "commits_pauses", False))
+
+    @property
+    def verbatim(self) -> bool:
+        """Whether the log holds every record as it was made."""
+        return self._unchanged and bool(getattr(self._log, "verbatim", False))
 
     def append(self, record: Mapping[str, Any]) -> None:
         self._log.append(self._safe(record))
@@ -35,7 +46,9 @@ class SafeRunLog:
         if self._unrecorded and update and not self._unrecorded.isdisjoint(update):
             kept = {key: value for key, value in update.items() if key not in self._unrecorded}
             record = {**record, "update": kept}
+            self._unchanged = False
         error = record.get("error")
         if error is None or not isinstance(error, Mapping) or not isinstance(error.get("message"), str):
             return record
+        self._unchanged = False
         return {**record, "error": {**error, "message": self._redactor.text(error["message"])}}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import Final
 
 from pipeline.agent.loop_graph import LOOP_CHANNELS, loop_nodes
@@ -31,6 +32,7 @@ from pipeline.runtime.context import RunContext, ignore_text, none_steered
 from pipeline.runtime.null_services import KnownHistory, NullFacts, NullSkills
 from pipeline.runtime.ports import Workspace, WorkspaceTexts
 from pipeline.runtime.scope import TurnScope
+from pipeline.runtime.settings import PipelineSettings
 from pipeline.workflows.delegation import Call, Report, WorkflowTools
 from pipeline.workflows.document import NOTE, Agent, Workflow, filled, places
 from pipeline.workflows.document import PREVIOUS as PREVIOUS_PLACE
@@ -99,9 +101,9 @@ class AgentStep:
     async def ask(self, state: State, context: RunContext) -> NodeResult:
         """Write the prompts, and load the tool groups."""
         values = values_of(state, self.labels)
-        wanted = self.node.system_prompt
-        system = filled(wanted, {name: marked(value) for name, value in values.items()})
-        if places(wanted):
+        system = self.node.system_prompt
+        if given := places(system):
+            system = filled(system, {name: marked(values[name]) for name in given if name in values})
             system = f"{system}\n\n{DATA_NOTE}"
         began, groups = entry(context, "step_start"), self.node.groups
         if groups and self.above is None:
@@ -172,16 +174,9 @@ class AgentStep:
             turns=self.turns - rounds - 2,
             above=self.above,
         )
-        settings = replace(
-            context.settings,
-            system_prompt=asked["system"],
-            # The document says who the agent is.
-            bot_name="",
-            completion="implicit",
-            tool_answers=False,
-            # The last answer is a turn too.
-            max_rounds=max(0, self.turns - 1),
-        )
+        system = asked["system"]
+        # A prompt with what people wrote is not kept longer than its run.
+        settings_for = _settings if system == self.node.system_prompt else _settings.__wrapped__
         with_files = bool(state.get(FIRST)) and self.above is None
         own = replace(
             context,
@@ -195,12 +190,27 @@ class AgentStep:
             skills=NullSkills(),
             workspace=_OnlyRules(inner=context.workspace),
             facts=NullFacts(),
-            settings=settings,
+            settings=settings_for(context.settings, system, self.turns),
             on_text=ignore_text,
             on_earlier=ignore_text,
             steered=none_steered,
         )
         return own, tools
+
+
+@lru_cache(maxsize=128)
+def _settings(given: PipelineSettings, system_prompt: str, turns: int) -> PipelineSettings:
+    """The settings of an agent with that prompt and so many turns. Cached: they are made for each answer."""
+    return replace(
+        given,
+        system_prompt=system_prompt,
+        # The document says who the agent is.
+        bot_name="",
+        completion="implicit",
+        tool_answers=False,
+        # The last answer is a turn too.
+        max_rounds=max(0, turns - 1),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

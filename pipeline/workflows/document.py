@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Final, Literal
 
 from pipeline.domain.frozen import dataclass
@@ -139,8 +139,15 @@ class Workflow:
 
     def subagents(self, agent: str) -> tuple[Agent, ...]:
         """The agents that are tools of `agent`."""
-        found = [self.nodes[target] for target in self.targets(agent, SUBAGENT)]
-        return tuple(node for node in found if isinstance(node, Agent))
+        return self._subagents.get(agent, ())
+
+    @cached_property
+    def _subagents(self) -> Mapping[str, tuple[Agent, ...]]:
+        found: dict[str, list[Agent]] = {}
+        for one in self.connections:
+            if one.delegates and isinstance(below := self.nodes[one.target], Agent):
+                found.setdefault(one.source, []).append(below)
+        return {agent: tuple(below) for agent, below in found.items()}
 
     @cached_property
     def approvals(self) -> tuple[str, ...]:
@@ -188,9 +195,12 @@ def verdict_of(given: Any) -> Verdict | None:
 def filled(text: str, values: Mapping[str, str]) -> str:
     """`text` with the values in their places; a place without a value is empty. Values
     are taken literally: what looks like a place or a pattern in one of them stays as it is."""
+    if "{{" not in text:
+        return text
     return _PLACE.sub(lambda place: values.get(place[1], ""), text)
 
 
+@lru_cache(maxsize=1024)
 def places(text: str) -> tuple[str, ...]:
-    """The places in `text`, each once."""
+    """The places in `text`, each once. Cached: the texts are those of documents."""
     return tuple(dict.fromkeys(_PLACE.findall(text)))

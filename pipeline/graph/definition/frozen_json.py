@@ -8,7 +8,7 @@ tuple, a defaultdict) would be read back from a record as another type.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -20,8 +20,8 @@ MAX_INT_BITS: Final = 13_000
 """Longer whole numbers are refused; JSON readers and writers stop at 4300 digits."""
 
 _ATOMS: Final = frozenset({str, bool, type(None)})
-_SCALARS: Final = _ATOMS | {int}
-_KEYS: Final = frozenset({str})
+_USUAL: Final = 1 << 63
+"""Whole numbers below it have few digits."""
 
 
 def freeze(value: Any, where: str = "the value") -> Any:
@@ -85,7 +85,7 @@ def _freeze(value: Any, depth: int) -> Any:
     raise _NotPlainError(f"must be plain data, and {kind.__name__} is not")
 
 
-def _freeze_list(items: Iterable[Any], depth: int) -> tuple[Any, ...]:
+def _freeze_list(items: Sequence[Any], depth: int) -> tuple[Any, ...]:
     if depth > MAX_DEPTH:
         raise _NotPlainError(f"is nested deeper than {MAX_DEPTH} levels")
     return tuple([item if type(item) is str else _freeze(item, depth) for item in items])
@@ -94,17 +94,13 @@ def _freeze_list(items: Iterable[Any], depth: int) -> tuple[Any, ...]:
 def _freeze_items(items: Mapping[Any, Any], depth: int) -> dict[str, Any]:
     if depth > MAX_DEPTH:
         raise _NotPlainError(f"is nested deeper than {MAX_DEPTH} levels")
-    # Most updates are flat: nothing in them is to be made immutable, and no bytecode runs for each text.
-    if _KEYS.issuperset(map(type, items)) and _SCALARS.issuperset(map(type, items.values())):
-        numbers = [value for value in items.values() if type(value) is int]
-        if not numbers or max(map(int.bit_length, numbers)) <= MAX_INT_BITS:
-            return dict(items)
     frozen = {}
+    # Every update passes this loop: the usual types are tested here, and `_freeze` has the rest.
     for key, value in items.items():
         if type(key) is not str:
             raise _NotPlainError(f"has a key of the type {type(key).__name__}, and keys are strings")
         kind = type(value)
-        if kind in _ATOMS or (kind is int and value.bit_length() <= MAX_INT_BITS):
+        if kind is str or value is None or kind is bool or (kind is int and -_USUAL < value < _USUAL):
             frozen[key] = value
             continue
         try:

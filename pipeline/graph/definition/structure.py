@@ -43,6 +43,10 @@ class NodePlan(NamedTuple):
     """Its view is the whole state, on every execution."""
     ordinary: bool
     """It has no declaration that the end of its steps depends on: see `execution.fast_path`."""
+    surfaced: frozenset[str] | None
+    """The keys that its subgraph writes into the outer state; None for all."""
+    whole: frozenset[str]
+    """Those of them that the subgraph alone has a channel for: they are given as their final value."""
     writes: frozenset[str] | None
     """The keys that it may write; None for any that the engine does not write."""
     required: tuple[str, ...]
@@ -156,6 +160,8 @@ class GraphStructure(Generic[ContextT, StateT]):
                 pauses=node in self.pause_nodes,
                 sees_all=spec.reads is None and not spec.nullable,
                 ordinary=self._is_ordinary(node, spec),
+                surfaced=(surfaced := None if spec.writes is None else frozenset(spec.writes)),
+                whole=self._whole(spec, surfaced),
                 writes=None if spec.writes is None else frozenset(spec.writes) - RESERVED,
                 required=spec.required,
             )
@@ -205,7 +211,15 @@ class GraphStructure(Generic[ContextT, StateT]):
         stops = node in self.terminals or node in self.pause_nodes
         exits = self.exits[node]
         leads = exits.route is not None or (exits.plain is not None and len(exits.plain) == 1)
-        return spec.run is not None and leads and not (spec.nullable or stops)
+        return leads and not (spec.nullable or stops)
+
+    def _whole(
+        self, spec: NodeSpec[ContextT, StateT], surfaced: frozenset[str] | None
+    ) -> frozenset[str]:
+        if spec.subgraph is None:
+            return frozenset()
+        own = frozenset(spec.subgraph.folds) - self.folds.keys()
+        return own if surfaced is None else own & surfaced
 
     def _exits(self, node: str, spec: NodeSpec[ContextT, StateT]) -> tuple[str, ...]:
         if node in self.terminals:

@@ -25,6 +25,7 @@ from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.execution.control import RunAborted, RunControl
 from pipeline.graph.execution.edge_selection import Routes, routes_after_failure
 from pipeline.graph.execution.environment import RunEnvironment, RunStopped
+from pipeline.graph.execution.kept_runs import KeptRuns
 from pipeline.graph.execution.run_loop import RunLoop
 from pipeline.graph.run.events import Listener, RunCompleted
 from pipeline.graph.run.outcome import GATE_EXPIRED, Answer, Failure, RunOutcome, RunStatus, StopReason
@@ -40,7 +41,8 @@ _Verdict: TypeAlias = tuple[RunStatus, StopReason, Failure | None]
 
 
 class Executor(Generic[ContextT, StateT]):
-    """Runs one graph. Keeps no state between runs, so one executor serves many threads at once."""
+    """Runs one graph, for many threads at once. Between calls it keeps only runs that wait for a person, which
+    it could replay as well."""
 
     def __init__(
         self,
@@ -68,6 +70,7 @@ class Executor(Generic[ContextT, StateT]):
         self._details = details
         self._chance = chance
         self._first_snapshot = first_snapshot
+        self._kept = KeptRuns()
 
     # Not async: its frame would be in the stack of every node.
     def run(
@@ -111,7 +114,8 @@ class Executor(Generic[ContextT, StateT]):
             "inputs": frozen,
         }
         recorder = RunRecorder(run, head, log, listener, self._first_snapshot, details=self._details)
-        return self._execute(run, recorder, context, control or RunControl(), (), later=later)
+        keeps = head if base is NOTHING and recorder.verbatim else None
+        return self._execute(run, recorder, context, control or RunControl(), (), later=later, keeps=keeps)
 
     def resume(
         self,
@@ -131,21 +135,26 @@ class Executor(Generic[ContextT, StateT]):
         `answers` answer its open gates. Raises RunUnreadable, GraphChanged (unless `force`), RunEnded, and
         GateRefused for an answer that is not accepted, before anything has changed; otherwise as `run`.
         """
-        replayed = replay(self._graph, records, _trusted(base), force=force)
+        replayed = self._kept.find(records) if base is NOTHING else None
+        if replayed is None:
+            replayed = replay(self._graph, records, _trusted(base), force=force)
         run = replayed.run
         if run.ended:
             raise RunEnded(f"run {run.id} is over and cannot be resumed")
         _check_answers(run, answers, self._clock.now())
         recorder = RunRecorder(run, replayed.head, log, listener, self._first_snapshot, details=self._details)
         kept = replayed.kept if replayed.void else None
-        return self._execute(run, recorder, context, control or RunControl(), answers, kept, later=later)
+        self._kept.drop(run.id)
+        keeps = replayed.head if base is NOTHING and recorder.verbatim and kept is None else None
+        call = (run, recorder, context, control or RunControl(), answers, kept)
+        return self._execute(*call, later=later, keeps=keeps)
 
     def interrupted(self, records: Sequence[RawRecord]) -> RunOutcome:
         """The outcome of the run in `records` as if it had been cut off there: runs and writes nothing.
 
         Raises RunUnreadable and GraphChanged, as `resume`.
         """
-        run = replay(self._graph, records, NOTHING).run
+        run = (self._kept.find(records) or replay(self._graph, records, NOTHING)).run
         return RunOutcome(
             run_id=run.id,
             status="cancelled",
@@ -156,7 +165,7 @@ class Executor(Generic[ContextT, StateT]):
             gates=run.open_gates(),
             retries=run.retries,
             failures=tuple(run.failures),
-            nodes=MappingProxyType(run.diagnostics()),
+            nodes=dict(run.diagnostics()),
             effects=run.open_effects(),
         )
 
@@ -170,10 +179,12 @@ class Executor(Generic[ContextT, StateT]):
         kept: int | None = None,
         *,
         later: frozenset[str],
+        keeps: Head | None,
     ) -> RunOutcome:
         """Make one call, from the first node to exactly one completion event.
 
-        `kept` is the number of valid records of a resumed run when later ones are void, else None.
+        `kept` is the number of valid records of a resumed run when later ones are void, else None. `keeps` is
+        the head of a run that may be kept while it waits for a person.
         """
         limits = self._graph.limits
         seconds = limits.max_seconds
@@ -217,6 +228,8 @@ class Executor(Generic[ContextT, StateT]):
             raise cause from None
         outcome = _outcome(loop, status, reason, error)
         await recorder.emit(RunCompleted(outcome))
+        if keeps is not None and reason == "waiting_for_user" and recorder.verbatim:
+            self._kept.keep(run, keeps)
         return outcome
 
 
@@ -262,7 +275,8 @@ def _verdict(loop: RunLoop) -> _Verdict:
 
 
 async def _close(loop: RunLoop, status: RunStatus, reason: StopReason) -> None:
-    """Write the records that end the call, and make them durable."""
+    """Write the records that end the call. They are durable when this returns, unless the commit of the
+    outcome has them."""
     recorder = loop.env.recorder
     if status in ("completed", "failed"):
         kept = loop.attempts.kept()
@@ -276,6 +290,8 @@ async def _close(loop: RunLoop, status: RunStatus, reason: StopReason) -> None:
         await recorder.record({"do": "cancel", "kept": loop.attempts.kept()}, kind="cancel", label="")
     else:
         await recorder.record({"do": "pause", "reason": reason}, kind="pause", label="")
+        if reason == "waiting_for_user" and recorder.is_committed_later:
+            return
     await recorder.barrier()
 
 
@@ -294,7 +310,8 @@ def _outcome(loop: RunLoop, status: RunStatus, reason: StopReason, error: Failur
         gates=run.open_gates(),
         retries=run.retries,
         failures=failures,
-        nodes=MappingProxyType(run.diagnostics()),
+        # A paused run may go on with the same counts.
+        nodes=dict(run.diagnostics()) if status == "paused" else run.diagnostics(),
         effects=run.open_effects(),
     )
 

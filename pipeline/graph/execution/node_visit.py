@@ -83,7 +83,7 @@ def take(frame: Frame, result: NodeResult) -> Mapping[str, Any]:
     if not RESERVED.isdisjoint(update) if plan.writes is None else not update.keys() <= plan.writes:
         refuse_unwritable(label, plan.spec, update)
     if plan.required:
-        check_complete(label, plan.spec, update)
+        check_complete(label, plan.required, update)
     return update
 
 
@@ -98,9 +98,9 @@ def refuse_unwritable(label: str, spec: NodeSpec[Any, Any], update: Mapping[str,
         raise BadResult("undeclared_write", words)
 
 
-def check_complete(label: str, spec: NodeSpec[Any, Any], update: Mapping[str, Any]) -> None:
+def check_complete(label: str, required: tuple[str, ...], update: Mapping[str, Any]) -> None:
     """Refuse an update without one of the declared keys that are not nullable. Raises BadResult."""
-    missing = [key for key in spec.required if update.get(key) is None]
+    missing = [key for key in required if update.get(key) is None]
     if missing:
         raise BadResult("missing_output", f"node {label} did not write {', '.join(missing)}")
 

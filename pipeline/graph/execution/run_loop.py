@@ -7,7 +7,7 @@ routes, record the step, move on. Every change is first a record; `run.apply` th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -18,7 +18,7 @@ from pipeline.graph.definition.elements import FanOut
 from pipeline.graph.definition.merging import ANSWERS
 from pipeline.graph.execution.edge_selection import Routes, routes_after_failure
 from pipeline.graph.execution.environment import RunEnvironment, RunStopped
-from pipeline.graph.execution.fast_path import record_ordinary
+from pipeline.graph.execution.fast_path import record_ordinary, record_surfaced
 from pipeline.graph.execution.held_back import HeldBack
 from pipeline.graph.execution.node_attempts import Attempts, reported
 from pipeline.graph.execution.node_visit import (
@@ -325,11 +325,20 @@ class RunLoop:
         executed.seconds = self.env.clock.monotonic() - self._entered.pop(
             child.id, self.env.clock.monotonic()
         )
-        reads = frame.plan.spec.reads
-        executed.missing = () if reads is None else missing_reads(reads, {**frame.values, **frame.inputs})
-        if executed.failure is None:
-            executed.update = self._surfaced(frame, executed)
-        await self._complete(frame, executed, execution=self.run.executions(frame.label) + 1)
+        if reads := frame.plan.spec.reads:
+            executed.missing = tuple(
+                [key for key in reads if key not in frame.values and key not in frame.inputs]
+            )
+        inner: list[Mapping[str, Any]] = []
+        if failure is None:
+            inner = subgraph_updates(frame, child)
+            executed.update = self._surfaced(frame, executed, inner)
+        source, prefix = frame.label, frame.prefix
+        target = record_surfaced(self.env, frame, executed, inner)
+        if not target:
+            await self._complete(frame, executed, execution=self.run.executions(frame.label) + 1)
+        elif (listener := self._recorder.listener) is not None:
+            await self._notify_ordinary(listener, source, prefix + target, executed)
         return True
 
     async def _drive_in_time(self, child: Frame, seconds: float | None) -> Failure | None:
@@ -350,15 +359,17 @@ class RunLoop:
                 return Failure(node=label, code="timeout", message=words)
         return None
 
-    def _surfaced(self, frame: Frame, executed: NodeExecution) -> State:
+    def _surfaced(
+        self, frame: Frame, executed: NodeExecution, inner: Sequence[Mapping[str, Any]]
+    ) -> State:
         """What the subgraph wrote into the outer state, as the output of its node."""
-        child = frame.children[frame.node]
-        keys = dict.fromkeys(key for update in subgraph_updates(frame, child) for key in update)
+        keys = dict.fromkeys([key for update in inner for key in update])
         try:
-            after = values_after(self.run, frame, NO_INPUTS)
+            after = values_after(self.run, frame, NO_INPUTS, inner)
             executed.after = after
             output = {key: after[key] for key in keys if key in after}
-            check_complete(frame.label, frame.plan.spec, output)
+            if frame.plan.required:
+                check_complete(frame.label, frame.plan.required, output)
         except GraphError as error:
             executed.failure = failure_of(frame.label, error, 1)
             return NO_INPUTS
@@ -384,6 +395,9 @@ class RunLoop:
             siblings.cancel()
 
     async def _branch_in_time(self, child: Frame, seconds: float | None) -> None:
+        if seconds is None:
+            await self.drive(child)
+            return
         deadline = self.env.clock.timeout(seconds)
         try:
             async with deadline:

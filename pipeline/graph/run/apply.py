@@ -6,10 +6,11 @@ records again: both give the same run because both use this code. Nothing here w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from pipeline.graph.definition.decisions import EndReason
+from pipeline.graph.definition.elements import END
 from pipeline.graph.definition.frozen_json import freeze, freeze_update
 from pipeline.graph.definition.merging import ANSWERS, CLEARED, folded, folded_batch
 from pipeline.graph.run.frames import NO_INPUTS, Frame, subgraph_frame
@@ -17,6 +18,8 @@ from pipeline.graph.run.records import Record, read_failure, read_gate
 from pipeline.graph.run.state import Run
 from pipeline.graph.run.transitions import close, leave, move, rest
 
+_ORDINARY: Final = frozenset({"do", "head", "frame", "node", "update", "to", "seconds"})
+"""The fields of the record of an ordinary step, see `advance`."""
 _END_REASONS: Final[Mapping[str, EndReason]] = {
     "end waiting_for_user": "waiting_for_user",
     "end blocked": "blocked",
@@ -29,10 +32,13 @@ def apply(run: Run, record: Record, values: Mapping[str, Any] | None = None) -> 
     `values`, for a step, is the result of `values_after` for its update, which saves folding it again.
     Raises KeyError, TypeError, ValueError or GraphError for a record that does not fit the run.
     """
-    run.records += 1
     if record["do"] == "step":
+        if values is None and _ORDINARY.issuperset(record) and _advanced(run, record):
+            return
+        run.records += 1
         _step(run, record, values)
     else:
+        run.records += 1
         _APPLY[record["do"]](run, record)
 
 
@@ -43,8 +49,10 @@ def advance(
     target: str,
     values: Mapping[str, Any],
     seconds: float,
+    inner: list[Mapping[str, Any]] | None = None,
 ) -> None:
-    """Apply an ordinary step without building its record; otherwise as `apply`."""
+    """Apply an ordinary step without building its record; otherwise as `apply`. `inner` are the updates of a
+    subgraph that ends with the step."""
     run.records += 1
     run.steps += 1
     label = frame.label
@@ -57,21 +65,28 @@ def advance(
     totals.seconds += seconds
     totals.decision, totals.missing = "next", ()
     frame.values, frame.last, frame.attempts = values, frame.node, 0
-    if frame.parent is not None and update:
+    if inner is not None:
+        if frame.parent is not None:
+            frame.updates += inner
+        close(run, frame)
+    elif update and frame.parent is not None:
         frame.updates.append(update)
     if frame.effects:
         frame.effects = {}
     move(run, frame, target, NO_INPUTS)
 
 
-def values_after(run: Run, frame: Frame, update: Mapping[str, Any]) -> dict[str, Any]:
-    """The frame's state after its node has ended with `update`; includes the writes of its subgraph.
+def values_after(
+    run: Run, frame: Frame, update: Mapping[str, Any], inner: Sequence[Mapping[str, Any]] | None = None
+) -> dict[str, Any]:
+    """The frame's state after its node has ended with `update`; includes the writes of its subgraph, of which
+    `inner` is the result of `subgraph_updates` where it is known.
 
     Raises GraphError for an update that a channel cannot take.
     """
     if frame.status == "ready" and not frame.plan.spec.nullable:
         return folded(frame.values, frame.channels, update)
-    updates = _updates_of(frame, update, repeated=run.executions(frame.label) > 0)
+    updates = _updates_of(frame, update, repeated=run.executions(frame.label) > 0, inner=inner)
     return folded_batch(frame.values, frame.channels, updates)
 
 
@@ -87,13 +102,17 @@ def subgraph_updates(frame: Frame, child: Frame) -> list[Mapping[str, Any]]:
     Update by update, so that the outer channels combine them. A key that only the subgraph has a channel
     for is given as its final value.
     """
-    writes = frame.plan.spec.writes
-    written = {key for update in child.updates for key in update if writes is None or key in writes}
-    whole = {key for key in written if key in child.channels and key not in frame.channels}
-    parts = ({key: update[key] for key in update if key in written - whole} for update in child.updates)
-    updates: list[Mapping[str, Any]] = [part for part in parts if part]
-    if whole:
-        updates.append({key: child.values[key] for key in child.values if key in whole})
+    plan, updates = frame.plan, list[Mapping[str, Any]]()
+    surfaced, whole = plan.surfaced, plan.whole
+    for update in child.updates:
+        if surfaced is None:
+            part = {key: update[key] for key in update if key not in whole}
+        else:
+            part = {key: update[key] for key in update if key in surfaced and key not in whole}
+        if part:
+            updates.append(part)
+    if whole and (written := {key for update in child.updates for key in update if key in whole}):
+        updates.append({key: child.values[key] for key in child.values if key in written})
     return updates
 
 
@@ -122,6 +141,26 @@ def _step(run: Run, record: Record, values: Mapping[str, Any] | None) -> None:
         frame.settled = True
         frame.end_reason = _END_REASONS.get(decision, "completed")
     leave(run, frame, record, failure)
+
+
+def _advanced(run: Run, record: Record) -> bool:
+    """Apply the record of an ordinary step. False, and nothing changed, if it may be another kind."""
+    frame, node, targets = run.frames[record.get("frame", "")], record["node"], record.get("to", ())
+    if not frame.plan.ordinary or frame.node != node or len(targets) != 1:
+        return False
+    target, inner = targets[0], None
+    if target != END and target not in frame.graph.specs:
+        return False
+    update = freeze_update(record.get("update", NO_INPUTS))
+    if frame.status == "ready":
+        values = folded(frame.values, frame.channels, update)
+    elif frame.status == "inside" and frame.children[node].failure is None and not update:
+        inner = subgraph_updates(frame, frame.children[node])
+        values = folded_batch(frame.values, frame.channels, inner)
+    else:
+        return False
+    advance(run, frame, update, target, values, record.get("seconds", 0.0), inner)
+    return True
 
 
 def _continues(run: Run, frame: Frame) -> None:
@@ -181,7 +220,12 @@ def _fold_update(run: Run, frame: Frame, record: Record, values: Mapping[str, An
 
 
 def _updates_of(
-    frame: Frame, update: Mapping[str, Any], *, repeated: bool, failed: bool = False
+    frame: Frame,
+    update: Mapping[str, Any],
+    *,
+    repeated: bool,
+    failed: bool = False,
+    inner: Sequence[Mapping[str, Any]] | None = None,
 ) -> list[Mapping[str, Any]]:
     """What a finished node changes, in order: stale nullable keys, a subgraph's writes, the update."""
     nullable = frame.plan.spec.nullable
@@ -189,7 +233,7 @@ def _updates_of(
     if repeated and nullable:
         updates.append(dict.fromkeys(nullable, CLEARED))
     if frame.status == "inside" and not failed:
-        updates += subgraph_updates(frame, frame.children[frame.node])
+        updates += subgraph_updates(frame, frame.children[frame.node]) if inner is None else inner
     if update:
         updates.append(update)
     return updates

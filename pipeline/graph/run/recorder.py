@@ -51,6 +51,17 @@ class RunRecorder:
         while self._snapshot_at <= run.records:
             self._snapshot_at *= 2
 
+    @property
+    def verbatim(self) -> bool:
+        """Whether the log has recorded everything as it was, so that a replay gives this very run."""
+        return bool(getattr(self._log, "verbatim", False))
+
+    @property
+    def is_committed_later(self) -> bool:
+        """Whether the host commits the question of a paused run together with the records before it, so that
+        nobody is asked what is not durable."""
+        return bool(getattr(self._log, "commits_pauses", False))
+
     async def emit(self, event: GraphEvent) -> None:
         """Send an event to the listener."""
         if self.listener is not None:
@@ -81,14 +92,20 @@ class RunRecorder:
             self._hand_over(record, kind, label)
 
     def write_ordinary(
-        self, frame: Frame, update: Mapping[str, Any], target: str, values: Mapping[str, Any], seconds: float
+        self,
+        frame: Frame,
+        update: Mapping[str, Any],
+        target: str,
+        values: Mapping[str, Any],
+        seconds: float,
+        inner: list[Mapping[str, Any]] | None = None,
     ) -> None:
-        """As `write`, for an ordinary step; without a log it builds no record."""
+        """As `write`, for an ordinary step; without a log it builds no record. See `apply.advance`."""
         if self._failure is not None or self._refusal is not None:
             self.raise_failure()
         node, label = frame.node, frame.label
         seconds = round(seconds, 4) if seconds >= SHOWN_SECONDS else 0.0
-        advance(self._run, frame, update, target, values, seconds)
+        advance(self._run, frame, update, target, values, seconds, inner)
         if self._log is None:
             return
         record: Record = {"do": "step", "node": node}

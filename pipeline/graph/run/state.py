@@ -23,6 +23,32 @@ class Totals:
     missing: tuple[str, ...] = ()
 
 
+class _Diagnostics(Mapping[str, NodeDiagnostics]):
+    """Counts as an outcome shows them."""
+
+    __slots__ = ("_totals",)
+
+    def __init__(self, totals: Mapping[str, Totals]) -> None:
+        self._totals = totals
+
+    def __getitem__(self, label: str) -> NodeDiagnostics:
+        totals = self._totals[label]
+        return NodeDiagnostics(
+            executions=totals.executions,
+            attempts=totals.attempts,
+            seconds=totals.seconds,
+            decision=totals.decision,
+            edge_errors=totals.edge_errors,
+            missing_inputs=totals.missing,
+        )
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._totals)
+
+    def __len__(self) -> int:
+        return len(self._totals)
+
+
 @dataclass(slots=True)
 class Join:
     """A fan-out that was just joined, for the listener."""
@@ -112,19 +138,9 @@ class Run:
             for key, (state, result) in frame.effects.items()
         )
 
-    def diagnostics(self) -> dict[str, NodeDiagnostics]:
-        """What happened to each node so far, by label."""
-        return {
-            label: NodeDiagnostics(
-                executions=totals.executions,
-                attempts=totals.attempts,
-                seconds=totals.seconds,
-                decision=totals.decision,
-                edge_errors=totals.edge_errors,
-                missing_inputs=totals.missing,
-            )
-            for label, totals in self.totals.items()
-        }
+    def diagnostics(self) -> Mapping[str, NodeDiagnostics]:
+        """What happened to each node, by label. Of a call that is over: it is made when it is read."""
+        return _Diagnostics(self.totals)
 
     def totals_of(self, label: str) -> Totals:
         """A node's counts, created on first use."""

@@ -189,8 +189,8 @@ def test_an_engine_that_works_twice_after_a_kill_is_found(monkeypatch: pytest.Mo
 def test_an_engine_that_mixes_the_outputs_of_branches_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = applying.values_after
 
-    def mixed(run: EngineRun, frame: Frame, update: Any) -> dict[str, Any]:
-        found = whole(run, frame, update)
+    def mixed(run: EngineRun, frame: Frame, update: Any, inner: Any = None) -> dict[str, Any]:
+        found = whole(run, frame, update, inner)
         return {**found, "previous": "mixed"} if frame.node == "a" and not frame.prefix else found
 
     monkeypatch.setattr("pipeline.graph.execution.run_loop.values_after", mixed)
