@@ -17,6 +17,13 @@ owner's."""
 _STATE: Final = "heartbeat"
 
 
+def outcome_words(status: str, cycles: int) -> str:
+    """How a heartbeat ended, for people: its status and how many cycles it had."""
+    # One that had its most cycles and was not done still has the status of one that runs.
+    shown = "not finished" if status == "running" else status
+    return f"{shown}, {cycles} cycle{'' if cycles == 1 else 's'}"
+
+
 def owner_of(due: HeartbeatDue) -> str:
     """Who owns what the heartbeat leaves: its person's identity on that account."""
     thread = due.thread
