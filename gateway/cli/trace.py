@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from gateway.cli.graph import read_graph_file, write_out
+from gateway.editor.saved_agents import graphs_with_saved
 from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.sqlite.history import RunPlace, newest_runs, run_records
+from gateway.storage.sqlite.saved_workflows import saved_texts
 from gateway.turns.run_codec import runs_of
 from pipeline.domain.errors import ConfigurationError, GraphError
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.documents.mermaid import mermaid
 from pipeline.graph.documents.trace import Trace, TracedStep, trace
-from pipeline.graph_book import installed_graphs
+from pipeline.graph_book import SAVED, SavedName, installed_graphs, saved_graph
 
 _LISTED = 20
 
@@ -33,7 +35,7 @@ def list_runs(data_dir: Path) -> int:
 
 def trace_run(data_dir: Path, run_id: str, graph_file: str | None, documents: Sequence[str] = ()) -> int:
     """Print the steps of a run and its path on the graph, as one mermaid text. Exit code 0. `documents` are
-    the files of the configured agents' graphs.
+    the files of the configured agents' graphs; saved workflows are found by the run's graph.
 
     Raises ConfigurationError for a missing run or graph, StorageError, and RunUnreadable.
     """
@@ -46,7 +48,7 @@ def trace_run(data_dir: Path, run_id: str, graph_file: str | None, documents: Se
     place, _ = found
     traced = trace(runs[run_id])
     write_out("".join(f"%% {line}\n" for line in trace_lines(traced, place)))
-    write_out(_picture(traced, graph_file, documents))
+    write_out(_picture(traced, data_dir, graph_file, documents))
     return 0
 
 
@@ -100,8 +102,8 @@ def _tools(step: TracedStep) -> list[str]:
     return [f"{one['tool_name']}: {'done' if one['success'] else 'failed'}" for one in found]
 
 
-def _picture(traced: Trace, graph_file: str | None, documents: Sequence[str]) -> str:
-    graph = _graph(traced, graph_file, documents)
+def _picture(traced: Trace, data_dir: Path, graph_file: str | None, documents: Sequence[str]) -> str:
+    graph = _graph(traced, data_dir, graph_file, documents)
     try:
         drawn = mermaid(graph, path=traced.path, open_gates=traced.open_gates, failed=traced.failed)
     except GraphError as error:
@@ -113,10 +115,12 @@ def _picture(traced: Trace, graph_file: str | None, documents: Sequence[str]) ->
     return drawn
 
 
-def _graph(traced: Trace, graph_file: str | None, documents: Sequence[str]) -> GraphSpec[Any, Any]:
-    book, name = installed_graphs(), traced.head["graph"]
+def _graph(
+    traced: Trace, data_dir: Path, graph_file: str | None, documents: Sequence[str]
+) -> GraphSpec[Any, Any]:
+    book, name = graphs_with_saved(data_dir), traced.head["graph"]
     if graph_file is not None:
-        return _of_file(graph_file, traced)
+        return book.open(graph_file) if graph_file.startswith(SAVED) else _of_file(graph_file, traced)
     found = book.find(name)
     if found is not None:
         return found
@@ -124,9 +128,27 @@ def _graph(traced: Trace, graph_file: str | None, documents: Sequence[str]) -> G
         graph = read_graph_file(document)
         if graph.name == name:
             return _of_file(document, traced)
+    saved = _saved(traced, data_dir)
+    if saved is not None:
+        return saved
     raise ConfigurationError(
-        f"no installed or configured graph is called {name}; name its document with --graph FILE"
+        f"no installed, configured or saved graph is called {name}; name its document with --graph FILE"
     )
+
+
+def _saved(traced: Trace, data_dir: Path) -> GraphSpec[Any, Any] | None:
+    """The saved workflow that ran: the version with the run's form, else the newest of that name."""
+    newest: GraphSpec[Any, Any] | None = None
+    for name, version, text in saved_texts(data_dir / STORE_FILE):
+        try:
+            graph = saved_graph(text, SavedName(name=name, version=version))
+        except ConfigurationError:
+            continue  # a version with mistakes has never run
+        if graph.name == traced.head["graph"]:
+            newest = newest or graph
+            if graph.signature == traced.head["signature"]:
+                return graph
+    return newest
 
 
 def _of_file(file: str, traced: Trace) -> GraphSpec[Any, Any]:

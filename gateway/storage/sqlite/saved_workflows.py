@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from gateway.storage.json_bodies import storable_text
 from gateway.storage.saved_workflows import SavedRun, SavedSummary
@@ -22,6 +22,7 @@ _VERSIONS = """
     SELECT name, version, runs, saved_at FROM workflow_versions WHERE name = ? ORDER BY version DESC"""
 _TEXT = "SELECT body FROM workflow_versions WHERE name = ? AND version = ?"
 _NEWEST_TEXT = "SELECT body FROM workflow_versions WHERE name = ? AND runs ORDER BY version DESC LIMIT 1"
+_ALL = "SELECT name, version, body FROM workflow_versions ORDER BY saved_at DESC, name, version DESC"
 _HAS_TABLE = "SELECT 1 FROM sqlite_schema WHERE name = 'workflow_versions'"
 _DELETE = ("DELETE FROM workflow_versions WHERE name = ?", "DELETE FROM workflow_runs WHERE name = ?")
 _RUN_COLUMNS = "thread, message_id, name, version, at"
@@ -90,21 +91,29 @@ class SqliteSavedWorkflows:
 def saved_text(path: Path, name: str, version: int | None) -> str | None:
     """The text of a saved document in the store's file, read before the gateway opens it: that version, or
     the newest one that had no mistakes when it was saved. None if there is none. Raises StorageError."""
+    statement, values = (_NEWEST_TEXT, (name,)) if version is None else (_TEXT, (name, version))
+    rows = _rows_in(path, statement, values)
+    return str(rows[0][0]) if rows else None
+
+
+def saved_texts(path: Path) -> tuple[tuple[str, int, str], ...]:
+    """All versions of the saved documents in the store's file, newest first: name, version and text. Raises
+    StorageError."""
+    return tuple(_rows_in(path, _ALL, ()))
+
+
+def _rows_in(path: Path, statement: str, values: tuple[str | int, ...]) -> list[Any]:
     if not path.is_file():
-        return None
+        return []
     db = open_reader(path)
     try:
         require_ours(db, path)
         # A file that an earlier release has written has no saved workflows; the gateway migrates it later.
-        if not db.execute(_HAS_TABLE).fetchone():
-            return None
-        statement, values = (_NEWEST_TEXT, (name,)) if version is None else (_TEXT, (name, version))
-        row = db.execute(statement, values).fetchone()
+        return db.execute(statement, values).fetchall() if db.execute(_HAS_TABLE).fetchone() else []
     except sqlite3.Error as error:
         raise as_storage_error(error, path) from error
     finally:
         db.close()
-    return None if row is None else str(row[0])
 
 
 def _summary(row: tuple[str, int, int, float]) -> SavedSummary:
