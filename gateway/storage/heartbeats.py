@@ -32,7 +32,12 @@ def owner_of(due: HeartbeatDue) -> str:
 
 def state_name(thread: ThreadKey) -> str:
     """The name of the kept state of the heartbeats that run in a thread (`ids.heartbeat_thread`)."""
-    return f"{_STATE}:{thread.encode()}"
+    return state_in(thread.encode())
+
+
+def state_in(thread: str) -> str:
+    """As `state_name`, for an encoded thread key."""
+    return f"{_STATE}:{thread}"
 
 
 def session_of(message_id: str) -> str:
