@@ -252,6 +252,15 @@ def saved_workflow(text: str, saved: SavedName) -> Workflow:
         raise in_file(saved, error) from error
 
 
+def graph_of(run: RunDocument) -> GraphSpec[RunContext]:
+    """The graph of a workflow or a playbook that was read."""
+    from pipeline.playbooks import compiling as playbooks  # noqa: PLC0415 - most have none
+    from pipeline.workflows import compiling as workflows  # noqa: PLC0415 - most have none
+    from pipeline.workflows.document import Workflow  # noqa: PLC0415 - most have none
+
+    return workflows.compiled(run) if isinstance(run, Workflow) else playbooks.compiled(run)
+
+
 def is_document(name_or_file: str) -> bool:
     """Whether a graph is given by its file."""
     return name_or_file.endswith(_DOCUMENT)

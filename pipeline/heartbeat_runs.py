@@ -41,7 +41,7 @@ _NO_BUDGET = "the budget of its person is used up"
 _CHANGED = "the gateway has changed since it began, and it had already begun an action"
 _INTERNAL = "something went wrong inside the assistant"
 
-Status = Literal["done", "blocked", "running", "failed"]
+Status = Literal["done", "blocked", "running", "stopped", "failed"]
 """`running`: it had ten cycles and was not done."""
 
 
@@ -60,6 +60,8 @@ class HeartbeatResult:
     """Why it failed, in words for people."""
     foreign: str = ""
     """A source of foreign text that it has read; empty for none."""
+    unasked: tuple[str, ...] = ()
+    """What it has not done because no one could be asked, a sentence each."""
 
 
 class HeartbeatRuns:
@@ -209,6 +211,7 @@ class HeartbeatRuns:
             blocker=str(known["blocker"]),
             cycles=cycles,
             foreign=foreign,
+            unasked=tuple(dict.fromkeys(known.get("unasked", ()))),
         )
 
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import partial
 
 from gateway.agents.agent_book import Agent, AgentBook, AgentModels, Workflow
+from gateway.agents.documents import AgentDocuments
 from gateway.agents.routes import Routes
 from gateway.app.attachments import build_attachments
 from gateway.app.companion import build_agent_memory, session_idle_s
 from gateway.app.components import Foundation
 from gateway.app.llm import pipeline_settings, warm_up
 from gateway.app.safety import agents_crisis_gate
-from gateway.app.store import saved_graphs
 from gateway.app.tools import AgentTools, SharedTools, build_agent_tools
 from gateway.config import DEFAULT_AGENT, DEFAULT_GRAPH, Settings, agent_settings, model_settings
 from gateway.editor.saved_agents import SavedAgents
@@ -21,7 +21,7 @@ from gateway.ingress.room_history import Rooms
 from gateway.speech.voice_notes import VoiceNoteTranscriber
 from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.spec import GraphSpec
-from pipeline.graph_book import GraphBook, installed_graphs
+from pipeline.graph_book import installed_graphs
 from pipeline.llm.client import LlmClient
 from pipeline.llm.local_process import SLOTS
 from pipeline.message_gate import MessageGate
@@ -69,13 +69,11 @@ def build_agents(
 ) -> BuiltAgents:
     """Build all agents."""
     attachments = build_attachments(base, speech_to_text)
-    graphs = saved_graphs(base.settings)
     built = [
         _agent(
             name,
             agent_settings(base.settings, name),
             base,
-            graphs,
             shared,
             speech_to_text,
             rooms,
@@ -94,7 +92,6 @@ def _agent(
     name: str,
     settings: Settings,
     base: Foundation,
-    graphs: GraphBook,
     shared: SharedTools,
     speech_to_text: SpeechToText,
     rooms: Rooms,
@@ -105,7 +102,7 @@ def _agent(
     tools = build_agent_tools(settings, shared, clock=base.clock, llm=llm, cheaper=cheaper, limits=limits)
     tools = replace(tools, services=replace(tools.services, rooms=rooms, attachments=attachments))
     extra = base.extras.graph if settings.agent.graph == DEFAULT_GRAPH else None
-    graph = extra or graphs.open(settings.agent.graph)
+    graph = extra or base.documents.graph(name)
     build = partial(
         _with_model,
         name,
@@ -113,7 +110,7 @@ def _agent(
         graph=graph,
         tools=tools,
         speech_to_text=speech_to_text,
-        workflow=_workflow(settings, graphs),
+        workflow=_workflow(base.documents, name),
     )
     agent = build(settings)
     others = {
@@ -170,9 +167,9 @@ def _with_model(
     )
 
 
-def _workflow(settings: Settings, graphs: GraphBook) -> Workflow | None:
+def _workflow(documents: AgentDocuments, name: str) -> Workflow | None:
     """What commands know about the agent's workflow; None for an agent without one."""
-    found = graphs.workflow(settings.agent.graph)
+    found = documents.runs.get(name)
     if found is None:
         return None
     from gateway.agents.workflow_facts import workflow_facts  # noqa: PLC0415 - most have none

@@ -16,9 +16,8 @@ from adapters.api.templates import Template
 from adapters.web.attempts import WrongTokens
 from adapters.web.security import security_headers
 from gateway.access.policy import AccessRule
-from gateway.app.store import saved_graphs
+from gateway.agents.documents import AgentDocuments
 from gateway.config import SecretRef, Settings
-from gateway.config.api_rules import workflow_agents
 from gateway.runtime.http_server import Addresses
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.ports import Store
@@ -42,17 +41,19 @@ class Api:
 
 
 def build_api(
-    settings: Settings, store: Store, clock: Clock, addresses: Addresses, telemetry: Telemetry
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    addresses: Addresses,
+    telemetry: Telemetry,
+    documents: AgentDocuments,
 ) -> Api | None:
     """The API; None if it is off. Raises ConfigurationError for a document that cannot be read."""
     wanted = settings.api
     if not wanted.enabled:
         return None
-    graphs = saved_graphs(settings)
-    found = {name: graphs.workflow(graph) for name, graph in workflow_agents(settings).items()}
-    documents = {name: document for name, document in found.items() if document is not None}
     descriptions = {name: profile.description for name, profile in settings.agents.items()}
-    runs = PublicRuns(store, clock, documents, descriptions)
+    runs = PublicRuns(store, clock, documents.runs, descriptions)
     wrong = WrongTokens(clock, "api", partial(telemetry.wrong_token, "api"))
     given = ApiSettings(
         tokens={

@@ -200,6 +200,7 @@ def _shared_tools(
     )
     return build_shared_tools(
         settings,
+        base.documents,
         store=base.store,
         jobs=jobs,
         clock=base.clock,

@@ -15,6 +15,7 @@ from gateway.channels.registry import ChannelRegistry
 from gateway.delivery.reply_files import posts_files
 from gateway.people.announcements import Announcer
 from gateway.people.linking import Linking
+from gateway.speech.speaker_language import likely_language
 from gateway.speech.voice_download import VoiceDownload
 from gateway.storage.identities import Identity, Member
 from gateway.storage.ports import Interaction
@@ -66,7 +67,7 @@ def build_commands(
         copies=base.broadcaster.copies,
         choice=AgentChoice(agents, base.clock),
         models=ModelChoice(agents, base.clock),
-        workflows=RunCommand(agents, base.clock),
+        workflows=RunCommand(agents, base.clock, partial(_language_of, base)),
         listed_runs=RunsCommand(base.store, agents, base.clock, closed),
         links=LinkCommands(linking, announcer),
         fetch_voice=partial(_fetch_voice, base.voice_download, announcer),
@@ -97,6 +98,13 @@ def build_commands(
             can_speak=base.replies.possible,
             clock=base.clock,
         ),
+    )
+
+
+async def _language_of(base: Foundation, command: SessionCommand) -> str:
+    """The language that the author of the command speaks; empty for none known."""
+    return await likely_language(
+        base.preferences, base.speech_of, command.thread, command.author.id, private=command.private
     )
 
 

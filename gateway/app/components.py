@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from adapters.channel import Channel, Timeline
 from gateway.access.policy import AccessRule
+from gateway.agents.documents import AgentDocuments
 from gateway.agents.routes import Routes
 from gateway.agents.speech_lookup import SpeechLookup
 from gateway.app.bus import build_bus
@@ -16,7 +17,7 @@ from gateway.app.llm import ModelClients
 from gateway.app.memory import Memory, build_memory
 from gateway.app.platforms import BuiltChannel, LeftOut, built_channels
 from gateway.app.reading import build_reader
-from gateway.app.store import build_store
+from gateway.app.store import build_store, saved_graphs
 from gateway.app.voice import build_read_aloud
 from gateway.app.web import Page, make_page, metrics_check, token_check, voice_mode
 from gateway.channels.registry import ChannelRegistry
@@ -132,6 +133,7 @@ class Foundation:
     check_metrics_token: Callable[[str], bool]
     page: Page
     guests: PageAccounts
+    documents: AgentDocuments
     api: Api | None
     posting: tuple[BuiltChannel, ...]
     """The channels on which other people write."""
@@ -165,7 +167,8 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     guests = _guests(settings, store, clock, failpoints, preferences)
     page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, links, guests)
     posting, left_out = built_channels(settings, timeline, clock)
-    api = _api(settings, store, clock, addresses, telemetry)
+    documents = AgentDocuments(settings, saved_graphs(settings))
+    api = _api(settings, store, clock, addresses, telemetry, documents)
     channels = _channels(page, posting, api, [make(timeline) for make in extras.channels])
     queues = ChatQueues(clock, tasks.deliveries)
     read_aloud = build_read_aloud(settings, extras.speaker, tasks.background)
@@ -200,6 +203,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         check_metrics_token=metrics_check(settings, check),
         page=page,
         guests=guests,
+        documents=documents,
         api=api,
         posting=posting,
         left_out=left_out,
@@ -227,14 +231,19 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
 
 
 def _api(
-    settings: Settings, store: Store, clock: Clock, addresses: Addresses, telemetry: Telemetry
+    settings: Settings,
+    store: Store,
+    clock: Clock,
+    addresses: Addresses,
+    telemetry: Telemetry,
+    documents: AgentDocuments,
 ) -> Api | None:
     """The API for other programs; None if it is off."""
     if not settings.api.enabled:
         return None
     from gateway.app.api import build_api  # noqa: PLC0415 - it loads what only workflows need
 
-    return build_api(settings, store, clock, addresses, telemetry)
+    return build_api(settings, store, clock, addresses, telemetry, documents)
 
 
 def _guests(

@@ -13,6 +13,7 @@ from gateway.app.components import Foundation
 from gateway.app.llm import pipeline_settings
 from gateway.app.tools import AgentTools, SharedTools
 from gateway.config import DEFAULT_AGENT, Settings, agent_settings
+from gateway.config.chat_place_rules import place_thread
 from gateway.config.heartbeat_rules import OWNERS
 from gateway.scheduling.heartbeat_document import DocumentFile, OwnHeartbeat
 from gateway.scheduling.heartbeat_log import HeartbeatLog
@@ -25,7 +26,7 @@ from gateway.scheduling.watches import WatchScheduler
 from gateway.storage.jobs import NewJob
 from gateway.turns.heartbeat_turns import HeartbeatTurns
 from pipeline.domain.errors import ParlourError, StorageError
-from pipeline.domain.ids import ThreadKey, heartbeat_thread
+from pipeline.domain.ids import heartbeat_thread
 from pipeline.domain.marking import unmarked
 from pipeline.domain.messages import Author, HeartbeatDue
 from pipeline.heartbeat.tool_read import read_by_tool
@@ -128,15 +129,14 @@ def heartbeat_zone(settings: Settings) -> str:
 def own_heartbeat(settings: Settings) -> OwnHeartbeat | None:
     """The heartbeat of HEARTBEAT.md; None if the configuration names no person."""
     wanted = settings.heartbeat
-    if wanted.channel is None or wanted.chat is None:
+    accounts = {channel: account for channel, (account, _) in OWNERS.items()}
+    thread = place_thread(settings, wanted, accounts)
+    if thread is None:
         return None
-    account, user = OWNERS.get(wanted.channel, ("", wanted.user or wanted.chat))
-    if not account:
-        on = [one.settings.account for one in settings.channels.accounts() if one.channel == wanted.channel]
-        account = wanted.account or on[0]
+    _, user = OWNERS.get(thread.channel, ("", thread.chat))
     agent = wanted.agent or DEFAULT_AGENT
     return OwnHeartbeat(
-        thread=ThreadKey(channel=wanted.channel, account=account, chat=wanted.chat),
+        thread=thread,
         author=Author(id=wanted.user or user),
         agent="" if agent == DEFAULT_AGENT else agent,
         folder=agent_settings(settings, agent).workspace_path,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gateway.access.policy import AccessPolicy
+from gateway.agents.documents import AgentDocuments
 from gateway.agents.routes import Routes
-from gateway.config.api_rules import workflow_agents
 from gateway.config.settings import Settings
 from gateway.scheduling.jobs import JobRunner
 from gateway.scheduling.reminders import ReminderScheduler, Workflows
@@ -18,6 +18,7 @@ from pipeline.schedules.quiet_hours import QuietHours
 
 def build_reminders(
     settings: Settings,
+    documents: AgentDocuments,
     jobs: JobRunner,
     store: Store,
     clock: Clock,
@@ -32,13 +33,13 @@ def build_reminders(
         wake=wake,
         still_allowed=access.still_allows,
         quiet=QuietHours.optional(settings.bot.quiet_hours),
-        workflows=_workflows(settings),
+        workflows=_workflows(settings, documents),
     )
 
 
-def _workflows(settings: Settings) -> Workflows:
+def _workflows(settings: Settings, documents: AgentDocuments) -> Workflows:
     """Finds the workflows that a user may run in a chat: those of the agents of its route."""
-    found, routes = workflow_agents(settings), Routes(settings.every_route)
+    found, routes = documents.runs, Routes(settings.every_route)
 
     def find(thread: ThreadKey, user: str, private: bool) -> tuple[str, ...]:  # noqa: FBT001 - one caller
         if not found:

@@ -73,7 +73,7 @@ def _controls(worker: Worker, approvals: ApprovalService) -> OnControl:
     def handle(control: Control) -> None:
         match control:
             case StopBefore():
-                worker.stop_before(control.thread, control.seq, control.cancelled)
+                worker.stop_before(control.thread, control.seq, control.cancelled, control.heartbeats)
             case Withdrawn():
                 worker.withdraw(control.thread, control.seq, silent=control.silent)
             case Interrupt():

@@ -12,6 +12,7 @@ from adapters.formatting.inert_links import inert
 from gateway import __version__
 from gateway.access.policy import AccessPolicy
 from gateway.access.token_budgets import DailyBudgets
+from gateway.agents.documents import AgentDocuments
 from gateway.app.reminders import build_reminders
 from gateway.app.search import build_search
 from gateway.app.shell import build_command_folders, build_sandbox
@@ -202,6 +203,7 @@ class AgentTools:
 
 def build_shared_tools(
     settings: Settings,
+    documents: AgentDocuments,
     *,
     store: Store,
     jobs: JobRunner,
@@ -243,7 +245,7 @@ def build_shared_tools(
             send=send,
             per_hour=settings.shield.approvals_per_hour,
         ),
-        reminders=build_reminders(settings, jobs, store, clock, wake, access),
+        reminders=build_reminders(settings, documents, jobs, store, clock, wake, access),
         budgets=budgets,
         person_of=person_of,
         redactor=redactor,

@@ -180,7 +180,7 @@ def _add_graph(graph: argparse.ArgumentParser, common: argparse.ArgumentParser) 
     )
     traced.add_argument("run_id", nargs="?", metavar="RUN", help="a run's id, as in the log")
     traced.add_argument(
-        "--graph", metavar="FILE", help="the run's graph document, if no configured agent names it"
+        "--graph", metavar="FILE", help="the run's graph document or saved:NAME@VERSION, if it is not found"
     )
     traced.set_defaults(run=_graph_trace)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import asyncio
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -11,15 +12,16 @@ from typing import Any
 
 from gateway.cli.graph import read_graph_file, write_out
 from gateway.cli.run_history import newest_runs, run_records
-from gateway.cli.stored_books import StorePlace, store_place
+from gateway.cli.stored_books import StoredBooks, StorePlace, in_store, store_place
 from gateway.config import environment, load
+from gateway.editor.saved_agents import graphs_with_saved
 from gateway.storage.run_places import RunPlace
 from gateway.turns.run_codec import runs_of
 from pipeline.domain.errors import ConfigurationError, GraphError
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.documents.mermaid import mermaid
 from pipeline.graph.documents.trace import Trace, TracedStep, trace
-from pipeline.graph_book import installed_graphs, is_document
+from pipeline.graph_book import SAVED, SavedName, installed_graphs, is_document, saved_graph
 
 _LISTED = 20
 
@@ -47,7 +49,7 @@ def list_runs(stored: StorePlace) -> int:
 
 def trace_run(stored: StorePlace, run_id: str, graph_file: str | None, documents: Sequence[str] = ()) -> int:
     """Print the steps of a run and its path on the graph, as one mermaid text. Exit code 0. `documents` are
-    the files of the configured agents' graphs.
+    the files of the configured agents' graphs; saved workflows are found by the run's graph.
 
     Raises ConfigurationError for a missing run or graph, StorageError, and RunUnreadable.
     """
@@ -60,7 +62,7 @@ def trace_run(stored: StorePlace, run_id: str, graph_file: str | None, documents
     place, _ = found
     traced = trace(runs[run_id])
     write_out("".join(f"%% {line}\n" for line in trace_lines(traced, place)))
-    write_out(_picture(traced, graph_file, documents))
+    write_out(_picture(traced, stored, graph_file, documents))
     return 0
 
 
@@ -114,8 +116,8 @@ def _tools(step: TracedStep) -> list[str]:
     return [f"{one['tool_name']}: {'done' if one['success'] else 'failed'}" for one in found]
 
 
-def _picture(traced: Trace, graph_file: str | None, documents: Sequence[str]) -> str:
-    graph = _graph(traced, graph_file, documents)
+def _picture(traced: Trace, stored: StorePlace, graph_file: str | None, documents: Sequence[str]) -> str:
+    graph = _graph(traced, stored, graph_file, documents)
     try:
         drawn = mermaid(graph, path=traced.path, open_gates=traced.open_gates, failed=traced.failed)
     except GraphError as error:
@@ -127,10 +129,12 @@ def _picture(traced: Trace, graph_file: str | None, documents: Sequence[str]) ->
     return drawn
 
 
-def _graph(traced: Trace, graph_file: str | None, documents: Sequence[str]) -> GraphSpec[Any, Any]:
-    book, name = installed_graphs(), traced.head["graph"]
+def _graph(
+    traced: Trace, stored: StorePlace, graph_file: str | None, documents: Sequence[str]
+) -> GraphSpec[Any, Any]:
+    book, name = graphs_with_saved(stored.folder, stored.url), traced.head["graph"]
     if graph_file is not None:
-        return _of_file(graph_file, traced)
+        return book.open(graph_file) if graph_file.startswith(SAVED) else _of_file(graph_file, traced)
     found = book.find(name)
     if found is not None:
         return found
@@ -138,9 +142,38 @@ def _graph(traced: Trace, graph_file: str | None, documents: Sequence[str]) -> G
         graph = read_graph_file(document)
         if graph.name == name:
             return _of_file(document, traced)
+    saved = _saved(traced, stored)
+    if saved is not None:
+        return saved
     raise ConfigurationError(
-        f"no installed or configured graph is called {name}; name its document with --graph FILE"
+        f"no installed, configured or saved graph is called {name}; name its document with --graph FILE"
     )
+
+
+def _saved(traced: Trace, stored: StorePlace) -> GraphSpec[Any, Any] | None:
+    """The saved workflow that ran: the version with the run's form, else the newest of that name."""
+    newest: GraphSpec[Any, Any] | None = None
+    for name, version, text in asyncio.run(in_store(stored, _saved_texts)):
+        try:
+            graph = saved_graph(text, SavedName(name=name, version=version))
+        except ConfigurationError:
+            continue  # a version with mistakes has never run
+        if graph.name == traced.head["graph"]:
+            newest = newest or graph
+            if graph.signature == traced.head["signature"]:
+                return graph
+    return newest
+
+
+async def _saved_texts(books: StoredBooks) -> list[tuple[str, int, str]]:
+    """All versions of the saved documents, newest first within each: name, version and text."""
+    found = []
+    for document in await books.workflows.newest():
+        for one in await books.workflows.versions(document.name):
+            text = await books.workflows.text(one.name, one.version)
+            if text is not None:
+                found.append((one.name, one.version, text))
+    return found
 
 
 def _of_file(file: str, traced: Trace) -> GraphSpec[Any, Any]:

@@ -27,6 +27,8 @@ class StopBefore:
     """The inbox number of the stop."""
     cancelled: int
     """How many waiting entries the stop has cancelled in the store."""
+    heartbeats: int = 0
+    """How many heartbeats, whose results the thread gets, the stop has cancelled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

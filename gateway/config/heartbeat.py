@@ -6,12 +6,13 @@ from typing import Annotated
 
 from pydantic import AfterValidator
 
+from gateway.config.chat_place import MAX_ID, MAX_NAME, ChatPlace
 from gateway.config.section import Section, setting
 from gateway.config.value_checks import check_quiet_hours, check_time_zone
 
 
-class HeartbeatSettings(Section):
-    """[heartbeat]: the bot acts by itself when a time comes or something that is watched changes."""
+class _Times(Section):
+    """When, and by which agent."""
 
     enabled: bool = setting(
         default=False,
@@ -45,27 +46,25 @@ class HeartbeatSettings(Section):
         min_length=1,
         max_length=64,
     )
+
+
+class HeartbeatSettings(ChatPlace, _Times):
+    """[heartbeat]: the bot acts by itself when a time comes or something that is watched changes."""
+
     channel: str | None = setting(
         None,
         "The channel of the private chat as whose person HEARTBEAT.md is worked on, with that person's "
         "rights, and which gets the results. When absent: HEARTBEAT.md is not read.",
         example="telegram",
         min_length=1,
-        max_length=64,
-    )
-    account: str | None = setting(
-        None,
-        "The account on that channel, where there are several.",
-        example="main",
-        min_length=1,
-        max_length=64,
+        max_length=MAX_NAME,
     )
     chat: str | None = setting(
         None,
         "That private chat, by the platform's id; on the page, the conversation's.",
         example="123456789",
         min_length=1,
-        max_length=200,
+        max_length=MAX_ID,
     )
     user: str | None = setting(
         None,
@@ -73,5 +72,5 @@ class HeartbeatSettings(Section):
         "the page and in the terminal their owner.",
         example="123456789",
         min_length=1,
-        max_length=200,
+        max_length=MAX_ID,
     )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Final
 
 from gateway.config.agents import DEFAULT_AGENT
+from gateway.config.chat_place_rules import place_problems
 from gateway.config.problems import Problem, Source
 from gateway.config.settings import Settings
 
@@ -27,35 +28,19 @@ def heartbeat_problems(
 
 def _whose(settings: Settings, source_of: Callable[[str], Source]) -> Iterator[Problem]:
     wanted = settings.heartbeat
-    for given, missing in (
-        ("channel", "chat"),
-        ("chat", "channel"),
-        ("account", "channel"),
-        ("user", "channel"),
-        ("agent", "channel"),
-    ):
-        if getattr(wanted, given) is not None and getattr(wanted, missing) is None:
-            where = _where(f"heartbeat.{given}", source_of)
-            what = f"is missing, as heartbeat.{given} is set{where}"
-            fix = "name the channel and the chat of the person, or neither"
-            yield Problem(path=f"heartbeat.{missing}", what=what, fix=fix)
-            return
-    if wanted.channel is None or wanted.channel in OWNERS:
+    accounts = {channel: account for channel, (account, _) in OWNERS.items()}
+    found = [*place_problems("heartbeat", settings, wanted, source_of, accounts)]
+    yield from found
+    if found:
         return
-    where = _where("heartbeat.channel", source_of)
-    known = [one for one in settings.channels.accounts() if one.settings.active]
-    accounts = [one.settings.account for one in known if one.channel == wanted.channel]
-    if not accounts:
-        names = ", ".join(dict.fromkeys((*OWNERS, *(one.channel for one in known))))
-        what = f"{wanted.channel!a} is no channel that is on{where}; there are: {names}"
-        yield Problem(path="heartbeat.channel", what=what, fix="name one of these, or turn it on")
-    elif wanted.account is None and len(accounts) > 1:
-        what = f"is missing, as {wanted.channel} has several accounts{where}"
-        yield Problem(path="heartbeat.account", what=what, fix=f"write one of {', '.join(accounts)}")
-    elif wanted.account is not None and wanted.account not in accounts:
-        what = f"{wanted.account!a} is no account of {wanted.channel} that is on{where}"
-        yield Problem(path="heartbeat.account", what=what, fix=f"write one of {', '.join(accounts)}")
-    elif wanted.user is None and wanted.channel != SAME_ID:
+    for given in ("user", "agent"):
+        if getattr(wanted, given) is not None and wanted.channel is None:
+            what = f"is missing, as heartbeat.{given} is set{_where(f'heartbeat.{given}', source_of)}"
+            fix = "name the channel and the chat of the person, or neither"
+            yield Problem(path="heartbeat.channel", what=what, fix=fix)
+            return
+    if wanted.channel not in (None, SAME_ID, *OWNERS) and wanted.user is None:
+        where = _where("heartbeat.channel", source_of)
         what = f"is missing: a chat of {wanted.channel} has another id than its person{where}"
         yield Problem(path="heartbeat.user", what=what, fix="write the person's id on that platform")
 

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator
 
 from gateway.config.agent import check_model
+from gateway.config.chat_place import MAX_ID, MAX_NAME, ChatPlace
 from gateway.config.secrets import SecretRef
 from gateway.config.section import PathSetting, Section, setting
 from gateway.config.value_checks import check_classifier_base
@@ -17,7 +18,7 @@ def _check_classifier(value: str | None) -> str | None:
     return value if value in (None, "agent") else check_model(value)
 
 
-class NoticeSettings(Section):
+class NoticeSettings(ChatPlace):
     """[safety.notice]: the chat where each crisis response is reported, without a word of the person."""
 
     channel: str | None = setting(
@@ -25,14 +26,7 @@ class NoticeSettings(Section):
         "The channel of the chat that gets the notices. When absent: no notices.",
         example="telegram",
         min_length=1,
-        max_length=64,
-    )
-    account: str | None = setting(
-        None,
-        "The account on that channel, where there are several.",
-        example="main",
-        min_length=1,
-        max_length=64,
+        max_length=MAX_NAME,
     )
     chat: str | None = setting(
         None,
@@ -40,7 +34,7 @@ class NoticeSettings(Section):
         "which agent.",
         example="123456789",
         min_length=1,
-        max_length=200,
+        max_length=MAX_ID,
     )
 
 

@@ -14,7 +14,7 @@ from gateway.runtime.failpoints import Failpoints
 from gateway.storage.jobs import Job, NewJob
 from gateway.storage.ports import Lease, Store
 from pipeline.domain.clock import Clock
-from pipeline.domain.ids import ThreadKey
+from pipeline.domain.ids import ThreadKey, heartbeat_thread
 
 ERASURE: Final = "erasure"
 """The kind of the job. Its key is the thread's."""
@@ -86,21 +86,29 @@ class ChatDeletion:
         self._close_links(thread)
         self._failpoints.reach("deletion-begun")
         await self._stops.stop(key)
+        await self._stops.stop(heartbeat_thread(thread).encode())
         self._added((job,))
 
     async def run(self, job: Job) -> float | None:
         """Erase the words of the job's conversation. Returns seconds if it is still in use."""
-        self._close_links(ThreadKey.decode(job.thread))
-        await self._stops.stop(job.thread)
-        if await self._store.outbox_open(job.thread):
+        thread = ThreadKey.decode(job.thread)
+        self._close_links(thread)
+        # Its heartbeats first: with the conversation's own words the job is done.
+        heartbeats = heartbeat_thread(thread).encode()
+        if await self._has_words(heartbeats) and not await self._is_erased(heartbeats):
             return _AGAIN_S
-        return None if await self._when_idle(job.thread, self._erase) else _AGAIN_S
+        return None if await self._is_erased(job.thread) else _AGAIN_S
+
+    async def _is_erased(self, key: str) -> bool:
+        """Stop the thread and erase its words; False while it is still in use."""
+        await self._stops.stop(key)
+        return not await self._store.outbox_open(key) and await self._when_idle(key, self._erase)
 
     async def _exists(self, thread: ThreadKey) -> bool:
         """Whether there is anything in the conversation, so that nothing is kept about any other id."""
-        key = thread.encode()
-        if self.is_deleted(thread):
-            return False
+        return not self.is_deleted(thread) and await self._has_words(thread.encode())
+
+    async def _has_words(self, key: str) -> bool:
         return bool(await self._store.read_log(key, limit=1) or await self._store.open_entries(key))
 
     async def _erase(self, lease: Lease, _session: object) -> None:

@@ -8,6 +8,7 @@ from typing import Protocol
 from gateway.cluster.signals import Control, StopBefore, Withdrawn
 from gateway.storage.inbox_items import asked_in, run_handle, run_to_stop
 from gateway.storage.ports import Accepted, InboxEntry, Store
+from gateway.storage.running_heartbeats import cancel_heartbeats
 from pipeline.domain.clock import Clock
 from pipeline.domain.messages import SessionCommand
 
@@ -53,7 +54,12 @@ class Stops:
         # Runs that wait for a person or a time end too; a redelivered stop may find those that came after it.
         before = command.received_at if accepted.duplicate else self._clock.now()
         cancelled += await self._end_questions(thread, before)
-        self._control(StopBefore(thread=thread, seq=seq, cancelled=cancelled))
+        # A heartbeat runs in another thread, and this chat gets its result.
+        heartbeats = await cancel_heartbeats(self._store, thread, seq)
+        stopped = len(heartbeats)
+        self._control(StopBefore(thread=thread, seq=seq, cancelled=cancelled, heartbeats=stopped))
+        for one in heartbeats:
+            self._control(Withdrawn(thread=one.thread, seq=one.seq, silent=False))
         if self._waiting is not None:
             # A redelivered stop may find turns that came after it.
             later = [entry.message_id for entry in await self._store.open_entries(thread) if entry.seq > seq]

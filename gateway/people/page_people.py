@@ -30,7 +30,7 @@ from gateway.storage.page_people import (
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.frozen import dataclass
-from pipeline.domain.ids import ThreadKey
+from pipeline.domain.ids import ThreadKey, chat_of_heartbeats
 
 _log = logging.getLogger(__name__)
 
@@ -143,7 +143,8 @@ class PageAccounts:
 
     def is_deleted(self, thread: ThreadKey) -> bool:
         """Whether the conversation was deleted."""
-        return thread.encode() in self._deleted if self._deleted else False
+        # With a conversation, its heartbeats are deleted too.
+        return chat_of_heartbeats(thread).encode() in self._deleted if self._deleted else False
 
     def note_deleted(self, thread: ThreadKey) -> None:
         """Nothing is accepted in the conversation from now on."""

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from gateway.config import Settings
+from gateway.config.chat_place_rules import place_thread
 from gateway.storage.crises import CrisisRecord
 from gateway.storage.jobs import Job, NewJob
 from pipeline.domain.frozen import dataclass
@@ -58,12 +59,8 @@ def notice_job(
 
 def notice_target(settings: Settings) -> NoticeTarget | None:
     """The chat that gets the notices; None for none."""
-    notice = settings.safety.notice
-    if notice.channel is None or notice.chat is None:
-        return None
-    accounts = [one.settings.account for one in settings.channels.accounts() if one.channel == notice.channel]
-    account = notice.account or accounts[0]
-    return NoticeTarget(thread=ThreadKey(channel=notice.channel, account=account, chat=notice.chat))
+    thread = place_thread(settings, settings.safety.notice)
+    return None if thread is None else NoticeTarget(thread=thread)
 
 
 def announcement(job: Job) -> Announcement:

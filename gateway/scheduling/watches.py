@@ -22,7 +22,14 @@ from gateway.scheduling.heartbeat_log import HeartbeatLog
 from gateway.scheduling.jobs import Spawn
 from gateway.scheduling.watch_checks import Finding, WatchChecks, WatchFailed
 from gateway.scheduling.watch_records import NEVER, WATCH, Watch, watch_of
-from gateway.storage.heartbeats import HEARTBEAT_SETTINGS, owner_of, session_of, state_name, tasks_hash
+from gateway.storage.heartbeats import (
+    HEARTBEAT_SETTINGS,
+    outcome_words,
+    owner_of,
+    session_of,
+    state_name,
+    tasks_hash,
+)
 from gateway.storage.jobs import NewJob
 from gateway.storage.ports import Store
 from pipeline.domain.clock import Clock
@@ -46,6 +53,7 @@ _AT_ONCE: Final = 8
 """Checks that run at the same time."""
 _MOST_EVENTS: Final = 20
 """Events of one heartbeat; further ones wait for the next."""
+_EVENTS: Final = "what has happened: {count}"
 _DOCUMENT: Final = "HEARTBEAT.md"
 """The key of the look at the document in the heap."""
 _TASKS_TEXT: Final = "It is time to look at the open tasks below."
@@ -168,11 +176,13 @@ class WatchScheduler:
 
     def ended(self, due: HeartbeatDue, result: HeartbeatResult) -> None:
         """Note that a heartbeat is over: the next look at open tasks is an interval after it (seed 0)."""
-        owner, cycles = owner_of(due), f"{result.status}, {result.cycles} cycles"
+        owner = owner_of(due)
         if result.status == "failed":
             self.log.note("heartbeat_error", owner=owner, reason=result.problem)
         else:
-            self.log.note("heartbeat_completed", owner=owner, reason=cycles)
+            self.log.note(
+                "heartbeat_completed", owner=owner, reason=outcome_words(result.status, result.cycles)
+            )
         tasks = self._watches.get(TASKS)
         if tasks is not None and heartbeat_thread(tasks.thread) == due.thread:
             self._put(tasks, self._clock.now() + tasks.condition.every_s)
@@ -371,7 +381,7 @@ class WatchScheduler:
         self._failpoints.reach("watch-fired-before")
         await self._store.accept_with(due.entry, [one.after.job() for one in changed])
         self._failpoints.reach("watch-fired-after")
-        self.log.note("heartbeat_triggered", owner=first.owner, reason=f"{len(events)} events")
+        self.log.note("heartbeat_triggered", owner=first.owner, reason=_EVENTS.format(count=len(events)))
         self._wake(due.entry.thread)
 
     async def _store_failures(self, checked: _Checked) -> None:

@@ -17,6 +17,13 @@ owner's."""
 _STATE: Final = "heartbeat"
 
 
+def outcome_words(status: str, cycles: int) -> str:
+    """How a heartbeat ended, for people: its status and how many cycles it had."""
+    # One that had its most cycles and was not done still has the status of one that runs.
+    shown = "not finished" if status == "running" else status
+    return f"{shown}, {cycles} cycle{'' if cycles == 1 else 's'}"
+
+
 def owner_of(due: HeartbeatDue) -> str:
     """Who owns what the heartbeat leaves: its person's identity on that account."""
     thread = due.thread
@@ -25,7 +32,12 @@ def owner_of(due: HeartbeatDue) -> str:
 
 def state_name(thread: ThreadKey) -> str:
     """The name of the kept state of the heartbeats that run in a thread (`ids.heartbeat_thread`)."""
-    return f"{_STATE}:{thread.encode()}"
+    return state_in(thread.encode())
+
+
+def state_in(thread: str) -> str:
+    """As `state_name`, for an encoded thread key."""
+    return f"{_STATE}:{thread}"
 
 
 def session_of(message_id: str) -> str:

@@ -36,8 +36,9 @@ class PageChatBook(Protocol):
 
     async def erase(self, thread: str, *, owner: str, fence: int, but_jobs: str) -> None:
         """Erase every text of the thread, whose lease `owner` holds with `fence`: records, replies,
-        questions, entries, kept state and jobs, but not the jobs of the kind `but_jobs`. What is left are the
-        keys by which redeliveries are recognised. Repeatable. Raises FenceLost."""
+        questions, entries, kept state and jobs, but not the jobs of the kind `but_jobs`. Of a thread of
+        heartbeats what they report to the next one too. What is left are the keys by which redeliveries are
+        recognised. Repeatable. Raises FenceLost."""
         ...
 
 

@@ -28,6 +28,7 @@ from gateway.turns.run_command import RunCommand
 from gateway.turns.runs_command import RunsCommand
 from gateway.turns.schedules_command import SchedulesCommand
 from gateway.turns.status_command import StatusCommand
+from gateway.turns.stop_words import NONE_STOPPED, Stopped
 from gateway.turns.usage_command import UsageCommand
 from gateway.turns.voice_command import FetchVoice, VoiceCommand, no_voice_to_fetch
 from pipeline.domain.command_types import CommandName
@@ -135,9 +136,9 @@ class SessionCommands:
         item: WithoutModel,
         journal: StoreJournal,
         *,
-        stopped: int,
+        stopped: Stopped,
     ) -> None:
-        """Run an item that needs no model; `stopped` is how many messages a stop has cancelled. Raises
+        """Run an item that needs no model; `stopped` is what a stop has cancelled. Raises
         StorageError."""
         match item:
             case BargeIn():
@@ -160,11 +161,11 @@ class SessionCommands:
             return await self._workflows.message_of(command, journal)
         return await self._last_turn.message_again(command, journal)
 
-    async def _run_command(self, command: SessionCommand, journal: StoreJournal, stopped: int) -> None:
+    async def _run_command(self, command: SessionCommand, journal: StoreJournal, stopped: Stopped) -> None:
         """Run a command and commit its result: one durable line, no live events."""
         if command.name == "stop":
             await self._listed_runs.end_stopped(command, journal)
-            await journal.commit_notice(_stop_words(stopped), code="stopped" if stopped else "")
+            await journal.commit_notice(stopped.words, code="" if stopped == NONE_STOPPED else "stopped")
         elif command.name in AS_MESSAGES:
             raise InvalidInput(f"commands: /{command.name} is run as a message")
         else:
@@ -239,9 +240,3 @@ def unknown_command(message: InboundMessage) -> str:
         return ""
     word = _LIKE_A_COMMAND.match(message.text.strip())
     return "" if word is None else word[1]
-
-
-def _stop_words(messages: int) -> str:
-    if not messages:
-        return "There is nothing to stop."
-    return "Stopped 1 message." if messages == 1 else f"Stopped {messages} messages."

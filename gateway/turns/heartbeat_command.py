@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from gateway.storage.heartbeats import outcome_words
 from gateway.turns.journal import StoreJournal
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, SessionCommand
@@ -28,8 +29,18 @@ _STATUS: Final = "Heartbeats are {state}. The results go to {to}.{document}"
 _DOCUMENT: Final = " HEARTBEAT.md is yours; its open tasks are looked at every {every}."
 _NOTHING: Final = "Nothing is watched. Ask for it, as in “watch https://example.org and tell me what is new”."
 _LINE: Final = "{number}. {what}: {text}{note}"
-_CYCLE: Final = "- {at}: {status}{cycles}{sent}{problem}"
+_CYCLE: Final = "- {at}: {ended}{sent}{problem}"
 _EVENT: Final = "- {at}: {name}{reason}"
+_EVENTS: Final[Mapping[str, str]] = {
+    "scheduler_started": "the checks began",
+    "scheduler_check": "looked at what is watched",
+    "heartbeat_skipped": "no heartbeat was needed",
+    "heartbeat_triggered": "a heartbeat began",
+    "heartbeat_completed": "a heartbeat ended",
+    "heartbeat_error": "something failed",
+    "heartbeat_already_running": "a heartbeat was at work, so the next one waits",
+}
+"""The names of `HeartbeatLog` in words."""
 _TEXT_CHARS: Final = 120
 _MOST_LAST: Final = 5
 _CHANGES: Final = ("on", "off", "here", "delete")
@@ -95,19 +106,19 @@ class HeartbeatCommand:
             parts.append("\n".join(("The last heartbeats:", *newest)))
         if shown.events:
             newest = [
-                _EVENT.format(at=self._at(at), name=name, reason=f" ({reason})" if reason else "")
+                _EVENT.format(
+                    at=self._at(at), name=_EVENTS.get(name, name), reason=f" ({reason})" if reason else ""
+                )
                 for at, name, reason in shown.events
             ]
             parts.append("\n".join(("The last events:", *newest)))
         return "\n\n".join(parts)
 
     def _cycle(self, one: Mapping[str, Any]) -> str:
-        cycles = int(one.get("cycles", 0))
         problem = str(one.get("problem", ""))
         return _CYCLE.format(
             at=self._at(float(one["at"])),
-            status=one["status"],
-            cycles=f", {cycles} cycle{'' if cycles == 1 else 's'}",
+            ended=outcome_words(str(one["status"]), int(one.get("cycles", 0))),
             sent=", with news" if one.get("sent") else "",
             problem=f" ({problem})" if problem else "",
         )

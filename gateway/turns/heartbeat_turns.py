@@ -35,11 +35,14 @@ NOTICE_AT: Final = 3
 MOST_CYCLES_KEPT: Final = 10
 """Heartbeats that `/heartbeat` shows."""
 _GAVE_UP = "the process ended {deaths} times while it worked"
-_STOPPED = "it was stopped"
 _NO_AGENT = "its agent is no longer there"
 _FAILING = (
     "The last {count} heartbeats failed, the newest because: {problem}. I keep trying, and say nothing more "
     "about it until one has succeeded. `/heartbeat` shows them."
+)
+_UNASKED: Final = (
+    "I have not done this, because it needs your yes and a heartbeat asks no one:\n\n{lines}\n\n"
+    "Tell me in this chat to do it, and I ask you here."
 )
 _LINE: Final = "heartbeat: {status}, {cycles} cycles"
 
@@ -133,7 +136,7 @@ class HeartbeatTurns:
             with stop.guard():
                 return await runs.run(due, view, known, await recorded.run(), log, stop.control)
         except TurnFailed:
-            return HeartbeatResult(status="failed", problem=_STOPPED)
+            return HeartbeatResult(status="stopped")
 
     async def _excuse(self, lease: Lease, entry: InboxEntry) -> None:
         """Take back an attempt that was interrupted from outside."""
@@ -159,7 +162,9 @@ class HeartbeatTurns:
         revision: int,
     ) -> None:
         now, failed = self._clock.now(), result.status == "failed"
-        failures = int(known.get("failures", 0)) + 1 if failed else 0
+        failures = int(known.get("failures", 0))
+        if result.status != "stopped":
+            failures = failures + 1 if failed else 0
         said = self._said(result, known, failures)
         jobs = (self._news(entry, due, session, result, said, now),) if said else ()
         unwritten = await log.unwritten()
@@ -198,7 +203,10 @@ class HeartbeatTurns:
             )
         # What it has said already is not said at every heartbeat again.
         again = result.status == "blocked" and result.blocker and result.blocker == known.get("blocker")
-        return "" if again else result.said
+        unasked = [] if list(result.unasked) == known.get("unasked") else result.unasked
+        lines = "\n".join(f"- {line}" for line in unasked)
+        words = ("" if again else result.said, _UNASKED.format(lines=lines) if lines else "")
+        return "\n\n".join(filter(None, words))
 
     def _news(
         self,
@@ -235,7 +243,8 @@ class HeartbeatTurns:
         *,
         sent: bool,
     ) -> dict[str, Any]:
-        failed = result.status == "failed"
+        # One that a person has stopped has neither failed nor learnt anything.
+        over = result.status not in ("failed", "stopped")
         # Tasks that are done are not looked at again until the document has others.
         is_done = result.status == "done" and bool(due.tasks)
         done = tasks_hash(due.tasks) if is_done else known.get("tasks_done", "")
@@ -247,9 +256,10 @@ class HeartbeatTurns:
             "problem": self._redact(result.problem),
         }
         return {
-            # A failed one has learnt nothing: the report from before still holds.
-            "summary": known.get("summary", "") if failed else result.summary,
-            "blocker": known.get("blocker", "") if failed else result.blocker,
+            # Otherwise the report from before still holds.
+            "summary": result.summary if over else known.get("summary", ""),
+            "blocker": result.blocker if over else known.get("blocker", ""),
+            "unasked": list(result.unasked) if over else known.get("unasked", []),
             "failures": failures,
             "tasks_done": done,
             "last": [*known.get("last", ()), cycle][-MOST_CYCLES_KEPT:],

@@ -10,7 +10,7 @@ from typing import Any
 from gateway.runtime.failpoints import Failpoints, Label
 from gateway.storage.log_records import STEPS
 from gateway.storage.ports import Lease, NewRecord, Store
-from gateway.turns.run_codec import CUT_OFF, DROPPED, to_embedded, to_row, to_rows
+from gateway.turns.run_codec import CUT_OFF, DROPPED, to_embedded, to_rows
 from pipeline.graph.run.records import has_ended
 
 _EFFECT_LABELS: Mapping[str, tuple[Label, Label]] = {

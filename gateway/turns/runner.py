@@ -31,6 +31,7 @@ from gateway.turns.run_log import TOGETHER_S
 from gateway.turns.sessions import SessionState, load_session, read_again
 from gateway.turns.set_aside import GAVE_UP, NO_AGENT, UNREADABLE, set_aside
 from gateway.turns.slots import ConcurrencySlot, Quarantine
+from gateway.turns.stop_words import NONE_STOPPED, Stopped
 from gateway.turns.turn_events import TurnEvents, live_turn
 from gateway.turns.turn_hooks import TurnHooks
 from pipeline.domain.clock import Clock
@@ -87,7 +88,7 @@ class TurnRunner:
         self._telemetry = telemetry
         self._failpoints = failpoints
         self._max_attempts = max_attempts
-        self._stopped: dict[int, int] = {}
+        self._stopped: dict[int, Stopped] = {}
         self._withdrawn: set[int] = set()
         self._edits = Edits(store, clock)
         self._unwritten: dict[str, SessionState] = {}
@@ -118,10 +119,10 @@ class TurnRunner:
         """Load how often the process died, by the seq of the unfinished entry. Call before any turn runs."""
         self._quarantine.hold(deaths)
 
-    def note_stop(self, seq: int, cancelled: int) -> None:
-        """Record that the /stop with inbox number `seq` cancelled that many entries."""
-        if cancelled:
-            self._stopped[seq] = cancelled
+    def note_stop(self, seq: int, cancelled: int, heartbeats: int) -> None:
+        """Record that the /stop with inbox number `seq` cancelled that many entries and heartbeats."""
+        if (stopped := Stopped(messages=cancelled, heartbeats=heartbeats)) != NONE_STOPPED:
+            self._stopped[seq] = stopped
 
     def note_withdrawn(self, seq: int) -> None:
         """Record that the message of the entry was edited or deleted."""
@@ -334,7 +335,7 @@ class TurnRunner:
             # A stop always works.
             if isinstance(item, SessionCommand) and item.name != "stop" and self._agents.sees(item.argument):
                 return item
-            await self._command_run(item, journal, sender, stopped=self._stopped.pop(entry.seq, 0))
+            await self._command_run(item, journal, sender, stopped=self._stopped.pop(entry.seq, NONE_STOPPED))
             return None
         if isinstance(item, ApprovalReply):
             if item.expired:
@@ -379,7 +380,7 @@ class TurnRunner:
             await self._command_run(command, journal, sender)
 
     async def _command_run(
-        self, item: WithoutModel, journal: StoreJournal, sender: EventSender, stopped: int = 0
+        self, item: WithoutModel, journal: StoreJournal, sender: EventSender, stopped: Stopped = NONE_STOPPED
     ) -> None:
         """Run an item that needs no model, and show what its line offers and what it has closed."""
         await self._commands.run(item, journal, stopped=stopped)

@@ -14,11 +14,12 @@ from dataclasses import dataclass, field
 from gateway.runtime.tasks import Supervisor
 from gateway.storage.leases import ProcessingCoordinator
 from gateway.storage.ports import InboxEntry, Lease, Store
+from gateway.storage.running_heartbeats import cancel_heartbeats
 from gateway.turns.runner import TurnRunner
 from gateway.turns.sessions import SessionState
+from gateway.turns.stop_words import stops_all
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import FenceLost, StorageError
-from pipeline.domain.messages import SessionCommand
 from pipeline.graph.execution.control import asked_to_stop
 from pipeline.runtime.stopping import StopSignal, TurnHalted
 
@@ -123,10 +124,13 @@ class Worker:
         total = 0
         for thread in await self._store.open_threads():
             entries = await self._store.open_entries(thread)
-            stops = [entry.seq for entry in entries if _stops_all(entry)]
+            stops = [entry.seq for entry in entries if stops_all(entry)]
             if stops:
                 await self._store.cancel_open(thread, up_to_seq=max(stops) - 1)
-                self._turns.note_stop(max(stops), sum(e.seq < max(stops) for e in entries))
+                heartbeats = await cancel_heartbeats(self._store, thread, max(stops))
+                for one in heartbeats:
+                    self.withdraw(one.thread, one.seq, silent=False)
+                self._turns.note_stop(max(stops), sum(e.seq < max(stops) for e in entries), len(heartbeats))
                 later = [entry.message_id for entry in entries if entry.seq > max(stops)]
                 await self._withdraw(thread, later)
             total += len(entries)
@@ -156,9 +160,9 @@ class Worker:
         else:
             self._start(entry.thread, entry)
 
-    def stop_before(self, thread: str, seq: int, cancelled: int) -> None:
-        """Stop the turn that runs in `thread` if its entry is older than `seq`."""
-        self._turns.note_stop(seq, cancelled)
+    def stop_before(self, thread: str, seq: int, cancelled: int, heartbeats: int = 0) -> None:
+        """Stop the turn of `thread` if its entry is older than `seq`; the numbers are for its own line."""
+        self._turns.note_stop(seq, cancelled, heartbeats)
         live = self._threads.get(thread)
         if live is None:
             return
@@ -393,8 +397,3 @@ def _do_nothing() -> None:
 
 async def _withdraw_nothing(_thread: str, _but: Collection[str]) -> None:
     """Do nothing: no turn asks a person anything."""
-
-
-def _stops_all(entry: InboxEntry) -> bool:
-    """Whether it stops everything before it."""
-    return isinstance(entry.item, SessionCommand) and entry.item.name == "stop"

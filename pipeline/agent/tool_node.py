@@ -5,8 +5,8 @@ The gate executes or refuses each call.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 from pipeline.agent.loops import DOOM_WORDS, END_AT, REFUSE_AT, REPEATED_WORDS, repeats
 from pipeline.agent.model_messages import EXCHANGE, LOADED
@@ -19,6 +19,8 @@ from pipeline.runtime.arrivals import STEERED
 from pipeline.runtime.context import RunContext
 from pipeline.runtime.ports import ToolResult
 
+UNASKED: Final = "unasked"
+"""In the detail of a thought: what its call did not do because no one could be asked, a sentence each."""
 META_TOOLS = ("load_tools", "load_skills")
 """Tools whose calls cost one more round (seed 4)."""
 _THOUGHT_CHARS = 80
@@ -46,6 +48,7 @@ async def act(state: State, context: RunContext) -> NodeResult:
     thoughts: list[dict[str, Any]] = []
     answers: list[str] = []
     for call in asked.tool_calls:
+        known_unasked = len(context.scope.unasked)
         result = await _done(call, state, groups, context)
         _add(groups, result.groups)
         _add(skills, result.skills)
@@ -57,7 +60,7 @@ async def act(state: State, context: RunContext) -> NodeResult:
             sends=result.files,
         )
         results.append(message_to_plain(answer))
-        thoughts.append(_thought(call, result, context))
+        thoughts.append(_thought(call, result, context.scope.unasked[known_unasked:], context))
         if call.name not in META_TOOLS:
             answers.append(result.answer)
     loop = state[LOOP]
@@ -93,13 +96,14 @@ async def _done(call: ToolCall, state: State, groups: list[str], context: RunCon
     return await context.tools.propose(call, tuple(groups), context.scope)
 
 
-def _thought(call: ToolCall, result: ToolResult, context: RunContext) -> dict[str, Any]:
+def _thought(
+    call: ToolCall, result: ToolResult, unasked: Sequence[str], context: RunContext
+) -> dict[str, Any]:
     outcome = context.redactor.line(result.summary or result.content, _THOUGHT_CHARS)
-    return {
-        "stage": "tool_call",
-        "summary": f"{call.name} -> {outcome}",
-        "detail": {"tool_name": call.name, "success": result.success},
-    }
+    detail: dict[str, Any] = {"tool_name": call.name, "success": result.success}
+    if unasked:
+        detail[UNASKED] = list(unasked)
+    return {"stage": "tool_call", "summary": f"{call.name} -> {outcome}", "detail": detail}
 
 
 def _add(known: list[str], more: Iterable[str]) -> None:

@@ -79,6 +79,14 @@ def heartbeat_thread(chat: ThreadKey) -> ThreadKey:
     return ThreadKey(channel=chat.channel, account=chat.account, chat=chat.chat, topic=topic)
 
 
+def chat_of_heartbeats(thread: ThreadKey) -> ThreadKey:
+    """The chat whose heartbeats run in the thread; any other thread itself."""
+    if not is_heartbeat(thread):
+        return thread
+    topic = (thread.topic or "").removesuffix(HEARTBEAT_TOPIC) or None
+    return ThreadKey(channel=thread.channel, account=thread.account, chat=thread.chat, topic=topic)
+
+
 def is_heartbeat(thread: ThreadKey) -> bool:
     """Whether heartbeats run in the thread."""
     return thread.topic is not None and thread.topic.endswith(HEARTBEAT_TOPIC)

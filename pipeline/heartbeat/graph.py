@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pipeline.agent.loop_graph import LOOP_CHANNELS, loop_nodes
-from pipeline.agent.node import after_agent, agent
-from pipeline.agent.tool_node import act
+from pipeline.agent.node import THOUGHTS, after_agent, agent
+from pipeline.agent.tool_node import UNASKED, act
 from pipeline.domain.frozen import dataclass
 from pipeline.graph.definition.decisions import End, Next, NodeResult, State
 from pipeline.graph.definition.elements import Limits
@@ -35,7 +35,8 @@ SUMMARY_CHARS: Final = 500
 WAKE: Final = "wake"
 """The state's key for what the host gives: `sources`, `instructions`, `projects`, `tasks`, `zone`, `whom`."""
 HEARTBEAT: Final = "heartbeat"
-"""The state's key for `status`, `cycle`, `summary`, `blocker` and `said`, the words for the person."""
+"""The state's key for `status`, `cycle`, `summary`, `blocker`, `said`, the words for the person, and
+`unasked`: what was not done because no one could be asked."""
 _ASKED: Final = "asked"
 _ONCE: Final = RetryPolicy(max_attempts=1)
 _MAX_STEPS: Final = 100
@@ -153,8 +154,13 @@ class _Cycle:
             "summary": summary[:SUMMARY_CHARS],
             "blocker": blocker[:SUMMARY_CHARS] if status == "blocked" else "",
             "said": answer,
+            "unasked": [*known.get("unasked", ()), *_unasked(state)],
         }
         return NodeResult(update={HEARTBEAT: update})
+
+
+def _unasked(state: State) -> list[str]:
+    return [line for one in state.get(THOUGHTS, ()) for line in one.get("detail", {}).get(UNASKED, ())]
 
 
 def _own(state: State, context: RunContext) -> RunContext:

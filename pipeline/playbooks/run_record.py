@@ -16,6 +16,13 @@ from pipeline.playbooks.document import Playbook
 from pipeline.playbooks.state import OUTPUTS, PLAYBOOK
 
 RunStatus = Literal["pending", "running", "waiting", "completed", "failed", "aborted"]
+_CATEGORIES: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("agent", "tool-call"), "agent"),
+    **dict.fromkeys(("router", "condition"), "routing"),
+    **dict.fromkeys(("wait", "loop", "parallel", "merge", "sub-workflow"), "flow-control"),
+    **dict.fromkeys(("user-input", "response", "transfer"), "io"),
+}
+"""By subtype, for the public record; all others are triggers."""
 _SHOWN: Final = ("content", "result", "source", "target", "workflow", "transferredTo", "due")
 
 
@@ -88,7 +95,7 @@ class PlaybookRun:
             "status": self.status,
             "currentNodeIds": list(self.current),
             "completedNodeIds": list(self.completed),
-            "nodeOutputs": thaw(self.outputs),
+            "nodeOutputs": {node: _plain_output(node, one) for node, one in self.outputs.items()},
             "failure": self.failure,
             "lastCompletedWorkflow": thaw(self.left[-1]) if self.left else None,
             "events": [event.plain() for event in self.events],
@@ -100,11 +107,23 @@ class PlaybookRun:
                     "label": one.label,
                     "subtype": one.subtype,
                     "sequence": one.sequence,
-                    "nodeOutput": thaw(one.output),
+                    "nodeOutput": _plain_output(one.node, one.output),
                 }
                 for one in self.checkpoints
             ],
         }
+
+
+def _plain_output(node: str, output: Mapping[str, Any]) -> dict[str, Any]:
+    """An output as JSON, with the names of seed 0."""
+    found: dict[str, Any] = {"nodeId": node.rpartition("/")[2]}
+    found["category"] = _CATEGORIES.get(str(output.get("subtype", "")), "trigger")
+    for key, value in output.items():
+        if key == "at":
+            found["completedAt"] = utc_stamp(value)
+        else:
+            found["threadId" if key == "thread" else key] = thaw(value)
+    return found
 
 
 def playbook_record(playbook: Playbook, records: Sequence[RawRecord]) -> PlaybookRun:

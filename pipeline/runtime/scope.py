@@ -49,6 +49,8 @@ class TurnScope:
     """The files of a message off the record, by their ids."""
     foreign: ForeignWords = field(default_factory=ForeignWords, compare=False)
     """The foreign text that the turn has read so far; shared with sub-agents."""
+    unasked: list[str] = field(default_factory=list, compare=False)
+    """What was not done because no one could be asked, a sentence each; shared with sub-agents."""
     files: TurnFiles = field(default_factory=TurnFiles, compare=False)
     """The files that the turn will send with its answer; shared with sub-agents."""
     reading: Reading = field(default_factory=Reading, compare=False, repr=False)

@@ -291,6 +291,7 @@ class Gate:
         """A person's answer, as `Approvals.ask` returns it. Asked for once, also over crashes."""
         if scope.unattended:
             await self._shield.record(proposal, [event_of("action_answered", proposal, answer="unattended")])
+            scope.unasked.append(self._execution.line(sentence(action.tool, action.payload, self._redactor)))
             return "unattended"
 
         async def ask() -> dict[str, str]:

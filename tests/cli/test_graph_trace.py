@@ -18,6 +18,8 @@ from pipeline.graph.definition.elements import END, EdgeSpec
 from pipeline.graph.definition.spec import GraphSpec, NodeSpec
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.runtime.context import RunContext
+from tests.pipeline.workflows.documents import agent, start, way
+from tests.pipeline.workflows.documents import document as workflow
 from tests.support.harness import GatewayHarness, open_gateway
 
 
@@ -166,3 +168,26 @@ async def test_a_run_of_one_step_is_listed_and_a_snapshot_is_not_a_run(
         assert max(map(len, runs_of(await harness.records()).values())) > 64
     assert _trace(tmp_path) == 0
     assert [line.split()[3] for line in capsys.readouterr().out.splitlines()] == list(reversed(runs))
+
+
+async def test_a_run_of_a_saved_workflow_is_drawn_with_the_version_that_ran(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = workflow(start(), agent("a"), routes=[way("start > a")])
+    second = workflow(start(), agent("b"), routes=[way("start > b")])
+    async with open_gateway(tmp_path) as harness:
+        saved = harness.store.page.workflows
+        assert await saved.save("letters", json.dumps(first), base=0, runs=True, at=1.0) == 1
+    async with open_gateway(tmp_path, 'agent.graph="saved:letters"') as harness:
+        await harness.channel.reply((await harness.channel.say("hi")).message_id)
+        (run,) = await _runs(harness)
+        saved = harness.store.page.workflows
+        assert await saved.save("letters", json.dumps(second), base=1, runs=True, at=2.0) == 2
+    assert _trace(tmp_path, run) == 0
+    drawn = capsys.readouterr().out
+    assert "n_a" in drawn
+    assert "has changed since" not in drawn
+    assert _trace(tmp_path, run, "--graph", "saved:letters@2") == 0
+    assert "has changed since" in capsys.readouterr().out
+    assert _trace(tmp_path, run, "--graph", "saved:ghost") == 2
+    assert "no such workflow is saved" in capsys.readouterr().err

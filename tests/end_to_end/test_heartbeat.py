@@ -135,7 +135,7 @@ async def test_ten_cycles_end_a_heartbeat(tmp_path: Path) -> None:
     async with open_gateway(tmp_path, *OWN, llm=llm, channel=channel, clock=clock) as harness:
         await pass_time(harness, clock, HOUR + MINUTE)
         await settle(harness)
-        assert "running, 10 cycles" in await command(channel, "/heartbeat")
+        assert "not finished, 10 cycles" in await command(channel, "/heartbeat")
     assert len(llm.requests) == 10
 
 
@@ -214,7 +214,7 @@ async def test_a_second_heartbeat_waits_for_the_first(tmp_path: Path) -> None:
         await until(harness, lambda: harness.gateway.heartbeats_rest)
         assert len(llm.requests) == 1
         assert len(await harness.store.open_entries(BEAT)) == 1
-        assert "heartbeat_already_running" in await command(channel, "/heartbeat")
+        assert "a heartbeat was at work, so the next one waits" in await command(channel, "/heartbeat")
         gate.set()
         await settle(harness)
         # The time that came meanwhile was not forgotten.

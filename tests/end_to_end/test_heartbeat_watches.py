@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ from tests.support.heartbeats import (
     news,
     own_file,
     pass_time,
+    until,
 )
 
 
@@ -134,6 +136,51 @@ async def test_a_heartbeat_does_nothing_that_a_person_would_have_to_allow(tmp_pa
         assert not [one for one in channel.events if isinstance(one, ApprovalRequired)]
     assert own_file(tmp_path, "list.txt").read_text() == "milk\n"
     assert "No one can be asked now" in llm.requests[-1].messages[-1].content
+
+
+_ASK_ME = "Tell me in this chat to do it, and I ask you here."
+
+
+async def test_what_a_heartbeat_may_not_do_is_said_in_words_once(tmp_path: Path) -> None:
+    document(tmp_path, "- `0 13,14 * * *` -- tidy up\n")
+    own_file(tmp_path, "list.txt").write_text("milk\n")
+    load = ToolCall(id="l", name="load_tools", arguments='{"groups": ["files"]}')
+    call = ToolCall(id="d", name="delete_file", arguments='{"path": "own/list.txt"}')
+    # The agent itself says that there is nothing to tell.
+    beat = [ScriptedAnswer.calling(load), ScriptedAnswer.calling(call), done("NOTHING")]
+    clock, channel = ManualClock(NOON), MemoryChannel()
+    llm = ScriptedLlm([*beat, *beat])
+    async with open_gateway(tmp_path, *OWN, llm=llm, channel=channel, clock=clock) as harness:
+        await pass_time(harness, clock, HOUR + MINUTE)
+        (said,) = news(channel)
+        assert said.startswith("I have not done this, because it needs your yes and a heartbeat asks no one:")
+        assert "- Deleting the file “own/list.txt”" in said
+        assert said.endswith(_ASK_ME)
+        # The same again is not said again.
+        await pass_time(harness, clock, HOUR)
+        assert len(news(channel)) == 1
+    assert len(llm.requests) == 2 * len(beat)
+
+
+async def test_stop_ends_a_running_heartbeat_whose_result_the_chat_gets(tmp_path: Path) -> None:
+    document(tmp_path, "- `0 13,14 * * *` -- look around\n")
+    clock, channel = ManualClock(NOON), MemoryChannel()
+    llm = ScriptedLlm([ScriptedAnswer(chunks=("Never.",), gate=asyncio.Event()), done("Fine.")])
+    patient = "llm.timeout_s=3600"
+    async with open_gateway(tmp_path, *OWN, patient, llm=llm, channel=channel, clock=clock) as harness:
+        await settle(harness)
+        await clock.advance(HOUR + MINUTE)
+        await until(harness, lambda: len(llm.requests) == 1)
+        # Another chat does not get its result, and does not stop it.
+        other = await channel.say("/stop", chat="c2")
+        assert (await channel.reply(other.message_id)).text == "There is nothing to stop."
+        assert await command(channel, "/stop") == "Stopped 1 heartbeat."
+        await settle(harness)
+        assert "stopped, 0 cycles" in await command(channel, "/heartbeat")
+        assert await command(channel, "/stop") == "There is nothing to stop."
+        # The next one runs.
+        await pass_time(harness, clock, HOUR)
+        assert "Fine." in news(channel)
 
 
 async def test_the_person_turns_heartbeats_off_and_on_and_names_the_chat(tmp_path: Path) -> None:

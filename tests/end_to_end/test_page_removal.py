@@ -6,6 +6,7 @@ gateway/chronicle/forgetting.py.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
@@ -15,10 +16,14 @@ from gateway.chronicle.contents import Contents
 from gateway.runtime.data_dir import CHRONICLE_DIR, COMMANDS_DIR
 from gateway.sandbox.folders import CommandFolders
 from gateway.storage.file_changes import NO_FILE, FileState, NewChange
+from gateway.storage.heartbeats import state_in
 from gateway.storage.jobs import NewJob
-from pipeline.domain.ids import ThreadKey, identity_key
+from gateway.storage.ports import Store
+from gateway.storage.states import StateWrite
+from pipeline.domain.ids import ThreadKey, heartbeat_thread, identity_key
 from pipeline.memory.values import Profile
 from pipeline.tools.confine import person_folder
+from tests.contracts.store_values import entry, lease_on, record, turn
 from tests.end_to_end.test_off_the_record import found_in
 from tests.support.file_reader import FakeFileReader
 from tests.support.page_people import Client, OpenPage, new_token, open_page
@@ -54,9 +59,13 @@ async def test_words_files_uploads_and_reminders_are_erased(tmp_path: Path, kind
         # Notes and facts are the person's, and stay with the person.
         assert notes.exists() == (kind == "conversation")
         assert (await page.store.memories.profile(owner)).enabled == (kind == "person")
-        assert await page.store.threads_of("web", "local", limit=9) == (
-            f"web:local:{await page.id_of('Ben')}.{ben.chat}",
-        )
+        # Of a conversation, and of the heartbeats in it.
+        left = ThreadKey(channel="web", account="local", chat=f"{await page.id_of('Ben')}.{ben.chat}")
+        assert set(await page.store.threads_of("web", "local", limit=9)) == {
+            left.encode(),
+            heartbeat_thread(left).encode(),
+        }
+        assert await page.store.states.read("anyone", state_in(heartbeat_thread(left).encode())) is not None
     assert found_in(tmp_path, SECRET) == []
     assert found_in(tmp_path, "staysforben") != []
     copies = [path.read_text() for path in (tmp_path / CHRONICLE_DIR).glob("??/*")]
@@ -98,6 +107,7 @@ async def fill(page: OpenPage, client: Client, token: str, words: str) -> str:
         body={"text": words},
     )
     await page.store.jobs.add(reminder)
+    await _add_heartbeat(page.store, ThreadKey.decode(thread), words)
     await page.store.voices.keep_transcript(words, {"text": words}, at=page.clock.now(), limit=9)
     folders = CommandFolders(page.folder / COMMANDS_DIR, keep_days=9, clock=page.clock)
     (folders.open(ThreadKey.decode(thread), "ses_1") / "result.txt").write_text(words)
@@ -106,6 +116,18 @@ async def fill(page: OpenPage, client: Client, token: str, words: str) -> str:
     await changes.settle({change: FileState(content=copies.put(words.encode()), mode=0o600)})
     history = await client.connect(page.url, token, after=0)
     return str(next(one["files"][0]["url"] for one in history if one.get("files")))
+
+
+async def _add_heartbeat(store: Store, chat: ThreadKey, words: str) -> None:
+    """What a heartbeat of the conversation leaves: a log in another thread, and a report for the next."""
+    thread = heartbeat_thread(chat).encode()
+    key = f"heartbeat of {chat.chat}"
+    accepted = await store.accept(entry(key, thread=thread, body={"text": words}))
+    lease = await lease_on(store, thread, owner="heartbeat")
+    report = StateWrite(owner="anyone", graph=state_in(thread), revision=0, body={"summary": words})
+    done = turn(accepted.seq, record("notice", message=f"msg-{key}", text=words))
+    await store.commit_turn(lease, replace(done, states=(report,)))
+    await store.release_lease(lease)
 
 
 def _change(thread: str) -> NewChange:

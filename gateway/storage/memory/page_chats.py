@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from gateway.storage.append_errors import fence_lost
+from gateway.storage.heartbeats import state_in
 from gateway.storage.inbox_items import native_id_of
 from gateway.storage.jobs import NewJob
 from gateway.storage.json_bodies import FORGOTTEN, encode_body
@@ -102,6 +103,7 @@ class MemoryPage:
         self._shield.permissions.drop_of(thread)
         self.workflows.drop_of(thread)
         await self._states.forget(thread)
+        self._states.drop_graph(state_in(thread))
 
     def _cancel_all(self, prefix: str) -> None:
         for key, thread in self._threads.items():

@@ -30,6 +30,11 @@ class MemoryStates:
             del self._states[key]
         return len(owned)
 
+    def drop_graph(self, graph: str) -> None:
+        """Delete the states of a graph, whoever owns them."""
+        for key in [key for key in self._states if key[1] == graph]:
+            del self._states[key]
+
     def check(self, writes: Sequence[StateWrite]) -> list[tuple[StateWrite, str]]:
         """The writes with their encoded bodies. Raises StateChanged and StorageError."""
         for write in writes:

@@ -47,6 +47,7 @@ _OF_KEY: Final = (
     "DELETE FROM permissions WHERE thread = $1",
     DROP_RUN,
 )
+_DROP_HEARTBEATS = "DELETE FROM states WHERE graph = $1"
 _DROP_JOBS = "DELETE FROM jobs WHERE thread = $1 AND kind <> $2"
 
 
@@ -111,4 +112,5 @@ async def _erase(db: Connection, thread: int, key: str, but_jobs: str) -> None:
         await db.execute(statement, thread)
     for statement in _OF_KEY:
         await db.execute(statement, key)
+    await db.execute(_DROP_HEARTBEATS, state_in(key))
     await db.execute(_DROP_JOBS, key, but_jobs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Collection, Mapping
 
+from gateway.storage.heartbeats import state_in
 from gateway.storage.jobs import NewJob
 from gateway.storage.json_bodies import FORGOTTEN, encode_body, storable_text
 from gateway.storage.ports import Lease
@@ -40,6 +41,7 @@ _KEEP_LAST = "UPDATE log SET kind = 'notice', session_id = '' WHERE thread = ?"
 _DROP_QUESTIONS = "DELETE FROM interactions WHERE thread = ?"
 _DROP_JOBS = "DELETE FROM jobs WHERE thread = ? AND kind <> ?"
 _DROP_STATES = "DELETE FROM states WHERE owner = ?"
+_DROP_HEARTBEATS = "DELETE FROM states WHERE graph = ?"
 # Those of its sessions, which the log names.
 _DROP_SESSION_STATES = """
     DELETE FROM states WHERE owner IN (SELECT 'session:' || session_id FROM log WHERE thread = ?)"""
@@ -128,6 +130,7 @@ def _erase(db: sqlite3.Connection, thread: int, key: str, but_jobs: str) -> None
         db.execute(statement, (thread,))
     db.execute(_DROP_JOBS, (key, but_jobs))
     db.execute(_DROP_STATES, (key,))
+    db.execute(_DROP_HEARTBEATS, (state_in(key),))
     db.execute(_DROP_FEEDBACK, (key,))
     db.execute(_DROP_PERMISSIONS, (key,))
     db.execute(DROP_RUN, (key,))

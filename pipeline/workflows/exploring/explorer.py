@@ -70,7 +70,7 @@ class _Found(Exception):
 
 def explore(workflow: Workflow, bound: int = BOUND, *, every_order: bool = False) -> Explored:
     """Look at up to `bound` states of every run of a workflow. `every_order` also follows the orders that
-    cannot change what follows, to prove that they do not."""
+    cannot change what follows, and each of the nodes that are alike, to prove that they change nothing."""
     path = endless_path(Meaning(workflow))
     if path:
         circle = path[path.index(path[-1]) :]
@@ -88,7 +88,7 @@ class _Explorer:
     def __init__(self, workflow: Workflow, bound: int, *, every_order: bool) -> None:
         self._bound = bound
         self._every_order = every_order
-        self._meaning = Meaning(workflow)
+        self._meaning = Meaning(workflow, by_name=every_order)
         self._reader = RunReader(self._meaning)
         self._engine = ExploredEngine(workflow, self._passed)
         self._start = workflow.start.id

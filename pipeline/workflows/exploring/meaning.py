@@ -23,6 +23,7 @@ from pipeline.workflows.document import (
     filled,
     places,
 )
+from pipeline.workflows.exploring.symmetry import kinds_of
 
 Position = tuple[str, str]
 """A node, and the output of the node before it."""
@@ -43,10 +44,13 @@ class Circling(Exception):
 class Meaning:
     """One workflow."""
 
-    def __init__(self, workflow: Workflow) -> None:
+    def __init__(self, workflow: Workflow, *, by_name: bool = False) -> None:
+        """With `by_name`, no two nodes are alike."""
         self.workflow = workflow
         self._answers: dict[str, tuple[str, ...]] = {}
         self._ifs: dict[str, tuple[If, ...]] = {}
+        names = {name: at for at, name in enumerate(workflow.nodes)}
+        self._kinds = names if by_name else kinds_of(workflow)
 
     def after(self, node: str, handle: str, text: str) -> Counter[Position]:
         """The positions that follow a handle. Raises Circling."""
@@ -99,9 +103,14 @@ class Meaning:
             case _:
                 return ("",)
 
-    def compared(self, node: str, text: str) -> tuple[str, ...]:
-        """What of an output counts at a node: the handles to which the conditions from there on lead."""
-        return tuple(one.handle(text) for one in self._compared_at(node))
+    def kind(self, node: str) -> int:
+        """A number that nodes share which a run cannot tell apart; -1 for no node."""
+        return self._kinds[node] if node else -1
+
+    def compared(self, node: str, text: str) -> tuple[tuple[int, str], ...]:
+        """What of an output counts at a node: the handles to which the conditions from there on lead. The
+        same at nodes of one kind."""
+        return tuple(sorted({(self._kinds[one.id], one.handle(text)) for one in self._compared_at(node)}))
 
     @cached_property
     def asking(self) -> frozenset[str]:

@@ -29,7 +29,8 @@ def asked(meaning: Meaning, branches: tuple[Branch, ...]) -> tuple[Branch, ...]:
 
 
 def _different(meaning: Meaning, branches: tuple[Branch, ...]) -> tuple[Branch, ...]:
-    """One of those that are at the same node with the same output, so far as it counts."""
-    return tuple(
-        {(branch.node, meaning.compared(branch.node, branch.text)): branch for branch in branches}.values()
-    )
+    """One of those that are at nodes that are alike, with the same output, so far as it counts."""
+    found = {
+        (meaning.kind(branch.node), meaning.compared(branch.node, branch.text)): branch for branch in branches
+    }
+    return tuple(found.values())

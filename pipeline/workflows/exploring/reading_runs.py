@@ -66,11 +66,11 @@ class RunReader:
 
     def alike(self, run: Run, branches: tuple[Branch, ...]) -> Hashable:
         """The same for two runs that can only continue alike: the number of steps, the names of
-        branches and what the past has written do not count."""
+        branches and of nodes that are alike, and what the past has written do not count."""
         places: Mapping[str, int] = {name: at for at, name in enumerate(run.deferred)}
         entries = sorted(
             (
-                branch.node,
+                self._meaning.kind(branch.node),
                 branch.doing,
                 self._compared(branch),
                 branch.choice,
@@ -81,7 +81,7 @@ class RunReader:
         )
         return run.halting, bool(run.failures), run.root.at_rest, tuple(entries)
 
-    def _compared(self, branch: Branch) -> tuple[str, ...]:
+    def _compared(self, branch: Branch) -> tuple[Hashable, ...]:
         """What of its text counts for a branch."""
         if branch.doing == "worked":
             return (branch.text,)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
@@ -49,11 +49,19 @@ def _beside_an_approval() -> tuple[tuple[Plain, ...], list[Plain]]:
     return nodes, [*routes, way("ok > e", "approve")]
 
 
+def _ten_beside_an_approval() -> tuple[tuple[Plain, ...], list[Plain]]:
+    """Ten branches of two agents beside an approval."""
+    nodes = [agent(f"{name}{at}") for name in "ab" for at in range(10)]
+    routes = [way(f"start > a{at}") for at in range(10)] + [way(f"a{at} > b{at}") for at in range(10)]
+    approved = [way("start > ok"), way("ok > after", "approve")]
+    return (start(), approval("ok"), agent("after"), *nodes), [*routes, *approved]
+
+
 def test_the_triage_example_has_no_counterexample() -> None:
     explored = explore(read_workflow(TRIAGE.read_text("utf-8")))
     assert (explored.counterexample, explored.bounded) == (None, False)
-    # Sorting, drafting, the review, the rewriting, two other answers, and both ends.
-    assert explored.states == 8
+    # Sorting, drafting, the review, the rewriting, the answer to a question, and both ends.
+    assert explored.states == 7
 
 
 def test_six_branches_at_the_same_time_are_explored_to_their_end() -> None:
@@ -61,6 +69,33 @@ def test_six_branches_at_the_same_time_are_explored_to_their_end() -> None:
     routes = [way(f"start > a{at}") for at in range(6)] + [way(f"a{at} > b{at}") for at in range(6)]
     explored = _explored(start(), *nodes, routes=routes)
     assert (explored.counterexample, explored.bounded) == (None, False)
+
+
+def test_ten_branches_beside_an_approval_are_explored_to_their_end_as_one_form() -> None:
+    explored = _explored(*_ten_beside_an_approval()[0], routes=_ten_beside_an_approval()[1])
+    assert (explored.counterexample, explored.bounded) == (None, False)
+    # By name there are some ten thousand: which of the branches is where.
+    assert explored.states < 200
+
+
+def test_branches_that_differ_anywhere_are_explored_apart() -> None:
+    nodes = (start(), agent("a"), agent("b"), choice("c", ("contains", "yes")), agent("d"), approval("e"))
+    routes = [way("start > a"), way("start > b"), way("a > c"), way("c > d", "condition-0"), way("b > e")]
+    meaning = Meaning(read_workflow(document(*nodes, routes=[*routes, way("e > d", "reject")])))
+    assert len({meaning.kind(name) for name in ("start", "a", "b", "c", "d", "e")}) == 6
+    same = (start(), agent("a"), agent("b"), agent("c"), agent("d"))
+    alike = Meaning(
+        read_workflow(document(*same, routes=[*map(way, ("start > a", "start > b", "a > c", "b > d"))]))
+    )
+    assert (alike.kind("a"), alike.kind("c")) == (alike.kind("b"), alike.kind("d"))
+    assert alike.kind("a") != alike.kind("c")
+
+
+def test_nodes_on_a_circle_are_like_no_other() -> None:
+    nodes = (start(), agent("a"), agent("b"), choice("c", ("contains", "yes")))
+    routes = [way("start > a"), way("a > b"), way("b > c"), way("c > a", "false")]
+    meaning = Meaning(read_workflow(document(*nodes, routes=routes)))
+    assert meaning.kind("a") != meaning.kind("b")
 
 
 def test_three_branches_with_an_approval_each_are_explored_to_their_end() -> None:
@@ -198,6 +233,56 @@ def test_an_engine_that_mixes_the_outputs_of_branches_is_found(monkeypatch: pyte
     assert _what(explored) == "b gets another output than the one before it"
 
 
+def _forgets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(HeldBack, "has_more", lambda _self: False)
+
+
+def _loses_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = transitions.split
+
+    def one_less(run: EngineRun, frame: Frame, targets: tuple[str, ...], inputs: Any) -> None:
+        whole(run, frame, targets[:-1] if len(targets) > 2 else targets, inputs)
+
+    monkeypatch.setattr(transitions, "split", one_less)
+
+
+def _mixes_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = applying.values_after
+
+    def mixed(run: EngineRun, frame: Frame, update: Any) -> dict[str, Any]:
+        found = whole(run, frame, update)
+        return {**found, "previous": "mixed"} if frame.node == "a7" else found
+
+    monkeypatch.setattr("pipeline.graph.execution.run_loop.values_after", mixed)
+
+
+def _works_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = Step.effect
+
+    async def forgetful(step: Step, key: str, call: Any, *, repeatable: bool = False) -> Any:
+        step.frame.effects.pop(key, None)
+        return await whole(step, key, call, repeatable=repeatable)
+
+    monkeypatch.setattr(Step, "effect", forgetful)
+
+
+@pytest.mark.parametrize(
+    ("plant", "words"),
+    [
+        (_forgets, "does not continue"),
+        (_loses_the_last, "a branch is lost"),
+        (_mixes_one, "another output than the one before it"),
+        (_works_twice, ""),
+    ],
+)
+def test_a_fault_is_found_among_ten_branches_that_are_alike(
+    monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None], words: str
+) -> None:
+    plant(monkeypatch)
+    nodes, routes = _ten_beside_an_approval()
+    assert words in _what(_explored(*nodes, routes=routes))
+
+
 # -- the parts ------------------------------------------------------------------------------------
 
 
@@ -208,7 +293,7 @@ def test_an_agent_answers_once_for_each_way_through_the_conditions() -> None:
     routes += [way("one > a", "condition-0"), way("one > a", "condition-1"), way("two > a", "false")]
     meaning = Meaning(read_workflow(document(start(), agent("a"), first, second, routes=routes)))
     found = {
-        tuple(meaning.compared(node, text)[0] for node in ("one", "two")) for text in meaning.answers("a")
+        tuple(meaning.compared(node, text)[0][1] for node in ("one", "two")) for text in meaning.answers("a")
     }
     assert found == {
         ("false", "false"),
