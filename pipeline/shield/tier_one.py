@@ -11,7 +11,9 @@ from pipeline.shield.proposal import Proposal
 from pipeline.shield.targets import COMMAND_KEYS, PATH_KEYS
 
 _LONGEST_SCHEME: Final = 21
-_ADDRESS: Final = re.compile(rf"[a-z][a-z0-9+.-]{{0,{_LONGEST_SCHEME - 1}}}://[^\s\"'<>]{{1,4000}}", re.IGNORECASE)
+_ADDRESS: Final = re.compile(
+    rf"[a-z][a-z0-9+.-]{{0,{_LONGEST_SCHEME - 1}}}://[^\s\"'<>]{{1,4000}}", re.IGNORECASE
+)
 _MOST_ADDRESSES: Final = 20
 
 
