@@ -10,7 +10,10 @@ from pipeline.shield.injection.findings import Part
 from pipeline.shield.proposal import Proposal
 from pipeline.shield.targets import COMMAND_KEYS, PATH_KEYS
 
-_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]{0,20}://[^\s\"'<>]{1,4000}", re.IGNORECASE)
+_LONGEST_SCHEME: Final = 21
+_ADDRESS: Final = re.compile(
+    rf"[a-z][a-z0-9+.-]{{0,{_LONGEST_SCHEME - 1}}}://[^\s\"'<>]{{1,4000}}", re.IGNORECASE
+)
 _MOST_ADDRESSES: Final = 20
 
 
@@ -39,8 +42,15 @@ def _parts(key: str, text: str) -> Iterator[Part]:
 
 def _addresses(text: str) -> Iterator[str]:
     """The addresses in a text; the last of many with all that follows it."""
-    for number, found in enumerate(_ADDRESS.finditer(text), start=1):
+    number = end = 0
+    # A search from the marks alone: the pattern can begin at any letter, which is slow to try.
+    while (mark := text.find("://", end)) >= 0:
+        found = _ADDRESS.search(text, max(end, mark - _LONGEST_SCHEME))
+        if found is None:
+            return
+        number += 1
         if number == _MOST_ADDRESSES:
             yield text[found.start() :]
             return
         yield found.group()
+        end = found.end()

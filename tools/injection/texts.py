@@ -26,7 +26,7 @@ UNSPACED = ("zh", "ja")
 """Languages that do not separate words."""
 _FURTHER = (
     *("train_attacks_en.toml", "train_honest_en.toml", "train_families_en.toml"),
-    "train_contrasts_en.toml",
+    *("train_contrasts_en.toml", "train_wide_en.toml"),
 )
 """Files with further texts in English."""
 _FURTHER_LANGUAGES = (
@@ -93,12 +93,33 @@ def training_grammars() -> tuple[Grammar, ...]:
         carriers += table.get("carriers", {}).get("lines", ())
     for kind, name in ((PROSE, "train_prose.txt"), ("docs", "train_docs.txt")):
         benign[kind] = (HERE / name).read_text(encoding="utf-8").splitlines()
+    attacks |= _listed(HERE / "train_wide_attacks_en.txt")
+    benign |= _listed(HERE / "train_wide_honest_en.txt")
     english = replace(english, attacks=attacks, benign=benign, fillers=fillers, carriers=carriers)
     tables = [tomllib.loads((HERE / name).read_text(encoding="utf-8")) for name in _FURTHER_LANGUAGES]
+    wide = _listed(HERE / "train_wide_languages.txt")
+    joined = (_joined_grammars(one, [more[one.language] for more in tables], english) for one in others)
     return (
         english,
-        *(_joined_grammars(one, [more[one.language] for more in tables], english) for one in others),
+        *(
+            replace(
+                one,
+                attacks={**one.attacks, "wide": wide[f"{one.language} attacks"]},
+                benign={**one.benign, "wide": wide[f"{one.language} honest"]},
+            )
+            for one in joined
+        ),
     )
+
+
+def _listed(file: Path) -> dict[str, Sequence[str]]:
+    """The templates of a file with one a line, by kind: a kind is a line in square brackets, and `\\n` in a
+    template a line end."""
+    found: dict[str, Sequence[str]] = {}
+    for part in re.split(r"^\[(?=[a-z ]+\]$)", file.read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        kind, _, lines = part.partition("]\n")
+        found[kind] = [line.replace("\\n", "\n") for line in lines.splitlines() if line]
+    return found
 
 
 def _joined_grammars(

@@ -189,11 +189,21 @@ def _base32(run: str) -> bytes:
     return base64.b32decode(run + "=" * (-len(run) % 8))
 
 
+_IN_B85 = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~")
+_IN_A85 = frozenset("z" + "".join(map(chr, range(ord("!"), ord("u") + 1))))
+
+
 def _base85(run: str) -> bytes:
-    try:
-        return base64.b85decode(run)
-    except ValueError:
-        return base64.a85decode(run.removeprefix("<~").removesuffix("~>"))
+    # An address is in neither alphabet, and a decoder takes longer to find that out.
+    if _IN_B85.issuperset(run):
+        try:
+            return base64.b85decode(run)
+        except ValueError:
+            pass
+    run = run.removeprefix("<~").removesuffix("~>")
+    if not _IN_A85.issuperset(run):
+        raise ValueError("no base85")
+    return base64.a85decode(run)
 
 
 def _hex(run: str) -> bytes:

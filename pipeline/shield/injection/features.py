@@ -41,6 +41,18 @@ _NO_MARKS = np.zeros(2, np.uint8)
 _ONE = np.uint32(1)
 _CHAR_BITS, _WORD_BITS, _CONCEPT_BITS, _NEAR_BITS = (np.uint32(one - 1) for one in BUCKETS)
 _BITS_13, _BITS_15 = np.uint32(13), np.uint32(15)
+_SQUARE = np.uint32(0x9E3779B1**2 % (1 << 32))
+_WORD_FACTORS = np.array(
+    [
+        [1, 0, 0, 0],
+        [_FACTOR, 1, 0, 0],
+        [_SQUARE, _FACTOR, 1, 0],
+        [_SECOND, 0, 1, 0],
+        [_THIRD, 0, 0, 1],
+    ],
+    np.uint32,
+)
+"""Of each word and the three after it: one, two, three words, the first and third, the first and fourth."""
 _PAIRED = 4
 """Concepts after a concept that form a pair with it, if they are near."""
 _NEAR = 12
@@ -84,9 +96,10 @@ def features_of(text: str, lexicon: Lexicon) -> Features:
 
 def features_of_reading(reading: Reading) -> Features:
     """The features of a text that was read."""
-    hashes, places = np.array(reading.word_hashes, np.uint32), np.array(reading.word_places, np.uint32)
     codes, kinds = _codes(reading.text)
-    chars, words, near = _chars(codes), _words(hashes), _surroundings(hashes, places, kinds)
+    places = np.array(reading.word_places, np.uint32)
+    chars = _chars(codes)
+    words, near = _words_and_surroundings(reading.word_hashes, places, kinds)
     # One call for all numbers: a call of numpy takes longer than the numbers of a short text.
     mixed = _mixed(np.concatenate((*chars, *words, *near)))
     char_ends, word_ends, near_ends = _ends(chars), _ends(words), _ends(near)
@@ -131,36 +144,35 @@ def _codes(text: str) -> tuple[Numbers, Numbers]:
     return codes, np.concatenate((_NO_MARKS, _MARK_OF.take(np.minimum(codes, _NO_CHAR))))
 
 
-def _chars(codes: Numbers) -> list[Numbers]:
+def _chars(codes: Numbers) -> tuple[Numbers, ...]:
     """A number for each n-gram of characters, by order."""
-    rolling, found = codes, []
-    for order in range(2, ORDERS[-1] + 1):
-        if len(rolling) < 2:
-            break
-        rolling = rolling[:-1] * _FACTOR + codes[order - 1 :]
-        if order in ORDERS:
-            found.append(rolling)
-    return found
+    # Numbers of an order are polynomials; those of five begin with three and end with two.
+    two = codes[:-1] * _FACTOR + codes[1:]
+    three = two[:-1] * _FACTOR + codes[2:]
+    return two, three, three[:-2] * _SQUARE + two[3:]
 
 
-def _words(hashes: Numbers) -> tuple[Numbers, ...]:
-    pairs = hashes[:-1] * _FACTOR + hashes[1:]
-    return hashes, pairs, pairs[:-1] * _FACTOR + hashes[2:]
-
-
-def _surroundings(hashes: Numbers, places: Numbers, kinds: Numbers) -> tuple[Numbers, ...]:
-    """Each word with the second and third word after it, with the mark before it, and with both the mark and
-    the next word. `kinds` are the marks, two places further on."""
+def _words_and_surroundings(
+    word_hashes: Sequence[int], places: Numbers, kinds: Numbers
+) -> tuple[tuple[Numbers, ...], tuple[Numbers, ...]]:
+    """One, two and three words; and each word with the second and third word after it, with the mark before
+    it, and with both the mark and the next word. `kinds` are the marks, two places further on."""
+    count = len(word_hashes)
+    hashes = np.array((*word_hashes, 0, 0, 0), np.uint32)
+    following = np.ndarray((4, count), np.uint32, hashes, strides=(4, 4))
+    rows = _WORD_FACTORS @ following
     before = kinds.take(places + _ONE)
     # A space is no mark: the character before it counts.
     marks = np.where(before <= 1, kinds.take(places), before)
-    marked = hashes * _MARKED + marks
-    return (
-        hashes[:-2] * _SECOND + hashes[2:],
-        hashes[:-3] * _THIRD + hashes[3:],
+    marked = hashes[:count] * _MARKED + marks
+    words = (rows[0], rows[1, : max(count - 1, 0)], rows[2, : max(count - 2, 0)])
+    near = (
+        rows[3, : max(count - 2, 0)],
+        rows[4, : max(count - 3, 0)],
         marked * _FACTOR,
-        marked[:-1] * _SECOND_MARKED + hashes[1:],
+        marked[:-1] * _SECOND_MARKED + hashes[1:count],
     )
+    return words, near
 
 
 def _concepts(reading: Reading) -> tuple[Numbers, Numbers]:
@@ -180,8 +192,14 @@ def _concepts(reading: Reading) -> tuple[Numbers, Numbers]:
                 places.append(place)
                 numbers.append(((concept + 1) * 64 + before) * 64 + other + 1)
             before = other + 1
-    buckets = _mixed(np.array(numbers, np.uint32) * _FACTOR) & _CONCEPT_BITS
-    return np.array(places, np.uint32), buckets
+    return np.array(places, np.uint32), np.array([_concept_bucket(one) for one in numbers], np.uint32)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def _concept_bucket(number: int) -> int:
+    """The bucket of one, two or three concepts. There are few, and an array for each text takes longer."""
+    (mixed,) = _mixed(np.array([number], np.uint32) * _FACTOR) & _CONCEPT_BITS
+    return int(mixed)
 
 
 def _mixed(numbers: Numbers) -> Numbers:

@@ -24,6 +24,8 @@ _WORD = re.compile(r"[^\W_]+|@")
 _AT = 2
 _WORD_BYTES = bytes(_AT if char == "@" else int(bool(_WORD.match(char))) for char in map(chr, range(256)))
 """0 for what is in no word, 1 for letters and digits, `_AT` for a word of one character."""
+_SPACED = bytes(code if kind else ord(" ") for code, kind in enumerate(_WORD_BYTES))
+"""A space in place of what is in no word, for ASCII."""
 _UNSPACED = re.compile("[\u3040-\u30ff\u3400-\u9fff]")
 """Letters of languages that do not separate words."""
 _UNSPACED_RUN = re.compile("[\u3040-\u30ff\u3400-\u9fff]+")
@@ -43,6 +45,8 @@ class Word(NamedTuple):
     """Phrases that begin with it."""
     nexts: tuple[str, ...]
     """How the second words of those phrases begin."""
+    speaks: bool
+    """Whether it has a meaning or may begin a phrase; few words do."""
 
 
 class Phrase(NamedTuple):
@@ -102,7 +106,8 @@ class Lexicon:
         words, places = _words_of(text)
         entries = list(map(self._known.__getitem__, words))
         last = len(words) - 1
-        for number, (_, meanings, phrases, nexts) in enumerate(entries):
+        for number in [at for at, entry in enumerate(entries) if entry.speaks]:
+            _, meanings, phrases, nexts, _ = entries[number]
             if meanings:
                 concepts += [(places[number], number, concept) for concept in meanings]
             if nexts and number < last and words[number + 1].startswith(nexts):
@@ -134,7 +139,8 @@ class Lexicon:
             phrases |= self._phrase_stems.get(word[:end], set())
         digest = zlib.crc32(word[:_HASHED_CHARS].translate(_DIGITS).encode("utf-8", "surrogatepass"))
         nexts = tuple({phrase.rest[0][0] for phrase in phrases})
-        entry = Word(digest, tuple(sorted(concepts)), tuple(sorted(phrases)), nexts)
+        speaks = bool(concepts or nexts)
+        entry = Word(digest, tuple(sorted(concepts)), tuple(sorted(phrases)), nexts, speaks)
         self._known[word] = entry
         return entry
 
@@ -158,9 +164,15 @@ def _words_of(text: str) -> tuple[list[str], list[int]]:
         spans = [(found.group(), found.start()) for found in _WORD.finditer(text)]
         return [word for word, _ in spans], [place for _, place in spans]
     # All places at once, which is faster than one after the other.
-    kinds = np.frombuffer(b"\x00" + text.encode().translate(_WORD_BYTES), np.uint8)
-    begins = (kinds[1:] != kinds[:-1]) & (kinds[1:] > 0) | (kinds[1:] == _AT)
-    return _WORD.findall(text), begins.nonzero()[0].tolist()
+    data = text.encode()
+    kinds = np.frombuffer(b"\x00" + data.translate(_WORD_BYTES), np.uint8)
+    parts = data.translate(_SPACED)
+    if b"@" in parts:
+        begins = (kinds[1:] != kinds[:-1]) & (kinds[1:] > 0) | (kinds[1:] == _AT)
+        parts = parts.replace(b"@", b" @ ")
+    else:
+        begins = kinds[1:] > kinds[:-1]
+    return parts.decode().split(), begins.nonzero()[0].tolist()
 
 
 def _follows(phrase: Phrase, words: list[str], number: int) -> bool:

@@ -39,6 +39,8 @@ MOST_CHARS = 64_000
 _HEADER_BYTES = 4_096
 
 Weights = npt.NDArray[np.int8]
+Sums = npt.NDArray[np.int32]
+Places = npt.NDArray[np.int64]
 
 
 class BadWeights(ParlourError):
@@ -76,14 +78,21 @@ class LinearModel:
             return np.array([self._of_one_window(features)])
         starts, ends = windows_of(features.length)
         chars, words, concepts, near = self.weights
-        by_char = _windowed(chars.take(features.all_chars), features.char_ends, starts, ends)
+        # The values of all rows one after the other: their running sum gives each row's sum in each window.
+        values = (chars.take(features.all_chars), words.take(features.words), near.take(features.near))
+        sums = np.zeros(sum(map(len, values)) + 1, np.int32)
+        np.cumsum(np.concatenate(values), dtype=np.int32, out=sums[1:])
+        by_char = _sums_between(sums, *_char_bounds(features.char_ends, features.length)).sum(0)
         at = features.places.searchsorted(starts), features.places.searchsorted(ends)
-        by_word = _windowed(words.take(features.words), features.word_ends, *at)
-        by_near = _windowed(near.take(features.near), features.near_ends, *at)
-        words_count, near_count = (_counted(one, *at) for one in (features.word_ends, features.near_ends))
+        first, lengths = _word_rows(features.char_ends[-1], features.word_ends, features.near_ends)
+        begins, finishes = np.minimum(at[0], lengths), np.minimum(at[1], lengths)
+        in_rows, counts = _sums_between(sums, first + begins, first + finishes), finishes - begins
+        rows = len(features.word_ends) - 1
+        by_word, by_near = in_rows[:rows].sum(0), in_rows[rows:].sum(0)
+        words_count, near_count = counts[:rows].sum(0), counts[rows:].sum(0)
         places = features.concept_places
         at = places.searchsorted(starts), places.searchsorted(ends)
-        by_concept = _windowed(concepts.take(features.concepts), (0, len(places)), *at)
+        by_concept = _concept_sums(concepts.take(features.concepts), *at)
         logits: npt.NDArray[np.float64] = (
             self.bias
             + self.scales[0] * CHAR_VALUE * by_char / np.sqrt(len(ORDERS) * np.maximum(ends - starts, 1))
@@ -120,31 +129,36 @@ def _sum(weights: Weights, buckets: Any) -> int:
     return int(np.add.reduce(weights.take(buckets), dtype=np.int64)) if len(buckets) else 0
 
 
-def _windowed(values: Weights, ends: Sequence[int], first: Any, after: Any) -> npt.NDArray[np.int64]:
-    """The sum of the values in each window from the places `first` up to `after`. `values` are rows that end
-    at `ends`, each with a value for each place, as far as there are."""
-    sums = np.zeros(int(after[-1]) + 1, np.int64)
-    for start, end in pairwise(ends):
-        sums[1 : end - start + 1] += values[start:end]
-    np.cumsum(sums, out=sums)
-    found: npt.NDArray[np.int64] = sums.take(after) - sums.take(first)
+def _sums_between(sums: Sums, first: Places, after: Places) -> Sums:
+    """The sums of the values from the places `first` up to `after`, of which `sums` has the running sum."""
+    found: Sums = sums.take(after) - sums.take(first)
     return found
 
 
-def _counted(ends: tuple[int, ...], first: Any, after: Any) -> npt.NDArray[np.int64]:
-    """How many values are in each window of `_windowed`."""
-    counts = _counts(ends, int(after[-1]))
-    found: npt.NDArray[np.int64] = counts.take(after) - counts.take(first)
-    return found
+def _concept_sums(values: Weights, first: Places, after: Places) -> Sums:
+    sums = np.zeros(len(values) + 1, np.int32)
+    np.cumsum(values, dtype=np.int32, out=sums[1:])
+    return _sums_between(sums, first, after)
+
+
+@functools.lru_cache(maxsize=256)
+def _char_bounds(ends: tuple[int, ...], length: int) -> tuple[Places, Places]:
+    """The first value of each window in each row of characters, and the one after the last."""
+    first = np.array(ends[:-1])[:, None]
+    lengths = np.diff(ends)[:, None]
+    return tuple(first + np.minimum(at, lengths) for at in windows_of(length))  # type: ignore[return-value]
 
 
 @functools.lru_cache(maxsize=1_024)
-def _counts(ends: tuple[int, ...], places: int) -> npt.NDArray[np.int64]:
-    """How many values of the rows are before each place. Depends on the number of words alone."""
-    counts = np.zeros(places + 1, np.int64)
-    for start, end in pairwise(ends):
-        counts[1 : end - start + 1] += 1
-    return counts.cumsum()
+def _word_rows(start: int, *ends: tuple[int, ...]) -> tuple[Places, Places]:
+    """The first value of each row of words and surroundings, and the length of each. Depends on the numbers
+    of characters and words alone."""
+    first, lengths = [], []
+    for one in ends:
+        first += [start + place for place in one[:-1]]
+        lengths += [after - place for place, after in pairwise(one)]
+        start += one[-1]
+    return np.array(first)[:, None], np.array(lengths)[:, None]
 
 
 def _probability(logit: float) -> float:
