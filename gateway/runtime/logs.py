@@ -107,7 +107,7 @@ def configure_logging(
     """Send the logs of this program and its libraries to `stream` (default: standard error)."""
     # No line shows the place in the program, the thread or the process, and looking them up is a third of its
     # cost. These are the switches that the library documents for that.
-    logging._srcfile = None  # type: ignore[assignment] # noqa: SLF001 - see above
+    logging._srcfile = None  # noqa: SLF001 - see above
     logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
     out = stream or sys.stderr
     as_json = style == "json" or (style == "auto" and not out.isatty())

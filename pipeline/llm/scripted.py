@@ -11,6 +11,7 @@ import json
 import re
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -185,10 +186,13 @@ class ScriptedLlm:
             raise ModelTimeout(f"The scripted model said nothing within {timeout_s:g} seconds")
 
 
+_TOKENS = attrgetter("tokens")
+
+
 def _finished(answer: ScriptedAnswer, request: LlmRequest) -> LlmFinished:
     prompt_tokens = answer.prompt_tokens
     if prompt_tokens is None:
-        prompt_tokens = sum(message.tokens for message in request.messages)
+        prompt_tokens = sum(map(_TOKENS, request.messages))
     return LlmFinished(
         finish_reason=answer.finish_reason or ("tool_calls" if answer.calls else "stop"),
         prompt_tokens=prompt_tokens,
