@@ -76,23 +76,18 @@ _REPLIED_TO = (InboundMessage, SessionCommand, UnreadableItem)
 
 def kind_of(item: Queued) -> EntryKind:
     """The inbox kind of `item`."""
-    match item:
-        case SessionCommand():
-            return "command"
-        case ApprovalReply():
-            return "approval"
-        case BargeIn():
-            return "barge_in"
-        case ReminderDue():
-            return "reminder"
-        case Announcement():
-            return "announcement"
-        case HeartbeatDue():
-            return "heartbeat"
-        case HeartbeatNews():
-            return "heartbeat_news"
-        case _:
-            return "message"
+    return _KINDS.get(type(item), "message")
+
+
+_KINDS: Final[Mapping[type[Queued], EntryKind]] = {
+    SessionCommand: "command",
+    ApprovalReply: "approval",
+    BargeIn: "barge_in",
+    ReminderDue: "reminder",
+    Announcement: "announcement",
+    HeartbeatDue: "heartbeat",
+    HeartbeatNews: "heartbeat_news",
+}
 
 
 def to_body(item: Queued) -> dict[str, Any]:

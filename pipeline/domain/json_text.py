@@ -1,6 +1,6 @@
 """Encoders of plain data as JSON text that are made once.
 
-`json.JSONEncoder.encode` makes the encoder in C again for each text, which costs more than a short text itself.
+`json.JSONEncoder.encode` makes the encoder in C again for each text, which costs more than a short text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def encoder(
     if make is None:  # an interpreter without the module in C
         return slow.encode
     quoted = json.encoder.encode_basestring_ascii if ascii_only else json.encoder.encode_basestring
-    pieces = make(None, slow.default, quoted, None, slow.key_separator, slow.item_separator, False, False, nan)  # noqa: FBT003 - takes no names
+    sort_keys = skip_keys = False
+    names = (slow.key_separator, slow.item_separator)
+    pieces = make(None, slow.default, quoted, None, *names, sort_keys, skip_keys, nan)
     join = "".join
 
     def encode(value: Any) -> str:

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 async def within(clock: Clock, seconds: float, work: Awaitable[T]) -> T:
-    """The result of `work`. Raises what it raises, and TimeoutError when it waits for longer than `seconds`."""
+    """The result of `work`. Raises what it raises, and TimeoutError if it waits longer than `seconds`."""
     steps = work.__await__()
     try:
         awaited = steps.send(None)

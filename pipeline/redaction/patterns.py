@@ -199,12 +199,10 @@ _LONG_CHARS = 15
 """The length of the shortest word that matches a pattern with a mark, except a URL."""
 _ISSUED_MARKS = re.compile("|".join(MARKS))
 _ISSUED = tuple(
-    re.compile(shape.begins)
-    for shape in _SHAPES
-    if shape.name in ("issued", "issued_signs", "issued_exact")
+    re.compile(shape.begins) for shape in _SHAPES if shape.name in ("issued", "issued_signs", "issued_exact")
 )
-"""The patterns from `issuers` that a mark is within. Searching one after the other is several times as fast as
-all in one."""
+"""The patterns from `issuers` that a mark is within. Searching one after the other is several times as fast
+as all in one."""
 _HOOK = re.compile(next(shape.begins for shape in _SHAPES if shape.name == "hook"))
 _IN_HOOKS = ".com/"
 """In lower case within every address of a hook, also where its own mark is not in lower case."""

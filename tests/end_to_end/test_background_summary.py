@@ -93,12 +93,8 @@ async def test_a_conversation_that_goes_on_begins_no_summary_after_each_turn(tmp
     async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as harness:
         await _say(harness, "one", "two", "three")
         put_off = await _put_off(harness)
-        before = harness.store.calls
         assert (put_off.kind, put_off.ready) == ("summary", clock.now() + QUIET_S)
         await _say(harness, "five", "six")
-        async with asyncio.timeout(60):
-            while harness.store.calls < before + 2 * 3:  # accepted, ended, sent
-                await asyncio.sleep(0.005)
         assert await harness.store.jobs.listed(limit=10) == (put_off,)
         await _summed_up(clock, harness)
 

@@ -50,11 +50,7 @@ class GroupCommit:
             if len(calls) == 1:
                 self._run_alone(db, calls[0])
             elif not _run_together(db, calls):
-                if db.in_transaction:
-                    db.execute("ROLLBACK")
-                db.execute("BEGIN IMMEDIATE")
-                for call in calls:
-                    self._run_beside_others(db, call)
+                self._run_apart(db, calls)
             if db.in_transaction:
                 db.execute("COMMIT")
         except sqlite3.Error as error:
@@ -90,6 +86,14 @@ class GroupCommit:
             call.error = self._as_store_error(error)
             if db.in_transaction:
                 db.execute("ROLLBACK")
+
+    def _run_apart(self, db: sqlite3.Connection, calls: list[Call]) -> None:
+        """Begin again, with a savepoint for each call."""
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        db.execute("BEGIN IMMEDIATE")
+        for call in calls:
+            self._run_beside_others(db, call)
 
     def _run_beside_others(self, db: sqlite3.Connection, call: Call) -> None:
         db.execute("SAVEPOINT call")

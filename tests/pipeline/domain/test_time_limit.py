@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any, TypeVar
 
 import pytest
 
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.time_limit import within
+
+T = TypeVar("T")
 
 
 class _Clock(ManualClock):
@@ -20,6 +24,10 @@ class _Clock(ManualClock):
     def timeout(self, seconds: float | None) -> asyncio.Timeout:
         self.timers += 1
         return super().timeout(seconds)
+
+
+def _begun(work: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+    return asyncio.get_running_loop().create_task(work)
 
 
 async def _at_once(value: int) -> int:
@@ -40,7 +48,7 @@ async def test_work_that_does_not_wait_sets_no_timer() -> None:
 
 async def test_work_that_waits_gets_its_result_within_the_time() -> None:
     clock = _Clock()
-    waiting = asyncio.create_task(within(clock, 5, _after(clock, 2, 4)))
+    waiting = _begun(within(clock, 5, _after(clock, 2, 4)))
     await clock.advance(2)
     assert await waiting == 4
     assert clock.timers == 1
@@ -49,7 +57,7 @@ async def test_work_that_waits_gets_its_result_within_the_time() -> None:
 async def test_a_future_is_work_too() -> None:
     clock = _Clock()
     future: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    waiting = asyncio.create_task(within(clock, 5, future))
+    waiting = _begun(within(clock, 5, future))
     await asyncio.sleep(0)
     future.set_result(7)
     assert await waiting == 7
@@ -66,7 +74,7 @@ async def test_work_that_waits_too_long_is_cancelled() -> None:
         finally:
             ended.append("cancelled")
 
-    waiting = asyncio.create_task(within(clock, 5, work()))
+    waiting = _begun(within(clock, 5, work()))
     await clock.advance(5)
     with pytest.raises(TimeoutError):
         await waiting
@@ -75,7 +83,7 @@ async def test_work_that_waits_too_long_is_cancelled() -> None:
 
 async def test_a_cancellation_from_outside_is_no_timeout() -> None:
     clock = _Clock()
-    waiting = asyncio.create_task(within(clock, 5, _after(clock, 60, 1)))
+    waiting = _begun(within(clock, 5, _after(clock, 60, 1)))
     await asyncio.sleep(0)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -92,7 +100,7 @@ async def test_work_may_catch_what_ends_its_wait() -> None:
             return "caught"
         return "slept"
 
-    waiting = asyncio.create_task(within(clock, 90, stubborn()))
+    waiting = _begun(within(clock, 90, stubborn()))
     await asyncio.sleep(0)
     waiting.cancel()
     assert await waiting == "caught"
@@ -123,8 +131,6 @@ async def test_work_has_the_task_and_the_timeouts_of_its_caller() -> None:
                 await clock.sleep(60)
         return before
 
-    waiting: asyncio.Task[object] = asyncio.create_task(within(clock, 5, own()))
+    waiting: asyncio.Task[object] = _begun(within(clock, 5, own()))
     await clock.advance(1)
     assert await waiting is waiting
-
-
