@@ -187,6 +187,7 @@ class ScriptedLlm:
 
 
 _TOKENS = attrgetter("tokens")
+_WORDS = re.compile(r"\s*\S+\s*$|\s*\S+|\s+")
 
 
 def _finished(answer: ScriptedAnswer, request: LlmRequest) -> LlmFinished:
@@ -204,7 +205,7 @@ def _finished(answer: ScriptedAnswer, request: LlmRequest) -> LlmFinished:
 
 def words_of(text: str) -> tuple[str, ...]:
     """`text` cut before each word; joined it is `text` again."""
-    return tuple(re.findall(r"\s*\S+\s*$|\s*\S+|\s+", text))
+    return tuple(_WORDS.findall(text))
 
 
 def read_script(path: Path) -> list[ScriptedAnswer]:
