@@ -12,9 +12,6 @@ def derived_message_id(channel: str, account: str, native_id: str) -> str:
 
     The parts are length-prefixed, so that different triples never give the same text.
     """
-    digest = hashlib.sha256()
-    for part in (channel, account, native_id):
-        encoded = part.encode("utf-8", "surrogatepass")
-        digest.update(len(encoded).to_bytes(8, "big"))
-        digest.update(encoded)
-    return f"m_{digest.hexdigest()[:_HEX_DIGITS]}"
+    parts = [part.encode("utf-8", "surrogatepass") for part in (channel, account, native_id)]
+    hashed = b"".join([piece for part in parts for piece in (len(part).to_bytes(8, "big"), part)])
+    return f"m_{hashlib.sha256(hashed).hexdigest()[:_HEX_DIGITS]}"

@@ -13,6 +13,7 @@ from typing import Final
 from pipeline.domain.conversation import Conversation
 from pipeline.domain.errors import StorageError
 from pipeline.domain.messages import ApprovalReply, InboundMessage
+from pipeline.domain.time_limit import within
 from pipeline.runtime.ports import TurnAnswer, UserWords
 from pipeline.runtime.workflow_context import CrisisHelp
 from pipeline.safety.assessment import CLEAR, GATE_FAILED, CrisisAssessment
@@ -151,8 +152,7 @@ async def _known(turn: Turn) -> Conversation:
     """The conversation before the turn; an empty one if it cannot be read in time: the message is judged
     without it then."""
     try:
-        async with turn.clock.timeout(_HISTORY_S):
-            return await turn.journal.conversation()
+        return await within(turn.clock, _HISTORY_S, turn.journal.conversation())
     except (StorageError, TimeoutError) as error:
         _log.error("a message is judged without its history", extra={"error": type(error).__name__})
         return Conversation()

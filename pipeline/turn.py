@@ -171,12 +171,14 @@ class Turn:
     @property
     def preface(self) -> str:
         """The lines for the person above the answer, streamed with its first words."""
-        return "\n\n".join(part for part in (self.left_out, self.cheaper) if part)
+        if not (self.left_out and self.cheaper):
+            return self.left_out or self.cheaper
+        return f"{self.left_out}\n\n{self.cheaper}"
 
     @property
     def messages(self) -> tuple[InboundMessage | ApprovalReply, ...]:
         """The first message and those that are answered together with it."""
-        return (self.message, *(said.message for said in self.joined))
+        return (self.message, *[said.message for said in self.joined])
 
     @property
     def all_words(self) -> UserWords:
@@ -262,22 +264,24 @@ class Turn:
 
     async def on_graph_event(self, event: graph_events.GraphEvent) -> None:
         """Send an event for each started node and each one that succeeded. It has no text to redact."""
-        match event:
-            case graph_events.NodeStarted(node=node):
-                await self.sender.send_event(NodeStarted(**self.ids, node=node))
-                if node in self.steps:
-                    await self.send(StepStarted(**self.ids, step=self.steps[node]))
-            case graph_events.NodeCompleted(failure=None, skipped=False, node=node, decision=decision):
-                await self.sender.send_event(NodeCompleted(**self.ids, node=node, decision=decision))
-            case graph_events.RunCompleted(outcome=ended):
-                self.outcome = ended
-                steps = {"run_id": ended.run_id, "stop_reason": ended.stop_reason, "steps": len(ended.path)}
-                _log.debug("run ended", extra=steps)
-            case _:
-                return
+        # Not by `match`, which looks for each field by its name: every node of every run comes here twice.
+        if isinstance(event, graph_events.NodeStarted):
+            node = event.node
+            await self.sender.send_event(NodeStarted(**self.ids, node=node))
+            if node in self.steps:
+                await self.send(StepStarted(**self.ids, step=self.steps[node]))
+        elif isinstance(event, graph_events.NodeCompleted):
+            if event.failure is None and not event.skipped:
+                await self.sender.send_event(
+                    NodeCompleted(**self.ids, node=event.node, decision=event.decision)
+                )
+        elif isinstance(event, graph_events.RunCompleted):
+            self.outcome = ended = event.outcome
+            steps = {"run_id": ended.run_id, "stop_reason": ended.stop_reason, "steps": len(ended.path)}
+            _log.debug("run ended", extra=steps)
 
     async def complete(self, answer: TurnAnswer) -> None:
-        text = "\n\n".join(part for part in (self.preface, answer.text) if part)
+        text = "\n\n".join([part for part in (self.preface, answer.text) if part])
         text = self._inert(self.redactor.text(text))
         if text != answer.text:
             answer = replace(answer, text=text)

@@ -79,7 +79,7 @@ def boolean_field(fields: Mapping[str, Any], name: str) -> bool:
 def json_object(raw: str) -> Mapping[str, Any]:
     """The fields of a frame. Raises Refused."""
     try:
-        value = json.loads(raw, parse_constant=_no_constant)
+        value = _DECODER.decode(raw)
     except (ValueError, RecursionError):
         raise Refused("bad_frame", "frame: not JSON; send one JSON object as text") from None
     if not isinstance(value, dict):
@@ -89,3 +89,6 @@ def json_object(raw: str) -> Mapping[str, Any]:
 
 def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_constant)

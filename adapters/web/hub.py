@@ -33,6 +33,8 @@ from pipeline.domain.timeline import EntryRole, TimelineEntry
 
 _log = logging.getLogger(__name__)
 _REMEMBERED_ENTRIES = 2000
+_OF_NODES = (NodeStarted, NodeCompleted)
+_WITH_ENTRY = (ResponseComplete, ErrorEvent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,9 +216,9 @@ class Hub:
 
     def event(self, thread: ThreadKey, event: PipelineEvent) -> None:
         """Send a live event of `thread` to its sessions that want it."""
-        sessions = tuple(self._sessions.get(thread.chat, ()))
-        if isinstance(event, NodeStarted | NodeCompleted):
-            sessions = tuple([session for session in sessions if session.nodes])
+        sessions: Collection[Session] = self._sessions.get(thread.chat, ())
+        if isinstance(event, _OF_NODES):
+            sessions = [session for session in sessions if session.nodes]
         else:
             self._answers.observe(thread, event)
         if not sessions:
@@ -225,9 +227,9 @@ class Hub:
             frame=outgoing.event_frame(event, self._rendered),
             droppable=isinstance(event, LlmToken),
             line=_line_of(event) if event.is_terminal else None,
-            entry_id=event.entry_id if isinstance(event, ResponseComplete | ErrorEvent) else 0,
+            entry_id=event.entry_id if isinstance(event, _WITH_ENTRY) else 0,
         )
-        for session in sessions:
+        for session in tuple(sessions):
             session.deliver(frame)
             if session.watchers:
                 for watcher in tuple(session.watchers):

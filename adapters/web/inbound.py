@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
 
 from adapters.guests import chats_of, person_of
@@ -31,8 +32,9 @@ def new_chat_id() -> str:
     return f"c_{secrets.token_hex(16)}"
 
 
+@functools.lru_cache(maxsize=1024)
 def thread_of(chat: str) -> ThreadKey:
-    """The thread of a chat."""
+    """The thread of a chat. Cached, as each message needs it several times."""
     return ThreadKey(channel=CHANNEL, account=ACCOUNT, chat=chat)
 
 

@@ -104,6 +104,8 @@ class Intake:
         problem = await end_of(self._shared, self._session)
         if problem is not None:
             self._refuse(problem, frame)
+        elif isinstance(frame, TextMessage):  # what most frames are
+            await self._take_item(frame)
         else:
             await self._take(frame)
 

@@ -7,7 +7,6 @@ or a recogniser.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,6 +25,7 @@ from pipeline.domain.events import (
     event_to_wire,
     thought_to_plain,
 )
+from pipeline.domain.json_text import encoder
 from pipeline.domain.live import LiveEvent, live_event_to_wire
 from pipeline.domain.timeline import ChatSummary, TimelineEntry, question_to_plain
 
@@ -37,16 +37,16 @@ def encode(frames: Sequence[Frame]) -> str:
     """One frame as a JSON object, or several as an array of them: one call is cheaper than one for each."""
     plain: Any = frames[0] if len(frames) == 1 else frames
     try:
-        text = _COMPACT.encode(plain)
+        text = _COMPACT(plain)
     except ValueError:
         # JSON has no NaN: a browser's parser would reject the whole text.
         plain = _finite(plain)
-        text = _COMPACT.encode(plain)
+        text = _COMPACT(plain)
     try:
         text.encode()
     except UnicodeEncodeError:
         # A lone surrogate from a model is invalid in UTF-8, but valid as a JSON escape.
-        return _ASCII.encode(plain)
+        return _ASCII(plain)
     return text
 
 
@@ -296,5 +296,5 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-_COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-_ASCII = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
+_COMPACT = encoder()
+_ASCII = encoder(ascii_only=True)

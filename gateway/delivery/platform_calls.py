@@ -14,6 +14,7 @@ from adapters.channel import ChannelAdapter, Failure
 from gateway.delivery.rate_limiter import RateLimiter
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import AlreadyDone, FenceLost, StorageError
+from pipeline.domain.time_limit import within
 from pipeline.graph.execution.control import asked_to_stop
 
 _log = logging.getLogger(__name__)
@@ -39,8 +40,7 @@ async def call_with_timeout(call: Awaitable[T], clock: Clock) -> T:
     `LONGEST_CALL_S` or is cancelled from inside; its effect is then unknown. A cancellation of the caller
     is passed on."""
     try:
-        async with clock.timeout(LONGEST_CALL_S):
-            return await call
+        return await within(clock, LONGEST_CALL_S, call)
     except asyncio.CancelledError:
         if asked_to_stop():
             raise

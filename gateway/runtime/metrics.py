@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from gateway.runtime.measured import Counted, Spread
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import ActionCompleted, LlmToken, PipelineEvent, TranscriptReady
 from pipeline.domain.frozen import dataclass
@@ -20,15 +20,12 @@ _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 _VISIBLE = (LlmToken, TranscriptReady)
 """What a user sees first of an answer."""
 
-_Labelled = Callable[[str], Counter]
-"""Finds the counter for the value of its label."""
-
 
 @dataclass(frozen=True, slots=True)
 class _Stages:
-    first_token: Histogram
-    first_visible: Histogram
-    final: Histogram
+    first_token: Spread
+    first_visible: Spread
+    final: Spread
 
 
 class ChannelFigures(Protocol):
@@ -70,11 +67,8 @@ class Telemetry:
         self._wrong_tokens = self._counter("parlour_signins_failed_total", "Wrong access tokens", "where")
         self._deliveries = self._counter("parlour_deliveries_total", "Outbox rows by result", "result")
         self._feedback = self._counter("parlour_feedback_total", "Reactions of people to answers", "value")
-        self._jobs = Counter(
-            "parlour_jobs_total",
-            "Attempts at jobs by kind and result",
-            ("kind", "result"),
-            registry=self.registry,
+        self._jobs = self._counter(
+            "parlour_jobs_total", "Attempts at jobs by kind and result", "kind", "result"
         )
         self._heartbeats = self._counter("parlour_heartbeat_events_total", "Events of the heartbeat", "event")
         self._receive_to_ack = self._histogram(
@@ -93,7 +87,9 @@ class Telemetry:
             ),
             final=self._histogram("parlour_final_seconds", "From reception to the terminal event"),
         )
-        self._running = self._gauge("parlour_turns_running", "Turns in progress")
+        self._running = 0
+        running = self._gauge("parlour_turns_running", "Turns in progress")
+        running.set_function(lambda: self._running)
         self._transcribing = self._gauge("parlour_notes_hearing", "Voice notes being heard or waiting for it")
         self._microphones = self._gauge("parlour_microphones_open", "People who talk live just now")
         self._ready = self._gauge("parlour_ready", "1 while messages are taken, as /readyz says")
@@ -101,43 +97,43 @@ class Telemetry:
 
     def accepted(self, channel: str, seconds: float) -> None:
         """Count an item that became durable `seconds` after it was received."""
-        self._accepted(channel).inc()
+        self._accepted.add(channel)
         self._receive_to_ack.observe(max(0.0, seconds))
 
     def duplicate(self, channel: str) -> None:
         """Count a recognised redelivery."""
-        self._duplicates(channel).inc()
+        self._duplicates.add(channel)
 
     def refused(self, channel: str) -> None:
         """Count an item that was refused."""
-        self._refused(channel).inc()
+        self._refused.add(channel)
 
     def model_called(self, channel: str, tokens: int, cost: float) -> None:
         """Count a model call: for an answer, summary, title or sub-agent. `cost` in dollars."""
-        self._llm_tokens(channel).inc(max(0, tokens))
-        self._llm_cost(channel).inc(max(0.0, cost))
+        self._llm_tokens.add(channel, amount=max(0, tokens))
+        self._llm_cost.add(channel, amount=max(0.0, cost))
 
     def job_ended(self, kind: str, result: str) -> None:
         """Count an attempt at a job: `done`, `later`, `failed` or `dead`."""
-        self._jobs.labels(kind, result).inc()
+        self._jobs.add(kind, result)
 
     def heartbeat_event(self, name: str) -> None:
         """Count an event of the heartbeat's scheduler."""
-        self._heartbeats(name).inc()
+        self._heartbeats.add(name)
 
     def wrong_token(self, where: str) -> None:
         """Count a wrong token at the `page`, the `api` or the `metrics`."""
-        self._wrong_tokens(where).inc()
+        self._wrong_tokens.add(where)
 
     def turn_started(self, received_at: float) -> None:
         """Count a turn that left the queue; `received_at` is a Unix time."""
-        self._running.inc()
+        self._running += 1
         self._queue_wait.observe(max(0.0, self._clock.now() - received_at))
 
     def turn_ended(self, outcome: str) -> None:
         """Count the end of a turn that `turn_started` counted; `outcome` may be `interrupted`."""
-        self._running.dec()
-        self._outcomes(outcome).inc()
+        self._running -= 1
+        self._outcomes.add(outcome)
 
     @contextmanager
     def hearing(self) -> Iterator[None]:
@@ -151,11 +147,11 @@ class Telemetry:
 
     def delivered(self, result: str) -> None:
         """Count an outbox row that was `sent`, `retried` or `failed`."""
-        self._deliveries(result).inc()
+        self._deliveries.add(result)
 
     def feedback(self, value: str) -> None:
         """Count feedback on an answer: `up`, `down`, or `removed`."""
-        self._feedback(value).inc()
+        self._feedback.add(value)
 
     def watch_microphones(self, count: Callable[[], int]) -> None:
         """Call `count` at each scrape for the number of open microphones."""
@@ -178,15 +174,18 @@ class Telemetry:
         """The metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
-    def _counter(self, name: str, text: str, label: str) -> _Labelled:
-        # `labels` takes a lock and builds strings at each call; a counter never drops a child.
-        return functools.cache(Counter(name, text, (label,), registry=self.registry).labels)
+    def _counter(self, name: str, text: str, *labels: str) -> Counted:
+        counted = Counted(name, text, labels, self._clock)
+        self.registry.register(counted)
+        return counted
 
     def _gauge(self, name: str, text: str) -> Gauge:
         return Gauge(name, text, registry=self.registry)
 
-    def _histogram(self, name: str, text: str) -> Histogram:
-        return Histogram(name, text, buckets=_SECONDS, registry=self.registry)
+    def _histogram(self, name: str, text: str) -> Spread:
+        spread = Spread(name, text, _SECONDS, self._clock)
+        self.registry.register(spread)
+        return spread
 
 
 class _Channels(Collector):
@@ -218,7 +217,7 @@ class _Channels(Collector):
 class TurnStages:
     """Measures the first token, the first visible event and the end of one turn, and counts its actions."""
 
-    def __init__(self, stages: _Stages, actions: _Labelled, clock: Clock, received_at: float) -> None:
+    def __init__(self, stages: _Stages, actions: Counted, clock: Clock, received_at: float) -> None:
         self._stages = stages
         self._actions = actions
         self._clock = clock
@@ -230,7 +229,7 @@ class TurnStages:
     def note(self, event: PipelineEvent) -> None:
         """Note an event that the channel has got just now."""
         if isinstance(event, ActionCompleted):
-            self._actions("done" if event.success else "failed").inc()
+            self._actions.add("done" if event.success else "failed")
         if isinstance(event, LlmToken) and not self._token_seen:
             self._token_seen = True
             self._stages.first_token.observe(self._clock.monotonic() - self._started)

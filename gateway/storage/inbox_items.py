@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
+from itertools import compress
+from operator import attrgetter
 from typing import Any, Final, Literal
 
 from pipeline.domain.errors import InvalidInput
@@ -74,23 +76,18 @@ _REPLIED_TO = (InboundMessage, SessionCommand, UnreadableItem)
 
 def kind_of(item: Queued) -> EntryKind:
     """The inbox kind of `item`."""
-    match item:
-        case SessionCommand():
-            return "command"
-        case ApprovalReply():
-            return "approval"
-        case BargeIn():
-            return "barge_in"
-        case ReminderDue():
-            return "reminder"
-        case Announcement():
-            return "announcement"
-        case HeartbeatDue():
-            return "heartbeat"
-        case HeartbeatNews():
-            return "heartbeat_news"
-        case _:
-            return "message"
+    return _KINDS.get(type(item), "message")
+
+
+_KINDS: Final[Mapping[type[Queued], EntryKind]] = {
+    SessionCommand: "command",
+    ApprovalReply: "approval",
+    BargeIn: "barge_in",
+    ReminderDue: "reminder",
+    Announcement: "announcement",
+    HeartbeatDue: "heartbeat",
+    HeartbeatNews: "heartbeat_news",
+}
 
 
 def to_body(item: Queued) -> dict[str, Any]:
@@ -125,30 +122,36 @@ def to_body(item: Queued) -> dict[str, Any]:
             "asked": item.asked,
             ASKED_IN: item.asked_in,
         }
-    elif isinstance(item, InboundMessage):
-        body |= {
-            "text": item.text,
-            "speech": asdict(item.speech) if item.speech else None,
-            "voice": _media_body(item.voice) if item.voice else None,
-            "attachments": [_media_body(ref) for ref in item.attachments],
-            "unusable": list(item.unusable),
-            "reply_to": item.reply_to,
-            "addressed": None if item.addressed else False,
-            "if_named": item.if_named or None,
-            "may_decline": item.may_decline or None,
-            "answers": item.answers or None,
-            "refusal": item.refusal,
-            "mode": item.mode if item.mode != "normal" else None,
-            "quoted": item.quoted,
-            "quoted_by": item.quoted_by,
-            "forwarded": item.forwarded or None,
-            "passed_on": item.passed_on,
-            "edited": item.edited or None,
-            "place": item.place,
-            "reply_handle": item.reply_handle,
-            "workflow": item.workflow,
-        }
-    return {key: value for key, value in body.items() if value not in (None, "", [])}
+    kept = {key: value for key, value in body.items() if value not in (None, "", [])}
+    return kept | _message_body(item) if isinstance(item, InboundMessage) else kept
+
+
+def _message_body(item: InboundMessage) -> dict[str, Any]:
+    """What the body of a message has, apart from its author. Most messages have few of the fields."""
+    values = _FIELDS_IF_ANY(item)
+    body: dict[str, Any] = {"text": item.text} if item.text else {}
+    body |= compress(zip(_NAMES_IF_ANY, values, strict=True), values)
+    if item.speech:
+        body["speech"] = asdict(item.speech)
+    if item.voice:
+        body["voice"] = _media_body(item.voice)
+    if item.attachments:
+        body["attachments"] = [_media_body(ref) for ref in item.attachments]
+    if item.unusable:
+        body["unusable"] = list(item.unusable)
+    if not item.addressed:
+        body["addressed"] = False
+    if item.mode != "normal":
+        body["mode"] = item.mode
+    return body
+
+
+_NAMES_IF_ANY: Final = (
+    *("reply_to", "if_named", "may_decline", "answers", "refusal", "quoted", "quoted_by", "forwarded"),
+    *("passed_on", "edited", "place", "reply_handle", "workflow"),
+)
+"""The fields of a message that are left out of its body where they are empty or false."""
+_FIELDS_IF_ANY: Final = attrgetter(*_NAMES_IF_ANY)
 
 
 def item_of(

@@ -12,16 +12,17 @@ from types import MappingProxyType
 from typing import Any
 
 from pipeline.domain.errors import StorageError
+from pipeline.domain.json_text import encoder
 
 
 def encode_body(body: Mapping[str, Any]) -> str:
     """`body` as compact JSON text that UTF-8 can hold. Raises StorageError when it is not plain data."""
     try:
-        text = _COMPACT.encode(dict(body))
+        text = _COMPACT(dict(body))
     except (TypeError, ValueError, RecursionError) as error:
         raise StorageError(f"a body must be plain JSON data, and this one is not: {error}") from error
     if not text.isascii() and _has_lone_surrogate(text):
-        return _ASCII.encode(dict(body))
+        return _ASCII(dict(body))
     return text
 
 
@@ -55,9 +56,6 @@ def _has_lone_surrogate(text: str) -> bool:
     return False
 
 
-# A body that contains itself is still refused: it is nested too deeply. Looking for it costs a tenth.
-_COMPACT = json.JSONEncoder(
-    ensure_ascii=False, check_circular=False, allow_nan=False, separators=(",", ":"), default=_plain
-)
+_COMPACT = encoder(default=_plain)
 # Lone surrogates can only be stored as escapes, so a body with one is stored in the longer form.
-_ASCII = json.JSONEncoder(ensure_ascii=True, allow_nan=False, separators=(",", ":"), default=_plain)
+_ASCII = encoder(ascii_only=True, default=_plain)

@@ -6,6 +6,7 @@ So a process that dies after an answer loses none. A conversation off the record
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
@@ -25,7 +26,7 @@ from gateway.turns.session_ends import (
     session_memory_job,
 )
 from gateway.turns.sessions import SessionState
-from gateway.turns.summarizer import Summaries
+from gateway.turns.summarizer import QUIET_S, Summaries
 from gateway.turns.titler import Titles
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author
@@ -97,7 +98,7 @@ class AfterTurn:
             return ends
         titled = self._titles is not None and self._titles.wanted(session)
         wanted = [TITLE] if titled else []
-        if self._summaries.wanted(session, said):
+        if not session.summary_is_due and self._summaries.wanted(session, said):
             wanted.append(SUMMARY)
         rest: tuple[NewJob, ...] = forgets
         if answer is not None and answer.continues:
@@ -115,7 +116,9 @@ class AfterTurn:
         """Note that a turn of `session` ended at the Unix time `at`, and that its `jobs` are durable."""
         session.used_at = at
         if jobs:
-            session.end_is_due = session.end_is_due or any(job.kind == SESSION_END for job in jobs)
+            kinds = [job.kind for job in jobs]
+            session.end_is_due = session.end_is_due or SESSION_END in kinds
+            session.summary_is_due = session.summary_is_due or SUMMARY in kinds
             self._added(jobs)
 
     async def title(self, job: Job) -> float | None:
@@ -124,8 +127,20 @@ class AfterTurn:
         return None if self._titles is None else await self._between_turns(job, self._titles.run)
 
     async def summarise(self, job: Job) -> float | None:
-        """Summarise the beginning of the job's session. Returns and raises as `title`."""
-        return await self._between_turns(job, self._summaries.run)
+        """Summarise the beginning of the job's session. Returns and raises as `title`, but QUIET_S if a
+        message came first: a long conversation that goes on would else begin a summary after each turn."""
+        again_s = await self._between_turns(job, self._summed_up)
+        return None if again_s is None else QUIET_S
+
+    async def _summed_up(self, lease: Lease, session: SessionState, scope: TurnScope) -> None:
+        try:
+            await self._summaries.run(lease, session, scope)
+        except asyncio.CancelledError:
+            raise  # the job stays, so that the next turn need not add it
+        except Exception:
+            session.summary_is_due = False
+            raise
+        session.summary_is_due = False
 
     async def _between_turns(
         self, job: Job, work: Callable[[Lease, SessionState, TurnScope], Awaitable[None]]

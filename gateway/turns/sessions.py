@@ -70,6 +70,8 @@ class SessionState:
         """When its last turn of this process ended, as Unix time; 0 without one."""
         self.end_is_due = False
         """Whether this process has added the job that ends it."""
+        self.summary_is_due = False
+        """Whether this process has added the job that summarises it, and the job is not done."""
         conversation = conversation or Conversation()
         self._summary = conversation.summary
         self._turns = list(conversation.turns)
@@ -155,7 +157,7 @@ class SessionState:
         self.agent = agent
         self.model = ""
         self.title = ""
-        self.end_is_due = False
+        self.end_is_due = self.summary_is_due = False
         self._summary = None
         self._turns.clear()
         self._all_is_known()

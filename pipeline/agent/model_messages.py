@@ -4,6 +4,7 @@ this run's own exchange."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 
 from pipeline.agent.pictures import with_files
 from pipeline.agent.recalled import recalled
@@ -23,6 +24,7 @@ EXCHANGE = "exchange"
 """The state's key for the messages of the model and its tools in this run, as plain data."""
 LOADED = "loaded"
 """The state's key for the tool groups and skills that are loaded for this message."""
+_TOKENS = attrgetter("tokens")
 
 
 def exchanged(state: State) -> tuple[ChatMessage, ...]:
@@ -53,9 +55,9 @@ async def build_messages(
     # Reserves the notice's tokens: whether it is needed is known only when the turns have been fitted.
     before = opening(conversation.summary, left_out=True)
     room = settings.context_tokens - _fixed(context, first, tools)
-    room -= sum(message.tokens for message in (*before, said))
+    room -= sum(map(_TOKENS, (*before, said)))
     exchange = fitted(exchanged(state), room)
-    room -= sum(message.tokens for message in exchange)
+    room -= sum(map(_TOKENS, exchange))
     kept = _fitting(conversation, min(settings.token_ceiling, room), settings.stale_after_turns)
     before = opening(conversation.summary, left_out=len(kept) < len(conversation.turns))
     # A question and its answer in each turn: nothing is shortened and nothing repeats.
@@ -70,7 +72,8 @@ def fixed_tokens(context: RunContext, state: State) -> int:
 
 
 def _fixed(context: RunContext, system: ChatMessage, tools: Sequence[ToolDefinition]) -> int:
-    return context.settings.max_answer_tokens + system.tokens + sum(tool.tokens for tool in tools)
+    of_tools: int = sum(map(_TOKENS, tools))
+    return context.settings.max_answer_tokens + system.tokens + of_tools
 
 
 def _system(context: RunContext, state: State, tools: Sequence[ToolDefinition]) -> ChatMessage:

@@ -27,6 +27,8 @@ def fitted(messages: Sequence[ChatMessage], budget: int) -> list[ChatMessage]:
     results is cut.
     """
     kept = list(messages)
+    if not kept:
+        return kept
     over = sum(message.tokens for message in kept) - budget
     newest = _after_last_answer(kept)
     for index in range(newest):

@@ -37,6 +37,8 @@ class ThreadKey:
     account_key: AccountKey = field(init=False, compare=False, repr=False)
     """The channel and the account on it: the key under which an adapter and its rules are found. Computed
     once, as a turn needs it ten times."""
+    text: str = field(init=False, compare=False, repr=False)
+    """See `encode`."""
 
     def __post_init__(self) -> None:
         for name in ("channel", "account", "chat", "topic"):
@@ -47,16 +49,17 @@ class ThreadKey:
                 raise InvalidInput(f"thread key: {name} must be a non-empty string")
             if len(value) > _MAX_PART_CHARS:
                 raise InvalidInput(f"thread key: {name} is longer than {_MAX_PART_CHARS} characters")
-        object.__setattr__(self, "account_key", (self.channel, self.account))
-
-    def encode(self) -> str:
-        """The key as text, for example `telegram:mainbot:-1001234:77`. Inverse of `decode`."""
         own = (self.channel, self.account, self.chat)
         parts = own if self.topic is None else (*own, self.topic)
         text = _SEPARATOR.join(parts)
         if "%" in text or text.count(_SEPARATOR) >= len(parts):
             text = _SEPARATOR.join([_escape(part) for part in parts])
-        return text
+        object.__setattr__(self, "account_key", own[:2])
+        object.__setattr__(self, "text", text)
+
+    def encode(self) -> str:
+        """The key as text, for example `telegram:mainbot:-1001234:77`. Inverse of `decode`."""
+        return self.text
 
     @staticmethod
     def decode(text: str) -> ThreadKey:

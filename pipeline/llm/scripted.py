@@ -11,6 +11,7 @@ import json
 import re
 from collections import deque
 from collections.abc import AsyncGenerator, Iterable
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -185,10 +186,14 @@ class ScriptedLlm:
             raise ModelTimeout(f"The scripted model said nothing within {timeout_s:g} seconds")
 
 
+_TOKENS = attrgetter("tokens")
+_WORDS = re.compile(r"\s*\S+\s*$|\s*\S+|\s+")
+
+
 def _finished(answer: ScriptedAnswer, request: LlmRequest) -> LlmFinished:
     prompt_tokens = answer.prompt_tokens
     if prompt_tokens is None:
-        prompt_tokens = sum(message.tokens for message in request.messages)
+        prompt_tokens = sum(map(_TOKENS, request.messages))
     return LlmFinished(
         finish_reason=answer.finish_reason or ("tool_calls" if answer.calls else "stop"),
         prompt_tokens=prompt_tokens,
@@ -200,7 +205,7 @@ def _finished(answer: ScriptedAnswer, request: LlmRequest) -> LlmFinished:
 
 def words_of(text: str) -> tuple[str, ...]:
     """`text` cut before each word; joined it is `text` again."""
-    return tuple(re.findall(r"\s*\S+\s*$|\s*\S+|\s+", text))
+    return tuple(_WORDS.findall(text))
 
 
 def read_script(path: Path) -> list[ScriptedAnswer]:

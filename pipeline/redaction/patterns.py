@@ -199,11 +199,13 @@ _LONG_CHARS = 15
 """The length of the shortest word that matches a pattern with a mark, except a URL."""
 _ISSUED_MARKS = re.compile("|".join(MARKS))
 _ISSUED = tuple(
-    re.compile(shape.begins)
-    for shape in _SHAPES
-    if shape.name in ("hook", "issued", "issued_signs", "issued_exact")
+    re.compile(shape.begins) for shape in _SHAPES if shape.name in ("issued", "issued_signs", "issued_exact")
 )
-"""The patterns from `issuers`. Searching one after the other is several times as fast as all in one."""
+"""The patterns from `issuers` that a mark is within. Searching one after the other is several times as fast
+as all in one."""
+_HOOK = re.compile(next(shape.begins for shape in _SHAPES if shape.name == "hook"))
+_IN_HOOKS = ".com/"
+"""In lower case within every address of a hook, also where its own mark is not in lower case."""
 _ISSUED_CHARS = 20
 """The length of the shortest key in `issuers`."""
 _STEMS = ("key", "secret", "token", "passw", "passphrase", "pwd", "authorization", *ANNOUNCING)
@@ -234,13 +236,19 @@ def may_hold_secret(text: str) -> bool:
         return True
     if "://" in text and _URL_MARK.search(text) is not None:
         return True
-    long = " ".join([word for word in text.split() if len(word) >= _LONG_CHARS])
-    if not long:
+    words = [word for word in text.split() if len(word) >= _LONG_CHARS]
+    if not words:
         return False
+    long = " ".join(words)
     # The ids in our own log lines match such marks too, so the full patterns decide.
     if _LONG_MARKS.search(long) is not None:
         return FOUND.search(long) is not None
-    return _ISSUED_MARKS.search(long) is not None and any(issued.search(long) for issued in _ISSUED)
+    if _ISSUED_MARKS.search(long) is None:
+        return False
+    if _IN_HOOKS in low and _HOOK.search(long) is not None:
+        return True
+    marked = [word for word in words if _ISSUED_MARKS.search(word) is not None]
+    return any(issued.search(word) for word in marked for issued in _ISSUED)
 
 
 def secret_within(match: re.Match[str]) -> tuple[int, int, str] | None:

@@ -37,6 +37,7 @@ _MODEL_CODES: Final = ("", "model.unclear", "model.clear", "model.imminent")
 """The reason of a verdict of the model, by level."""
 _FEWEST_WORDS: Final = 3
 """Words and marks from which the model judges: it knows nothing of a bare "no"."""
+_NOTHING: Final = CrisisAssessment()
 _LAST_QUESTION: Final = re.compile(r"[^.!?\n]*\?[^?]*$")
 
 
@@ -73,7 +74,7 @@ def assess(
     possible = book.possible(current)
     recent = history[-WINDOW:]
     earlier = [_said(book, plain_words(entry.text)) for entry in recent if entry.said_by == "person"]
-    said, found = Said(book.without("denial", current, possible), possible), CrisisAssessment()
+    said, found = Said(book.without("denial", current, possible), possible), _NOTHING
     if recent or book.says_something(current, possible):
         found = _by_patterns(book, current, said, earlier, recent)
     if found.level == IMMINENT:
@@ -128,7 +129,7 @@ def _by_patterns(
     for tier in _TIERS:
         if (family := book.first(tier, scope, possible)) is not None:
             return _of_family(UNCLEAR, family, said.plain)
-    return CrisisAssessment()
+    return _NOTHING
 
 
 def _of_family(level: int, family: Family, said: str) -> CrisisAssessment:
@@ -146,10 +147,10 @@ def _by_model(
     """The verdict of the model on one message."""
     words = words_of(book.without("idiom", *said))
     if len(words) < _FEWEST_WORDS or (only_named and not shipped_concepts().names_danger(words)):
-        return CrisisAssessment()
+        return _NOTHING
     scores = model.score_words(words)
     if max(scores.unclear, scores.clear) < UNCLEAR_AT:
-        return CrisisAssessment()
+        return _NOTHING
     level = UNCLEAR if scores.clear < CLEAR_AT else IMMINENT if scores.imminent >= imminent_at else CLEAR
     return CrisisAssessment(
         level=level,

@@ -76,7 +76,9 @@ class PatternBook:
             starts.setdefault(need[:_START], []).append((need, bits))
         self._starts = {start: needs for start, needs in starts.items() if len(start) == _START}
         self._all_starts = frozenset(self._starts)
-        self._short = [one for start, needs in starts.items() if len(start) < _START for one in needs]
+        self._short = {
+            need: bits for start, needs in starts.items() if len(start) < _START for need, bits in needs
+        }
 
     def possible(self, plain: str) -> int:
         """The families that a text in its plain form may match, a bit for each: it holds one of their needs.
@@ -87,9 +89,10 @@ class PatternBook:
             for need, bits in self._starts[start]:
                 if need in plain:
                     found |= bits
-        for need, bits in self._short:
-            if need in plain:
-                found |= bits
+        if any(map(plain.__contains__, self._short)):
+            for need, bits in self._short.items():
+                if need in plain:
+                    found |= bits
         return found
 
     def first(self, tier: Tier, plain: str, possible: int | None = None) -> Family | None:

@@ -7,6 +7,7 @@ import json
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
+from gateway.storage.jobs import Job
 from gateway.storage.ports import Record
 from gateway.turns.summarizer import QUIET_S, RETRY_AFTER_S
 from pipeline.domain.chat import ChatMessage
@@ -85,6 +86,28 @@ async def test_above_the_limit_the_beginning_becomes_a_summary_and_the_next_mess
         ChatMessage(role="assistant", content="answer 2"),
         ChatMessage(role="user", content="four"),
     )
+
+
+async def test_a_conversation_that_goes_on_begins_no_summary_after_each_turn(tmp_path: Path) -> None:
+    clock, llm = ManualClock(), ScriptedLlm.echo()
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as harness:
+        await _say(harness, "one", "two", "three")
+        put_off = await _put_off(harness)
+        assert (put_off.kind, put_off.ready) == ("summary", clock.now() + QUIET_S)
+        await _say(harness, "five", "six")
+        assert await harness.store.jobs.listed(limit=10) == (put_off,)
+        await _summed_up(clock, harness)
+
+
+async def _put_off(harness: GatewayHarness) -> Job:
+    """The one job, once a message has come before its work was done."""
+    async with asyncio.timeout(60):
+        while True:
+            await _say(harness, "and more")
+            await asyncio.sleep(0.005)
+            (job,) = await harness.store.jobs.listed(limit=10)
+            if job.fence and not job.claimed:
+                return job
 
 
 async def test_the_summary_outlives_the_process(tmp_path: Path) -> None:

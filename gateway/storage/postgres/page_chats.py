@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from gateway.storage.heartbeats import state_in
 from gateway.storage.inbox_items import native_id_of
 from gateway.storage.jobs import NewJob
 from gateway.storage.json_bodies import FORGOTTEN, decode_body, encode_body
