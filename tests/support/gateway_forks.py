@@ -30,7 +30,7 @@ import pytest
 
 from gateway.app.bootstrap import build
 from gateway.config import Secrets, environment, load
-from tests.support import busy_machine, quick_store
+from tests.support import busy_machine, quick_page, quick_store
 
 ROOT = Path(__file__).parents[2]
 _IMPORTED = (
@@ -181,6 +181,7 @@ def _serve(control: socket.socket) -> None:
         importlib.import_module(name)
     quick_store.install(pytest.MonkeyPatch())
     busy_machine.install(pytest.MonkeyPatch())
+    quick_page.install(pytest.MonkeyPatch())
     _build_once()
     gc.collect()
     gc.freeze()
@@ -208,7 +209,11 @@ def _import_before_the_fork(module: str | None) -> None:
 
 
 def _build_once() -> None:
-    """Build a gateway that is never started: what each process computes once is there in every fork."""
+    """Build a gateway that is never started, and the command line's parser: what each process computes once
+    is there in every fork."""
+    program = importlib.import_module("gateway.cli.main")
+    program._parser = cache(program._parser)
+    program._parser()
     with tempfile.TemporaryDirectory() as folder:
         settings = load(None, {}, [f"data.dir={folder}", 'llm.model="scripted:echo"', "voice.enabled=false"])
         build(settings, Secrets(()))
