@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tests.voice.clips import CLIPS, NOISE, SPEECH, samples_of
@@ -13,6 +13,7 @@ _LONG = ("jfk", "lj001-0001", "lv_0870", "lj001-0003", "lv_0890", "lj001-0005", 
 """A minute with their pauses."""
 _CROWD = 6
 _SNR_DB = 5.0
+_Encoded = Callable[[bytes, str], bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +43,9 @@ class Work:
     rounds: int
 
 
-def full() -> Work:
-    """The recordings of the published figures: about five minutes on two cores."""
+def full(encoded: _Encoded = note) -> Work:
+    """The recordings of the published figures: about five minutes on two cores. `encoded` makes a file of the
+    named kind of samples."""
     pcm = {clip.name: samples_of(clip) for clip in SPEECH}
     five = [pcm["lj001-0004"], pcm["lv_0890"], cut(pcm["lj001-0005"], 5), cut(pcm["lj001-0001"], 5)]
     five += [cut(pcm["lj001-0003"], 5), cut(pcm["jfk"], 5)]
@@ -57,15 +59,18 @@ def full() -> Work:
         ],
     }
     return Work(
-        by_length={length: [note(one, "ogg") for one in some] for length, some in lengths.items()},
-        long={"60s": _long(_LONG, seed=3), "120s": _long((*_LONG, *reversed(_LONG)), seed=4)},
-        clean=[Said(note=note(pcm[clip.name], "ogg"), transcript=clip.transcript) for clip in SPEECH],
-        noisy=[_noisy(name, seed) for seed in (5, 6) for name in pcm],
+        by_length={length: [encoded(one, "ogg") for one in some] for length, some in lengths.items()},
+        long={
+            "60s": _long(_LONG, encoded, seed=3),
+            "120s": _long((*_LONG, *reversed(_LONG)), encoded, seed=4),
+        },
+        clean=[Said(note=encoded(pcm[clip.name], "ogg"), transcript=clip.transcript) for clip in SPEECH],
+        noisy=[_noisy(name, encoded, seed) for seed in (5, 6) for name in pcm],
         silent=[
-            *(note(samples_of(clip), "ogg") for clip in NOISE),
-            *(note(make(), "ogg") for make in WITHOUT_SPEECH.values()),
+            *(encoded(samples_of(clip), "ogg") for clip in NOISE),
+            *(encoded(make(), "ogg") for make in WITHOUT_SPEECH.values()),
         ],
-        crowd=[note(one, "ogg") for one in five[:_CROWD]],
+        crowd=[encoded(one, "ogg") for one in five[:_CROWD]],
         sentence=voiced(pcm["lv_0890"]),
         rounds=3,
     )
@@ -79,7 +84,7 @@ def tiny() -> Work:
         by_length={"3s": [said.note], "5s": [said.note], "11s": [said.note]},
         long={"60s": said, "120s": said},
         clean=[said],
-        noisy=[_noisy("lj001-0002", 5)],
+        noisy=[_noisy("lj001-0002", note, 5)],
         silent=[note(samples_of(CLIPS["silence"]), "ogg")],
         crowd=[said.note],
         sentence=voiced(pcm),
@@ -87,14 +92,14 @@ def tiny() -> Work:
     )
 
 
-def _long(names: Sequence[str], *, seed: int) -> Said:
+def _long(names: Sequence[str], encoded: _Encoded, *, seed: int) -> Said:
     return Said(
-        note=note(joined([samples_of(CLIPS[name]) for name in names], seed=seed), "ogg"),
+        note=encoded(joined([samples_of(CLIPS[name]) for name in names], seed=seed), "ogg"),
         transcript=" ".join(CLIPS[name].transcript for name in names),
     )
 
 
-def _noisy(name: str, seed: int) -> Said:
+def _noisy(name: str, encoded: _Encoded, seed: int) -> Said:
     others = [samples_of(clip) for clip in SPEECH if clip.name != name]
     pcm = in_noise(samples_of(CLIPS[name]), others, snr_db=_SNR_DB, seed=seed)
-    return Said(note=note(pcm, "ogg"), transcript=CLIPS[name].transcript)
+    return Said(note=encoded(pcm, "ogg"), transcript=CLIPS[name].transcript)

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import busy_machine, quick_store
+from tests.support import busy_machine, quick_page, quick_store
 
 pytest_plugins = ["tests.support.browser_fixture", "tests.support.postgres_fixture"]
 
@@ -51,6 +51,13 @@ def _quick_store_files() -> Iterator[None]:
     """A third of the tests open a store, and few of them are about its file."""
     with pytest.MonkeyPatch.context() as patch:
         quick_store.install(patch)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _page_files_once() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        quick_page.install(patch)
         yield
 
 

@@ -43,7 +43,7 @@ async def test_the_least_run_has_every_figure_and_a_picture(tmp_path: Path) -> N
 
 
 def test_a_whole_run_hears_notes_of_the_lengths_that_it_names() -> None:
-    work = full()
+    work = full(lambda pcm, _kind: pcm)
     assert list(work.by_length) == ["3s", "5s", "11s"]
     assert list(work.long) == ["60s", "120s"]
     assert all(len(notes) >= 3 for notes in work.by_length.values())

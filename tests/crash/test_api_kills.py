@@ -5,31 +5,24 @@ Covers: adapters/api/run_service.py, adapters/api/stream.py, gateway/turns/publi
 
 from __future__ import annotations
 
-import asyncio
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
-from gateway.config import environment
 from tests.support.api_child import INPUT, KEY
 from tests.support.api_client import api_overrides, open_api
+from tests.support.forked_children import run_child
 from tests.support.workflow_child import DRAFT, triage_model
 
 pytestmark = pytest.mark.crash
 
 _CRASHED = 137
-_ROOT = Path(__file__).parents[2]
 
 
 async def _die(folder: Path, crash_at: str) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.api_child", str(folder), crash_at),
-        cwd=_ROOT,
-        env=dict(environment()),
-    )
-    assert await process.wait() in (_CRASHED, -signal.SIGKILL)
+    code = await run_child("tests.support.api_child", str(folder), crash_at, log=folder / "child.log")
+    assert code in (_CRASHED, -signal.SIGKILL)
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
 
 from pipeline.llm.scripted import ScriptedLlm
 from tests.support.file_reader import PICTURE, SCALED, FakeFileReader
+from tests.support.forked_children import child_up
 from tests.support.harness import open_gateway
 from tests.support.platforms.telegram import FakeTelegram
 
@@ -28,11 +27,13 @@ async def test_an_album_is_answered_once_with_all_its_pictures_wherever_the_proc
         overrides = (*platform.overrides(tmp_path), _SEES)
         data, ann = tmp_path / "data", platform.person("ann")
         chat = platform.private_chat(ann)
-        child = await _start(data, crash_at, overrides)
-        platform.send(chat, ann, "photo", PICTURE + b"one", album="g1", caption="look", width=9)
-        platform.send(chat, ann, "photo", PICTURE + b"two", album="g1", width=9)
-        async with asyncio.timeout(60):
-            assert await child.wait() == _CRASHED
+        async with child_up(
+            "tests.support.file_child", str(data), crash_at, *overrides, log=tmp_path / "child.log"
+        ) as child:
+            platform.send(chat, ann, "photo", PICTURE + b"one", album="g1", caption="look", width=9)
+            platform.send(chat, ann, "photo", PICTURE + b"two", album="g1", width=9)
+            async with asyncio.timeout(60):
+                assert await child.wait() == _CRASHED
         if crash_at == "turn-commit-before":
             # They are on record: nothing is fetched again.
             platform.state.files.clear()
@@ -46,13 +47,3 @@ async def test_an_album_is_answered_once_with_all_its_pictures_wherever_the_proc
         assert len(reader.asked) == (0 if crash_at == "turn-commit-before" else 2)
         stored = [path for path in (data / "files").rglob("*") if path.is_file()]
         assert len(stored) == 2
-
-
-async def _start(data: Path, crash_at: str, overrides: tuple[str, ...]) -> asyncio.subprocess.Process:
-    child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.support.file_child", str(data), crash_at, *overrides, stdout=PIPE
-    )
-    assert child.stdout is not None
-    async with asyncio.timeout(60):
-        assert await child.stdout.readline() == b"up\n"
-    return child

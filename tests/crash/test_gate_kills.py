@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 from pathlib import Path
 
 import pytest
 
-from gateway.config import environment
 from gateway.turns.run_codec import runs_of
+from tests.support.forked_children import run_child
 from tests.support.gate_graph import Ledger, answer_to, gate_graph
 from tests.support.harness import THREAD, open_gateway
 
 pytestmark = pytest.mark.crash
 
 _CRASHED = 137
-_ROOT = Path(__file__).parents[2]
 _REPLY = "pay: approve by owner, after 0 lines"
 
 
 async def _die(folder: Path, crash_at: str) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.gate_child", str(folder), crash_at),
-        cwd=_ROOT,
-        env=dict(environment()),
-    )
-    assert await process.wait() == _CRASHED
+    code = await run_child("tests.support.gate_child", str(folder), crash_at, log=folder / "child.log")
+    assert code == _CRASHED
 
 
 async def test_a_death_before_the_question_is_committed_asks_it_once(tmp_path: Path) -> None:

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway.config import environment
 from gateway.runtime.failpoints import Label
+from tests.support.forked_children import run_child
 from tests.support.heartbeat_child import watched_file
 
 pytestmark = pytest.mark.crash
 
 _CRASHED = 137
-_ROOT = Path(__file__).parents[2]
 _LABELS: tuple[Label, ...] = (
     "watch-fired-before",
     "watch-fired-after",
@@ -29,15 +26,10 @@ _LABELS: tuple[Label, ...] = (
 
 async def _gateway(folder: Path, crash_at: str, begin: int) -> tuple[int, dict[str, Any]]:
     """The exit code of a gateway and what it has printed; empty if it died."""
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.heartbeat_child", str(folder), crash_at, str(begin)),
-        cwd=_ROOT,
-        env=dict(environment()),
-        stdout=asyncio.subprocess.PIPE,
-    )
-    printed, _ = await process.communicate()
-    lines = printed.decode().splitlines()
-    return await process.wait(), json.loads(lines[-1]) if lines else {}
+    log = folder / f"child{begin}.log"
+    code = await run_child("tests.support.heartbeat_child", str(folder), crash_at, str(begin), log=log)
+    lines = log.read_text("utf-8").splitlines()
+    return code, json.loads(lines[-1]) if code == 0 else {}
 
 
 @pytest.mark.parametrize("label", _LABELS)

@@ -6,18 +6,16 @@ gateway/interactions/question_expiry.py.
 
 from __future__ import annotations
 
-import asyncio
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
-from gateway.config import environment
 from gateway.turns.run_codec import runs_of
 from pipeline.domain.clock import ManualClock
 from pipeline.playbooks.reading import read_playbook
 from pipeline.playbooks.run_record import playbook_record
+from tests.support.forked_children import run_child
 from tests.support.harness import open_gateway
 from tests.support.playbook_child import DAY, ONBOARDING, REPLIES, onboarding_model, to_the_end
 
@@ -29,12 +27,8 @@ _SOURCE = (_ROOT / "examples/workflows/onboarding.playbook.json").read_text("utf
 
 
 async def _die(folder: Path, crash_at: str) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.playbook_child", str(folder), crash_at),
-        cwd=_ROOT,
-        env=dict(environment()),
-    )
-    assert await process.wait() in (_CRASHED, -signal.SIGKILL)
+    code = await run_child("tests.support.playbook_child", str(folder), crash_at, log=folder / "child.log")
+    assert code in (_CRASHED, -signal.SIGKILL)
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import sys
-from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import pytest
 
 from gateway.runtime.failpoints import Label
+from tests.support.forked_children import child_up
 from tests.support.harness import open_gateway
 from tests.support.platforms.platform import FakePlatform, Person, Place
 from tests.support.platforms.telegram import FakeTelegram
@@ -36,7 +35,7 @@ async def test_death_at_a_label_never_gives_a_second_voice_message(
             await platform.say(chat, ann, "/voice")
             await platform.until(lambda: "replies are on" in "".join(platform.bot_texts(chat)))
 
-        await _die_of(platform, chat, ann, "one two", await _start(data, label, overrides))
+        await _die_of(platform, chat, ann, "one two", label, overrides, tmp_path)
 
         async with open_gateway(data, *overrides, speaker=ScriptedSpeaker()):
             await platform.say(chat, ann, "three")
@@ -55,7 +54,7 @@ async def test_death_while_voice_replies_are_turned_on_leaves_them_on_and_says_s
         data = tmp_path / "data"
         ann = platform.person("ann")
         chat = platform.private_chat(ann)
-        await _die_of(platform, chat, ann, "/voice", await _start(data, label, overrides))
+        await _die_of(platform, chat, ann, "/voice", label, overrides, tmp_path)
 
         async with open_gateway(data, *overrides, speaker=ScriptedSpeaker()):
             await platform.say(chat, ann, "three")
@@ -66,21 +65,20 @@ async def test_death_while_voice_replies_are_turned_on_leaves_them_on_and_says_s
 
 
 async def _die_of(
-    platform: FakeTelegram, chat: Place, ann: Person, text: str, child: asyncio.subprocess.Process
+    platform: FakeTelegram,
+    chat: Place,
+    ann: Person,
+    text: str,
+    label: Label,
+    overrides: tuple[str, ...],
+    folder: Path,
 ) -> None:
-    await platform.say(chat, ann, text)
-    async with asyncio.timeout(60):
-        assert await child.wait() == _CRASHED
-
-
-async def _start(data: Path, label: str, overrides: tuple[str, ...]) -> asyncio.subprocess.Process:
-    child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "tests.support.speaking_child", str(data), label, *overrides, stdout=PIPE
-    )
-    assert child.stdout is not None
-    async with asyncio.timeout(60):
-        assert await child.stdout.readline() == b"up\n"
-    return child
+    """Say `text` to a gateway on `folder`/data, which dies of it."""
+    arguments = (str(folder / "data"), label, *overrides)
+    async with child_up("tests.support.speaking_child", *arguments, log=folder / "child.log") as child:
+        await platform.say(chat, ann, text)
+        async with asyncio.timeout(60):
+            assert await child.wait() == _CRASHED
 
 
 def _voices(platform: FakePlatform, place: Place) -> list[bytes]:

@@ -5,17 +5,15 @@ Covers: pipeline/workflows/compiling.py, pipeline/workflows/agent_step.py, pipel
 
 from __future__ import annotations
 
-import asyncio
 import signal
-import sys
 from pathlib import Path
 
 import pytest
 
-from gateway.config import environment
 from gateway.turns.run_codec import runs_of
 from pipeline.workflows.reading import read_workflow
 from pipeline.workflows.run_record import run_record
+from tests.support.forked_children import run_child
 from tests.support.gate_graph import answer_to
 from tests.support.harness import THREAD, open_gateway
 from tests.support.workflow_child import DRAFT, TRIAGE, triage_model
@@ -28,12 +26,8 @@ _SOURCE = (_ROOT / "examples/workflows/triage.workflow.json").read_text("utf-8")
 
 
 async def _die(folder: Path, crash_at: str) -> None:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.workflow_child", str(folder), crash_at),
-        cwd=_ROOT,
-        env=dict(environment()),
-    )
-    assert await process.wait() in (_CRASHED, -signal.SIGKILL)
+    code = await run_child("tests.support.workflow_child", str(folder), crash_at, log=folder / "child.log")
+    assert code in (_CRASHED, -signal.SIGKILL)
 
 
 async def test_an_approval_waits_over_a_kill_and_its_answer_continues_the_run(tmp_path: Path) -> None:

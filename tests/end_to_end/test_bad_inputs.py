@@ -9,6 +9,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+import pytest_asyncio
 
 from tests.support.gateway_process import GatewayProcess
 from tests.support.web_client import WebChat
@@ -164,14 +165,10 @@ async def test_a_foreign_host_name_gets_no_page(shared_gateway: GatewayProcess, 
         assert "server.public_origins" in await response.text()
 
 
-@pytest.fixture(scope="module")
-def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("gateway")
-
-
-@pytest.fixture
-async def shared_gateway(shared_folder: Path) -> AsyncIterator[GatewayProcess]:
-    async with GatewayProcess(shared_folder) as process:
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[GatewayProcess]:
+    """One for all tests that leave nothing in it."""
+    async with GatewayProcess(tmp_path_factory.mktemp("gateway")) as process:
         await process.start()
         yield process
 

@@ -8,8 +8,8 @@ when it starts: a WAV file (48 kHz, mono, 16 bit) by its absolute path.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,6 +22,8 @@ from playwright.async_api import (
     Error,
     Page,
     Request,
+    ViewportSize,
+    WebError,
     async_playwright,
     expect,
 )
@@ -43,6 +45,8 @@ FLAGS = (
     "--autoplay-policy=no-user-gesture-required",
 )
 
+SIZE: ViewportSize = {"width": 1100, "height": 800}
+"""Of a page, unless a test changes it."""
 _BLOCKED = "Service Worker registration blocked by Playwright"
 PATIENCE_MS = 180_000
 """How long a page may take to show what is expected of it; only a failure lasts as long. Playwright's own
@@ -64,12 +68,24 @@ class Watch:
     def follow(self, context: BrowserContext) -> None:
         """Listens to every page of `context`."""
         context.on("console", self._console)
-        context.on("weberror", lambda error: self.complaints.append(f"uncaught: {error.error}"))
+        context.on("weberror", self._uncaught)
         context.on("request", self._request)
+
+    @contextmanager
+    def following(self, context: BrowserContext) -> Iterator[None]:
+        """As `follow`, until the block ends."""
+        self.follow(context)
+        yield
+        context.remove_listener("console", self._console)
+        context.remove_listener("weberror", self._uncaught)
+        context.remove_listener("request", self._request)
 
     def _console(self, message: ConsoleMessage) -> None:
         if message.type in ("error", "warning") and message.text != _BLOCKED:
             self.complaints.append(message.text)
+
+    def _uncaught(self, error: WebError) -> None:
+        self.complaints.append(f"uncaught: {error.error}")
 
     def _request(self, request: Request) -> None:
         self.requests.append(request.url)
@@ -105,15 +121,16 @@ def watch() -> Watch:
 @pytest_asyncio.fixture(loop_scope="session")
 async def context(browser: Browser, watch: Watch) -> AsyncIterator[BrowserContext]:
     """A fresh browser profile; two pages of it are two tabs."""
-    async with opened_context(browser, watch) as fresh:
+    async with opened_context(browser) as fresh:
+        watch.follow(fresh)
         yield fresh
 
 
 @asynccontextmanager
-async def opened_context(browser: Browser, watch: Watch) -> AsyncIterator[BrowserContext]:
-    """A fresh browser profile until the block ends, which `watch` follows."""
+async def opened_context(browser: Browser) -> AsyncIterator[BrowserContext]:
+    """A fresh browser profile until the block ends."""
     fresh = await browser.new_context(
-        viewport={"width": 1100, "height": 800},
+        viewport=SIZE,
         locale="en-GB",
         timezone_id="UTC",
         color_scheme="light",
@@ -123,7 +140,6 @@ async def opened_context(browser: Browser, watch: Watch) -> AsyncIterator[Browse
         service_workers="block",
     )
     fresh.set_default_timeout(PATIENCE_MS)
-    watch.follow(fresh)
     yield fresh
     await fresh.close()
 

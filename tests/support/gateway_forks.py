@@ -1,8 +1,9 @@
 """Start gateway processes without a new interpreter each: one program imports the gateway once and forks.
 
-`fork_gateway` returns a running process with the interface of `asyncio.subprocess.Process` that tests need.
-The process has a session, a working folder, an environment and a log file as if it had been executed; only
-its imports are done. `GatewayProcess` uses it unless a test asks for a new interpreter. Not for benches.
+`fork_gateway` returns a running process with the interface of `asyncio.subprocess.Process` that tests need,
+`fork_module` one that runs a module of tests/support in the place of `python -m`. The process has a session,
+a working folder, an environment and a log file as if it had been executed; only its imports are done.
+`GatewayProcess` uses it unless a test asks for a new interpreter. Not for benches.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import gc
 import importlib
 import json
 import os
+import runpy
 import signal
 import socket
 import subprocess
@@ -28,7 +30,7 @@ import pytest
 
 from gateway.app.bootstrap import build
 from gateway.config import Secrets, environment, load
-from tests.support import busy_machine, quick_store
+from tests.support import busy_machine, quick_page, quick_store
 
 ROOT = Path(__file__).parents[2]
 _IMPORTED = (
@@ -76,6 +78,18 @@ async def fork_gateway(
 ) -> ForkedProcess:
     """Run `parlour` with `arguments` in `folder`; its output is appended to `log`."""
     request = {"arguments": list(arguments), "folder": str(folder), "env": dict(env), "log": str(log)}
+    return await _forked(request)
+
+
+async def fork_module(module: str, *arguments: str, log: Path) -> ForkedProcess:
+    """Run `python -m` with `module` and `arguments` in the checkout; its output is appended to `log`. The
+    module is a program: to import it does nothing."""
+    env = {name: value for name, value in environment().items() if not name.startswith("PARLOUR")}
+    request = {"arguments": list(arguments), "folder": str(ROOT), "env": env, "log": str(log)}
+    return await _forked(request | {"module": module})
+
+
+async def _forked(request: Mapping[str, object]) -> ForkedProcess:
     ours = _requested(request)
     loop = asyncio.get_running_loop()
     _, connection = await loop.create_connection(lambda: _Connection(loop), sock=ours)
@@ -167,6 +181,7 @@ def _serve(control: socket.socket) -> None:
         importlib.import_module(name)
     quick_store.install(pytest.MonkeyPatch())
     busy_machine.install(pytest.MonkeyPatch())
+    quick_page.install(pytest.MonkeyPatch())
     _build_once()
     gc.collect()
     gc.freeze()
@@ -175,6 +190,7 @@ def _serve(control: socket.socket) -> None:
         _reap()
         if not request:
             return
+        _import_before_the_fork(json.loads(request).get("module"))
         with socket.socket(fileno=files[0]) as connection:
             if os.fork() == 0:
                 control.close()
@@ -184,8 +200,20 @@ def _serve(control: socket.socket) -> None:
             os.close(file)
 
 
+def _import_before_the_fork(module: str | None) -> None:
+    """Import what the process is to run, for this one and all that follow."""
+    if module is not None and module not in sys.modules:
+        importlib.import_module(module)
+        gc.collect()
+        gc.freeze()
+
+
 def _build_once() -> None:
-    """Build a gateway that is never started: what each process computes once is there in every fork."""
+    """Build a gateway that is never started, and the command line's parser: what each process computes once
+    is there in every fork."""
+    program = importlib.import_module("gateway.cli.main")
+    program._parser = cache(program._parser)
+    program._parser()
     with tempfile.TemporaryDirectory() as folder:
         settings = load(None, {}, [f"data.dir={folder}", 'llm.model="scripted:echo"', "voice.enabled=false"])
         build(settings, Secrets(()))
@@ -220,6 +248,7 @@ def _become_gateway(
     env: dict[str, str],
     log: str,
     errors: str = "",
+    module: str = "",
 ) -> None:
     os.setsid()
     os.chdir(folder)
@@ -232,17 +261,24 @@ def _become_gateway(
         os.close(output)
     connection.sendall(f"{os.getpid()}\n".encode())
     connection.close()
-    sys.argv = ["parlour", *arguments]
-    main = importlib.import_module("gateway.cli.main").main
     code: list[int] = [1]
     # To free what was imported before the fork takes longer than most of these processes run. What is
     # registered later runs before, as do the ends of all threads.
     atexit.register(lambda: _leave(code[0]))
     try:
-        code[0] = main(arguments)
+        code[0] = _run(module, arguments)
     except SystemExit as ended:
         code[0] = int(ended.code or 0)
     sys.exit(code[0])
+
+
+def _run(module: str, arguments: list[str]) -> int:
+    """The exit code of a module of tests, or of `parlour`."""
+    sys.argv = [module or "parlour", *arguments]
+    if not module:
+        return int(importlib.import_module("gateway.cli.main").main(arguments))
+    runpy.run_path(str(sys.modules[module].__file__), run_name="__main__")
+    return 0
 
 
 def _leave(code: int) -> None:

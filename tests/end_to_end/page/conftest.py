@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 import pytest_asyncio
-from playwright.async_api import Browser, Page
+from playwright.async_api import Browser, BrowserContext, Page
 
 from tests.end_to_end.page.acts import sign_in
-from tests.end_to_end.page.fake_gateway import FakeGateway, running_gateway
+from tests.end_to_end.page.fake_gateway import BLANK, FakeGateway, running_gateway
 from tests.end_to_end.page.stoppable_gateway import StoppableGateway
-from tests.support.browser_fixture import Watch, open_chromium, opened_context
+from tests.support.browser_fixture import SIZE, Watch, open_chromium, opened_context
+from tests.support.gateway_process import free_port
 
 _RATE = 48_000
 
@@ -44,18 +45,52 @@ async def browser(microphone: Path) -> AsyncIterator[Browser]:
         yield running
 
 
+@pytest.fixture(scope="session")
+def _port() -> int:
+    """The port of this worker's fake gateways. With one origin, `tab` keeps its process and its scripts."""
+    return free_port()
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def gateway() -> AsyncIterator[FakeGateway]:
-    async with running_gateway() as running:
+async def gateway(_port: int) -> AsyncIterator[FakeGateway]:
+    async with running_gateway(_port) as running:
         yield running
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def _lasting(browser: Browser) -> AsyncIterator[BrowserContext]:
+    async with opened_context(browser) as context:
+        yield context
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def room(page: Page, gateway: FakeGateway, watch: Watch) -> AsyncIterator[Page]:
+async def tab(_lasting: BrowserContext, gateway: FakeGateway, watch: Watch) -> AsyncIterator[Page]:
+    """A tab in which nothing is left of other tests, though the browser keeps its process for it: a new
+    process takes two thirds of the time of a short test. Not for tests that add scripts or a clock to the
+    page, which cannot be removed: `page` is theirs."""
+    tab = _lasting.pages[0] if _lasting.pages else await _lasting.new_page()
+    await tab.set_viewport_size(SIZE)
+    await tab.emulate_media(color_scheme="light", reduced_motion="reduce")
+    await tab.goto(gateway.origin + BLANK)
+    await tab.evaluate("localStorage.clear(), sessionStorage.clear()")
+    with watch.following(_lasting):
+        yield tab
+    # None of them may connect to the gateway of the next test, which has the same port.
+    for other in _lasting.pages:
+        if other is not tab:
+            await other.close()
+    await tab.unroute_all()
+    await tab.goto(gateway.origin + BLANK)
+    await _lasting.clear_permissions()
+    await _lasting.clear_cookies()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def room(tab: Page, gateway: FakeGateway, watch: Watch) -> AsyncIterator[Page]:
     """A signed-in page with an empty conversation; afterwards it must have had nothing to complain of."""
-    await page.goto(gateway.origin)
-    await sign_in(page)
-    yield page
+    await tab.goto(gateway.origin)
+    await sign_in(tab)
+    yield tab
     _nothing_to_complain_of(watch, gateway)
 
 
@@ -71,7 +106,8 @@ async def kept(browser: Browser) -> AsyncIterator[tuple[Page, FakeGateway]]:
     """One signed-in page and its gateway for all tests of a module that only add to the conversation: to open
     a page takes longer than most of what such a test does."""
     watch = Watch()
-    async with running_gateway() as gateway, opened_context(browser, watch) as context:
+    async with running_gateway() as gateway, opened_context(browser) as context:
+        watch.follow(context)
         page = await context.new_page()
         await page.goto(gateway.origin)
         await sign_in(page)

@@ -29,6 +29,8 @@ POLICY = (
     "frame-ancestors 'none'"
 )
 TOKEN = "correct-horse-battery"
+BLANK = "/blank"
+"""A page of the same origin without a script, where what the browser keeps can be cleared."""
 
 Frame = dict[str, Any]
 
@@ -358,12 +360,16 @@ def _pages() -> PageFiles:
 
 
 @asynccontextmanager
-async def running_gateway() -> AsyncIterator[FakeGateway]:
-    """A fake gateway on a free loopback port, with the page at its root."""
+async def running_gateway(port: int = 0) -> AsyncIterator[FakeGateway]:
+    """A fake gateway on a loopback port, by default a free one, with the page at its root and nothing at
+    `BLANK`."""
     gateway = FakeGateway()
 
     async def index(request: web.Request) -> web.StreamResponse:
         return _pages().page(request)
+
+    async def blank(_request: web.Request) -> web.StreamResponse:
+        return web.Response(text="<!doctype html><title>blank</title>", content_type="text/html")
 
     async def asset(request: web.Request) -> web.StreamResponse:
         return _pages().response(request.match_info["name"], request)
@@ -377,11 +383,12 @@ async def running_gateway() -> AsyncIterator[FakeGateway]:
     app = web.Application()
     app.on_response_prepare.append(protect)
     app.router.add_get("/", index)
+    app.router.add_get(BLANK, blank)
     app.router.add_get("/ws", gateway.handle)
     app.router.add_get("/static/{name:.+}", asset)
     runner = web.AppRunner(app, shutdown_timeout=0.2)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
+    site = web.TCPSite(runner, "127.0.0.1", port)
     await site.start()
     host, port = runner.addresses[0][:2]
     gateway.origin = f"http://{host}:{port}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from playwright.async_api import BrowserContext, Page, expect
+from playwright.async_api import Page, expect
 
 from adapters.formatting.html import render_html
 from tests.end_to_end.page.acts import ask, copied, entries, ready
@@ -121,9 +121,9 @@ async def test_a_written_answer_is_the_pages_own_until_it_is_finished(
 
 
 async def test_code_of_a_finished_answer_is_copied_as_it_was_written(
-    room: Page, gateway: FakeGateway, context: BrowserContext
+    room: Page, gateway: FakeGateway
 ) -> None:
-    await context.grant_permissions(["clipboard-read", "clipboard-write"])
+    await room.context.grant_permissions(["clipboard-read", "clipboard-write"])
     code = 'if a < b && c:\n    print("<b>")\n\n\tlast  '
     prose = await answered((room, gateway), f"See:\n\n```python\n{code}\n```\n")
     await expect(prose.locator(".language")).to_have_text("python")
