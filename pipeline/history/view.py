@@ -33,7 +33,12 @@ def summarised(conversation: Conversation, summary: Summary) -> Conversation:
 def opening(summary: Summary | None, *, left_out: bool) -> tuple[ChatMessage, ...]:
     """The messages before the turns: at most one, with the summary and a note that turns are left out after
     it."""
-    parts = [] if summary is None else [SUMMARY.format(text=summary.text)]
+    if summary is None:
+        return _ONLY_LEFT_OUT if left_out else ()
+    parts = [SUMMARY.format(text=summary.text)]
     if left_out:
         parts.append(LEFT_OUT)
-    return (ChatMessage(role="system", content="\n".join(parts)),) if parts else ()
+    return (ChatMessage(role="system", content="\n".join(parts)),)
+
+
+_ONLY_LEFT_OUT = (ChatMessage(role="system", content=LEFT_OUT),)
