@@ -114,7 +114,9 @@ def check_state(case: Case, number: int, state: Mapping[str, Any]) -> None:
             found, expected = (sorted(state["out"]), state["total"]), (list(range(BRANCHES)), BRANCHES)
         case "safety8":
             found, expected = _safety_result(state), _safety_expected(case, number)
-        case "triage" | "triage-quiet" | "triage-model" | "triage-plain" | "line" | "line-model" | "line-plain":
+        case (
+            "triage" | "triage-quiet" | "triage-model" | "triage-plain" | "line" | "line-model" | "line-plain"
+        ):
             found, expected = state["answer"], workflow_work.expected(case.graph.partition("-")[0])
         case _:
             messages = state["messages"] if "messages" in state else state["history"]

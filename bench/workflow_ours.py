@@ -173,7 +173,7 @@ class _StoredRun(_Run):
     def _log(self) -> StoreRunLog:
         log = StoreRunLog(self._store, self._lease, self._row)
         # As for a workflow in the gateway.
-        log.together_s, log.commits_pauses = TOGETHER_S, True
+        log.together_s = TOGETHER_S
         return log
 
     def _row(self, body: Mapping[str, Any]) -> NewRecord:

@@ -23,7 +23,7 @@ async def run(*, peer: Path = graph.PEER, rounds: int = 9) -> Report:
             )
             theirs = await stack.enter_async_context(worker(peer, "bench.workflow_peer", folder / "peer"))
             found = {
-                name: await compare(ours, theirs, pairing, rounds) for name, pairing in _PAIRINGS.items()
+                name: await compare(ours, theirs, pairing, rounds) for name, pairing in PAIRINGS.items()
             }
         paused = await measure_paused(folder / "paused")
     return _report(found, paused, rounds)
@@ -49,7 +49,7 @@ def _pairing(label: str, name: Graph, peer: Graph, store: Store, *, steps: int =
     )
 
 
-_PAIRINGS = {
+PAIRINGS = {
     "run": _pairing("triage run, two answers, SQLite", "triage", "triage", "sqlite"),
     "run_quiet": _pairing("  without events and a log", "triage", "triage-quiet", "sqlite"),
     "run_model": _pairing("  without prebuilt agents", "triage", "triage-model", "sqlite"),

@@ -10,6 +10,7 @@ from gateway.cluster.in_process import InProcessBus
 from gateway.cluster.remote import RemoteBus
 from gateway.cluster.transport import Transport
 from gateway.config import Settings
+from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 
@@ -21,10 +22,10 @@ _TRANSPORTS: Final = {
 """Module and class, by `bus.kind`. Imported when configured: their libraries are optional."""
 
 
-def build_bus(settings: Settings, clock: Clock) -> Bus:
+def build_bus(settings: Settings, clock: Clock, tasks: Supervisor) -> Bus:
     """The configured bus, not yet opened. Raises ConfigurationError where its library is not installed."""
     transport = _transport(settings)
-    return InProcessBus() if transport is None else RemoteBus((transport,), clock)
+    return InProcessBus() if transport is None else RemoteBus((transport,), clock, tasks.spawn)
 
 
 async def bus_state(settings: Settings, clock: Clock) -> tuple[bool, str] | None:
@@ -32,7 +33,7 @@ async def bus_state(settings: Settings, clock: Clock) -> tuple[bool, str] | None
     transport = _transport(settings)
     if transport is None:
         return None
-    bus = RemoteBus((transport,), clock)
+    bus = RemoteBus((transport,), clock, Supervisor().spawn)
     await bus.open()
     try:
         async with clock.timeout(_DOCTOR_S):

@@ -195,7 +195,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         crises=CrisisRecords(
             own_key(data.crises_key_path), store.crises, clock, notices=notice_target(settings)
         ),
-        bus=extras.bus or build_bus(settings, clock),
+        bus=extras.bus or build_bus(settings, clock, tasks.background),
         people=people,
         preferences=preferences,
         timeline=timeline,

@@ -13,11 +13,12 @@ The first transport that is up carries a signal, so a second one is a spare: eac
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from functools import partial
 from itertools import count
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn, Protocol
 
 from gateway.cluster.backlog import Backlog
 from gateway.cluster.bus import EventReader, EventStream, OnControl, OnOutbox, OnWake, Unsubscribe
@@ -27,13 +28,19 @@ from gateway.cluster.link import Link
 from gateway.cluster.shown_turns import ShownTurns
 from gateway.cluster.signals import Control, ControlSignal, LiveTurn, OutboxReady, TurnEvent, Wake
 from gateway.cluster.transport import Transport
-from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import LlmToken, PipelineEvent
 from pipeline.domain.ids import AccountKey, new_id
 
 _log = logging.getLogger(__name__)
+
+
+class Spawn(Protocol):
+    """Runs work in a task that ends with the process at the latest."""
+
+    def __call__(self, work: Coroutine[Any, Any, NoReturn], *, name: str) -> asyncio.Task[NoReturn]: ...
+
 
 _WAKE: Final = "wake"
 _PROBE: Final = "probe"
@@ -42,7 +49,7 @@ _PROBE: Final = "probe"
 class RemoteBus:
     """The `Bus` of one process among several. One may subscribe before `open`, and while a server is away."""
 
-    def __init__(self, transports: Sequence[Transport], clock: Clock) -> None:
+    def __init__(self, transports: Sequence[Transport], clock: Clock, spawn: Spawn) -> None:
         self._id = new_id("bus")
         self._own = InProcessBus()
         self._topics: dict[str, int] = {}
@@ -55,7 +62,8 @@ class RemoteBus:
             link.listen(_WAKE)
         self._shown = ShownTurns(self._own)
         self._events = Backlog[TurnEvent]()
-        self._tasks = Supervisor()
+        self._spawn = spawn
+        self._tasks: list[asyncio.Task[NoReturn]] = []
         self._closed = False
 
     @property
@@ -66,8 +74,8 @@ class RemoteBus:
     async def open(self) -> None:
         """See `Bus.open`."""
         for link in self._links:
-            self._tasks.spawn(link.run(partial(self._arrive, link)), name="signals")
-        self._tasks.spawn(self._show(), name="events of other processes")
+            self._tasks.append(self._spawn(link.run(partial(self._arrive, link)), name="signals"))
+        self._tasks.append(self._spawn(self._show(), name="events of other processes"))
 
     # -- publishing ---------------------------------------------------------------------------
 
@@ -138,7 +146,9 @@ class RemoteBus:
         """See `Bus.close`."""
         self._closed = True
         await self._own.close()
-        await self._tasks.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
     # -- inside -------------------------------------------------------------------------------
 

@@ -87,7 +87,6 @@ class StoreJournal:
         log = UnwrittenRunLog if self._off_record else StoreRunLog
         step = partial(record_in, session, clock, self._recorded.asked_in, "step")
         self._log = log(store, lease, step, failpoints)
-        self._log.commits_pauses = True
         self._record = partial(record_in, session, clock, entry.message_id)
         self._arrivals: tuple[float, ...] = ()
         self._note_arrival(entry)

@@ -36,6 +36,8 @@ class StoreRunLog:
 
     verbatim = True
     """What is read back is what was recorded, see `RunRecorder.verbatim`."""
+    commits_pauses = True
+    """The commit of a question has the records before it, see `RunRecorder.is_committed_later`."""
 
     def __init__(
         self,
@@ -63,8 +65,6 @@ class StoreRunLog:
         """When the records of `together_s` are handed over."""
         self.run_id = ""
         """The id of the run; empty until its first record."""
-        self.commits_pauses = False
-        """Whether the commit of a question has the records before it, see `RunRecorder.is_committed_later`."""
         self.together_s = 0.0
         """Seconds within which records share a row and a wait for the disk; 0: those of one turn of the event
         loop. A crash repeats the steps of that time."""
@@ -112,7 +112,7 @@ class StoreRunLog:
     async def unwritten(self) -> list[NewRecord]:
         """The rows that the commit of the outcome must write first; then call `committed`. Raises if an
         earlier row could not be written."""
-        if any(map(_labels, self._records)):
+        if any(record["do"] == "effect" and _labels(record) for record in self._records):
             self.hand_over()
         held, self._words = self._words, []
         rows = [record for record, _ in held]

@@ -33,7 +33,7 @@ class SafeRunLog:
         return self._unchanged and bool(getattr(self._log, "verbatim", False))
 
     def append(self, record: Mapping[str, Any]) -> None:
-        self._log.append(self._safe(record))
+        self._log.append(self._safe(record) if self._unrecorded or "error" in record else record)
 
     async def barrier(self) -> None:
         await self._log.barrier()

@@ -17,6 +17,7 @@ from gateway.cluster.redis_transport import RedisTransport
 from gateway.cluster.remote import RemoteBus
 from gateway.cluster.signals import LiveTurn
 from gateway.cluster.transport import Transport
+from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.events import LlmToken, PipelineEvent, ResponseComplete, TurnStarted
 from pipeline.domain.ids import AccountKey, ThreadKey
@@ -72,7 +73,10 @@ async def postgres(request: pytest.FixtureRequest) -> AsyncIterator[BusCase]:
 @asynccontextmanager
 async def two_processes(*transports: Transport) -> AsyncIterator[BusCase]:
     """Two buses over the same servers, connected."""
-    buses = RemoteBus(transports, SystemClock()), RemoteBus(transports, SystemClock())
+    buses = (
+        RemoteBus(transports, SystemClock(), Supervisor().spawn),
+        RemoteBus(transports, SystemClock(), Supervisor().spawn),
+    )
     for bus in buses:
         await bus.open()
         await bus.round_trip()

@@ -9,6 +9,7 @@ from pathlib import Path
 from adapters.identity import derived_message_id
 from gateway.cluster.redis_transport import RedisTransport
 from gateway.cluster.remote import RemoteBus
+from gateway.runtime.tasks import Supervisor
 from gateway.storage.ports import Interaction
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import SystemClock
@@ -173,7 +174,7 @@ def _press(question: Interaction) -> ApprovalReply:
 async def test_a_gateway_answers_while_the_server_of_its_bus_is_away_and_says_so(tmp_path: Path) -> None:
     async with Valkey(tmp_path) as server:
         noted = NotedTransport(RedisTransport(server.url))
-        bus = RemoteBus((noted,), SystemClock())
+        bus = RemoteBus((noted,), SystemClock(), Supervisor().spawn)
         async with open_gateway(tmp_path, bus=bus, llm=ScriptedLlm.echo()) as harness:
             await bus.round_trip()
             assert harness.gateway.channel_lines() == ("console:local up",)

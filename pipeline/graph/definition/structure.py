@@ -213,9 +213,7 @@ class GraphStructure(Generic[ContextT, StateT]):
         leads = exits.route is not None or (exits.plain is not None and len(exits.plain) == 1)
         return leads and not (spec.nullable or stops)
 
-    def _whole(
-        self, spec: NodeSpec[ContextT, StateT], surfaced: frozenset[str] | None
-    ) -> frozenset[str]:
+    def _whole(self, spec: NodeSpec[ContextT, StateT], surfaced: frozenset[str] | None) -> frozenset[str]:
         if spec.subgraph is None:
             return frozenset()
         own = frozenset(spec.subgraph.folds) - self.folds.keys()

@@ -41,8 +41,8 @@ _Verdict: TypeAlias = tuple[RunStatus, StopReason, Failure | None]
 
 
 class Executor(Generic[ContextT, StateT]):
-    """Runs one graph, for many threads at once. Between calls it keeps only runs that wait for a person, which
-    it could replay as well."""
+    """Runs one graph, for many threads at once. Between calls it keeps only some runs that wait for a person,
+    which it could replay as well."""
 
     def __init__(
         self,
@@ -165,7 +165,7 @@ class Executor(Generic[ContextT, StateT]):
             gates=run.open_gates(),
             retries=run.retries,
             failures=tuple(run.failures),
-            nodes=dict(run.diagnostics()),
+            nodes=run.diagnostics(),
             effects=run.open_effects(),
         )
 
@@ -179,7 +179,7 @@ class Executor(Generic[ContextT, StateT]):
         kept: int | None = None,
         *,
         later: frozenset[str],
-        keeps: Head | None,
+        keeps: Head | None = None,
     ) -> RunOutcome:
         """Make one call, from the first node to exactly one completion event.
 
@@ -310,8 +310,7 @@ def _outcome(loop: RunLoop, status: RunStatus, reason: StopReason, error: Failur
         gates=run.open_gates(),
         retries=run.retries,
         failures=failures,
-        # A paused run may go on with the same counts.
-        nodes=dict(run.diagnostics()) if status == "paused" else run.diagnostics(),
+        nodes=run.diagnostics(),
         effects=run.open_effects(),
     )
 

@@ -1,21 +1,18 @@
 """Record an ordinary step in one function: most steps are ordinary, so its speed is the engine's speed.
 
 Ordinary is the first attempt at a node, which succeeds, returns `Next` and leads to one target without
-inputs; and so is a subgraph that has ended well. This does what `RunLoop` does for any step, with the same
-parts, without a call for each. A property test shows that both give the same run.
+inputs. This does what `RunLoop` does for any step, with the same parts, without a call for each. A property
+test shows that both give the same run.
 """
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 from pipeline.graph.definition.decisions import Next
 from pipeline.graph.definition.merging import folded
 from pipeline.graph.execution.edge_selection import routed
 from pipeline.graph.execution.environment import RunEnvironment
 from pipeline.graph.execution.node_visit import NodeExecution
-from pipeline.graph.run.frames import NO_INPUTS, Frame
+from pipeline.graph.run.frames import Frame
 
 
 def record_ordinary(env: RunEnvironment, frame: Frame, executed: NodeExecution) -> str:
@@ -43,25 +40,4 @@ def record_ordinary(env: RunEnvironment, frame: Frame, executed: NodeExecution) 
     if targets is None or len(targets) != 1:
         return ""
     env.recorder.write_ordinary(frame, update, targets[0], values, executed.seconds)
-    return targets[0]
-
-
-def record_surfaced(
-    env: RunEnvironment, frame: Frame, executed: NodeExecution, inner: list[Mapping[str, Any]]
-) -> str:
-    """As `record_ordinary`, for a node whose subgraph has ended and written `inner`."""
-    plan, values = frame.plan, executed.after
-    if not plan.ordinary or executed.failure is not None or executed.missing or frame.inputs:
-        return ""
-    if values is None or (env.phase is not None and (not env.phase_key or env.phase_key in values)):
-        return ""
-    targets = plan.exits.plain
-    if plan.exits.route is not None:
-        try:
-            targets = routed(plan.exits.route, frame.label, values)
-        except Exception:  # noqa: BLE001 - as above
-            return ""
-    if targets is None or len(targets) != 1:
-        return ""
-    env.recorder.write_ordinary(frame, NO_INPUTS, targets[0], values, executed.seconds, inner)
     return targets[0]

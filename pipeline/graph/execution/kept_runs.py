@@ -36,12 +36,16 @@ class KeptRuns:
             self._runs.popitem(last=False)
 
     def find(self, records: Sequence[RawRecord]) -> Replayed | None:
-        """The run in `records`, as `replay` gives it; None if it is not kept, or has gone on elsewhere, or if a
-        record cannot be read."""
-        if not self._runs or any(record is None or record.get("do") == "resume" for record in records):
+        """The run in `records`, as `replay` gives it; None if it is not kept, or has gone on elsewhere, or if
+        a record cannot be read."""
+        if not self._runs or None in records:
             return None
-        found = self._runs.get(_run_of(records))
-        if found is None or found[0].records != len(records):
+        try:
+            head = head_of(records)
+        except RunUnreadable:
+            return None
+        found = self._runs.get(head["run"])
+        if found is None or found[0].records != len(records) or found[1]["signature"] != head["signature"]:
             return None
         asked = _newest_gate(records)
         if all(gate.id != asked for gate in found[0].open_gates()):
@@ -53,15 +57,10 @@ class KeptRuns:
         self._runs.pop(run_id, None)
 
 
-def _run_of(records: Sequence[RawRecord]) -> str:
-    try:
-        return head_of(records)["run"]
-    except RunUnreadable:
-        return ""
-
-
 def _newest_gate(records: Sequence[RawRecord]) -> str:
     """The id of the gate that was opened last; empty without one."""
-    opened = (record for record in reversed(records) if record and record["do"] == "step" and "gate" in record)
+    opened = (
+        record for record in reversed(records) if record and record["do"] == "step" and "gate" in record
+    )
     newest = next(opened, None)
     return "" if newest is None else str(newest["gate"]["id"])

@@ -7,23 +7,21 @@ routes, record the step, move on. Every change is first a record; `run.apply` th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from pipeline.domain.errors import GraphError
 from pipeline.graph.definition.decisions import Next, State
 from pipeline.graph.definition.elements import FanOut
 from pipeline.graph.definition.merging import ANSWERS
 from pipeline.graph.execution.edge_selection import Routes, routes_after_failure
 from pipeline.graph.execution.environment import RunEnvironment, RunStopped
-from pipeline.graph.execution.fast_path import record_ordinary, record_surfaced
+from pipeline.graph.execution.fast_path import record_ordinary
 from pipeline.graph.execution.held_back import HeldBack
 from pipeline.graph.execution.node_attempts import Attempts, reported
 from pipeline.graph.execution.node_visit import (
     NodeExecution,
-    check_complete,
     failure_of,
     missing_reads,
     take,
@@ -40,6 +38,7 @@ from pipeline.graph.execution.routing import (
 )
 from pipeline.graph.execution.siblings import Siblings
 from pipeline.graph.execution.step import enter_step, leave_step
+from pipeline.graph.execution.surfacing import record_surfaced, surfaced
 from pipeline.graph.run.apply import subgraph_updates, values_after, values_after_failure
 from pipeline.graph.run.events import (
     EdgeConditionError,
@@ -332,7 +331,7 @@ class RunLoop:
         inner: list[Mapping[str, Any]] = []
         if failure is None:
             inner = subgraph_updates(frame, child)
-            executed.update = self._surfaced(frame, executed, inner)
+            executed.update = surfaced(self.run, frame, executed, inner)
         source, prefix = frame.label, frame.prefix
         target = record_surfaced(self.env, frame, executed, inner)
         if not target:
@@ -358,22 +357,6 @@ class RunLoop:
                 words = f"node {label} took longer than {seconds:g} seconds"
                 return Failure(node=label, code="timeout", message=words)
         return None
-
-    def _surfaced(
-        self, frame: Frame, executed: NodeExecution, inner: Sequence[Mapping[str, Any]]
-    ) -> State:
-        """What the subgraph wrote into the outer state, as the output of its node."""
-        keys = dict.fromkeys([key for update in inner for key in update])
-        try:
-            after = values_after(self.run, frame, NO_INPUTS, inner)
-            executed.after = after
-            output = {key: after[key] for key in keys if key in after}
-            if frame.plan.required:
-                check_complete(frame.label, frame.plan.required, output)
-        except GraphError as error:
-            executed.failure = failure_of(frame.label, error, 1)
-            return NO_INPUTS
-        return output
 
     async def _branches(self, frame: Frame) -> None:
         """Drive the branches of a split frame concurrently, until each is at rest or waits."""

@@ -24,29 +24,32 @@ class Totals:
 
 
 class _Diagnostics(Mapping[str, NodeDiagnostics]):
-    """Counts as an outcome shows them."""
+    """Counts as they are now; made into values when they are read, as few are."""
 
-    __slots__ = ("_totals",)
+    __slots__ = ("_counts",)
 
     def __init__(self, totals: Mapping[str, Totals]) -> None:
-        self._totals = totals
+        self._counts = {
+            label: (one.executions, one.attempts, one.seconds, one.decision, one.edge_errors, one.missing)
+            for label, one in totals.items()
+        }
 
     def __getitem__(self, label: str) -> NodeDiagnostics:
-        totals = self._totals[label]
+        executions, attempts, seconds, decision, edge_errors, missing = self._counts[label]
         return NodeDiagnostics(
-            executions=totals.executions,
-            attempts=totals.attempts,
-            seconds=totals.seconds,
-            decision=totals.decision,
-            edge_errors=totals.edge_errors,
-            missing_inputs=totals.missing,
+            executions=executions,
+            attempts=attempts,
+            seconds=seconds,
+            decision=decision,
+            edge_errors=edge_errors,
+            missing_inputs=missing,
         )
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._totals)
+        return iter(self._counts)
 
     def __len__(self) -> int:
-        return len(self._totals)
+        return len(self._counts)
 
 
 @dataclass(slots=True)
@@ -119,12 +122,13 @@ class Run:
         entered = [frame for frame in self.frames.values() if frame.status == "inside"]
         if not outer_only:
             return self.steps + len(entered)
-        own = sum(totals.executions for label, totals in self.totals.items() if "." not in label)
-        return own + sum(not frame.prefix for frame in entered)
+        own = sum([totals.executions for label, totals in self.totals.items() if "." not in label])
+        return own + sum([not frame.prefix for frame in entered])
 
     def open_gates(self) -> tuple[Gate, ...]:
         """Gates that wait for an answer, oldest first."""
-        return tuple(frame.gate for frame in self.paused_frames() if frame.gate is not None)
+        paused = [frame.gate for frame in self.frames.values() if frame.status == "paused"]
+        return tuple([gate for gate in paused if gate is not None])
 
     def paused_frames(self) -> Iterator[Frame]:
         """Frames whose gate is open."""
@@ -139,7 +143,7 @@ class Run:
         )
 
     def diagnostics(self) -> Mapping[str, NodeDiagnostics]:
-        """What happened to each node, by label. Of a call that is over: it is made when it is read."""
+        """What happened to each node so far, by label."""
         return _Diagnostics(self.totals)
 
     def totals_of(self, label: str) -> Totals:

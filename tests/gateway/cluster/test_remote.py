@@ -15,6 +15,7 @@ from gateway.cluster.postgres_transport import PostgresTransport
 from gateway.cluster.redis_transport import RedisTransport
 from gateway.cluster.remote import RemoteBus
 from gateway.cluster.signals import Withdrawn
+from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import SystemClock
 from tests.contracts.bus_cases import MAIN, Reader, complete, live_turn, started
 from tests.support.noted_transport import NotedTransport
@@ -31,8 +32,8 @@ async def server(tmp_path: Path) -> AsyncIterator[Valkey]:
 
 async def test_a_server_that_ends_is_reported_and_what_waits_arrives_when_it_returns(server: Valkey) -> None:
     noted = NotedTransport(RedisTransport(server.url))
-    publisher = RemoteBus((noted,), SystemClock())
-    subscriber = RemoteBus((RedisTransport(server.url),), SystemClock())
+    publisher = RemoteBus((noted,), SystemClock(), Supervisor().spawn)
+    subscriber = RemoteBus((RedisTransport(server.url),), SystemClock(), Supervisor().spawn)
     woken = asyncio.Queue[str]()
     controls: list[object] = []
     subscriber.on_wake(woken.put_nowait)
@@ -65,7 +66,7 @@ async def test_a_server_that_ends_is_reported_and_what_waits_arrives_when_it_ret
 
 async def test_a_server_that_hangs_is_reported_and_used_again_when_it_answers(server: Valkey) -> None:
     noted = NotedTransport(RedisTransport(server.url))
-    bus = RemoteBus((noted,), SystemClock())
+    bus = RemoteBus((noted,), SystemClock(), Supervisor().spawn)
     await bus.open()
     await bus.round_trip()
     server.freeze()
@@ -82,7 +83,7 @@ async def test_a_spare_server_carries_everything_while_the_first_one_is_away(
 ) -> None:
     firsts = NotedTransport(RedisTransport(server.url)), NotedTransport(RedisTransport(server.url))
     spare = PostgresTransport(postgres_server_url)
-    publisher, subscriber = (RemoteBus((first, spare), SystemClock()) for first in firsts)
+    publisher, subscriber = (RemoteBus((first, spare), SystemClock(), Supervisor().spawn) for first in firsts)
     reader = Reader()
     subscriber.on_events(MAIN, reader)
     for bus in (publisher, subscriber):
@@ -107,7 +108,7 @@ async def test_a_spare_server_carries_everything_while_the_first_one_is_away(
 
 
 async def test_a_server_that_is_not_there_delays_no_start_and_no_end() -> None:
-    bus = RemoteBus((RedisTransport("redis://:secret@127.0.0.1:1/0"),), SystemClock())
+    bus = RemoteBus((RedisTransport("redis://:secret@127.0.0.1:1/0"),), SystemClock(), Supervisor().spawn)
     await bus.open()
     woken: list[str] = []
     bus.on_wake(woken.append)
