@@ -10,10 +10,10 @@ import logging
 from collections.abc import Iterator
 from typing import Final
 
+from pipeline.domain.clock import within
 from pipeline.domain.conversation import Conversation
 from pipeline.domain.errors import StorageError
 from pipeline.domain.messages import ApprovalReply, InboundMessage
-from pipeline.domain.time_limit import within
 from pipeline.runtime.ports import TurnAnswer, UserWords
 from pipeline.runtime.workflow_context import CrisisHelp
 from pipeline.safety.assessment import CLEAR, GATE_FAILED, CrisisAssessment

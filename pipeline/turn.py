@@ -250,8 +250,8 @@ class Turn:
             text = self.links.feed(text)
             if not text:
                 return
-        if self.preface and not self.streamed:
-            text = f"{self.preface}\n\n{text}"
+        if not self.streamed and (preface := self.preface):
+            text = f"{preface}\n\n{text}"
         offset = self.streamed_chars
         self.streamed.append(text)
         self.streamed_chars += len(text)

@@ -37,16 +37,16 @@ def encode(frames: Sequence[Frame]) -> str:
     """One frame as a JSON object, or several as an array of them: one call is cheaper than one for each."""
     plain: Any = frames[0] if len(frames) == 1 else frames
     try:
-        text = _COMPACT(plain)
+        text = "".join(_COMPACT(plain, 0))
     except ValueError:
         # JSON has no NaN: a browser's parser would reject the whole text.
         plain = _finite(plain)
-        text = _COMPACT(plain)
+        text = "".join(_COMPACT(plain, 0))
     try:
         text.encode()
     except UnicodeEncodeError:
         # A lone surrogate from a model is invalid in UTF-8, but valid as a JSON escape.
-        return _ASCII(plain)
+        return "".join(_ASCII(plain, 0))
     return text
 
 

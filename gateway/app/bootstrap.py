@@ -42,9 +42,10 @@ from gateway.speech.voice_notes import VoiceNoteTranscriber
 from gateway.storage.leases import ProcessingCoordinator
 from gateway.turns.after_turn import AfterTurn
 from gateway.turns.commands import SessionCommands
+from gateway.turns.live_thread import IdleWork
 from gateway.turns.runner import TurnRunner
 from gateway.turns.turn_hooks import TurnHooks
-from gateway.turns.worker import IdleWork, Worker
+from gateway.turns.worker import Worker
 from pipeline.domain.ids import AccountKey
 from voice.streaming.vad_client import VadClient
 from voice.transcriber import Transcriber

@@ -12,9 +12,8 @@ from typing import TypeVar
 
 from adapters.channel import ChannelAdapter, Failure
 from gateway.delivery.rate_limiter import RateLimiter
-from pipeline.domain.clock import Clock
+from pipeline.domain.clock import Clock, within
 from pipeline.domain.errors import AlreadyDone, FenceLost, StorageError
-from pipeline.domain.time_limit import within
 from pipeline.graph.execution.control import asked_to_stop
 
 _log = logging.getLogger(__name__)

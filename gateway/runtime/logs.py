@@ -73,7 +73,7 @@ _encode = encoder(ascii_only=True, nan=True, separators=(", ", ": "), default=re
 
 def _as_json(_logger: None, _level: str, event: dict[str, Any]) -> str:
     """One line of JSON; what JSON cannot express is in the words of `repr`."""
-    return _encode(event)
+    return "".join(_encode(event, 0))
 
 
 class _AcceptErrors(logging.Filter):

@@ -19,28 +19,37 @@ from pipeline.domain.clock import Clock
 
 
 class Counted(Collector):
-    """Sums by the values of labels. `name` ends in `_total`."""
+    """Sums by the value of a label, or by a tuple of values for several labels. `name` ends in `_total`."""
 
     def __init__(self, name: str, text: str, labels: Sequence[str], clock: Clock) -> None:
         self._name = name.removesuffix("_total")
         self._text = text
         self._labels = tuple(labels)
-        self._clock = clock
-        self._sums: dict[tuple[str, ...], float] = {}
-        self._created: dict[tuple[str, ...], float] = {}
-
-    def add(self, *values: str, amount: float = 1.0) -> None:
-        """Add `amount`, which is not negative, to the sum for these values of the labels."""
-        try:
-            self._sums[values] += amount
-        except KeyError:
-            self._sums[values], self._created[values] = amount, self._clock.now()
+        self.sums = _Sums(clock)
+        """What is added to a sum is not negative."""
 
     def collect(self) -> Iterator[CounterMetricFamily]:
         family = CounterMetricFamily(self._name, self._text, labels=self._labels)
-        for values, total in self._sums.items():
-            family.add_metric(values, total, created=self._created[values])
+        for key, total in self.sums.items():
+            values = (key,) if isinstance(key, str) else key
+            family.add_metric(values, total, created=self.sums.created[key])
         yield family
+
+
+Key = str | tuple[str, ...]
+
+
+class _Sums(dict[Key, float]):
+    """Sums that begin at 0, each with the Unix time at which it began."""
+
+    def __init__(self, clock: Clock) -> None:
+        super().__init__()
+        self._clock = clock
+        self.created: dict[Key, float] = {}
+
+    def __missing__(self, key: Key) -> float:
+        self.created[key] = self._clock.now()
+        return 0.0
 
 
 class Spread(Collector):

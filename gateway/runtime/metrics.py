@@ -97,33 +97,33 @@ class Telemetry:
 
     def accepted(self, channel: str, seconds: float) -> None:
         """Count an item that became durable `seconds` after it was received."""
-        self._accepted.add(channel)
+        self._accepted.sums[channel] += 1
         self._receive_to_ack.observe(max(0.0, seconds))
 
     def duplicate(self, channel: str) -> None:
         """Count a recognised redelivery."""
-        self._duplicates.add(channel)
+        self._duplicates.sums[channel] += 1
 
     def refused(self, channel: str) -> None:
         """Count an item that was refused."""
-        self._refused.add(channel)
+        self._refused.sums[channel] += 1
 
     def model_called(self, channel: str, tokens: int, cost: float) -> None:
         """Count a model call: for an answer, summary, title or sub-agent. `cost` in dollars."""
-        self._llm_tokens.add(channel, amount=max(0, tokens))
-        self._llm_cost.add(channel, amount=max(0.0, cost))
+        self._llm_tokens.sums[channel] += max(0, tokens)
+        self._llm_cost.sums[channel] += max(0.0, cost)
 
     def job_ended(self, kind: str, result: str) -> None:
         """Count an attempt at a job: `done`, `later`, `failed` or `dead`."""
-        self._jobs.add(kind, result)
+        self._jobs.sums[kind, result] += 1
 
     def heartbeat_event(self, name: str) -> None:
         """Count an event of the heartbeat's scheduler."""
-        self._heartbeats.add(name)
+        self._heartbeats.sums[name] += 1
 
     def wrong_token(self, where: str) -> None:
         """Count a wrong token at the `page`, the `api` or the `metrics`."""
-        self._wrong_tokens.add(where)
+        self._wrong_tokens.sums[where] += 1
 
     def turn_started(self, received_at: float) -> None:
         """Count a turn that left the queue; `received_at` is a Unix time."""
@@ -133,7 +133,7 @@ class Telemetry:
     def turn_ended(self, outcome: str) -> None:
         """Count the end of a turn that `turn_started` counted; `outcome` may be `interrupted`."""
         self._running -= 1
-        self._outcomes.add(outcome)
+        self._outcomes.sums[outcome] += 1
 
     @contextmanager
     def hearing(self) -> Iterator[None]:
@@ -147,11 +147,11 @@ class Telemetry:
 
     def delivered(self, result: str) -> None:
         """Count an outbox row that was `sent`, `retried` or `failed`."""
-        self._deliveries.add(result)
+        self._deliveries.sums[result] += 1
 
     def feedback(self, value: str) -> None:
         """Count feedback on an answer: `up`, `down`, or `removed`."""
-        self._feedback.add(value)
+        self._feedback.sums[value] += 1
 
     def watch_microphones(self, count: Callable[[], int]) -> None:
         """Call `count` at each scrape for the number of open microphones."""
@@ -229,7 +229,7 @@ class TurnStages:
     def note(self, event: PipelineEvent) -> None:
         """Note an event that the channel has got just now."""
         if isinstance(event, ActionCompleted):
-            self._actions.add("done" if event.success else "failed")
+            self._actions.sums["done" if event.success else "failed"] += 1
         if isinstance(event, LlmToken) and not self._token_seen:
             self._token_seen = True
             self._stages.first_token.observe(self._clock.monotonic() - self._started)

@@ -18,11 +18,11 @@ from pipeline.domain.json_text import encoder
 def encode_body(body: Mapping[str, Any]) -> str:
     """`body` as compact JSON text that UTF-8 can hold. Raises StorageError when it is not plain data."""
     try:
-        text = _COMPACT(dict(body))
+        text = "".join(_COMPACT(dict(body), 0))
     except (TypeError, ValueError, RecursionError) as error:
         raise StorageError(f"a body must be plain JSON data, and this one is not: {error}") from error
     if not text.isascii() and _has_lone_surrogate(text):
-        return _ASCII(dict(body))
+        return "".join(_ASCII(dict(body), 0))
     return text
 
 

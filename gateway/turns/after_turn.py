@@ -88,7 +88,7 @@ class AfterTurn:
             forgets = (forget_job(session, entry, gone, at),)
         if not said:
             return forgets
-        end = self._ends.job(session, entry.thread, at)
+        end = None if session.end_is_due else self._ends.job(session, entry.thread, at)
         ends: tuple[NewJob, ...] = ()
         if end is not None:
             ends = (replace(end, body=about(entry, session)),)

@@ -31,7 +31,7 @@ from gateway.turns.rows import bare_body, reply_row, with_more
 from gateway.turns.run_codec import CUT_OFF
 from gateway.turns.run_log import StoreRunLog, UnwrittenRunLog
 from gateway.turns.sessions import SessionState, record_in, session_record, write_summary
-from gateway.turns.shown_records import ShownRecords
+from gateway.turns.shown_records import show_record
 from gateway.turns.spoken_answers import answer_question, has_answered_question
 from gateway.turns.turn_hooks import OnRecorded, OnReply
 from gateway.turns.turn_messages import TurnMessages
@@ -74,7 +74,7 @@ class StoreJournal:
         self._session = session
         self._clock = clock
         self._failpoints = failpoints
-        self._show = ShownRecords(entry, clock, on_recorded).show
+        self._show = partial(show_record, entry, clock, on_recorded)
         self._on_reply = on_reply
         self._sends_at_once = sends_at_once
         self._on_asked = on_asked

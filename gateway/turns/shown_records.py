@@ -9,34 +9,29 @@ from pipeline.domain.files import StoredFile
 from pipeline.domain.timeline import EntryRole, TimelineEntry
 
 
-class ShownRecords:
-    """Shows what the turn of one inbox entry says. Its messages are shown by `TurnMessages`."""
-
-    def __init__(self, entry: InboxEntry, clock: Clock, on_recorded: OnRecorded) -> None:
-        self._entry = entry
-        self._clock = clock
-        self._on_recorded = on_recorded
-
-    def show(
-        self,
-        role: EntryRole,
-        text: str,
-        entry_id: int,
-        *,
-        code: str = "",
-        removed: str = "",
-        files: tuple[StoredFile, ...] = (),
-    ) -> None:
-        """Show one record; see `TimelineEntry`."""
-        self._on_recorded(
-            TimelineEntry(
-                entry_id=entry_id,
-                message_id=self._entry.message_id,
-                role=role,
-                text=text,
-                at=self._clock.now(),
-                code=code,
-                removed=removed,
-                files=files,
-            )
+def show_record(
+    entry: InboxEntry,
+    clock: Clock,
+    on_recorded: OnRecorded,
+    role: EntryRole,
+    text: str,
+    entry_id: int,
+    *,
+    code: str = "",
+    removed: str = "",
+    files: tuple[StoredFile, ...] = (),
+) -> None:
+    """Show one record of what the turn of `entry` says; see `TimelineEntry`. The messages of the turn are
+    shown by `TurnMessages`."""
+    on_recorded(
+        TimelineEntry(
+            entry_id=entry_id,
+            message_id=entry.message_id,
+            role=role,
+            text=text,
+            at=clock.now(),
+            code=code,
+            removed=removed,
+            files=files,
         )
+    )

@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass, field
 
 from gateway.runtime.tasks import Supervisor
 from gateway.storage.leases import ProcessingCoordinator
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.running_heartbeats import cancel_heartbeats
+from gateway.turns.live_thread import Idle, IdleWork, LiveThread
 from gateway.turns.runner import TurnRunner
 from gateway.turns.sessions import SessionState
 from gateway.turns.stop_words import stops_all
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import FenceLost, StorageError
 from pipeline.graph.execution.control import asked_to_stop
-from pipeline.runtime.stopping import StopSignal, TurnHalted
+from pipeline.runtime.stopping import TurnHalted
 
 _log = logging.getLogger(__name__)
 
@@ -29,66 +28,6 @@ LINGER_S = 20.0
 _BACKOFF_S = (0.5, 1.0, 2.0, 5.0)
 _POLL_S = 0.2
 """How often a shutdown looks for turns that wait for a person, in seconds."""
-
-IdleWork = Callable[[Lease, SessionState], Awaitable[None]]
-"""Work on a thread under its lease, between turns."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Idle:
-    """Idle work of a thread, and whether it was completed."""
-
-    run: IdleWork
-    completed: asyncio.Future[bool]
-
-    def end(self, *, completed: bool) -> None:
-        """Report it, unless that was done or its caller has left."""
-        if not self.completed.done():
-            self.completed.set_result(completed)
-
-
-@dataclass(slots=True)
-class _Thread:
-    """One live thread."""
-
-    work: asyncio.Event
-    unread: bool = True
-    """The store may hold entries of the thread that were not read yet."""
-    begun: InboxEntry | None = None
-    """An entry that was accepted as the first of its thread, with its attempt counted."""
-    task: asyncio.Task[object] | None = None
-    running_seq: int = 0
-    began_at: float = 0.0
-    """When that turn began, as Unix time."""
-    stop: StopSignal | None = None
-    idle: deque[_Idle] = field(default_factory=deque)
-    idling: bool = False
-    """Idle work runs: more of it does not interrupt it."""
-    withdrawn: set[int] = field(default_factory=set)
-    """Entries to stop, including one that was read just before it was marked."""
-    stopped_before: int = 0
-    """Entries with a smaller seq are to be stopped, including one that was read just before it was marked."""
-    lingered: bool = False
-    """The linger time has passed without work."""
-
-    def stop_lingering(self) -> None:
-        """End the wait for work, unless there is some."""
-        if not self.work.is_set():
-            self.lingered = True
-            self.work.set()
-
-    def begin(self, entry: InboxEntry, now: float) -> StopSignal:
-        """The stop signal of the turn that starts now; already set if its stop came first."""
-        self.stop = StopSignal()
-        self.running_seq, self.began_at = entry.seq, now
-        if entry.cancelled or entry.seq < self.stopped_before or entry.seq in self.withdrawn:
-            self.stop.request()
-        return self.stop
-
-    def take_begun(self) -> InboxEntry | None:
-        """The accepted first entry, unless it was read from the store meanwhile."""
-        entry, self.begun = self.begun, None
-        return entry if entry is not None and entry.seq > self.running_seq else None
 
 
 class Worker:
@@ -113,7 +52,7 @@ class Worker:
         self._supervisor = supervisor
         self._withdraw = withdraw or _withdraw_nothing
         self._linger_s = linger_s
-        self._threads: dict[str, _Thread] = {}
+        self._threads: dict[str, LiveThread] = {}
         self._draining = False
         self._has_halted = False
         """Whether a turn was halted before a shutdown, and waits for the next start."""
@@ -195,7 +134,7 @@ class Worker:
         to its end: a new entry cancels it, and so does a shutdown. Raises what `work` raises."""
         if self._draining:
             return False
-        idle = _Idle(work, asyncio.get_running_loop().create_future())
+        idle = Idle(work, asyncio.get_running_loop().create_future())
         if thread not in self._threads:
             self._start(thread)
         live = self._threads[thread]
@@ -240,11 +179,11 @@ class Worker:
 
     def _start(self, thread: str, begun: InboxEntry | None = None) -> None:
         # Without a runner, no entry of the thread is unfinished but the one that begins.
-        live = _Thread(work=asyncio.Event(), unread=begun is None, begun=begun)
+        live = LiveThread(work=asyncio.Event(), unread=begun is None, begun=begun)
         self._threads[thread] = live
         live.task = self._supervisor.spawn(self._run(thread, live), name=f"thread {thread}")
 
-    async def _run(self, thread: str, live: _Thread) -> None:
+    async def _run(self, thread: str, live: LiveThread) -> None:
         failures = 0
         try:
             while not self._draining and self._threads.get(thread) is live:
@@ -272,11 +211,10 @@ class Worker:
                 await self._clock.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S)) - 1])
         finally:
             self._forget(thread, live)
-            while live.idle:
-                live.idle.popleft().end(completed=False)
+            live.end()
             await self._discount_begun(thread, live)
 
-    async def _discount_begun(self, thread: str, live: _Thread) -> None:
+    async def _discount_begun(self, thread: str, live: LiveThread) -> None:
         """Take back the attempt of an entry whose turn a shutdown prevented."""
         entry = live.take_begun()
         if entry is None:
@@ -289,12 +227,12 @@ class Worker:
         except StorageError as error:
             _log.info("the attempt stays counted", extra={"reason": str(error)})
 
-    def _forget(self, thread: str, live: _Thread) -> None:
+    def _forget(self, thread: str, live: LiveThread) -> None:
         """Take a runner out of the table, unless a later one has replaced it."""
         if self._threads.get(thread) is live:
             del self._threads[thread]
 
-    async def _own(self, thread: str, live: _Thread) -> bool:
+    async def _own(self, thread: str, live: LiveThread) -> bool:
         """Work under one lease. False when there is no work left."""
         task = asyncio.current_task()
         others = task.cancelling() if task is not None else 0
@@ -335,7 +273,7 @@ class Worker:
             live.stop = None
             await self._coordinator.release(lease)
 
-    async def _unread_entry(self, thread: str, live: _Thread) -> InboxEntry | None:
+    async def _unread_entry(self, thread: str, live: LiveThread) -> InboxEntry | None:
         """The oldest unfinished entry. After an entry that was accepted as the first of its thread there is
         none to read, until the thread is woken again."""
         if not live.unread:
@@ -345,7 +283,7 @@ class Worker:
         live.unread = live.unread or entry is not None
         return entry
 
-    async def _do_idle_work(self, live: _Thread, lease: Lease, session: SessionState) -> None:
+    async def _do_idle_work(self, live: LiveThread, lease: Lease, session: SessionState) -> None:
         """Run the thread's idle work, one after the other. A new entry cancels what runs."""
         live.idling = True
         try:
@@ -364,16 +302,10 @@ class Worker:
         finally:
             live.idling = False
 
-    async def _more_work(self, thread: str, live: _Thread) -> bool:
+    async def _more_work(self, thread: str, live: LiveThread) -> bool:
         """Wait up to the linger time for work. On False the runner has left the table in the same step, so a
         message that arrives later starts a new runner and none is lost in between."""
-        # A timer that ends the wait: `asyncio.timeout` costs three times as much, after every turn.
-        live.lingered = False
-        timer = asyncio.get_running_loop().call_later(self._linger_s, live.stop_lingering)
-        try:
-            await live.work.wait()
-        finally:
-            timer.cancel()
+        await live.linger(self._linger_s)
         # Work may have come between the timer and this step.
         if live.lingered and not live.unread and live.begun is None and not live.idle:
             self._forget(thread, live)
@@ -381,7 +313,7 @@ class Worker:
         return True
 
 
-async def _run_idle(idle: _Idle, lease: Lease, session: SessionState) -> None:
+async def _run_idle(idle: Idle, lease: Lease, session: SessionState) -> None:
     try:
         await idle.run(lease, session)
     except Exception as error:  # noqa: BLE001 - raised by `when_idle`

@@ -10,11 +10,13 @@ import contextlib
 import heapq
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Generator
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 _NANO = 1_000_000_000
+
+T = TypeVar("T")
 
 
 def utc_stamp(at: float) -> str:
@@ -61,6 +63,41 @@ class SystemClock:
 
     def call_after(self, seconds: float, callback: Callable[[], None]) -> Callable[[], None]:
         return asyncio.get_running_loop().call_later(max(0.0, seconds), callback).cancel
+
+
+async def within(clock: Clock, seconds: float, work: Awaitable[T]) -> T:
+    """The result of `work`. Raises what it raises, and TimeoutError if it waits longer than `seconds`. A
+    timer is set only once it waits, which much work never does."""
+    steps = work.__await__()
+    try:
+        awaited = steps.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    async with clock.timeout(seconds):
+        return await _Rest(steps, awaited)
+
+
+class _Rest(Generic[T]):
+    """Awaits work that has begun to wait."""
+
+    def __init__(self, steps: Generator[Any, Any, T], awaited: object) -> None:
+        self._steps = steps
+        self._awaited = awaited
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        steps, awaited = self._steps, self._awaited
+        try:
+            while True:
+                try:
+                    woken_with = yield awaited
+                except BaseException as error:  # noqa: BLE001 - passed on, a cancellation too
+                    awaited = steps.throw(error)
+                else:
+                    awaited = steps.send(woken_with)
+        except StopIteration as done:
+            result: T = done.value
+            return result
 
 
 class ManualClock:

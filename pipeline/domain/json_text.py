@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import json.encoder
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-Encode = Callable[[Any], str]
-"""Encodes one value. Raises TypeError, ValueError or RecursionError for what is not plain data."""
+Pieces = Callable[[Any, int], Iterable[str]]
+"""The pieces of the JSON text of a value, which `"".join` puts together; the second argument is 0. Raises
+TypeError, ValueError or RecursionError for what is not plain data."""
 
 
 def encoder(
@@ -20,22 +21,18 @@ def encoder(
     nan: bool = False,
     separators: tuple[str, str] = (",", ":"),
     default: Callable[[Any], Any] | None = None,
-) -> Encode:
-    """As `json.JSONEncoder(...).encode` with these settings. `separators` are those of items and of a key;
-    `default` gives plain data for anything else. Data that holds itself is a RecursionError."""
+) -> Pieces:
+    """What gives the text of `json.JSONEncoder(...).encode` with these settings. `separators` are those of
+    items and of a key; `default` gives plain data for anything else. Data that holds itself is a
+    RecursionError."""
     slow = json.JSONEncoder(
         ensure_ascii=ascii_only, allow_nan=nan, check_circular=False, separators=separators, default=default
     )
     make = getattr(json.encoder, "c_make_encoder", None)
     if make is None:  # an interpreter without the module in C
-        return slow.encode
+        return lambda value, _level: slow.iterencode(value)
     quoted = json.encoder.encode_basestring_ascii if ascii_only else json.encoder.encode_basestring
     sort_keys = skip_keys = False
     names = (slow.key_separator, slow.item_separator)
-    pieces = make(None, slow.default, quoted, None, *names, sort_keys, skip_keys, nan)
-    join = "".join
-
-    def encode(value: Any) -> str:
-        return join(pieces(value, 0))
-
-    return encode
+    pieces: Pieces = make(None, slow.default, quoted, None, *names, sort_keys, skip_keys, nan)
+    return pieces

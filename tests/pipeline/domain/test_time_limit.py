@@ -8,8 +8,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from pipeline.domain.clock import ManualClock
-from pipeline.domain.time_limit import within
+from pipeline.domain.clock import ManualClock, within
 
 T = TypeVar("T")
 

@@ -1,0 +1,104 @@
+"""What a worker knows of one thread that it runs: the entry and the stop of the turn, idle work, and the wait
+for more of either."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from gateway.storage.ports import InboxEntry, Lease
+from gateway.turns.sessions import SessionState
+from pipeline.runtime.stopping import StopSignal
+
+IdleWork = Callable[[Lease, SessionState], Awaitable[None]]
+"""Work on a thread under its lease, between turns."""
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Idle work of a thread, and whether it was completed."""
+
+    run: IdleWork
+    completed: asyncio.Future[bool]
+
+    def end(self, *, completed: bool) -> None:
+        """Report it, unless that was done or its caller has left."""
+        if not self.completed.done():
+            self.completed.set_result(completed)
+
+
+@dataclass(slots=True)
+class LiveThread:
+    """One live thread."""
+
+    work: asyncio.Event
+    unread: bool = True
+    """The store may hold entries of the thread that were not read yet."""
+    begun: InboxEntry | None = None
+    """An entry that was accepted as the first of its thread, with its attempt counted."""
+    task: asyncio.Task[object] | None = None
+    running_seq: int = 0
+    began_at: float = 0.0
+    """When that turn began, as Unix time."""
+    stop: StopSignal | None = None
+    idle: deque[Idle] = field(default_factory=deque)
+    idling: bool = False
+    """Idle work runs: more of it does not interrupt it."""
+    withdrawn: set[int] = field(default_factory=set)
+    """Entries to stop, including one that was read just before it was marked."""
+    stopped_before: int = 0
+    """Entries with a smaller seq are to be stopped, including one that was read just before it was marked."""
+    lingered: bool = False
+    """The linger time has passed without work."""
+    _lingers: bool = False
+    """It waits for work."""
+    _lingers_until: float = 0.0
+    """Until then, in the loop's time."""
+    _timer: asyncio.TimerHandle | None = None
+
+    async def linger(self, seconds: float) -> None:
+        """Wait until there is work, or until it has waited so long: `lingered` says which.
+
+        A timer of an earlier wait is not cancelled but set again once it is over: otherwise each turn would
+        make one, and `asyncio.timeout` would take three times as long still."""
+        loop = asyncio.get_running_loop()
+        self.lingered, self._lingers, self._lingers_until = False, True, loop.time() + seconds
+        if self._timer is None:
+            self._timer = loop.call_at(self._lingers_until, self._look_again)
+        try:
+            await self.work.wait()
+        finally:
+            self._lingers = False
+
+    def end(self) -> None:
+        """Forget the timer, and report the idle work that is left as not done."""
+        if self._timer is not None:
+            self._timer.cancel()
+        while self.idle:
+            self.idle.popleft().end(completed=False)
+
+    def _look_again(self) -> None:
+        self._timer = None
+        if not self._lingers or self.work.is_set():
+            return  # the next wait sets a timer
+        loop = asyncio.get_running_loop()
+        if loop.time() < self._lingers_until:
+            self._timer = loop.call_at(self._lingers_until, self._look_again)
+            return
+        self.lingered = True
+        self.work.set()
+
+    def begin(self, entry: InboxEntry, now: float) -> StopSignal:
+        """The stop signal of the turn that starts now; already set if its stop came first."""
+        self.stop = StopSignal()
+        self.running_seq, self.began_at = entry.seq, now
+        if entry.cancelled or entry.seq < self.stopped_before or entry.seq in self.withdrawn:
+            self.stop.request()
+        return self.stop
+
+    def take_begun(self) -> InboxEntry | None:
+        """The accepted first entry, unless it was read from the store meanwhile."""
+        entry, self.begun = self.begun, None
+        return entry if entry is not None and entry.seq > self.running_seq else None
