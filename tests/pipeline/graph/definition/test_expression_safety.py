@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from pipeline.graph.definition.expressions import Expression, expression_problem
 from pipeline.graph.definition.frozen_json import freeze
 from tests.support.examples import examples
+from tests.support.tables import each
 
 
 class Canary:
@@ -119,7 +120,7 @@ ADVERSARIAL = {
 }
 
 
-@pytest.mark.parametrize("text", ADVERSARIAL.values(), ids=ADVERSARIAL)
+@each("text", ADVERSARIAL.values())
 def test_parsing_is_bounded_in_time_and_memory(text: str) -> None:
     started = time.process_time()
     Expression.parse_or_none(text)
