@@ -19,7 +19,7 @@ pytest_plugins = ["tests.support.browser_fixture", "tests.support.postgres_fixtu
 # A red build has to mean a change, not a busy machine or bad luck. To search for more:
 # `make test ARGS="--hypothesis-profile=explore tests/properties"`.
 _CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("parlour", _CALM, derandomize=True)
+settings.register_profile("parlour", _CALM, derandomize=True, max_examples=50)
 settings.register_profile("explore", _CALM, max_examples=1000)
 settings.load_profile("parlour")
 

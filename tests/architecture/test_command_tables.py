@@ -10,6 +10,7 @@ import pytest
 from pipeline.domain.command_types import LANGUAGES, MAX_DESCRIPTION_CHARS, CommandName
 from pipeline.domain.commands import COMMAND_NAMES, COMMANDS
 from tests.architecture.sources import ROOT
+from tests.support.tables import each
 
 
 def _rows() -> list[str]:
@@ -26,7 +27,7 @@ def test_every_command_is_in_the_table_once() -> None:
     assert get_args(CommandName) == COMMAND_NAMES
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=COMMAND_NAMES)
+@each("command", COMMANDS)
 def test_a_command_is_described_in_every_language_within_the_limits_of_the_platforms(command: object) -> None:
     (one,) = [known for known in COMMANDS if known is command]
     assert re.fullmatch(r"[a-z]{1,32}", one.name)

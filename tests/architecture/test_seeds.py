@@ -9,12 +9,11 @@ from functools import cache
 from pathlib import Path
 from typing import get_args
 
-import pytest
-
 from gateway.cli.main import _parser
 from gateway.config.catalog import SETTINGS
 from pipeline.domain.command_types import CommandName
 from tests.architecture.sources import ROOT, imported_names, tree
+from tests.support.tables import each
 
 _ROW = re.compile(r"^\| *(\d+\.\d+) *" + r"\| *(.*?) *" * 4 + r"\|$", re.MULTILINE)
 _QUOTED = re.compile(r"`([^`]+)`")
@@ -76,7 +75,7 @@ def test_the_rows_are_counted_right() -> None:
     assert f"{counted}, {engine} are built in the engine only." in text
 
 
-@pytest.mark.parametrize("row", BUILT, ids=lambda row: row.number)
+@each("row", BUILT)
 def test_each_module_is_covered_by_a_test_that_the_row_names(row: Row) -> None:
     modules, tests = _QUOTED.findall(row.module), _QUOTED.findall(row.test)
 
@@ -85,7 +84,7 @@ def test_each_module_is_covered_by_a_test_that_the_row_names(row: Row) -> None:
     assert [module for module in modules if module not in covered] == []
 
 
-@pytest.mark.parametrize("row", BUILT, ids=lambda row: row.number)
+@each("row", BUILT)
 def test_each_row_says_how_it_is_reached(row: Row) -> None:
     quoted = _QUOTED.findall(row.reached)
     known = row.reached in _INPUTS or _ENGINE.fullmatch(row.reached) is not None

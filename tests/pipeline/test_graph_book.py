@@ -19,6 +19,7 @@ from pipeline.runtime.context import RunContext
 from pipeline.topologies import sub_agent_graph
 from tests.pipeline.nodes.documents import node, steps
 from tests.pipeline.workflows.documents import agent, document, start, way
+from tests.support.tables import each
 
 
 def test_it_has_the_shipped_graphs_and_those_that_were_added() -> None:
@@ -108,8 +109,8 @@ def test_a_saved_workflow_has_its_name_behind_a_prefix() -> None:
         GraphBook().open("saved:letters")
 
 
-@pytest.mark.parametrize(
-    ("given", "meant"),
+@each(
+    "given, meant",
     [
         ("saved:a", SavedName(name="a")),
         ("saved:Über uns-2", SavedName(name="Über uns-2")),

@@ -16,10 +16,10 @@ _RULES = tuple(itertools.product(("merge", "each"), ("steer", "queue", "interrup
 
 @pytest.mark.soak
 async def test_every_message_is_part_of_exactly_one_turn_in_order(tmp_path: Path, soak: bool) -> None:
-    """504 schedules, 42 in each gateway; 20 times as many under `make soak`."""
+    """252 schedules, 42 in each gateway; 40 times as many under `make soak`."""
     total = {"turns": 0, "joined": 0, "steered": 0}
     deaths = 0
-    for seed in range(240 if soak else 12):
+    for seed in range(240 if soak else 6):
         rng = random.Random(seed)
         merge, busy = _RULES[seed % len(_RULES)]
         rules = (f"turn.bursts={merge}", f"turn.while_busy={busy}")
@@ -35,6 +35,6 @@ async def test_every_message_is_part_of_exactly_one_turn_in_order(tmp_path: Path
         if merge == "each" and busy != "steer":
             assert counts["joined"] == 0
     # The schedules reach what they are about.
-    assert total["joined"] > 50, total
-    assert total["steered"] > 4, total
-    assert deaths >= 10
+    assert total["joined"] > 25, total
+    assert total["steered"] > 2, total
+    assert deaths >= 5

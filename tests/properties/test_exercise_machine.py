@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -17,6 +16,7 @@ from pipeline.companion.exercise_flow import (
     running_exercise,
     start_exercise,
 )
+from tests.support.examples import examples
 
 ANSWERS = st.one_of(
     st.sampled_from(
@@ -88,4 +88,4 @@ class Exercising(RuleBasedStateMachine):
 
 
 TestExercising = Exercising.TestCase
-TestExercising.settings = settings(max_examples=30, stateful_step_count=20, deadline=None)
+TestExercising.settings = examples(15, steps=20)

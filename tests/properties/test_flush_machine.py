@@ -8,12 +8,12 @@ import re
 from collections import defaultdict
 from typing import Any
 
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError
+from tests.support.examples import examples
 from tests.voice.endpointing.buffer_harness import FaultyBuffers, crash
 from voice.endpointing.stream_buffer import Flushed, StreamBufferManager
 
@@ -267,5 +267,5 @@ class Gathering(RuleBasedStateMachine):
         assert len(asyncio.all_tasks()) == 1
 
 
-Gathering.TestCase.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
+Gathering.TestCase.settings = examples(40, steps=30)
 TestSpeechIsGathered = Gathering.TestCase

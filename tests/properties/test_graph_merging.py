@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.graph.definition.decisions import NodeResult, State
@@ -24,6 +24,7 @@ from pipeline.graph.execution.step import current_step
 from pipeline.graph.run.events import BranchesJoined, GraphEvent
 from pipeline.graph.run.replay import replay
 from tests.properties.graph_world import Turns
+from tests.support.examples import examples
 from tests.support.graph_log import MemoryRunLog
 
 Write = tuple[str, Any]
@@ -71,7 +72,7 @@ def _fans(draw: st.DrawFn) -> Fan:
     return fan(0)
 
 
-@settings(max_examples=120, deadline=None)
+@examples(60)
 @given(fan=_fans(), data=st.data())
 def test_branches_merge_as_the_model_says_and_so_does_their_replay(fan: Fan, data: st.DataObject) -> None:
     graph = _graph(fan)

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from hypothesis import given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from pipeline.domain.errors import GraphError
@@ -18,6 +18,7 @@ from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.definition.structure import NodeSpec
 from pipeline.graph.execution.executor import Executor
 from pipeline.graph.execution.step import current_step
+from tests.support.examples import examples
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ def _plans(draw: st.DrawFn) -> Plans:
     return {name: draw(plans) for name in names}
 
 
-@settings(max_examples=400, deadline=None)
+@examples(150)
 @given(
     plans=_plans(),
     terminal=st.booleans(),

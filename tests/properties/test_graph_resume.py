@@ -16,7 +16,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from pipeline.graph.definition.frozen_json import thaw
@@ -27,11 +27,12 @@ from pipeline.graph.run.snapshots import dump, load
 from tests.properties.graph_playing import Player, essence, unordered
 from tests.properties.graph_strategies import Scenario, scenarios
 from tests.properties.graph_world import World
+from tests.support.examples import examples
 from tests.support.graph_log import LogBroken, MemoryRunLog
 
 _CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large]
-_settings = settings(max_examples=60, deadline=None, suppress_health_check=_CHECKS)
-_fewer = settings(max_examples=20, deadline=None, suppress_health_check=_CHECKS)
+_settings = examples(30, suppressed=_CHECKS)
+_fewer = examples(12, suppressed=_CHECKS)
 
 DAMAGES = ("", "[]", "7", "null", "{}", "other do", "other node", "no node", "no do")
 

@@ -6,7 +6,7 @@ import asyncio
 import string
 from typing import get_args
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.memory.candidates import (
@@ -26,6 +26,7 @@ from pipeline.memory.policy.evidence import is_said
 from pipeline.memory.policy.profile_rules import with_rules
 from pipeline.memory.values import MAX_RULES, Category, EntityRef, EntityType, Predicate, Profile, Rule
 from tests.pipeline.memory.candidates import CLOCK, REDACTOR, said
+from tests.support.examples import examples
 
 _PHRASES = (
     *(
@@ -88,7 +89,7 @@ _RULES = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@examples(75)
 @given(_FACTS, _RULES)
 def test_every_candidate_gets_one_decision_and_always_the_same(
     fact: FactCandidate, rule: RuleCandidate
@@ -99,7 +100,7 @@ def test_every_candidate_gets_one_decision_and_always_the_same(
         assert decided.reason
 
 
-@settings(max_examples=150, deadline=None)
+@examples(75)
 @given(_TEXTS)
 def test_what_is_found_in_a_message_was_said_there(text: str) -> None:
     turn = said(text)
@@ -115,7 +116,7 @@ def test_what_is_found_in_a_message_was_said_there(text: str) -> None:
         assert counts["semantic_candidates"] == sum(counts[f"semantic_{name}"] for name in decided)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(40)
 @given(st.lists(st.text(alphabet=string.ascii_lowercase + " ", min_size=1, max_size=30), max_size=40))
 def test_a_profile_never_has_too_many_rules_and_keeps_the_newest(texts: list[str]) -> None:
     rules = [

@@ -6,6 +6,7 @@ import ast
 
 import pytest
 
+from tests.support.tables import each
 from tools.mutants import mutants, picked
 
 MODULE = '''
@@ -34,8 +35,8 @@ def changed(line: str) -> set[str]:
     return {mutant.applied(source).splitlines()[2].strip() for mutant in mutants(source, ("_log", "reach"))}
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
+@each(
+    "line, expected",
     [
         ("return a < b", {"return (a >= b)", "return (a <= b)", "return None"}),
         ("a = b == c", {"a = (b != c)"}),

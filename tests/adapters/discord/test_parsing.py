@@ -26,6 +26,7 @@ from tests.adapters.discord.payloads import (
     slash,
     user,
 )
+from tests.support.tables import each
 
 ROLE = "600000000000000001"
 CONTEXT = Context(account="main", bot_id=BOT, now=NOW, bot_roles=frozenset({ROLE}))
@@ -155,7 +156,7 @@ MESSAGES: list[tuple[str, dict[str, Any], dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("data", "wanted"), [row[1:] for row in MESSAGES], ids=[row[0] for row in MESSAGES])
+@each("data, wanted", [row[1:] for row in MESSAGES])
 def test_it_is_heard_as(data: dict[str, Any], wanted: dict[str, Any]) -> None:
     item = heard(data)
 
@@ -218,7 +219,7 @@ NOTHING: list[tuple[str, str, object]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "data"), [row[1:] for row in NOTHING], ids=[row[0] for row in NOTHING])
+@each("name, data", [row[1:] for row in NOTHING])
 def test_it_is_nothing_to_the_bot(name: str, data: object) -> None:
     assert parse_event(name, data, CONTEXT) is None
 

@@ -12,12 +12,13 @@ from adapters.formatting.html import render_html
 from adapters.formatting.slack import slack_parts
 from adapters.formatting.telegram import telegram_parts
 from tests.adapters.formatting.rules import discord_problems, slack_problems, telegram_problems
+from tests.support.tables import each
 
 _Z = "\u200b"
 
 
-@pytest.mark.parametrize(
-    ("markdown", "slack", "discord"),
+@each(
+    "markdown, slack, discord",
     [
         ("**b** *i* ~~s~~ `c`", "*b* _i_ ~s~ `c`", "**b** *i* ~~s~~ `c`"),
         ("***b***", "_*b*_", "***b***"),
@@ -51,8 +52,8 @@ def test_slack_and_discord_write_markup_that_shows_what_was_meant(
     assert [part.content for part in discord_parts(markdown)] == [discord]
 
 
-@pytest.mark.parametrize("name", ["@everyone", "@here"])
-@pytest.mark.parametrize("mark", ["*", "**", "~~", "`", "_", "***"])
+@each("name", ["@everyone", "@here"])
+@each("mark", ["*", "**", "~~", "`", "_", "***"])
 def test_no_way_to_mark_its_letters_calls_everybody_on_discord(name: str, mark: str) -> None:
     for start, end in itertools.combinations(range(len(name) + 1), 2):
         markdown = f"{name[:start]}{mark}{name[start:end]}{mark}{name[end:]}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from adapters.formatting.writer import written
 from pipeline.domain.hosts import named_hosts
 from tests.adapters.formatting.examples import examples
 from tests.adapters.formatting.odd import exfiltrations
+from tests.support.tables import each
 
 SECRET = "s3cr3t"
 
@@ -66,7 +66,7 @@ ATTACKS = (
 )
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
+@each("attack", ATTACKS)
 def test_no_address_is_left_to_press_or_to_read_data_from_and_the_host_is_named(attack: str) -> None:
     shown = inert(attack, _no_one)
     html = render_html(shown)

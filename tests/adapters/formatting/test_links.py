@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import pytest
-
 from adapters.formatting.links import WEB, resolve
+from tests.support.tables import each
 
 _ALL = WEB | {"mailto", "tg"}
 
 
-@pytest.mark.parametrize(
-    ("label", "address", "shown"),
+@each(
+    "label, address, shown",
     [
         ("here", "https://example.com/a", ("here", "https://example.com/a")),
         ("", "https://example.com/a", ("https://example.com/a", "https://example.com/a")),

@@ -19,6 +19,7 @@ from adapters.formatting.slack import SlackText, slack_parts
 from adapters.formatting.split import LEAST_LIMIT, CannotSplit, split
 from adapters.formatting.telegram import TelegramText, telegram_parts
 from tests.adapters.formatting.rules import discord_problems, size, slack_problems, telegram_problems
+from tests.support.tables import each
 
 _PREFIXES = (
     "",
@@ -183,10 +184,8 @@ def test_a_budget_within_a_budget_does_not_lift_the_outer_one() -> None:
         endless()
 
 
-@pytest.mark.parametrize(
-    "text", ["x" * 9_000, "a b\n" * 900, "&" * 900, "\n\n\n", "", "@everyone `" * 300, "😀" * 999]
-)
-@pytest.mark.parametrize("limit", [128, 2_000])
+@each("text", ["x" * 9_000, "a b\n" * 900, "&" * 900, "\n\n\n", "", "@everyone `" * 300, "😀" * 999])
+@each("limit", [128, 2_000])
 def test_plain_parts_hold_every_character_and_fit(text: str, limit: int) -> None:
     parts = plain_parts(text, limit=limit, write=lambda words: words.replace("&", "&amp;"))
     assert "".join("".join(parts).split()) == "".join(text.replace("&", "&amp;").split())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.formatting.read_along import ReadAlong
 from adapters.formatting.sentences import MAX_CHARS, sentences
 from adapters.formatting.spoken import CODE_BLOCK, spoken_text
+from tests.support.tables import each
 
 ANSWERS = (
     "The tide **rises** twice a day. Dr. Smith says 3.5 m, e.g. here. It falls again.",
@@ -35,8 +35,8 @@ def read_in_steps(answer: str, reader: ReadAlong, step: int = 1) -> list[tuple[i
     return parts
 
 
-@pytest.mark.parametrize("answer", ANSWERS)
-@pytest.mark.parametrize("step", [1, 7])
+@each("answer", ANSWERS)
+@each("step", [1, 7])
 def test_what_is_read_along_is_what_the_whole_answer_says(answer: str, step: int) -> None:
     parts = read_in_steps(answer, ReadAlong(), step)
     assert " ".join(part for _, part in parts) == " ".join(sentences(spoken_text(answer)))

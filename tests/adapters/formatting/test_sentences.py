@@ -7,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.formatting.sentences import MAX_CHARS, sentences
+from tests.support.tables import each
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "One.| Two!| Three?| Four…| Five.",

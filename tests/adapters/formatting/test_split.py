@@ -18,6 +18,7 @@ from adapters.formatting.slack import slack_parts
 from adapters.formatting.telegram import telegram_parts
 from tests.adapters.formatting.readers import discord_reading, slack_reading, squeezed
 from tests.adapters.formatting.rules import discord_problems, size, slack_problems, telegram_problems
+from tests.support.tables import each
 
 _WORDS = st.lists(
     st.sampled_from(
@@ -213,8 +214,8 @@ _ANSWER = (
 )
 
 
-@pytest.mark.parametrize("render", [telegram_parts, slack_parts, discord_parts, render_html])
-@pytest.mark.parametrize(
+@each("render", [telegram_parts, slack_parts, discord_parts, render_html])
+@each(
     "markdown",
     [
         _ANSWER * (200_000 // len(_ANSWER)),
@@ -229,20 +230,6 @@ _ANSWER = (
         "`a`**b**" * 25_000,
         "&<>" * 80_000,
         "a" + "\u0301" * 250_000,
-    ],
-    ids=[
-        "answer",
-        "words",
-        "x",
-        "images",
-        "stars",
-        "quotes",
-        "links",
-        "table",
-        "brackets",
-        "codes",
-        "signs",
-        "marks",
     ],
 )
 def test_the_time_grows_with_the_length(render: object, markdown: str) -> None:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from adapters.formatting.spoken import CODE_BLOCK, spoken_parts, spoken_text
+from tests.support.tables import each
 
 
-@pytest.mark.parametrize(
-    ("markdown", "said"),
+@each(
+    "markdown, said",
     [
         ("Hello **there**, _you_ ~~old~~ friend!", "Hello there, you old friend!"),
         ("# A title\n\nThe first paragraph\n\nthe second.", "A title.\nThe first paragraph.\nthe second."),

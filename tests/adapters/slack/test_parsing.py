@@ -23,6 +23,7 @@ from pipeline.domain.messages import (
 )
 from tests.adapters.slack.harness import ME
 from tests.support.platforms.slack_state import APP, BOT, BOT_USER, TEAM
+from tests.support.tables import each
 
 TS = "1700000000.000100"
 ROOT = "1699999999.000200"
@@ -122,8 +123,8 @@ MENTION = f"<@{BOT_USER}>"
 CLIP = {"id": "F1", "subtype": "slack_audio", "mimetype": "video/mp4", "duration_ms": 1500, "size": 9}
 
 
-@pytest.mark.parametrize(
-    ("payload", "expected"),
+@each(
+    "payload, expected",
     [
         (event(), {"text": "hi", "private": True, "addressed": True, "native_id": f"D1:{TS}"}),
         (event(text="a &lt;b&gt; &amp;amp;"), {"text": "a <b> &amp;"}),
@@ -199,7 +200,7 @@ def test_messages(payload: dict[str, Any], expected: dict[str, Any]) -> None:
         assert found == value, path
 
 
-@pytest.mark.parametrize(
+@each(
     "payload",
     [
         event(user=BOT_USER),
@@ -277,7 +278,7 @@ def test_the_stop_button_is_the_command() -> None:
     assert (item.name, read_handle(item.reply_handle)) == ("stop", (TS, "U1", TEAM))
 
 
-@pytest.mark.parametrize(
+@each(
     "payload",
     [
         press("q:short:1"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import httpx
-import pytest
 from telegram.error import (
     BadRequest,
     ChatMigrated,
@@ -19,6 +18,7 @@ from telegram.error import (
 from adapters.telegram.api import FloodWait
 from adapters.telegram.failures import classify
 from pipeline.domain.errors import ConfigurationError, InvalidInput
+from tests.support.tables import each
 
 SECRET = "http://host/bot123:SECRET/sendMessage"
 
@@ -28,8 +28,8 @@ def caused(error: Exception, cause: Exception) -> Exception:
     return error
 
 
-@pytest.mark.parametrize(
-    ("error", "kind", "maybe"),
+@each(
+    "error, kind, maybe",
     [
         (FloodWait(7), "rate_limit", False),
         (Forbidden("bot was blocked by the user"), "permission", False),

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from adapters.telegram.inbound import parse_update
 from pipeline.domain.messages import InboundMessage, SessionCommand
 from tests.adapters.telegram.payloads import CONTEXT, message
+from tests.support.tables import each
 
 _ORIGIN = {"type": "hidden_user", "sender_user_name": "Mallory", "date": 1}
 
 
-@pytest.mark.parametrize("text", ["/new", "/stop", "/start", "/help@Parlour_bot"])
-@pytest.mark.parametrize(
-    "passed_on",
-    [{"forward_origin": _ORIGIN}, {"forward_date": 1}, {"via_bot": {"id": 5, "is_bot": True}}],
-)
+@each("text", ["/new", "/stop", "/start", "/help@Parlour_bot"])
+@each("passed_on", [{"forward_origin": _ORIGIN}, {"forward_date": 1}, {"via_bot": {"id": 5, "is_bot": True}}])
 def test_a_forwarded_command_is_a_message(text: str, passed_on: dict[str, Any]) -> None:
     item = parse_update(message(text=text, **passed_on), CONTEXT)
     assert isinstance(item, InboundMessage)

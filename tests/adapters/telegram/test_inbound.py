@@ -26,6 +26,7 @@ from tests.adapters.telegram.payloads import (
     message,
     press,
 )
+from tests.support.tables import each
 
 TOPIC = {"message_thread_id": 77, "is_topic_message": True}
 BY_BOT = {"message_id": 3, "date": 1, "chat": GROUP, "from": BOT, "text": "earlier answer"}
@@ -266,7 +267,7 @@ NOTHING: dict[str, object] = {
 }
 
 
-@pytest.mark.parametrize(("update", "expected"), MESSAGES.values(), ids=MESSAGES)
+@each("update, expected", MESSAGES.values())
 def test_a_message_of_a_person(update: dict[str, Any], expected: dict[str, Any]) -> None:
     item = parse_update(update, CONTEXT)
     assert isinstance(item, InboundMessage)
@@ -292,7 +293,7 @@ def test_a_command(update: dict[str, Any], name: str) -> None:
     assert item.author.id == "1001"
 
 
-@pytest.mark.parametrize("update", NOTHING.values(), ids=NOTHING)
+@each("update", NOTHING.values())
 def test_what_is_nothing_for_the_bot(update: Any) -> None:
     assert parse_update(update, CONTEXT) is None
 

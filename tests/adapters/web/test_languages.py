@@ -16,6 +16,7 @@ from adapters.web.text_tables import AddedTables, added_tables, packaged_tables
 from pipeline.domain.command_types import Language
 from pipeline.domain.commands import COMMANDS
 from tests.adapters.web.harness import TOKEN, WebHarness, serving
+from tests.support.tables import each
 
 _FORMS = "its forms must be some of zero, one, two, few, many, other, and always other"
 _OBJECT = 'must be a text, or an object such as {"one": "…", "other": "…"}'
@@ -23,8 +24,8 @@ _CAPS = "words in square brackets"
 _TAGS = ("en", "de", "fr", "es", "pt-BR")
 
 
-@pytest.mark.parametrize(
-    ("header", "tag"),
+@each(
+    "header, tag",
     [
         ("de", "de"),
         ("de-AT,de;q=0.9,en;q=0.8", "de"),

@@ -25,6 +25,7 @@ from tests.gateway.access.access_cells import (
     policy,
     rows,
 )
+from tests.support.tables import each
 
 CELLS = [
     (channel, mode, private, sender)
@@ -48,7 +49,7 @@ def test_the_tables_have_enough_cells() -> None:
     assert (posting, owners) == (1_368, 252)
 
 
-@pytest.mark.parametrize(("channel", "mode", "private", "sender"), CELLS)
+@each("channel, mode, private, sender", CELLS)
 async def test_everybody_may_do_what_the_table_says(
     channel: str, mode: AccessMode, private: bool, sender: str
 ) -> None:
@@ -60,7 +61,7 @@ async def test_everybody_may_do_what_the_table_says(
     assert found == expected
 
 
-@pytest.mark.parametrize(("channel", "private", "sender"), OWNER_CELLS)
+@each("channel, private, sender", OWNER_CELLS)
 async def test_the_page_and_the_terminal_are_their_owners_alone(
     channel: str, private: bool, sender: str
 ) -> None:
@@ -83,8 +84,8 @@ def _said(user: str = "1", *, kind: str = "text", private: bool = True, chat: st
     return item(kind, "telegram", user, private=private, chat=chat)
 
 
-@pytest.mark.parametrize(
-    ("rooms", "kind", "expected"),
+@each(
+    "rooms, kind, expected",
     [
         ("addressed", "text", "in"),
         ("addressed", "chatter", "-"),
@@ -135,7 +136,7 @@ async def test_a_kind_that_no_one_knows_is_refused() -> None:
     assert isinstance(await access.authorise(odd), Denied)
 
 
-@pytest.mark.parametrize(("user", "chat"), [("\ud800", "1"), ("1", "\udfff"), ("", "1")])
+@each("user, chat", [("\ud800", "1"), ("1", "\udfff"), ("", "1")])
 async def test_ids_that_no_platform_gives_are_refused_in_silence(user: str, chat: str) -> None:
     for mode in MODES:
         access = await _with(AccessRule.of(mode=mode, allow=("dm:1",)))
@@ -166,7 +167,7 @@ async def test_the_refusal_tells_the_owner_what_to_write_in_the_list() -> None:
     assert f"room:{ROOM}/77" in room.words
 
 
-@pytest.mark.parametrize("entry", ["", "7", "dm:", "dm:7/8", "room:", "room:/7", "room:7/", "user:7"])
+@each("entry", ["", "7", "dm:", "dm:7/8", "room:", "room:/7", "room:7/", "user:7"])
 def test_an_entry_of_another_form_is_named(entry: str) -> None:
     with pytest.raises(ConfigurationError, match="dm:USER"):
         AccessRule.of(allow=("dm:1", entry))

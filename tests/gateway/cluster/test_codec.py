@@ -25,6 +25,7 @@ from gateway.cluster.signals import (
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import PipelineEvent, Thought, TurnStarted
 from pipeline.domain.ids import ThreadKey
+from tests.support.tables import each
 
 _TOPIC = ThreadKey(channel="telegram", account="main bot", chat="-100:1%", topic="77")
 _TURN = LiveTurn(thread=_TOPIC, message_id="m1", fence=3, reply_handle='{"a": "ü\n"}', private=False)
@@ -70,7 +71,7 @@ def test_every_kind_of_signal_and_event_is_among_the_samples() -> None:
     assert controls == set(get_args(Control))
 
 
-@pytest.mark.parametrize("signal", _SIGNALS, ids=lambda one: type(getattr(one, "event", one)).__name__)
+@each("signal", _SIGNALS)
 def test_a_signal_comes_back_from_json_as_it_was(signal: Signal) -> None:
     text = signal_to_json(signal)
     assert "\n" not in text

@@ -9,6 +9,7 @@ import pytest
 
 from gateway.config import Settings, load
 from tests.gateway.config.support import SECRETS, problem_lines, references, secrets_environ, variable
+from tests.support.tables import each
 
 EMPTY = Path("/dev/null")
 TELEGRAM, SLACK, DISCORD = "channels.telegram", "channels.slack", "channels.discord"
@@ -109,9 +110,9 @@ def test_what_is_missing_of_a_channel_that_is_off_is_no_problem() -> None:
     assert active(loaded([*without(WEBHOOK, f"{TELEGRAM}.webhook_secret"), *SOCKET[1:], *off])) == []
 
 
-@pytest.mark.parametrize("name", [name for name in SECRETS if name != "channels.web.token"])
-@pytest.mark.parametrize(
-    ("value", "what"),
+@each("name", [name for name in SECRETS if name != "channels.web.token"])
+@each(
+    "value, what",
     [
         (None, "is not set"),
         ("", "is empty"),
@@ -133,8 +134,8 @@ def test_a_secret_that_is_not_there_is_named_whatever_the_mode(
     assert "tiger" not in line
 
 
-@pytest.mark.parametrize("name", [name for name in SECRETS if name != "channels.web.token"])
-@pytest.mark.parametrize("value", ["1", "true", '""', '" "', "[]", "1979-05-27", "{a = 'tiger'}", "tiger"])
+@each("name", [name for name in SECRETS if name != "channels.web.token"])
+@each("value", ["1", "true", '""', '" "', "[]", "1979-05-27", "{a = 'tiger'}", "tiger"])
 def test_a_secret_of_the_wrong_type_or_written_out_is_named(name: str, value: str) -> None:
     overrides = HTTP if name == f"{SLACK}.signing_secret" else [*WEBHOOK, *SOCKET]
 
@@ -180,8 +181,8 @@ def test_a_webhook_on_this_machine_needs_no_encryption_and_no_public_origin() ->
     assert settings.channels.telegram.webhook_url == url
 
 
-@pytest.mark.parametrize(
-    ("override", "line"),
+@each(
+    "override, line",
     [
         (f"{TELEGRAM}.account=Main", "is not 1 to 32 of the characters a-z, 0-9 and -"),
         (f"{DISCORD}.account={'a' * 33}", "is not 1 to 32 of the characters a-z, 0-9 and -"),

@@ -9,6 +9,7 @@ import pytest
 from gateway.config import Settings, load
 from gateway.config.catalog import toml_value
 from tests.gateway.config.support import problem_lines, references, secrets_environ
+from tests.support.tables import each
 
 EMPTY = Path("/dev/null")
 TELEGRAM, DISCORD = "channels.telegram", "channels.discord"
@@ -47,8 +48,8 @@ def test_people_and_rooms_are_named_by_the_platforms_ids(channel: str, entries: 
     assert getattr(settings.channels, channel).allow == tuple(entries)
 
 
-@pytest.mark.parametrize(
-    ("channel", "entry", "what"),
+@each(
+    "channel, entry, what",
     [
         ("telegram", "1001", "is none of dm:USER, room:CHAT and room:CHAT/USER"),
         ("telegram", "user:1001", "is none of dm:USER, room:CHAT and room:CHAT/USER"),

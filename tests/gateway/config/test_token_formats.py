@@ -10,6 +10,7 @@ from gateway.config import check_config
 from gateway.config.token_formats import shape_problem
 from gateway.runtime.failpoints import LABELS
 from tests.gateway.config.support import SECRETS, references, secrets_environ, variable
+from tests.support.tables import each
 
 EMPTY = Path("/dev/null")
 TELEGRAM, SLACK, DISCORD = "channels.telegram", "channels.slack", "channels.discord"
@@ -57,7 +58,7 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("name", "value", "what"), WRONG)
+@each("name, value, what", WRONG)
 def test_a_wrong_token_is_reported_at_its_setting_and_not_repeated(name: str, value: str, what: str) -> None:
     environ = secrets_environ(**{variable(name): value})
     written: list[str] = []

@@ -11,6 +11,7 @@ from gateway.delivery.poster import NONCE_WINDOW_S, REPEAT_LABEL
 from gateway.storage.ports import SentPart
 from tests.gateway.delivery_harness import open_delivery
 from tests.support.posting_channel import MemoryPosts, Refused, refusal
+from tests.support.tables import each
 
 _LABELLED = REPEAT_LABEL + "The answer"
 
@@ -82,8 +83,8 @@ async def test_a_preview_in_doubt_whose_look_up_is_refused_does_not_end_the_repl
         assert (row.state, out.channel.texts()) == ("sent", [_LABELLED])
 
 
-@pytest.mark.parametrize("kind", ["permission", "invalid", "unknown"])
-@pytest.mark.parametrize("resolution", ["placeholder", "nonce", "lookup", "none"])
+@each("kind", ["permission", "invalid", "unknown"])
+@each("resolution", ["placeholder", "nonce", "lookup", "none"])
 async def test_a_preview_that_may_not_be_edited_stays_and_the_answer_is_posted(
     resolution: Resolution, kind: FailureKind
 ) -> None:

@@ -10,6 +10,7 @@ from gateway.storage.speech import ReadAloudWishes
 from gateway.turns.voice_command import NO_VOICE_TEXT, VOICE_OFF_TEXT, VoiceCommand, wished
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, SessionCommand, parse_command
+from tests.support.tables import each
 
 OFF, ON, AUTO = (ReadAloudWishes(), ReadAloudWishes(mode="on"), ReadAloudWishes(mode="auto"))
 THREAD = ThreadKey(channel="telegram", account="main", chat="1001")
@@ -49,8 +50,8 @@ async def voice() -> VoiceHarness:
     return harness
 
 
-@pytest.mark.parametrize(
-    ("before", "words", "after"),
+@each(
+    "before, words, after",
     [
         (OFF, "", ON),
         (ON, "", OFF),

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.agent.status_tags import MAX_NOTE_CHARS, VisibleStream, declared
+from tests.support.tables import each
 
 DONE = "<AGENT_DONE><KEY_RESULT>It is 42.</KEY_RESULT></AGENT_DONE>"
 BLOCKED = (
@@ -16,8 +17,8 @@ BLOCKED = (
 CONTINUING = "<AGENT_CONTINUE><STATUS_REPORT>Half is done.</STATUS_REPORT></AGENT_CONTINUE>"
 
 
-@pytest.mark.parametrize(
-    ("text", "status", "visible"),
+@each(
+    "text, status, visible",
     [
         ("Hello.", "in_progress", "Hello."),
         (f"Hello.\n{DONE}", "done", "Hello."),

@@ -3,12 +3,11 @@ boundary between two modes is where it should be."""
 
 from __future__ import annotations
 
-import pytest
-
 from pipeline.companion.decision import MODES, DispatchDecision
 from pipeline.companion.dispatch_rules import dispatch_by_rules, fallback
 from pipeline.companion.phrases import BadPhrases, first, kinds, plain
 from pipeline.safety.ladder import Entry
+from tests.support.tables import each
 
 REFLECTIVE = (
     "why do I keep pushing people away",
@@ -129,8 +128,8 @@ def _mode(text: str, *history: Entry, in_exercise: bool = False) -> str:
     return "" if found is None else found.mode
 
 
-@pytest.mark.parametrize(
-    ("text", "mode"),
+@each(
+    "text, mode",
     [
         *((text, "reflective") for text in REFLECTIVE),
         *((text, "clarifying") for text in CONFUSED),
@@ -151,8 +150,8 @@ def test_every_mode_is_reached_without_a_model() -> None:
     assert {_mode(text) for text in said} == set(MODES)
 
 
-@pytest.mark.parametrize(
-    ("text", "mode"),
+@each(
+    "text, mode",
     [
         ("ok", "clarifying"),
         ("yes", "clarifying"),
@@ -202,9 +201,7 @@ def test_a_running_exercise_is_entered_again_whatever_is_said() -> None:
         )
 
 
-@pytest.mark.parametrize(
-    "text", ["never mind", "nvm", "stop the exercise", "please skip this activity", "can we just talk?"]
-)
+@each("text", ["never mind", "nvm", "stop the exercise", "please skip this activity", "can we just talk?"])
 def test_an_exercise_is_left_by_words_that_say_so(text: str) -> None:
     found = dispatch_by_rules(text, in_exercise=True)
     assert found is not None

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pipeline.companion.exercise_answers import count_items, is_question, read_answer
 from pipeline.companion.exercise_book import Step
 from pipeline.companion.phrases import plain
+from tests.support.tables import each
 
 CONFIRM = Step(kind="confirm")
 ONE = Step(kind="items")
@@ -94,24 +93,22 @@ def _outcome(text: str, step: Step, *, named: int = 0) -> str:
     return read_answer(text, step, named=named).outcome
 
 
-@pytest.mark.parametrize("step", [CONFIRM, ONE, FIVE], ids=["confirm", "one", "five"])
-@pytest.mark.parametrize(
-    ("text", "outcome"), [*((one, "exit") for one in EXITS), *((one, "stuck") for one in STUCK)]
-)
+@each("step", [CONFIRM, ONE, FIVE])
+@each("text, outcome", [*((one, "exit") for one in EXITS), *((one, "stuck") for one in STUCK)])
 def test_ends_and_being_stuck_are_read_the_same_in_every_step(text: str, outcome: str, step: Step) -> None:
     for written in (text, text.upper(), text.replace("'", "\u2019"), f" {text} "):
         assert _outcome(written, step) == outcome, written
 
 
-@pytest.mark.parametrize(
-    ("text", "outcome"),
+@each(
+    "text, outcome",
     [*((text, "complete") for text in CONFIRMED), *((text, "hold") for text in NOT_CONFIRMED)],
 )
 def test_a_step_to_confirm_waits_for_a_confirmation(text: str, outcome: str) -> None:
     assert _outcome(text, CONFIRM) == outcome
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "I don't want to lose this feeling",
@@ -135,7 +132,7 @@ def test_what_only_looks_like_an_end_or_like_being_stuck_is_an_answer(text: str)
     assert _outcome(text, ONE) == "complete"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "what's the weather tomorrow?",
@@ -157,8 +154,8 @@ def test_a_question_and_a_mere_sound_complete_no_step(text: str) -> None:
     assert _outcome(text, ONE) == "hold"
 
 
-@pytest.mark.parametrize(
-    ("text", "count"),
+@each(
+    "text, count",
     [
         ("a lamp", 1),
         ("a lamp, my desk and a cup", 3),

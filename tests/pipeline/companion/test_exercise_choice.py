@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pipeline.companion.exercise_choice import choose_exercise
 from pipeline.safety.ladder import Entry
+from tests.support.tables import each
 
 
-@pytest.mark.parametrize(
-    ("text", "exercise"),
+@each(
+    "text, exercise",
     [
         ("something with breath", "grounding_box_breathing"),
         ("my shoulders hold so much tension", "grounding_muscle_relaxation"),

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import pytest
-
 from pipeline.companion.exercise_book import (
     LANGUAGES,
     default_exercise,
@@ -24,6 +22,7 @@ from pipeline.companion.exercise_flow import (
     running_exercise,
     start_exercise,
 )
+from tests.support.tables import each
 
 STEPS = {
     "grounding_5_4_3_2_1": "5/3 4/2 3/2 2/1 1/1",
@@ -63,8 +62,8 @@ def test_there_are_twelve_exercises_with_their_steps() -> None:
     assert default_exercise() == "grounding_5_4_3_2_1"
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("exercise", STEPS)
+@each("language", LANGUAGES)
+@each("exercise", STEPS)
 def test_each_exercise_can_be_gone_through_in_each_language(exercise: str, language: str) -> None:
     state: dict[str, Any] = _at(exercise, 0)
     said = [texts(exercise, language).steps[0]]
@@ -85,7 +84,7 @@ def test_each_exercise_can_be_gone_through_in_each_language(exercise: str, langu
     assert running_exercise(state) is None
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@each("language", LANGUAGES)
 def test_the_words_that_a_text_asks_for_are_understood(language: str) -> None:
     done, stop = SAYS_DONE[language], SAYS_STOP[language]
     for exercise in exercises().values():
@@ -153,14 +152,14 @@ def test_an_exit_clears_and_remembers_nothing() -> None:
     assert turn.text == general("exit", "en")
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
+@each("language", LANGUAGES)
 def test_who_leaves_the_conversation_is_asked_nothing(language: str) -> None:
     turn = continue_exercise(_at("grounding_5_4_3_2_1", 0), "sorry, I have to go", language=language)
     assert (turn.event, turn.text) == ("exit", general("exit_leaving", language))
     assert "?" not in turn.text
 
 
-@pytest.mark.parametrize(
+@each(
     "state",
     [
         _at("yoga", 0),

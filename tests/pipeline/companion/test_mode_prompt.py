@@ -8,6 +8,7 @@ from pipeline.companion.decision import APPROACHES, MODES, Mode
 from pipeline.companion.dispatcher import instructions
 from pipeline.companion.exercise_book import LANGUAGES
 from pipeline.companion.mode_prompt import MOST_MEMORY_LINES, mode_prompt, mode_reply, mode_text
+from tests.support.tables import each
 
 IDENTITY = "You are Ada, a companion."
 
@@ -59,8 +60,8 @@ def test_each_approach_but_none_adds_its_sentence() -> None:
     assert "# Approach" not in prompts["none"]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize("mode", MODES)
+@each("language", LANGUAGES)
+@each("mode", MODES)
 def test_each_mode_has_a_reply_without_a_model_in_each_language(mode: Mode, language: str) -> None:
     replies = {mode_reply(mode, language=language, said_before=number) for number in range(4)}
     assert all(0 < len(one) <= 320 for one in replies)

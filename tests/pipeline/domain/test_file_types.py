@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
-
 from pipeline.domain.file_types import FileType, file_type, is_text, safe_name
 from tests.support.pictures import MP3, png
+from tests.support.tables import each
 
 JPEG = b"\xff\xd8\xff\xe0\x00\x10JFIF" + bytes(10) + b"\xff\xc0\x00\x11\x08\x01\xe0\x02\x80\x03" + bytes(20)
 WEBP = b"RIFF\x00\x00\x00\x00WEBPVP8X\x0a\x00\x00\x00" + bytes(4) + b"\x7f\x02\x00\xdf\x01\x00"
 LOSSLESS = b"RIFF\x00\x00\x00\x00WEBPVP8L\x00\x00\x00\x00\x2f" + (639 | 479 << 14).to_bytes(4, "little")
 
 
-@pytest.mark.parametrize(
-    ("content", "kind", "mime", "about"),
+@each(
+    "content, kind, mime, about",
     [
         (png(640, 480), "image", "image/png", "640 by 480"),
         (JPEG, "image", "image/jpeg", "640 by 480"),
@@ -39,8 +38,8 @@ def test_the_bytes_decide(content: bytes, kind: str, mime: str, about: str) -> N
     assert (found.kind, found.mime, found.about) == (kind, mime, about)
 
 
-@pytest.mark.parametrize("declared", ["image/png", "audio/mpeg", "video/mp4", "image/svg+xml"])
-@pytest.mark.parametrize("content", [b"<svg onload='alert(1)'>", b"<html>", b"\x00\x01"])
+@each("declared", ["image/png", "audio/mpeg", "video/mp4", "image/svg+xml"])
+@each("content", [b"<svg onload='alert(1)'>", b"<html>", b"\x00\x01"])
 def test_what_only_calls_itself_a_picture_is_a_file(content: bytes, declared: str) -> None:
     assert file_type(content, declared).kind == "file"
     assert not file_type(content, declared).mime.startswith(("image/", "audio/", "video/"))
@@ -62,8 +61,8 @@ TEXT = FileType(kind="file", mime="text/plain")
 OTHER = FileType(kind="file", mime="application/octet-stream")
 
 
-@pytest.mark.parametrize(
-    ("name", "found", "safe"),
+@each(
+    "name, found, safe",
     [
         ("chart.png", PNG, "chart.png"),
         ("chart.PNG", PNG, "chart.PNG"),

@@ -15,6 +15,7 @@ from pipeline.runtime.scope import TurnScope
 from pipeline.runtime.settings import PipelineSettings
 from tests.pipeline.history.talks import of, plain_turn
 from tests.support.contexts import context, scope
+from tests.support.tables import each
 
 DAY = 1_700_000_000.0
 HEADING = "## Auto-captured - 2023-11-14"
@@ -94,8 +95,8 @@ async def test_facts_that_cannot_be_kept_do_not_keep_the_summary(book: Book, ans
     assert book.written == []
 
 
-@pytest.mark.parametrize(
-    ("answer", "facts"),
+@each(
+    "answer, facts",
     [
         (
             "- Ada lives in Graz.\n* Ada has two cats\n3. Ada sails",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.conversation import PastTurn
 from pipeline.history.content_type import guess_content_type
 from pipeline.history.stale_results import as_sent, brief, one_line, sent, with_brief
 from tests.pipeline.history.talks import plain_turn, tool_turn
+from tests.support.tables import each
 
 LONG = "a line of a result\n" * 40
 LINE = "[Summary: Returned 760 bytes (40 lines) of plain text]"
@@ -83,8 +82,8 @@ def test_a_call_is_no_repetition_of_the_words_before_it() -> None:
     assert len(sent((turn,))) == 4
 
 
-@pytest.mark.parametrize(
-    ("text", "kind"),
+@each(
+    "text, kind",
     [
         (json.dumps({"a": [1, 2]}), "JSON"),
         ("[1, 2, 3]", "JSON"),

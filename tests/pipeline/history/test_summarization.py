@@ -13,10 +13,11 @@ from pipeline.domain.inert_text import inert
 from pipeline.history.summarization import ask, cut_to_tokens, usable
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.redaction.redactor import Redactor
+from tests.support.tables import each
 
 
-@pytest.mark.parametrize(
-    ("answer", "left"),
+@each(
+    "answer, left",
     [
         ("Ada likes tea.", "Ada likes tea."),
         ("<AGENT_DONE>Ada</AGENT_DONE> likes tea.", "Ada likes tea."),

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.intake.cleaning import MAX_MESSAGE_CHARS, TRUNCATION_MARK, clean_text
+from tests.support.tables import each
 
 SCOTLAND = "\U0001f3f4\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f"
 FAMILY = "👨\u200d👩\u200d👧"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         f"{FAMILY} family",
@@ -33,7 +33,7 @@ def test_what_people_write_stays_as_it_is(text: str) -> None:
     assert clean_text(text) == text
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "```python\ndef f():\n    if x:\n\t\treturn  1\n```",
@@ -46,8 +46,8 @@ def test_indentation_and_tables_stay_inside_fences_and_outside(text: str) -> Non
     assert clean_text(text) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "cleaned"),
+@each(
+    "text, cleaned",
     [
         ("a\r\nb\rc\r\n\r\n\r\nd", "a\nb\nc\n\n\nd"),
         ("one\u2028two\u2029three\x85four", "one\ntwo\nthree\nfour"),
@@ -61,8 +61,8 @@ def test_what_no_keyboard_sends_goes_and_lines_end_in_one_way(text: str, cleaned
     assert clean_text(text) == cleaned
 
 
-@pytest.mark.parametrize(
-    ("text", "cleaned"),
+@each(
+    "text, cleaned",
     [
         ("abc\u202etxt.exe", "abctxt.exe"),
         ("a\u2066b\u2069c \u202ad\u202c", "abc d"),
@@ -88,8 +88,8 @@ def test_exactly_the_limit_is_kept_and_one_more_is_cut_with_a_mark() -> None:
     assert len(cut) == 100_012
 
 
-@pytest.mark.parametrize("tail", ["x", FAMILY, SCOTLAND, "می\u200cخ", "😀\ufe0f", " \n"])
-@pytest.mark.parametrize("shift", range(8))
+@each("tail", ["x", FAMILY, SCOTLAND, "می\u200cخ", "😀\ufe0f", " \n"])
+@each("shift", range(8))
 def test_a_cut_text_is_not_cut_again_wherever_the_cut_falls(tail: str, shift: int) -> None:
     text = "x" * (MAX_MESSAGE_CHARS - shift) + tail * 20 + "x"
     once = clean_text(text)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.intake.rate import refused_lately, too_fast
+from tests.support.tables import each
 
 NOW = 1_700_000_000.0
 SOON = "less than 400 ms after the message before"
@@ -16,7 +16,7 @@ def test_the_first_message_is_never_too_fast() -> None:
     assert too_fast(NOW, ()) is None
 
 
-@pytest.mark.parametrize("second", range(20))
+@each("second", range(20))
 def test_exactly_400_ms_after_the_one_before_is_slow_enough(second: int) -> None:
     before = NOW + second * 0.1
     assert too_fast(before + 0.4, (before,)) is None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from pipeline.intake.spam import looks_like_spam
+from tests.support.tables import each
 
 
-@pytest.mark.parametrize(
-    ("text", "spam"),
+@each(
+    "text, spam",
     [
         ("", True),
         (" \n\t", True),

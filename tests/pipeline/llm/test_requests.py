@@ -20,9 +20,10 @@ from pipeline.llm.request_words import Request, Said, said
 from pipeline.llm.requests import read_request
 from pipeline.tools.moments import moment_of
 from pipeline.tools.tool import ToolFailed
+from tests.support.tables import each
 
 
-@pytest.mark.parametrize("prompt", prompts(), ids=lambda prompt: prompt.id)
+@each("prompt", prompts())
 def test_a_prompt_of_the_eval_asks_for_its_tool_with_its_arguments(prompt: Prompt) -> None:
     found = read_request(prompt.words)
     assert (found.tool if found else None) == prompt.tool
@@ -36,7 +37,7 @@ def test_a_prompt_of_the_eval_asks_for_its_tool_with_its_arguments(prompt: Promp
         assert words in str(found.arguments[name])
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         "",
@@ -63,9 +64,7 @@ def test_talk_asks_for_nothing(words: str) -> None:
     assert read_request(words) is None
 
 
-@pytest.mark.parametrize(
-    ("words", "tool", "arguments"),
-    [
+@each("words, tool, arguments", [
         ("Kannst du mich morgen um 8 an die Milch erinnern?", "remind_me",
          {"text": "die Milch", "when": "morgen um 8"}),
         ("Peux-tu me rappeler demain à 9h d'appeler Paul ?", "remind_me",
@@ -83,8 +82,7 @@ def test_talk_asks_for_nothing(words: str) -> None:
         ("Please add milk to my list todo.txt", "append_file", {"path": "todo.txt", "text": "milk"}),
         ("Delete my note bike", "delete_note", {"title": "bike"}),
         ("Which files mention Berlin?", "search_files", {"text": "Berlin"}),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_a_request_is_read_with_the_persons_own_words(
     words: str, tool: str, arguments: dict[str, Any]
 ) -> None:
@@ -111,8 +109,8 @@ def test_whatever_is_said_is_read_without_an_error_and_every_argument_is_said(wo
         assert all(part in said for part in str(value).casefold().split() if part.isalpha())
 
 
-@pytest.mark.parametrize(
-    ("words", "due"),
+@each(
+    "words, due",
     [
         ("tomorrow at 8 am", "2026-11-23T08:00"),
         ("in 2 hours and 15 minutes", "2026-11-22T12:15"),
@@ -140,8 +138,8 @@ def test_a_time_is_read_as_people_say_it(words: str, due: str) -> None:
     assert f"{moment_of(words, NOW):%Y-%m-%dT%H:%M}" == due
 
 
-@pytest.mark.parametrize(
-    ("words", "why"),
+@each(
+    "words, why",
     [
         ("every day at 9", "is for once"),
         ("jeden Morgen um 8", "is for once"),

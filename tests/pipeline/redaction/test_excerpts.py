@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pipeline.redaction.known import KnownSecrets
 from pipeline.redaction.redactor import Redactor, StreamingRedactor
 from tests.pipeline.redaction.secrets_made import Made, made_secrets
+from tests.support.tables import each
 
 CONFIGURED = ("Zq7-horse-battery-staple", "two words and 9 more", "k3ys/with+signs==", "Ünïcode-sécret-99")
 KNOWN = Redactor(lambda: CONFIGURED)
@@ -39,7 +40,7 @@ def test_no_half_of_a_configured_secret_is_left_at_any_cut(secret: str) -> None:
         assert not torn.whole
 
 
-@pytest.mark.parametrize("made", made_secrets(13, seed=3), ids=lambda made: made.kind)
+@each("made", made_secrets(13, seed=3))
 def test_no_half_of_what_looks_like_a_secret_is_left_at_any_cut(made: Made) -> None:
     for before in range(CUT - len(made.text) - 2, CUT + 3):
         text = _filler(max(0, before)) + made.text + "\nand more" * 30

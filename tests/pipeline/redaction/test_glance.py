@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -10,6 +9,7 @@ from pipeline.redaction.known import KnownSecrets
 from pipeline.redaction.patterns import FOUND, KEY_NAMES, may_hold_secret
 from pipeline.redaction.redactor import Redactor
 from tests.pipeline.redaction.secrets_made import Made, made_secrets
+from tests.support.tables import each
 
 _VALUE = "a1B2c3D4" * 5
 _PIECES = st.sampled_from(
@@ -32,18 +32,18 @@ def test_whatever_is_found_is_seen_at_a_glance(pieces: list[str]) -> None:
     assert redactor.text(text) == stream.feed(text) + stream.finish()
 
 
-@pytest.mark.parametrize("made", [one for one in made_secrets(80) if one.kind != "private_key"])
+@each("made", [one for one in made_secrets(80) if one.kind != "private_key"])
 def test_every_kind_of_secret_is_seen_at_a_glance(made: Made) -> None:
     assert may_hold_secret(f"x {made.text} y")
 
 
-@pytest.mark.parametrize("name", [*KEY_NAMES, "authorization", "bearer"])
+@each("name", [*KEY_NAMES, "authorization", "bearer"])
 def test_every_name_before_a_secret_is_seen_at_a_glance(name: str) -> None:
     assert may_hold_secret(f"the {name.upper()} is: {_VALUE}")
     assert may_hold_secret(name.replace("_", ""))
 
 
-@pytest.mark.parametrize("text", ["", "You said: hi", '{"seconds": 0.012, "event": "turn ended"}', "日本語"])
+@each("text", ["", "You said: hi", '{"seconds": 0.012, "event": "turn ended"}', "日本語"])
 def test_ordinary_text_is_given_back_as_the_same_object(text: str) -> None:
     assert Redactor(lambda: ("a-configured-secret",)).text(text) is text
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import random
 import string
 
-import pytest
-
 from pipeline.redaction.issuers import LETTERS_AND_DIGITS, WITH_SIGNS
 from pipeline.redaction.redactor import Redactor
 from tests.pipeline.redaction.secrets_made import leaks
+from tests.support.tables import each
 
 _ALNUM = string.ascii_letters + string.digits
 _HEX = "0123456789abcdef"
@@ -47,7 +46,7 @@ def _in_pieces(text: str) -> str:
     return "".join(map(stream.feed, text)) + stream.finish()
 
 
-@pytest.mark.parametrize("token", TOKENS, ids=lambda token: str(token)[:14])
+@each("token", TOKENS)
 def test_a_marked_key_is_found_whole_and_in_pieces(token: str) -> None:
     text = f'it is "{token}", keep it'
     shown = Redactor().text(text)
@@ -58,8 +57,8 @@ def test_a_marked_key_is_found_whole_and_in_pieces(token: str) -> None:
 _WORD = _some(_ALNUM, 24, "word")
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
+@each(
+    "text, shown",
     [
         (f"https://hooks.slack.com/services/T01/B02/{_WORD}", "https://hooks.slack.com/services/[REDACTED]"),
         (
@@ -85,7 +84,7 @@ def test_what_is_around_a_secret_stays(text: str, shown: str) -> None:
     assert _in_pieces(text) == shown
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "gsk_gl_shader_args_builder_set_vec2 and r8_unorm, hf_hub_download, key-value-store-2024",

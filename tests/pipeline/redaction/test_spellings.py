@@ -6,11 +6,11 @@ import html
 import json
 from urllib.parse import quote, quote_plus
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.redaction.redactor import Redactor
+from tests.support.tables import each
 
 SECRET = "Zw/9+k<\"&'é\n7Q~ab"
 
@@ -39,7 +39,7 @@ SPELLINGS = {
 }
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS)
+@each("spelling", SPELLINGS.values())
 def test_a_configured_secret_is_found_however_it_is_written(spelling: str) -> None:
     redactor = Redactor(lambda: (SECRET,))
     text = f"it says ({spelling}) and ends"

@@ -10,13 +10,14 @@ import pytest
 from pipeline.domain.errors import InvalidInput
 from pipeline.schedules.shown import shown_repetition, shown_times
 from pipeline.schedules.words import repeated_words, repetition_of
+from tests.support.tables import each
 
 NOW = datetime(2026, 11, 27, 15, 0, tzinfo=ZoneInfo("Europe/Berlin"))
 """A Friday."""
 
 
-@pytest.mark.parametrize(
-    ("words", "shown", "first"),
+@each(
+    "words, shown, first",
     [
         ("every weekday at 9", "every Monday to Friday at 09:00", "Monday 2026-11-30 09:00"),
         ("at 9 every weekday", "every Monday to Friday at 09:00", "Monday 2026-11-30 09:00"),

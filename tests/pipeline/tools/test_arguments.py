@@ -8,6 +8,7 @@ import pytest
 
 from pipeline.tools.arguments import BadArguments, check_arguments, parsed_arguments
 from pipeline.tools.tool import tool_schema
+from tests.support.tables import each
 
 SCHEMA = tool_schema(
     {"name": {"type": "string", "minLength": 2, "maxLength": 5}},
@@ -35,8 +36,8 @@ def test_what_fits_passes(more: dict[str, Any]) -> None:
     check_arguments(SCHEMA, {"name": "Ada", **more})
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
+@each(
+    "arguments, words",
     [
         ({}, "name: is missing"),
         ({"name": 1}, "name: must be text"),

@@ -20,6 +20,7 @@ from pipeline.tools.tool import ToolFailed
 from pipeline.tools.workspace import WorkspaceFolder
 from pipeline.tools.zones import TimeZones
 from tests.support.contexts import scope
+from tests.support.tables import each
 from tests.support.tool_gate import Person, call, gate, propose
 
 EVE = scope(author=type(scope().author)(id="eve"))
@@ -84,8 +85,8 @@ def test_two_owners_never_share_a_folder_and_no_name_leaves_it(one: str, two: st
     assert set(slug(one)) <= set("abcdefghijklmnopqrstuvwxyz0123456789-")
 
 
-@pytest.mark.parametrize(
-    ("expression", "value"),
+@each(
+    "expression, value",
     [
         ("2 + 3 * 4", "14"),
         ("2 * (3 + 4.5) ^ 2", "112.5"),
@@ -106,7 +107,7 @@ def test_a_sum_is_worked_out(expression: str, value: str) -> None:
     assert calculated(expression) == value
 
 
-@pytest.mark.parametrize(
+@each(
     "expression",
     [
         "",

@@ -20,6 +20,7 @@ from pipeline.tools.shell import CommandResult, OnOutput, readable, shell_group
 from pipeline.tools.tool import ToolFailed
 from tests.support.contexts import Watched
 from tests.support.contexts import scope as scope_for
+from tests.support.tables import each
 from tests.support.tool_gate import Person, call, gate, propose
 
 KEY = "sk-proj-" + "a1B2" * 12
@@ -97,8 +98,8 @@ async def test_a_command_that_is_none_is_refused_with_the_reason(
     assert runner.ran == []
 
 
-@pytest.mark.parametrize(
-    ("end", "words"),
+@each(
+    "end, words",
     [
         (CommandEnd(ending="exit", status=2, seconds=1.5), "Exit status 2 after 1.5 seconds."),
         (CommandEnd(ending="signal", status=11), "Ended by signal 11 (Segmentation fault)"),

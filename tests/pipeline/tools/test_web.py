@@ -16,6 +16,7 @@ from pipeline.tools.web_text import read_page
 from tests.pipeline.tools.web_server import Site, guarded, moved, says, serving
 from tests.support.contexts import scope
 from tests.support.shields import shield
+from tests.support.tables import each
 from tests.support.tool_gate import call, gate, propose
 
 ARTICLE = """<!doctype html><html><head><title> The   news &amp; more </title>
@@ -92,7 +93,7 @@ def test_text_that_is_no_html_stays_as_it_is() -> None:
     assert read('{"a": "<b>"}', "application/json").text == '{"a": "<b>"}'
 
 
-@pytest.mark.parametrize(
+@each(
     "piece",
     [
         "<!--",

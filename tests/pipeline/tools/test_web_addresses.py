@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pipeline.tools.web_addresses import MAX_URL_CHARS, BadUrl, public_only, read_url
+from tests.support.tables import each
 
 CLOSED_BLOCKS = [
     *("0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16", "172.16.0.0/12"),
@@ -35,12 +36,12 @@ def edges(block: str) -> list[str]:
     return [str(network[0]), str(network[1]), str(network[network.num_addresses // 2]), str(network[-1])]
 
 
-@pytest.mark.parametrize("address", [edge for block in CLOSED_BLOCKS for edge in edges(block)])
+@each("address", [edge for block in CLOSED_BLOCKS for edge in edges(block)])
 def test_the_edges_of_every_closed_block_are_refused(address: str) -> None:
     assert public_only(address)
 
 
-@pytest.mark.parametrize("address", [edge for block in CLOSED_BLOCKS for edge in edges(block)])
+@each("address", [edge for block in CLOSED_BLOCKS for edge in edges(block)])
 def test_a_closed_address_stays_closed_in_the_forms_of_ipv6_that_carry_one(address: str) -> None:
     number = int(IPv4Address(address))
     carried = [
@@ -55,17 +56,17 @@ def test_a_closed_address_stays_closed_in_the_forms_of_ipv6_that_carry_one(addre
     assert [str(form) for form in carried if not public_only(str(form))] == []
 
 
-@pytest.mark.parametrize("address", CLOSED_V6)
+@each("address", CLOSED_V6)
 def test_addresses_of_ipv6_that_are_not_the_publics_are_refused(address: str) -> None:
     assert public_only(address)
 
 
-@pytest.mark.parametrize("address", PUBLIC)
+@each("address", PUBLIC)
 def test_public_addresses_are_let_through(address: str) -> None:
     assert public_only(address) == ""
 
 
-@pytest.mark.parametrize("text", ["", "localhost", "127.1", "0x7f000001", "2130706433", "1.1.1.1/24", "::1]"])
+@each("text", ["", "localhost", "127.1", "0x7f000001", "2130706433", "1.1.1.1/24", "::1]"])
 def test_what_is_no_address_is_refused(text: str) -> None:
     assert public_only(text)
 
@@ -102,14 +103,14 @@ def forms(address: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("host", [form for address in PRIVATE for form in forms(address)])
+@each("host", [form for address in PRIVATE for form in forms(address)])
 def test_an_unusual_way_to_write_an_ip_address_is_no_host(host: str) -> None:
     with pytest.raises(BadUrl):
         read_url(f"http://{host}/")
 
 
-@pytest.mark.parametrize("address", PRIVATE)
-@pytest.mark.parametrize("dot", ["\u3002", "\uff0e", "\uff61"])
+@each("address", PRIVATE)
+@each("dot", ["\u3002", "\uff0e", "\uff61"])
 def test_dots_and_digits_of_other_alphabets_hide_no_address(address: str, dot: str) -> None:
     wide = "".join(chr(ord(sign) + 0xFEE0) if sign.isdigit() else dot for sign in address)
 
@@ -119,18 +120,18 @@ def test_dots_and_digits_of_other_alphabets_hide_no_address(address: str, dot: s
         assert public_only(target.host)
 
 
-@pytest.mark.parametrize("address", PRIVATE)
+@each("address", PRIVATE)
 def test_private_addresses_in_urls_are_known_when_they_are_connected_to(address: str) -> None:
     for url in (f"http://{address}/", f"HTTP://{address}:80", f"https://{address}./x"):
         assert public_only(read_url(url).host)
 
 
-@pytest.mark.parametrize("host", [f"[{address}]" for address in CLOSED_V6 if "%" not in address])
+@each("host", [f"[{address}]" for address in CLOSED_V6 if "%" not in address])
 def test_ipv6_in_brackets_is_read_and_then_refused(host: str) -> None:
     assert public_only(read_url(f"http://{host}/").host)
 
 
-@pytest.mark.parametrize(
+@each(
     "url",
     [
         *(
@@ -176,8 +177,8 @@ def test_a_url_that_is_not_plain_is_refused(url: str) -> None:
         read_url(url)
 
 
-@pytest.mark.parametrize(
-    ("url", "asked"),
+@each(
+    "url, asked",
     [
         ("http://example.com", "http://example.com/"),
         ("HTTPS://Example.COM:443/A?b=C#part", "https://example.com/A?b=C"),

@@ -15,6 +15,7 @@ from aiohttp import web
 from pipeline.domain.clock import ManualClock, SystemClock
 from pipeline.tools.web_client import MAX_BODY_BYTES, MAX_REDIRECTS, GuardedWeb, WebFailed, WebPage
 from tests.pipeline.tools.web_server import HERE, Names, guarded, moved, says, serving
+from tests.support.tables import each
 
 _OPENSSL = (
     *("openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=site.example"),
@@ -92,7 +93,7 @@ async def test_the_address_that_is_connected_to_is_the_one_that_was_checked() ->
         assert site.requests == []
 
 
-@pytest.mark.parametrize(
+@each(
     "to",
     [
         *("http://127.0.0.2/", "http://10.0.0.1/x", "//169.254.169.254/latest/meta-data/", "http://[::1]/"),

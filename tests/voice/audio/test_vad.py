@@ -10,6 +10,7 @@ from faster_whisper.vad import VadOptions, get_speech_timestamps
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.support.tables import each
 from tests.voice.clips import CLIPS, NOISE, SPEECH, samples_of
 from voice.audio.vad import FRAME, SileroModel, SpeechTracker, VoiceDetector
 
@@ -58,7 +59,7 @@ def reference(samples: np.ndarray[Any, np.dtype[np.int16]]) -> list[tuple[int, i
     return [(int(span["start"]), int(span["end"])) for span in found]
 
 
-@pytest.mark.parametrize("clip", [*SPEECH, *NOISE], ids=lambda clip: clip.name)
+@each("clip", [*SPEECH, *NOISE])
 def test_the_spans_are_those_of_the_batch_that_hears_everything_first(clip: Any) -> None:
     samples = np.frombuffer(samples_of(clip), dtype="<i2")
     assert spans_of(samples) == reference(samples)

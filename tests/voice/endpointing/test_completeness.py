@@ -4,12 +4,11 @@
 
 from __future__ import annotations
 
-import pytest
-
+from tests.support.tables import each
 from voice.endpointing.completeness import SentenceEnd, is_complete_thought, sentence_end
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "Hello there my friend.",
@@ -40,8 +39,8 @@ def test_a_sentence_ends_with_its_sign_and_with_what_closes_behind_it(text: str)
     assert sentence_end(text) == "strong"
 
 
-@pytest.mark.parametrize(
-    ("text", "language", "end"),
+@each(
+    "text, language, end",
     [
         ("I paid $3.", "en", "weak"),
         ("It was in 2024.", "en", "weak"),
@@ -74,8 +73,8 @@ def test_a_dot_can_mean_something_else(text: str, language: str, end: SentenceEn
     assert sentence_end(text) == end
 
 
-@pytest.mark.parametrize(
-    ("text", "language"),
+@each(
+    "text, language",
     [
         # The openers, questions, verbs and closings of the seed.
         ("Can you send the report", "en"),
@@ -136,8 +135,8 @@ def test_a_request_a_question_or_a_goodbye_is_complete_without_a_sign(text: str,
     assert is_complete_thought(text), "and without the language"
 
 
-@pytest.mark.parametrize(
-    ("text", "language"),
+@each(
+    "text, language",
     [
         ("the weather is nice and", "en"),
         ("the weather is nice today", "en"),
@@ -182,7 +181,7 @@ def test_what_dangles_is_not_complete(text: str, language: str) -> None:
     assert not is_complete_thought(text), "and without the language"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "That is what I was looking for.",
@@ -206,7 +205,7 @@ def test_a_number_with_a_dot_is_complete_once_there_is_a_pause() -> None:
     assert is_complete_thought("Yesterday I paid $3.")
 
 
-@pytest.mark.parametrize("language", ["pl", "xx", "EN", "en-GB", "pt_BR"])
+@each("language", ["pl", "xx", "EN", "en-GB", "pt_BR"])
 def test_any_language_code_is_taken(language: str) -> None:
     assert sentence_end("Dobrze, to wszystko.", language) == "strong"
     assert is_complete_thought("Dobrze, to wszystko.", language)

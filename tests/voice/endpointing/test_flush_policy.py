@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.tables import each
 from voice.endpointing.flush_policy import Flush, FlushSettings, Idle, Verdict, Wait, decide
 from voice.endpointing.speech_buffer import FlushReason, SpeechBuffer
 
@@ -44,10 +45,8 @@ def test_a_complete_thought_waits_for_the_pause(now: float, verdict: Verdict) ->
     assert decide(buffer(REQUEST), now, SETTINGS) == verdict
 
 
-@pytest.mark.parametrize(
-    ("now", "verdict"), [(0.0, Wait(until=3.0)), (1.5, Wait(until=3.0)), (3.0, flush("silence"))]
-)
-@pytest.mark.parametrize("text", [DANGLING, "yes", "Yes.", "Stop!", "thank you", "I paid $3."])
+@each("now, verdict", [(0.0, Wait(until=3.0)), (1.5, Wait(until=3.0)), (3.0, flush("silence"))])
+@each("text", [DANGLING, "yes", "Yes.", "Stop!", "thank you", "I paid $3."])
 def test_what_dangles_or_is_short_waits_for_the_silence(text: str, now: float, verdict: Verdict) -> None:
     assert decide(buffer(text), now, SETTINGS) == verdict
 

@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 from pipeline.domain.clock import ManualClock
+from tests.support.tables import each
 from voice.endpointing.speech_buffer import KeptBuffer, Numbering, SpeechBuffer
 from voice.text import joined
 
 
-@pytest.mark.parametrize(
-    ("chunks", "text"),
+@each(
+    "chunks, text",
     [
         (["hello", "there"], "hello there"),
         (["hello", "."], "hello."),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import each
 from voice.audio.protocol import decoded_from_wire, segment_from_wire
 from voice.errors import NOT_WORKING, AudioRefused, TranscriberUnavailable
 from voice.streaming.vad_protocol import probabilities_from_wire
@@ -101,7 +102,7 @@ def test_an_answer_about_pieces_is_read() -> None:
     assert silent.chunks == ()
 
 
-@pytest.mark.parametrize(
+@each(
     "nonsense",
     [
         {},

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NoReturn
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipeline.graph.definition.expressions import Expression, expression_problem
 from pipeline.graph.definition.frozen_json import freeze
+from tests.support.examples import examples
+from tests.support.tables import each
 
 
 class Canary:
@@ -52,7 +54,7 @@ a b c n s items output state missing True None true null 0 1 -1 2.5 'x' 'k' "" (
 _fragments = st.sampled_from([*_FRAGMENTS.split(), "\n", "\0"])
 
 
-@settings(max_examples=500)
+@examples(200)
 @given(text=st.lists(_fragments, max_size=30).map(" ".join) | st.lists(_fragments, max_size=30).map("".join))
 @example(text="a == a.__class__")
 @example(text="b == [a, 1]")
@@ -118,7 +120,7 @@ ADVERSARIAL = {
 }
 
 
-@pytest.mark.parametrize("text", ADVERSARIAL.values(), ids=ADVERSARIAL)
+@each("text", ADVERSARIAL.values())
 def test_parsing_is_bounded_in_time_and_memory(text: str) -> None:
     started = time.process_time()
     Expression.parse_or_none(text)
@@ -290,7 +292,7 @@ _values = st.recursive(
 _states = st.dictionaries(st.sampled_from(["a", "b", "c", "n", "s", "items"]), _values, max_size=5)
 
 
-@settings(max_examples=500)
+@examples(200)
 @given(text=_expressions, output=_states, state=_states)
 def test_a_second_evaluator_agrees(text: str, output: dict[str, Any], state: dict[str, Any]) -> None:
     expression = Expression.parse_or_none(text)

@@ -16,6 +16,7 @@ from pipeline.graph.definition.expressions import (
     expression_problem,
 )
 from pipeline.graph.definition.frozen_json import freeze
+from tests.support.tables import each
 
 OUTPUT = freeze(
     {
@@ -183,24 +184,24 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("text", TRUE.values(), ids=TRUE)
+@each("text", TRUE.values())
 def test_true(text: str) -> None:
     assert Expression.parse(text).evaluate(OUTPUT, STATE) == (True, "")
 
 
-@pytest.mark.parametrize("text", FALSE.values(), ids=FALSE)
+@each("text", FALSE.values())
 def test_false_without_a_problem(text: str) -> None:
     assert Expression.parse(text).evaluate(OUTPUT, STATE) == (False, "")
 
 
-@pytest.mark.parametrize(("text", "words"), MISMATCH.values(), ids=MISMATCH)
+@each("text, words", MISMATCH.values())
 def test_a_mismatch_is_false_with_a_problem(text: str, words: str) -> None:
     holds, problem = Expression.parse(text).evaluate(OUTPUT, STATE)
     assert holds is False
     assert words in problem
 
 
-@pytest.mark.parametrize(("text", "words"), REFUSED.values(), ids=REFUSED)
+@each("text, words", REFUSED.values())
 def test_refused_when_it_is_parsed(text: str, words: str) -> None:
     with pytest.raises(GraphError) as caught:
         Expression.parse(text)

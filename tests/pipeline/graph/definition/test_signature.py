@@ -6,8 +6,6 @@ import string
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from pipeline.graph.definition.decisions import NodeResult, State
 from pipeline.graph.definition.elements import (
     END,
@@ -27,6 +25,7 @@ from pipeline.graph.definition.retry import RetryPolicy
 from pipeline.graph.definition.signature import graph_signature
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.definition.structure import GraphStructure, NodeSpec
+from tests.support.tables import each
 
 Graph = GraphStructure[None, State]
 
@@ -162,7 +161,7 @@ _SAME = {
 }
 
 
-@pytest.mark.parametrize("change", _DIFFERENT)
+@each("change", _DIFFERENT)
 def test_it_changes_with(change: str) -> None:
     assert graph_signature(_DIFFERENT[change]) != graph_signature(_GRAPH)
 
@@ -171,7 +170,7 @@ def test_each_change_gives_another_one() -> None:
     assert len({graph_signature(graph) for graph in _DIFFERENT.values()}) == len(_DIFFERENT)
 
 
-@pytest.mark.parametrize("change", _SAME)
+@each("change", _SAME)
 def test_it_does_not_change_with(change: str) -> None:
     assert _SAME[change] != _GRAPH or change == "node order"
     assert graph_signature(_SAME[change]) == graph_signature(_GRAPH)

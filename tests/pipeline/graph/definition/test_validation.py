@@ -24,6 +24,7 @@ from pipeline.graph.definition.retry import RetryPolicy
 from pipeline.graph.definition.structure import NodeSpec
 from pipeline.graph.definition.validation import graph_problems
 from tests.pipeline.graph.written import Graph, edge_of, graph_of, idle, only_problem, route_of, spec_of
+from tests.support.tables import each
 
 NAN = float("nan")
 
@@ -138,8 +139,8 @@ def test_the_engines_own_keys_are_refused_as_channels_and_writes(key: str) -> No
 # Nodes and bounds
 
 
-@pytest.mark.parametrize(
-    ("spec", "line"),
+@each(
+    "spec, line",
     [
         (NodeSpec[None](), "node a: give exactly one of run and subgraph"),
         (spec_of(subgraph=graph_of()), "node a: give exactly one of run and subgraph"),

@@ -27,6 +27,7 @@ from pipeline.graph.documents.library import NodeLibrary, library_for_pictures
 from pipeline.graph.documents.reader import MAX_BYTES, graph_document, read_graph
 from pipeline.nodes.kinds import NODE_KINDS
 from tests.pipeline.graph.documents.examples import FULL, FULL_GRAPH, LIBRARY, work
+from tests.support.tables import each
 
 EXAMPLES = sorted((Path(__file__).parent / "graphs").glob("*.json"))
 
@@ -140,8 +141,8 @@ def test_the_spellings_of_seed_2_mean_the_same() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("wrong", "words"),
+@each(
+    "wrong, words",
     [
         (document(name=...), "name: is missing"),
         (document(name=""), "name: is empty"),

@@ -26,6 +26,7 @@ from pipeline.graph.definition.spec import (
 )
 from tests.pipeline.graph.runs import built, fails, raises, ran, sees, writes
 from tests.pipeline.graph.written import edge_of
+from tests.support.tables import each
 
 YES, NO = When("True"), When("False")
 BROKEN = NodeSpec[Any](run=fails("it broke"), retry=RetryPolicy(max_attempts=1))
@@ -38,8 +39,8 @@ async def taken(*conditions: Condition, node: Any = None, state: dict[str, Any] 
     return [target for source, target in run.heard.traversed if source == "a"]
 
 
-@pytest.mark.parametrize(
-    ("conditions", "expected"),
+@each(
+    "conditions, expected",
     [
         ((Always(),), "b"),
         ((Always(), Always()), "bc"),
