@@ -22,15 +22,15 @@ from pipeline.shield.injection.plain_text import plain
 from tools.injection.texts import Grammar, Sample, lexicon_entries, noise, salads, samples
 
 SEED = 16
-ENGLISH = 14_000
-OTHER = 1_500
+ENGLISH = 22_000
+OTHER = 1_800
 """Attacks in English and in each other language; there are as many benign texts."""
 EPOCHS = 3
 THRESHOLD = 0.6
 """Chosen on the development texts of the eval (`evals/injection_texts/`, not its test split), so that about
 one in a hundred honest ones is above it."""
 _RATE = 0.4
-_SHRINK = 2e-6
+_SHRINK = 5e-4
 _GROUPS = ((0, 4), (1, 4))
 """The first group that a step uses and the one after the last, chosen at random."""
 

@@ -20,7 +20,7 @@ from pipeline.shield.injection.plain_text import plain
 
 VERSION = 2
 """Changes with anything here, in `plain_text` or in `lexicon.py` that changes a feature."""
-BUCKETS = (1 << 18, 1 << 17, 1 << 13, 1 << 18)
+BUCKETS = (1 << 18, 1 << 18, 1 << 13, 1 << 18)
 """Weights of characters, words, concepts and surroundings; powers of two."""
 WINDOW = 180
 """Characters that are scored together."""
