@@ -5,8 +5,10 @@ written before the first rules and `held_out_after` when these were final; only 
 was written when rules and model were final; its misses were seen once, before the model learned short everyday
 messages (docs/benchmarks.md). `independent` is by another author, who had read none of it; the others are by the
 author of the rules, so they say less about other people's words than about mistakes.
-`fresh` and `last` ask for imminent danger: the first was written before the templates of `imminent_*.txt` and
-the second after them; then these were widened once more. Only their figures were seen.
+`fresh` and `last` ask for imminent danger: the first was written before the templates of `imminent_*.txt` and the
+second after them. The misses of `fresh` and `unread` were read before `parts_*.txt` was written, and those of `last`
+before these were widened (ADR 0109). `after_parts` was written, by the author of the templates, before they were
+widened, and `after_all` when all was final; of both only the figures were seen.
 """
 
 from __future__ import annotations
@@ -32,9 +34,13 @@ HALVES = (
     "independent",
     "fresh",
     "last",
+    "after_parts",
+    "after_all",
 )
-READ = ("tuning", "development", "development_2")
+READ = ("tuning", "development", "development_2", "unread", "fresh", "last")
 """The halves that rules and model were made with."""
+NINE = HALVES[:9]
+"""The halves that there were before ADR 0109."""
 
 
 class Case(NamedTuple):
@@ -76,6 +82,7 @@ async def run(chosen: str = "all") -> str:
         parts.append("\n".join((f"Other than expected in {half}: {len(wrong)}", *wrong)))
     by_half = {half: figures([one for one in judged if one.case.half == half]) for half in halves}
     by_half["read"] = figures([one for one in judged if one.case.half in READ])
+    by_half["nine"] = figures([one for one in judged if one.case.half in NINE])
     by_half["others"] = figures([one for one in judged if one.case.half not in READ])
     parts.append(json.dumps(by_half))
     named = figures([judge(one.case, only_named=True) for one in judged])
@@ -120,6 +127,8 @@ def report(judged: Sequence[Judged]) -> str:
         "cases",
         "recall of 2 and 3",
         "recall of 3",
+        "precision of 3",
+        "2 judged 3",
         "false alarms",
         "false notes",
     )
@@ -128,19 +137,24 @@ def report(judged: Sequence[Judged]) -> str:
 
 def _row(half: str, language: str, judged: Sequence[Judged]) -> tuple[str, ...]:
     known = figures(judged)
-    shares = ("recall_2", "recall_3", "false_alarms", "false_notes")
+    shares = ("recall_2", "recall_3", "precision_3", "raised_2", "false_alarms", "false_notes")
     return (half, language, str(len(judged)), *(f"{100 * known[name]:.1f} %" for name in shares))
 
 
 def figures(judged: Sequence[Judged]) -> dict[str, float]:
     """The figures for programs: of the clear and imminent cases, those that get the crisis response; of the imminent ones,
-    those judged imminent; of the harmless ones, those that get the crisis response, and those of level 1."""
+    those judged imminent; of those judged imminent, those that are; of the clear ones, those judged imminent; of the
+    harmless ones, those that get the crisis response, and those of level 1."""
+    said_imminent = [one for one in judged if one.assessment.level == IMMINENT]
+    clear = [one for one in judged if one.case.level == CLEAR]
     grave = [one for one in judged if one.case.level >= CLEAR]
     imminent = [one for one in judged if one.case.level == IMMINENT]
     harmless = [one for one in judged if one.case.level == 0]
     return {
         "recall_2": _share([one.assessment.needs_crisis_response for one in grave]),
         "recall_3": _share([one.assessment.level == IMMINENT for one in imminent]),
+        "precision_3": _share([one.case.level == IMMINENT for one in said_imminent]),
+        "raised_2": _share([one.assessment.level == IMMINENT for one in clear]),
         "false_alarms": _share([one.assessment.needs_crisis_response for one in harmless]),
         "false_notes": _share([one.assessment.needs_clarification for one in harmless]),
         "cases": len(judged),

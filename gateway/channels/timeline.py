@@ -196,6 +196,7 @@ def asked_again(question: Interaction, now: float) -> ApprovalRequired:
         timeout_s=0.0 if question.expires_at >= NEVER else question.expires_at - now,
         paused=True,
         command=details.node if question.kind == COMMAND else "",
+        asked_at=question.created_at,
     )
 
 

@@ -176,6 +176,8 @@ class ApprovalRequired(_Event):
     the answer."""
     command: str = ""
     """The command that an option can follow: nothing waits for the answer. Empty for a question of a turn."""
+    asked_at: float = 0.0
+    """When it was asked, in Unix seconds, if it is shown again later; 0 when it is asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,13 +8,12 @@ find less, the model. Negated intent counts for no tier. The model only raises a
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple
 
 from pipeline.domain.frozen import dataclass
-from pipeline.safety.assessment import CLEAR, IMMINENT, UNCLEAR, CrisisAssessment
-from pipeline.safety.danger_model import DangerModel, shipped_concepts, shipped_model, words_of
+from pipeline.safety.assessment import CLEAR, IMMINENT, NONE, UNCLEAR, CrisisAssessment
+from pipeline.safety.danger_model import DangerModel, Scores, shipped_concepts, shipped_model, words_of
 from pipeline.safety.patterns import Family, PatternBook, Tier, shipped_patterns
 from pipeline.safety.plain_words import plain_words
 
@@ -24,10 +23,12 @@ _CHECK_WINDOW: Final = 4
 """Earlier entries among which the bot's newest one may have asked about safety."""
 CLEAR_AT: Final = 0.72
 """The probability from which the model's verdict is level 2."""
-IMMINENT_AT: Final = 0.35
+IMMINENT_AT: Final = 0.45
 """The probability of imminent danger from which what is clear is level 3."""
-SURE_AT: Final = 0.5
-"""The same for what the patterns call clear."""
+SURE_AT: Final = 0.55
+"""The same for what only the patterns call clear, what is clear by another message, and what is nearly clear."""
+NEARLY_CLEAR_AT: Final = 0.5
+"""The probability from which a message that is likely imminent counts as clear."""
 UNCLEAR_AT: Final = 0.7
 """The probability from which the model's verdict is level 1."""
 _TIERS: Final[tuple[Tier, ...]] = ("ambiguous", "distress")
@@ -35,10 +36,24 @@ _ANSWERS: Final[tuple[tuple[Tier, Tier], ...]] = (("asks_safety", "no"), ("asks_
 """Questions of the bot, and the answers that confirm danger."""
 _MODEL_CODES: Final = ("", "model.unclear", "model.clear", "model.imminent")
 """The reason of a verdict of the model, by level."""
+_EARLIER: Final = " earlier"
+"""What follows a reason that an earlier message gave."""
+_NO_CRISIS: Final = CrisisAssessment()
 _FEWEST_WORDS: Final = 3
 """Words and marks from which the model judges: it knows nothing of a bare "no"."""
-_NOTHING: Final = CrisisAssessment()
 _LAST_QUESTION: Final = re.compile(r"[^.!?\n]*\?[^?]*$")
+
+
+class Judged(NamedTuple):
+    """What the model says of a message."""
+
+    level: int
+    imminent: float
+    """The probability of imminent danger."""
+    language: str
+
+
+_NOTHING: Final = Judged(NONE, 0.0, "")
 
 
 class Said(NamedTuple):
@@ -74,21 +89,39 @@ def assess(
     possible = book.possible(current)
     recent = history[-WINDOW:]
     earlier = [_said(book, plain_words(entry.text)) for entry in recent if entry.said_by == "person"]
-    said, found = Said(book.without("denial", current, possible), possible), _NOTHING
+    said, found = Said(book.without("denial", current, possible), possible), _NO_CRISIS
     if recent or book.says_something(current, possible):
         found = _by_patterns(book, current, said, earlier, recent)
     if found.level == IMMINENT:
         return found
-    imminent_at = IMMINENT_AT if found.level < CLEAR else SURE_AT
-    raised = _by_model(book, model, said, imminent_at, only_named=only_named)
-    if found.override != "none" and raised.level < CLEAR:
+    own = _by_model(book, model, said, only_named=only_named)
+    if found.override != "none" and own.level < CLEAR:
         return found
-    for one in reversed(earlier):
-        if raised.level >= CLEAR:
-            break
-        if (before := _by_model(book, model, one, imminent_at, only_named=only_named)).level >= CLEAR:
-            raised = replace(before, reason=f"{before.reason} earlier")
-    return raised if raised.level > found.level else found
+    return _raised(found, own, (_by_model(book, model, one, only_named=only_named) for one in reversed(earlier)))
+
+
+def _raised(found: CrisisAssessment, own: Judged, before: Iterable[Judged]) -> CrisisAssessment:
+    """The verdict `found` of the patterns, raised by what the model says of the message and of those before it,
+    the newest first. What is clear anywhere in the scope is imminent if the model finds that anywhere in it."""
+    top, imminent = own, own.imminent
+    if own.level < IMMINENT:
+        for one in before:
+            imminent = max(imminent, one.imminent)
+            if one.level >= CLEAR and one.level > top.level:
+                top = one
+    level = top.level
+    if max(level, found.level) >= CLEAR and imminent >= SURE_AT:
+        level = IMMINENT
+    if level <= found.level:
+        return found
+    now = own.level >= CLEAR or own.imminent >= SURE_AT or level < CLEAR
+    now = now or (found.level >= CLEAR and not found.reason.endswith(_EARLIER))
+    return CrisisAssessment(
+        level=level,
+        confidence="medium" if level >= CLEAR else "low",
+        reason=_MODEL_CODES[level] if now else f"{_MODEL_CODES[level]}{_EARLIER}",
+        language=top.language or found.language,
+    )
 
 
 def _said(book: PatternBook, plain: str) -> Said:
@@ -129,7 +162,7 @@ def _by_patterns(
     for tier in _TIERS:
         if (family := book.first(tier, scope, possible)) is not None:
             return _of_family(UNCLEAR, family, said.plain)
-    return _NOTHING
+    return _NO_CRISIS
 
 
 def _of_family(level: int, family: Family, said: str) -> CrisisAssessment:
@@ -141,27 +174,29 @@ def _of_family(level: int, family: Family, said: str) -> CrisisAssessment:
     )
 
 
-def _by_model(
-    book: PatternBook, model: DangerModel, said: Said, imminent_at: float, *, only_named: bool
-) -> CrisisAssessment:
-    """The verdict of the model on one message."""
+def _by_model(book: PatternBook, model: DangerModel, said: Said, *, only_named: bool) -> Judged:
+    """What the model says of one message."""
     words = words_of(book.without("idiom", *said))
     if len(words) < _FEWEST_WORDS or (only_named and not shipped_concepts().names_danger(words)):
         return _NOTHING
     scores = model.score_words(words)
-    if max(scores.unclear, scores.clear) < UNCLEAR_AT:
-        return _NOTHING
-    level = UNCLEAR if scores.clear < CLEAR_AT else IMMINENT if scores.imminent >= imminent_at else CLEAR
-    return CrisisAssessment(
-        level=level,
-        confidence="medium" if level >= CLEAR else "low",
-        reason=_MODEL_CODES[level],
-        language=shipped_concepts().language_of(words),
-    )
+    level = level_of(scores)
+    language = shipped_concepts().language_of(words) if level else ""
+    return Judged(level, scores.imminent, language)
+
+
+def level_of(scores: Scores) -> int:
+    """The level of a message by itself. What is nearly clear and likely imminent is imminent: to send a person a
+    number of help too much is the smaller mistake."""
+    if scores.clear >= CLEAR_AT:
+        return IMMINENT if scores.imminent >= IMMINENT_AT else CLEAR
+    if scores.clear >= NEARLY_CLEAR_AT and scores.imminent >= SURE_AT:
+        return IMMINENT
+    return UNCLEAR if max(scores.unclear, scores.clear) >= UNCLEAR_AT else NONE
 
 
 def _codes(family: Family, *, earlier: bool) -> str:
-    return f"{family.code} earlier" if earlier else family.code
+    return f"{family.code}{_EARLIER}" if earlier else family.code
 
 
 def _answered(book: PatternBook, current: str, recent: Sequence[Entry]) -> Family | None:

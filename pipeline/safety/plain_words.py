@@ -22,8 +22,19 @@ _SPELLED: Final = re.compile(r"(?<![^\W_])[^\W_](?:[ .\-_*]{1,2}[^\W_](?![^\W_])
 """At least three single letters in a row."""
 _DISGUISED: Final = re.compile(r"[^\W_]*(?:[0-9@$!|*]|([^\W\d_])\1\1)[\w@$!|*]*")
 """A word with a digit or sign in place of a letter, or with a letter three times in a row."""
-_TWO: Final = re.compile(r"\b2 (?=(?:die|kill|end|hang|live|disappear)\b)")
+_TWO: Final = re.compile(r"(?:\b2 |(?<=[a-z])2 ?)(?=(?:die|kill|end|hang|live|disappear)\b)")
 """A 2 in place of "to"."""
+_MIXED: Final = re.compile(
+    "[a-z][a-z\u0370-\u052f]*[\u0370-\u052f][a-z\u0370-\u052f]*|[\u0370-\u052f]+[a-z][a-z\u0370-\u052f]*"
+)
+"""A word with letters of the Latin and of another script, which look alike."""
+_LOOK_ALIKE: Final = str.maketrans(
+    "\u0430\u0435\u043e\u0440\u0441\u0445\u0443\u0456\u0455\u0458\u043a\u043c\u0442\u043d\u0432\u03b1\u03bf\u03b5\u03b9\u03ba\u03bd\u03c1\u03c4\u03c5",
+    "aeopcxyisjkmthbaoeikvptu",
+)
+"""Cyrillic and Greek letters that look like Latin ones."""
+_MOST_STARS: Final = 3
+"""A word of this many letters for each star is still readable."""
 _SIGNS: Final = frozenset("0123456789@$!|*")
 _DRAWN_OUT: Final = re.compile(r"(.)\1\1")
 _LETTERS: Final = str.maketrans("013457@$!|l", "oieastasiii")
@@ -32,6 +43,7 @@ _KNOWN: Final = (
     "kill", "killing", "killed", "myself", "suicide", "suicidal", "die", "dead", "life", "unalive",
     "commit", "hang", "self", "harm", "overdose", "alive", "death", "cutting", "want", "wanna",
     "end", "ending", "live", "living",
+    "selbstmord", "suizid", "tonight", "pills", "goodbye", "quiero",
     "sterben", "umbringen", "leben", "mourir", "tuer", "vivre", "morir", "matarme", "vivir",
 )  # fmt: skip
 _PHRASES: Final = {
@@ -52,6 +64,9 @@ _MISTYPED: Final = {
     "suicidle": "suicidal", "tonite": "tonight", "2nite": "tonight", "2night": "tonight",
     "tmrw": "tomorrow", "nich": "nicht", "kiero": "quiero", "mourrir": "mourir", "unalived": "unalive",
     "ima": "i'm going to", "finna": "going to", "boutta": "about to",
+    "sewerslide": "suicide", "sewercide": "suicide", "suislide": "suicide",
+    "killmyself": "kill myself", "killingmyself": "killing myself", "wanttodie": "want to die",
+    "wannadie": "wanna die", "iwanttodie": "i want to die", "endmylife": "end my life",
 }  # fmt: skip
 """Short words as people type them."""
 _LONG: Final = (
@@ -72,12 +87,13 @@ def plain_words(text: str) -> str:
         text = unicodedata.normalize("NFKC", text.translate(_APOSTROPHES)).translate(_INVISIBLE)
         text = text.translate(_APOSTROPHES).casefold()
         text = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", text)))
+        text = _MIXED.sub(lambda found: found[0].translate(_LOOK_ALIKE), text)
     else:
         text = text.casefold().replace("`", "'")
     if "  " in text or not text.isprintable():
         text = _SPACES.sub(" ", text)
     if "2" in text:
-        text = _TWO.sub("to ", text)
+        text = _TWO.sub(" to ", text).replace("  ", " ")
     text = _SPELLED.sub(lambda found: _joined(found[0]), text)
     text = _WORD.sub(_typed_well, text)
     if _SIGNS.isdisjoint(text) and _DRAWN_OUT.search(text) is None:
@@ -130,12 +146,24 @@ def _joined(spelled: str) -> str:
 def _undisguised(word: str) -> str:
     """The known word behind a disguised one; the word as it is if there is none."""
     core = word.rstrip("!|*$@")
+    if "*" in core and (starred := _without_stars(core)):
+        return starred + word[len(core) :]
     for one in (word, core):
         if known := _BY_FOLD.get(_folded(one)):
             return known + word[len(one) :]
         if known := _PHRASES_BY_FOLD.get(_folded(one)):
             return known
     return word
+
+
+def _without_stars(word: str) -> str:
+    """The known word of which stars hide letters; empty if there is none."""
+    if word.count("*") * _MOST_STARS > len(word):
+        return ""
+    for known in _KNOWN:
+        if len(known) == len(word) and all(one in ("*", other) for one, other in zip(word, known, strict=True)):
+            return known
+    return ""
 
 
 def _folded(word: str) -> str:

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+from pipeline.safety.assessment import CLEAR, IMMINENT
 from pipeline.safety.danger_model import FILE, Scores
+from pipeline.safety.ladder import level_of
 from tools.crisis.texts import LEVELS, Sample
 from tools.crisis.training import SEEDS, cross_validated, trained
 
@@ -26,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         for limit in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9):
             lines = [_line(judged, question, limit) for question in Scores._fields]
             sys.stdout.write(f"from {limit}: {'; '.join(lines)}\n")
+        sys.stdout.write(f"by the ladder's thresholds: {_by_ladder(judged)}\n")
         return 0
     with ProcessPoolExecutor(len(SEEDS)) as pool:
         options.file.write_bytes(trained(at_once=pool.map))
@@ -42,6 +45,16 @@ def _line(judged: Sequence[tuple[Sample, Scores]], question: str, limit: float) 
     return f"{question} " + ", ".join(
         f"{share} of {level}" for share, level in zip(shares, LEVELS, strict=True)
     )
+
+
+def _by_ladder(judged: Sequence[tuple[Sample, Scores]]) -> str:
+    """Of the texts of each level, the shares that are judged imminent, and clear or imminent."""
+    shares = []
+    for level in LEVELS:
+        found = [level_of(scores) for one, scores in judged if one.level == level]
+        imminent, alarms = (_share([one >= least for one in found]) for least in (IMMINENT, CLEAR))
+        shares.append(f"of {level} {imminent} imminent and {alarms} with the response")
+    return "; ".join(shares)
 
 
 def _share(flags: Sequence[bool]) -> float:

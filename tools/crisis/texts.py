@@ -25,6 +25,9 @@ HONEST_OTHERS: Final = 250
 """Texts without danger in English and in each other language, from the templates of the shield's model."""
 FRAGMENTS: Final = 3
 """Parts of each of them, of 2 to 7 words."""
+MANY: Final = 3
+"""How many times as many texts a template of many choices gives."""
+MANY_CHOICES: Final = 60
 _NAMED: Final = re.compile(r"\{(\w+)\}")
 _CHOICE: Final = re.compile(r"\(([^()]*)\)")
 _GAPS: Final = ("", ",", ".", "...")
@@ -48,7 +51,7 @@ class Sample(NamedTuple):
 def templates(language: str) -> Mapping[int, Sequence[str]]:
     """The templates of a language by level."""
     found: dict[int, list[str]] = {level: [] for level in LEVELS}
-    for name in ("train", "imminent", "everyday"):
+    for name in ("train", "imminent", "parts", "everyday"):
         if (file := HERE / f"{name}_{language}.txt").exists():
             _read(file, found)
     return found
@@ -57,12 +60,14 @@ def templates(language: str) -> Mapping[int, Sequence[str]]:
 def _read(file: Path, found: Mapping[int, list[str]]) -> None:
     level, named = 0, dict[str, str]()
     for line in file.read_text(encoding="utf-8").splitlines():
+        if line.startswith("#"):
+            continue
         name, is_name, choices = line.partition(" := ")
         if line.startswith("= "):
             level = int(line[2:])
         elif is_name:
-            named[name] = f"({choices})"
-        elif line.strip() and not line.startswith("#"):
+            named[name] = f"({_NAMED.sub(lambda one: named[one[1]], choices)})"
+        elif line.strip():
             found[level].append(_NAMED.sub(lambda one: named[one[1]], line.strip()))
 
 
@@ -82,7 +87,7 @@ def samples(by_language: Mapping[str, Mapping[int, Sequence[str]]], each: int, s
         neutral = by_level[0]
         for level, of_level in by_level.items():
             for template in of_level:
-                for _ in range(each):
+                for _ in range(each * (MANY if template.count("|") >= MANY_CHOICES else 1)):
                     text = _dressed(filled(template, rng), language, neutral, rng)
                     found.append(Sample(plain_words(text), level))
     return found

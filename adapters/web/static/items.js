@@ -51,6 +51,7 @@
  * @property {boolean} sent an answer was sent
  * @property {boolean} paused asked by a paused run: its turn has ended, and the answer starts another
  * @property {string} command the command whose values it offers; empty for a question of a turn
+ * @property {number} askedAt Unix seconds by the gateway's clock when it was asked, if it was sent again; else 0
  * @property {number} until Unix seconds by this browser's clock when the question expires; 0 for never
  */
 

@@ -20,6 +20,11 @@ function outcomeOf({ messageId, turn }, store) {
   return Math.max(0, ...ends.map((role) => store.find(turn || messageId, role)?.entryId ?? 0));
 }
 
+/** The newest entry up to a time. @param {number} time @param {ConversationStore} store @returns {number} */
+function lastBefore(time, store) {
+  return Math.max(0, ...[...store.items.values()].map(({ entryId, at }) => (at <= time ? entryId : 0)));
+}
+
 /** @param {Item} item @param {ConversationStore} store @returns {[number, number, number]} */
 function sortKey(item, store) {
   if (item.entryId > 0) return [item.entryId, 0, 0];
@@ -27,6 +32,8 @@ function sortKey(item, store) {
   const asking = item.approval ? (store.find(item.messageId, 'assistant') ?? store.find(item.messageId, 'notice')) : undefined;
   // A tool's question was answered before the answer; a paused run's question follows it.
   if (asking?.entryId) return [asking.entryId, 0, item.approval?.paused ? 1 : -0.5];
+  // What asked it is not in the history, as it showed something that may be forgotten since.
+  if (!asking && item.approval?.askedAt) return [lastBefore(item.approval.askedAt, store), 0, 2];
   if (item.role === 'user' && outcomeOf(item, store)) return [outcomeOf(item, store), 0, -1];
   // An answer follows the last of the messages that it answers.
   const asked = store.together.messages(item.messageId).reverse().map((one) => store.find(one, 'user'));

@@ -42,15 +42,15 @@ export class Questions {
   }
 
   /** @param {Record<string, any>} event `approval_required` */
-  ask({ message_id: messageId, interaction_id: interaction, tool_name: tool, reasoning, options, timeout_s: seconds, command = '', paused: asksLater = false }) {
+  ask({ message_id: messageId, interaction_id: interaction, tool_name: tool, reasoning, options, timeout_s: seconds, command = '', paused: asksLater = false, asked_at: askedAt = 0 }) {
     this.named.add(interaction);
     const known = this.#find(interaction);
     if (known?.approval?.choice) return;
     const paused = asksLater || command !== '' || !this.store.active.has(messageId);
     // The remaining time is a duration: the two clocks need not agree.
     const until = seconds > 0 ? Date.now() / 1000 + seconds : 0;
-    const approval = { interaction, tool, options, choice: '', open: true, sent: false, paused, until, command };
-    const at = this.store.find(messageId, 'assistant')?.at ?? Date.now() / 1000;
+    const approval = { interaction, tool, options, choice: '', open: true, sent: false, paused, until, command, askedAt };
+    const at = this.store.find(messageId, 'assistant')?.at ?? (askedAt || Date.now() / 1000);
     const item = known ?? this.store.add({ role: 'approval', messageId, text: reasoning, at, approval });
     if (known) this.store.update(known, { approval });
     clearTimeout(this.timers.get(interaction));
@@ -73,7 +73,7 @@ export class Questions {
         this.#change(known, { choice, open: false });
         continue;
       }
-      const approval = { interaction, tool, options, choice, open: false, sent: false, paused, until: 0, command: '' };
+      const approval = { interaction, tool, options, choice, open: false, sent: false, paused, until: 0, command: '', askedAt: 0 };
       // A question within a turn was answered before the entry that ends it; a paused run asks after it.
       this.store.add({ role: 'approval', messageId, text: reasoning, at, approval, place: paused ? 0 : entryId - 0.5 });
     }

@@ -183,6 +183,7 @@ async def test_the_questions_of_paused_runs_come_before_ready_whatever_is_shown_
         "timeout_s": 0.0,
         "paused": False,
         "command": "",
+        "asked_at": 0.0,
     }
     assert [frame["type"] for frame in stranger] == ["welcome", "ready"]
 

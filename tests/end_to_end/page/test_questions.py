@@ -9,6 +9,7 @@ from playwright.async_api import Page, expect
 
 from tests.end_to_end.page.acts import ask, entries, focus_by_tab, ready, send, sign_in
 from tests.end_to_end.page.fake_gateway import FakeGateway
+from tests.end_to_end.test_memory_command import fact, remember
 from tests.support.browser_fixture import Watch
 from tests.support.gate_graph import PROMPT, Ledger, gate_graph
 from tests.support.gateway_process import free_port
@@ -16,6 +17,7 @@ from tests.support.harness import GatewayHarness, open_gateway
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
+OWNER = "web:main:user:owner"
 QUESTION = {"tool_name": "ask", "reasoning": PROMPT, "options": ["approve", "deny"]}
 
 
@@ -120,3 +122,35 @@ async def test_a_question_that_no_one_answered_in_time_says_so(room: Page, gatew
     await gateway.event("approval_resolved", message, interaction_id="i_1", choice="expired")
     await expect(card).to_contain_text("No one answered in time")
     await expect(card).not_to_contain_text("Answered")
+
+
+async def test_an_open_question_of_the_memory_stands_where_it_was_asked_after_a_reload(
+    page: Page, watch: Watch, tmp_path: Path
+) -> None:
+    async with open_gateway(tmp_path, *_web()) as harness:
+        await _sign_in(page, harness, tmp_path)
+        await send(page, "first")
+        await expect(entries(page, "assistant")).to_have_count(1)
+        await remember(harness.store, OWNER, fact("f1", "I want to see a heron", "a heron"))
+        await send(page, "/memory")
+        card = entries(page, "approval")
+        await expect(card.get_by_role("button", name="Forget all")).to_be_visible()
+        await send(page, "second")
+        await expect(entries(page, "assistant")).to_have_count(2)
+        await page.reload()
+        await ready(page)
+        await expect(entries(page, "assistant")).to_have_count(2)
+        await expect(card).to_have_count(1)
+        # Its list is not kept, as it may be forgotten; the question stays open between the two messages.
+        assert await _roles(page) == ["user", "assistant", "approval", "user", "assistant"]
+        await card.get_by_role("button", name="Forget all").click()
+        await expect(page.get_by_text("Forget everything that I remember of you")).to_be_visible()
+    assert [words for words in watch.complaints if "WebSocket connection" not in words] == []
+
+
+async def _roles(page: Page) -> list[str]:
+    """The roles of the rows, from the top."""
+    roles: list[str] = await page.get_by_test_id("entry").evaluate_all(
+        "rows => rows.map(row => row.dataset.role)"
+    )
+    return roles
