@@ -58,7 +58,7 @@ async def test_each_step_is_shown_as_it_begins_works_waits_and_ends(
                 step = tab.locator(f'.wf-step[data-id="{name}"]')
                 await expect(step).to_have_attribute("data-state", state)
 
-        # The model is asked, and answers only when it is told to.
+        # The model is asked, and answers only when the test lets it.
         await shows(start="done", draft="running")
         drafts.set()
         await shows(draft="done", review="waiting")
