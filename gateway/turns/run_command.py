@@ -16,7 +16,7 @@ from pipeline.domain.command_types import Words
 from pipeline.domain.messages import InboundMessage, SessionCommand
 
 _NONE: Final[Words] = {
-    "en": "There is no workflow here that you could run. Whoever runs this bot offers one in a chat by a "
+    "en": "There is no workflow here that you could run. The operator of this bot offers one in a chat by a "
     'route: `also = ["NAME"]`, with the name of the agent that runs it.',
     "de": "Hier gibt es keinen Workflow, den du ausführen könntest. Wer diesen Bot betreibt, bietet ihn in "
     'einem Chat mit einer Route an: `also = ["NAME"]`, mit dem Namen des Agenten, der ihn ausführt.',

@@ -202,7 +202,7 @@ def test_places_are_filled_once_and_literally_and_one_without_a_value_stays(ran:
     one = ran["templates"]
     said, thread = one.asked[0].rsplit(" ", 1)
     # What looks like a place in the message stays as it is.
-    assert said == "{{Said.result}} $& \\1 {{nobody}}"
+    assert said == "{{Said.result}} $& \\1 {{missing}}"
     assert thread == "{{a.threadId}}"
     found = one.playbook.plain()["nodeOutputs"]["a"]
     assert one.reply.endswith(found["threadId"])

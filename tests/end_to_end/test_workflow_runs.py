@@ -141,24 +141,6 @@ async def test_only_the_workflows_of_a_chat_can_be_run_there(tmp_path: Path) -> 
         assert harness.llm.requests != []
 
 
-@pytest.mark.parametrize(
-    ("spoken", "words"),
-    [
-        ("", "Whoever runs this bot offers one in a chat by a route"),
-        ("de", "bietet ihn in einem Chat mit einer Route an"),
-        ("fr", "en propose un dans une discussion par une route"),
-        ("es", "ofrece uno en un chat mediante una ruta"),
-        ("it", "Whoever runs this bot offers one in a chat by a route"),
-    ],
-)
-async def test_run_without_workflows_says_how_a_route_offers_one(
-    tmp_path: Path, spoken: str, words: str
-) -> None:
-    settings = (f'agent.language="{spoken}"',) if spoken else ()
-    async with open_gateway(tmp_path, *settings) as harness:
-        assert words in await _ask(harness, "/run")
-
-
 async def test_a_long_message_with_lines_reaches_the_workflow_whole(tmp_path: Path) -> None:
     source = document(start(), agent("a"), routes=[way("start > a")])
     text = "first line\n\n" + "word " * 400 + "end"

@@ -187,7 +187,7 @@ ROWS: Final[Mapping[str, Row]] = {
     ),
     "templates": Row(
         document=line(
-            node("response", "say", label="Said", text="{{trigger}} {{nobody}}"),
+            node("response", "say", label="Said", text="{{trigger}} {{missing}}"),
             agent("a", "{{Said.result}} {{a.threadId}}"),
             node("response", "end", text="{{a.threadId}}"),
         ),

@@ -1,6 +1,6 @@
 """Run many documents through one gateway: a message in each chat, what its person answers, and what follows.
 
-The runs go one after the other, each by `/run` in a chat of its own, so that each has the model for itself.
+The runs go one after the other, each by `/run` in a separate chat, so that each has the model for itself.
 """
 
 from __future__ import annotations

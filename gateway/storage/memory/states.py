@@ -31,7 +31,7 @@ class MemoryStates:
         return len(owned)
 
     def drop_graph(self, graph: str) -> None:
-        """Delete the states of a graph, whoever owns them."""
+        """Delete the states of a graph, of every owner."""
         for key in [key for key in self._states if key[1] == graph]:
             del self._states[key]
 
