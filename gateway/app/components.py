@@ -114,7 +114,6 @@ class Foundation:
     telemetry: Telemetry
     failpoints: Failpoints
     store: Store
-    coordinator: ProcessingCoordinator
     accounts: AccountLeases
     files: FolderFileStore
     reading: SandboxedReader
@@ -160,18 +159,16 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     addresses = Addresses(settings.server.host, settings.server.port, settings.server.public_origins)
     check = token_check(settings, secrets)
     files, reading, telemetry = _files(settings, data, clock), build_reader(settings, clock), Telemetry(clock)
-    links = _links(settings, data, files, clock)
-    wrong = partial(telemetry.wrong_token, "page")
+    links, bus = _links(settings, data, files, clock), extras.bus or InProcessBus()
     guests = _guests(settings, store, clock, failpoints, preferences)
+    wrong, queues = partial(telemetry.wrong_token, "page"), ChatQueues(clock, tasks.deliveries)
     page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, links, guests)
     posting, left_out = built_channels(settings, timeline, clock)
     api = _api(settings, store, clock, addresses, telemetry)
     channels = _channels(page, posting, api, [make(timeline) for make in extras.channels])
-    queues = ChatQueues(clock, tasks.deliveries)
     read_aloud = build_read_aloud(settings, extras.speaker, tasks.background)
     taken = Acknowledgements(channels=channels, queues=queues, clock=clock)
-    coordinator = ProcessingCoordinator(store, clock, lease_s=settings.turn.lease_s)
-    accounts = AccountLeases(coordinator)
+    accounts = AccountLeases(ProcessingCoordinator(store, clock, lease_s=settings.turn.lease_s))
     live = _live(settings, store, accounts, queues, clock, tasks, taken)
     return Foundation(
         settings=settings,
@@ -182,7 +179,6 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         telemetry=telemetry,
         failpoints=failpoints,
         store=store,
-        coordinator=coordinator,
         accounts=accounts,
         files=files,
         reading=reading,
@@ -192,7 +188,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         crises=CrisisRecords(
             own_key(data.crises_key_path), store.crises, clock, notices=notice_target(settings)
         ),
-        bus=extras.bus or InProcessBus(),
+        bus=bus,
         people=people,
         preferences=preferences,
         timeline=timeline,

@@ -36,7 +36,7 @@ from gateway.runtime.tasks import Supervisor
 from gateway.safety.crisis_records import CrisisRecords
 from gateway.scheduling.jobs import JobRunner
 from gateway.storage.health import StoreHealth
-from gateway.storage.leases import AccountLeases, ProcessingCoordinator
+from gateway.storage.leases import AccountLeases
 from gateway.storage.ports import Store
 from gateway.turns.worker import Worker
 from pipeline.domain.clock import Clock
@@ -72,7 +72,6 @@ class Parts:
     channels: ChannelRegistry
     inbox: Inbox
     worker: Worker
-    coordinator: ProcessingCoordinator
     accounts: AccountLeases
     delivery: Delivery
     addresses: Addresses
@@ -174,7 +173,7 @@ class Gateway:
             orphans = await parts.sweep_media()
             if self.server is not None:
                 await self.server.start()
-            parts.background.spawn(parts.coordinator.keep_renewing(), name="lease renewal")
+            parts.background.spawn(parts.accounts.coordinator.keep_renewing(), name="lease renewal")
             # Unfinished work comes before new messages: first the unsent replies, which are older than the
             # answers of the unfinished turns, then those turns, then the channels.
             unsent = await parts.delivery.recover()

@@ -87,7 +87,7 @@ class AccountLeases:
     """The leases of the accounts from which this process sends."""
 
     def __init__(self, coordinator: ProcessingCoordinator) -> None:
-        self._coordinator = coordinator
+        self.coordinator = coordinator
         self._held: dict[AccountKey, Lease] = {}
         self._taking: dict[AccountKey, asyncio.Lock] = {}
 
@@ -113,7 +113,7 @@ class AccountLeases:
             def lost() -> None:
                 self._held.pop(account, None)
 
-            lease = await self._coordinator.acquire(lease_key(account), lost)
+            lease = await self.coordinator.acquire(lease_key(account), lost)
             if lease is not None:
                 self._held[account] = lease
             return lease

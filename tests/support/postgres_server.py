@@ -24,8 +24,9 @@ _SETTINGS = {
     "jit": "off",
     "io_method": "sync",
 }
+_NO_RIGHTS_UID = 65_534
 _INITDB = ("--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8")
-# The server ends when its starter does, however that ends: nobody then holds the other end of the pipe.
+# The server ends when its starter does, however that ends: the other end of the pipe is then closed.
 _HOLD = """
 "$0/pg_ctl" -D "$1/data" -w -t 120 -l "$1/log" start >"$1/start" 2>&1 || exit 1
 echo ready
@@ -102,6 +103,6 @@ def _other_user(folder: Path) -> str | None:
     """Postgres refuses to run as root."""
     if os.geteuid() != 0:
         return None
-    nobody = pwd.getpwnam("nobody")
-    os.chown(folder, nobody.pw_uid, nobody.pw_gid)
-    return nobody.pw_name
+    user = pwd.getpwuid(_NO_RIGHTS_UID)
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    return user.pw_name

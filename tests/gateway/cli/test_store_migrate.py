@@ -201,14 +201,14 @@ async def test_a_copy_that_differs_or_breaks_off_leaves_nothing(
     [
         ("mysql://x", "must begin with postgresql://"),
         ("env:NO_SUCH_VARIABLE", "is not set"),
-        ("postgresql://nobody@127.0.0.1:1/x", "cannot be reached"),
+        ("postgresql://bot@127.0.0.1:1/x", "cannot be reached"),
     ],
 )
 async def test_a_wrong_url_is_explained_without_its_password(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], url: str, words: str
 ) -> None:
     _fill(tmp_path / STORE_FILE)
-    assert await migrate(tmp_path, "--to", url.replace("nobody@", "nobody:p4ss@")) in (1, 2)
+    assert await migrate(tmp_path, "--to", url.replace("bot@", "bot:p4ss@")) in (1, 2)
     error = capsys.readouterr().err
     assert words in error
     assert "p4ss" not in error
