@@ -13,9 +13,10 @@ from gateway.app.companion import build_agent_memory, session_idle_s
 from gateway.app.components import Foundation
 from gateway.app.llm import pipeline_settings, warm_up
 from gateway.app.safety import agents_crisis_gate
+from gateway.app.store import saved_graphs
 from gateway.app.tools import AgentTools, SharedTools, build_agent_tools
 from gateway.config import DEFAULT_AGENT, DEFAULT_GRAPH, Settings, agent_settings, model_settings
-from gateway.editor.saved_agents import SavedAgents, graphs_with_saved
+from gateway.editor.saved_agents import SavedAgents
 from gateway.ingress.room_history import Rooms
 from gateway.speech.voice_notes import VoiceNoteTranscriber
 from pipeline.domain.frozen import dataclass
@@ -68,7 +69,7 @@ def build_agents(
 ) -> BuiltAgents:
     """Build all agents."""
     attachments = build_attachments(base, speech_to_text)
-    graphs = graphs_with_saved(base.settings.data.dir)
+    graphs = saved_graphs(base.settings)
     built = [
         _agent(
             name,

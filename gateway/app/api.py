@@ -16,9 +16,9 @@ from adapters.api.templates import Template
 from adapters.web.attempts import WrongTokens
 from adapters.web.security import security_headers
 from gateway.access.policy import AccessRule
+from gateway.app.store import saved_graphs
 from gateway.config import SecretRef, Settings
 from gateway.config.api_rules import workflow_agents
-from gateway.editor.saved_agents import graphs_with_saved
 from gateway.runtime.http_server import Addresses
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.ports import Store
@@ -48,7 +48,7 @@ def build_api(
     wanted = settings.api
     if not wanted.enabled:
         return None
-    graphs = graphs_with_saved(settings.data.dir)
+    graphs = saved_graphs(settings)
     found = {name: graphs.workflow(graph) for name, graph in workflow_agents(settings).items()}
     documents = {name: document for name, document in found.items() if document is not None}
     descriptions = {name: profile.description for name, profile in settings.agents.items()}

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from gateway.config import Settings
+from gateway.editor.saved_agents import graphs_with_saved
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.errors import ConfigurationError
+from pipeline.graph_book import GraphBook
 
 
 def build_store(settings: Settings, path: Path) -> Store:
@@ -26,6 +28,12 @@ def database_url(settings: Settings) -> str:
     if settings.storage.url is None:
         raise ConfigurationError('storage.url: is missing, as storage.kind is "postgres"')
     return settings.storage.url.resolve()
+
+
+def saved_graphs(settings: Settings) -> GraphBook:
+    """The installed graphs, and the workflows that the store has. Raises ConfigurationError."""
+    url = database_url(settings) if settings.storage.kind == "postgres" else ""
+    return graphs_with_saved(settings.data.dir, url)
 
 
 def _postgres(settings: Settings) -> Store:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gateway.app.store import saved_graphs
 from gateway.cli.stored_books import store_place, stored_books
 from gateway.config import DEFAULT_AGENT, Settings, agent_settings
 from gateway.editor.editing import OWNER
-from gateway.editor.saved_agents import graphs_with_saved
 from pipeline.domain.errors import ConfigurationError, ParlourError
 from pipeline.graph_book import SAVED
 
@@ -33,7 +33,7 @@ def saved_graphs_state(settings: Settings) -> tuple[bool, str] | None:
     saved = {name: graph for name, graph in agents.items() if graph.startswith(SAVED)}
     if not saved:
         return None
-    book = graphs_with_saved(settings.data.dir)
+    book = saved_graphs(settings)
     mistakes: list[str] = []
     for graph in dict.fromkeys(saved.values()):
         try:

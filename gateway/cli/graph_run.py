@@ -13,7 +13,8 @@ from gateway.cli.chat import chat
 from gateway.cli.trace import trace_lines
 from gateway.config import DEFAULT_AGENT, environment, load
 from gateway.runtime.data_dir import STORE_FILE
-from gateway.storage.sqlite.history import RunPlace, newest_runs, run_records
+from gateway.storage.run_places import RunPlace
+from gateway.storage.sqlite.history import newest_runs, run_records
 from gateway.turns.run_codec import runs_of
 from pipeline.graph.documents.trace import trace
 from pipeline.graph.run.records import RawRecord

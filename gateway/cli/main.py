@@ -372,16 +372,9 @@ def _graph_show(options: argparse.Namespace) -> int:
 
 
 def _graph_trace(options: argparse.Namespace) -> int:
-    from gateway.cli.trace import list_runs, trace_run
-    from gateway.config import environment, load
-    from pipeline.graph_book import is_document
+    from gateway.cli.trace import run_trace
 
-    settings = load(options.config, environment(), options.overrides, secrets=False)
-    if options.run_id is None:
-        return list_runs(settings.data.dir)
-    graphs = (settings.agent.graph, *(profile.graph for profile in settings.agents.values()))
-    documents = [graph for graph in graphs if graph is not None and is_document(graph)]
-    return trace_run(settings.data.dir, options.run_id, options.graph, documents)
+    return run_trace(options)
 
 
 def _graph_run(options: argparse.Namespace) -> int:

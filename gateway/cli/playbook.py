@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gateway.cli.graph_run import Lines
-from gateway.storage.sqlite.history import RunPlace
+from gateway.storage.run_places import RunPlace
 from pipeline.domain.errors import ConfigurationError, GraphError
 from pipeline.graph.documents.json_text import parsed_json
 from pipeline.graph.run.records import RawRecord

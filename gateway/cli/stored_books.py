@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
+from gateway.app.store import database_url
 from gateway.config import Settings
 from gateway.runtime.data_dir import STORE_FILE
 from gateway.storage.audit import AuditBook
@@ -93,8 +94,8 @@ def store_place(settings: Settings, what: str) -> StorePlace:
     from outside, or the URL of the database cannot be read."""
     if settings.storage.kind == "memory":
         raise ConfigurationError(f'storage.kind: {what} in memory cannot be seen from outside; use "sqlite"')
-    reference = settings.storage.url if settings.storage.kind == "postgres" else None
-    return StorePlace(folder=settings.data.dir, url="" if reference is None else reference.resolve())
+    url = database_url(settings) if settings.storage.kind == "postgres" else ""
+    return StorePlace(folder=settings.data.dir, url=url)
 
 
 @asynccontextmanager
@@ -134,12 +135,8 @@ def _in_file(
 
 @asynccontextmanager
 async def _in_postgres(url: str) -> AsyncIterator[StoredBooks]:
-    try:
-        from gateway.storage.postgres.offline import opened_beside  # noqa: PLC0415 - its driver is an extra
-    except ModuleNotFoundError as error:
-        raise ConfigurationError(
-            "storage.kind: is postgres, and the driver is not installed; run: pip install 'parlour[postgres]'"
-        ) from error
+    from gateway.storage.postgres.offline import opened_beside  # noqa: PLC0415 - its driver is an extra
+
     async with opened_beside(url) as opened:
         yield StoredBooks(
             pairings=opened.books.pairings,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -9,21 +10,34 @@ from pathlib import Path
 from typing import Any
 
 from gateway.cli.graph import read_graph_file, write_out
-from gateway.runtime.data_dir import STORE_FILE
-from gateway.storage.sqlite.history import RunPlace, newest_runs, run_records
+from gateway.cli.run_history import newest_runs, run_records
+from gateway.cli.stored_books import StorePlace, store_place
+from gateway.config import environment, load
+from gateway.storage.run_places import RunPlace
 from gateway.turns.run_codec import runs_of
 from pipeline.domain.errors import ConfigurationError, GraphError
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.documents.mermaid import mermaid
 from pipeline.graph.documents.trace import Trace, TracedStep, trace
-from pipeline.graph_book import installed_graphs
+from pipeline.graph_book import installed_graphs, is_document
 
 _LISTED = 20
 
 
-def list_runs(data_dir: Path) -> int:
+def run_trace(options: argparse.Namespace) -> int:
+    """Carry out `parlour graph trace`. Raises ConfigurationError, StorageError and RunUnreadable."""
+    settings = load(options.config, environment(), options.overrides, secrets=False)
+    place = store_place(settings, "runs")
+    if options.run_id is None:
+        return list_runs(place)
+    graphs = (settings.agent.graph, *(profile.graph for profile in settings.agents.values()))
+    documents = [graph for graph in graphs if graph is not None and is_document(graph)]
+    return trace_run(place, options.run_id, options.graph, documents)
+
+
+def list_runs(stored: StorePlace) -> int:
     """Print the newest runs, one per line, newest first. Exit code 0. Raises StorageError."""
-    runs = newest_runs(data_dir / STORE_FILE, _LISTED)
+    runs = newest_runs(stored, _LISTED)
     for place in runs:
         write_out(f"{_when(place.at)}  {place.run_id}  {place.thread}\n")
     if not runs:
@@ -31,17 +45,17 @@ def list_runs(data_dir: Path) -> int:
     return 0
 
 
-def trace_run(data_dir: Path, run_id: str, graph_file: str | None, documents: Sequence[str] = ()) -> int:
+def trace_run(stored: StorePlace, run_id: str, graph_file: str | None, documents: Sequence[str] = ()) -> int:
     """Print the steps of a run and its path on the graph, as one mermaid text. Exit code 0. `documents` are
     the files of the configured agents' graphs.
 
     Raises ConfigurationError for a missing run or graph, StorageError, and RunUnreadable.
     """
-    found = run_records(data_dir / STORE_FILE, run_id)
+    found = run_records(stored, run_id)
     runs = {} if found is None else runs_of(found[1])
     if found is None or run_id not in runs:
         raise ConfigurationError(
-            f"{run_id}: there is no such run in {data_dir}; `parlour graph trace` lists the newest"
+            f"{run_id}: there is no such run in the store; `parlour graph trace` lists the newest"
         )
     place, _ = found
     traced = trace(runs[run_id])

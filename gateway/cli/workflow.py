@@ -10,7 +10,7 @@ from pathlib import Path
 from gateway.cli import playbook
 from gateway.cli.graph import write_out
 from gateway.cli.graph_run import graph_run
-from gateway.storage.sqlite.history import RunPlace
+from gateway.storage.run_places import RunPlace
 from pipeline.domain.errors import ConfigurationError, GraphError
 from pipeline.graph.documents.json_text import parsed_json
 from pipeline.graph.run.records import RawRecord

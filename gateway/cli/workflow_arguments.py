@@ -103,4 +103,4 @@ def _runs(options: argparse.Namespace) -> int:
 
     settings = load(options.config, environment(), options.overrides, secrets=False)
     graphs = (settings.agent.graph, *(profile.graph for profile in settings.agents.values()))
-    return workflow_runs(settings.data.dir, [graph for graph in graphs if graph is not None])
+    return workflow_runs(settings, [graph for graph in graphs if graph is not None])

@@ -5,15 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from pathlib import Path
 
 from gateway.agents.agent_book import Workflow
 from gateway.agents.workflow_facts import workflow_facts
+from gateway.app.store import saved_graphs
 from gateway.cli.graph import write_out
-from gateway.editor.saved_agents import graphs_with_saved
-from gateway.runtime.data_dir import STORE_FILE
+from gateway.cli.run_history import newest_runs, records_at
+from gateway.cli.stored_books import store_place
+from gateway.config import Settings
 from gateway.storage.inbox_items import run_handle
-from gateway.storage.sqlite.history import RunPlace, newest_runs, records_at
+from gateway.storage.run_places import RunPlace
 from gateway.turns.run_codec import runs_of
 from pipeline.graph.run.records import RawRecord, RunUnreadable, head_of
 
@@ -23,15 +24,15 @@ _LOOKED_AT = 400
 _ASKED_CHARS = 80
 
 
-def workflow_runs(data_dir: Path, graphs: Sequence[str]) -> int:
+def workflow_runs(settings: Settings, graphs: Sequence[str]) -> int:
     """Print the newest runs of the configured agents' workflows, one per line, newest first. `graphs` are the
     names and files of the agents' graphs. Exit code 0. Raises ConfigurationError and StorageError."""
-    path, lines = data_dir / STORE_FILE, list[str]()
-    book = graphs_with_saved(data_dir)
+    place, lines = store_place(settings, "runs"), list[str]()
+    book = saved_graphs(settings)
     found = [book.workflow(graph) for graph in graphs]
     workflows = {one.name: workflow_facts(one) for one in found if one is not None}
-    for place, rows in records_at(path, newest_runs(path, _LOOKED_AT)):
-        line = _line(place, runs_of(rows).get(place.run_id, []), workflows)
+    for found_at, rows in records_at(place, newest_runs(place, _LOOKED_AT)):
+        line = _line(found_at, runs_of(rows).get(found_at.run_id, []), workflows)
         if line and len(lines) < _LISTED:
             lines.append(line)
     write_out("".join(lines))

@@ -12,19 +12,7 @@ def _is_postgres(settings: Settings) -> bool:
     return settings.storage.kind == "postgres"
 
 
-def _names_saved(settings: Settings) -> bool:
-    graphs = [settings.agent.graph, *(profile.graph for profile in settings.agents.values())]
-    return any(graph is not None and graph.startswith("saved:") for graph in graphs)
-
-
 STORAGE_RULES = (
-    Rule(
-        path="storage.kind",
-        reads=("storage.kind", "agent.graph"),
-        broken=lambda settings: _is_postgres(settings) and _names_saved(settings),
-        what="is postgres, from which no agent's graph can be read: it is needed before the store is open",
-        fix='export the workflow (`parlour workflow export`) and name its file, or use "sqlite"',
-    ),
     Rule(
         path="storage.kind",
         reads=("storage.kind",),

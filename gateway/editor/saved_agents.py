@@ -1,6 +1,6 @@
 """Find the graphs and agents of saved workflows.
 
-Agents of the configuration read theirs from the store's file while the gateway is built, before the store is
+Agents of the configuration read theirs from the store itself while the gateway is built, before the store is
 open; a run from the editor is read from the store.
 """
 
@@ -12,7 +12,7 @@ from typing import Protocol
 
 from gateway.agents.agent_book import Agent
 from gateway.runtime.data_dir import STORE_FILE
-from gateway.storage.sqlite.saved_workflows import saved_text
+from gateway.storage.sqlite.saved_workflows import saved_text as text_in_file
 from pipeline.domain.errors import ConfigurationError, StorageError
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph_book import GraphBook, installed_graphs, saved_graph, saved_name
@@ -38,14 +38,32 @@ class SavedInFile:
         """The text of a version, by default of the newest one that can run; None if there is none. Raises
         ConfigurationError if the file cannot be read."""
         try:
-            return saved_text(self._path, name, version)
+            return text_in_file(self._path, name, version)
         except StorageError as error:
             raise ConfigurationError(str(error)) from error
 
 
-def graphs_with_saved(data_dir: Path) -> GraphBook:
-    """The installed graphs, and the workflows that the store in that folder has."""
-    return installed_graphs().with_saved(SavedInFile(data_dir / STORE_FILE))
+class SavedInDatabase:
+    """The saved documents in a Postgres database: `pipeline.graph_book.SavedDocuments`."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def text(self, name: str, version: int | None) -> str | None:
+        """As `SavedInFile.text`."""
+        from gateway.storage.postgres.saved_text import saved_text  # noqa: PLC0415 - its driver is an extra
+
+        try:
+            return saved_text(self._url, name, version)
+        except StorageError as error:
+            raise ConfigurationError(str(error)) from error
+
+
+def graphs_with_saved(data_dir: Path, url: str = "") -> GraphBook:
+    """The installed graphs, and the workflows that the store has: in that folder, or in the Postgres database
+    `url`."""
+    saved = SavedInDatabase(url) if url else SavedInFile(data_dir / STORE_FILE)
+    return installed_graphs().with_saved(saved)
 
 
 class SavedAgents:

@@ -20,6 +20,7 @@ from pipeline.domain.errors import StorageError
 class Opened:
     """What commands use of a database."""
 
+    database: Database
     books: PostgresBooks
     jobs: PostgresJobs
     records: PostgresPersonRecords
@@ -33,6 +34,7 @@ async def opened_beside(url: str) -> AsyncIterator[Opened]:
     await database.open()
     try:
         yield Opened(
+            database=database,
             books=PostgresBooks(database),
             jobs=PostgresJobs(database),
             records=PostgresPersonRecords(database),

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from gateway.storage.ports import Record
+from gateway.storage.run_places import RunPlace
 from gateway.storage.sqlite import log
 from gateway.storage.sqlite.connection import as_storage_error, open_reader
 from gateway.storage.sqlite.schema import require_ours
 from pipeline.domain.errors import StorageError
-from pipeline.domain.frozen import dataclass
 
 # A full scan of the log: a person asks for this rarely, and an index would cost every turn. A run begins in
 # the row that names its graph; a run of a single step begins in the record that also holds its end.
@@ -23,17 +23,6 @@ _BEGINNINGS = """
     FROM log JOIN threads ON threads.id = log.thread
     WHERE json_valid(log.body) AND 'text' IN
         (json_type(log.body, '$.graph'), json_type(log.body, '$.steps[0].graph'))"""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunPlace:
-    """Where a graph run is stored."""
-
-    run_id: str
-    thread: str
-    message_id: str
-    at: float
-    """Unix seconds of its first record."""
 
 
 def newest_runs(path: Path, limit: int) -> tuple[RunPlace, ...]:
