@@ -164,9 +164,9 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     wrong, queues = partial(telemetry.wrong_token, "page"), ChatQueues(clock, tasks.deliveries)
     page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, links, guests)
     posting, left_out = built_channels(settings, timeline, clock)
+    read_aloud = build_read_aloud(settings, extras.speaker, tasks.background)
     api = _api(settings, store, clock, addresses, telemetry)
     channels = _channels(page, posting, api, [make(timeline) for make in extras.channels])
-    read_aloud = build_read_aloud(settings, extras.speaker, tasks.background)
     taken = Acknowledgements(channels=channels, queues=queues, clock=clock)
     accounts = AccountLeases(ProcessingCoordinator(store, clock, lease_s=settings.turn.lease_s))
     live = _live(settings, store, accounts, queues, clock, tasks, taken)
@@ -185,9 +185,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         file_reader=extras.file_reader or reading,
         links=links,
         memory=build_memory(settings, store.memories, clock, extras.embedder),
-        crises=CrisisRecords(
-            own_key(data.crises_key_path), store.crises, clock, notices=notice_target(settings)
-        ),
+        crises=_crises(settings, data, store, clock),
         bus=bus,
         people=people,
         preferences=preferences,
@@ -220,6 +218,11 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         models=ModelClients(settings, clock, extras.llm),
         redactor=Redactor(secrets.known_values, clock=clock),
     )
+
+
+def _crises(settings: Settings, data: DataDir, store: Store, clock: Clock) -> CrisisRecords:
+    key = own_key(data.crises_key_path)
+    return CrisisRecords(key, store.crises, clock, notices=notice_target(settings))
 
 
 def _api(

@@ -40,7 +40,7 @@ async def _counts(url: str) -> StoreCounts:
     return counts
 
 
-async def test_a_conversation_goes_on_after_a_restart(gateway: GatewayProcess, postgres_url: str) -> None:
+async def test_a_conversation_continues_after_a_restart(gateway: GatewayProcess, postgres_url: str) -> None:
     async with WebChat() as chat:
         await gateway.start()
         await chat.connect(gateway.url, gateway.token)

@@ -115,7 +115,7 @@ async def test_the_two_stores_have_the_same_tables_and_columns(tmp_path: Path, p
     assert {table: names for table, names in theirs.items() if table not in _NOT_COPIED} == columns
 
 
-async def test_what_was_moved_goes_on_where_it_was(tmp_path: Path, postgres_url: str) -> None:
+async def test_what_was_moved_continues_where_it_was(tmp_path: Path, postgres_url: str) -> None:
     """The audit's chain, the index of memories, and ids that were used before."""
     store = SqliteStore(tmp_path / STORE_FILE)
     await store.open()
