@@ -154,7 +154,9 @@ class Delivery:
 
     async def _deliver(self, adapter: Channel, queue: ChatQueue, job: _Job) -> None:
         try:
-            job.delivery.lease = await self._leases.of(job.reply.thread)
+            thread = job.reply.thread
+            held = self._leases.held.get(thread.account_key)
+            job.delivery.lease = held or await self._leases.of(thread)
             await self._send(adapter, queue, job)
         except FenceLost:
             # The row stays as it is: the account's new process has read it, or reads it now.
