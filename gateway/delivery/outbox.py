@@ -131,7 +131,11 @@ class Delivery:
         """Queue the rows that an earlier process left; returns their number."""
         rows = await self._store.outbox_open()
         for row in rows:
-            job = await self._job(row)
+            try:
+                job = await self._job(row)
+            except FenceLost:
+                # Another process sends from this account, and has read the row too.
+                continue
             if job is not None:
                 self._add(job)
         return len(rows)
