@@ -91,7 +91,7 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
             run=lambda: conversation.run(options.against),
         ),
         "page": Bench(summary="the page's first paint and its weight, in Chromium", run=page.run),
-        "store": Bench(summary="the SQLite store alone", run=store.run),
+        "store": Bench(summary="the stores alone: SQLite and Postgres", run=store.run),
         "heartbeat": Bench(
             summary="the scheduler's tick with 10,000 watches, and a day on which nothing happens",
             run=heartbeat.run,

@@ -1,17 +1,25 @@
-"""The SQLite store alone, in this process: accepting, and the writes of a whole turn."""
+"""The stores alone, in this process: accepting, and the writes of a whole turn. Postgres runs beside it."""
 
 from __future__ import annotations
 
 import asyncio
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 from bench.report import Report, median, percentile, scratch_folder
-from gateway.storage.ports import Lease, NewEntry, NewOutboxRow, NewRecord, RecordKind, TurnCommit
+from gateway.storage.ports import (
+    Lease,
+    NewEntry,
+    NewOutboxRow,
+    NewRecord,
+    RecordKind,
+    Store,
+    TurnCommit,
+)
+from gateway.storage.postgres import PostgresStore
 from gateway.storage.sqlite import SqliteStore
-from gateway.storage.sqlite.connection import Synchronous
 from pipeline.domain.clock import SystemClock
+from tests.support.postgres_server import NoServer, postgres_server
 
 _ALONE = 1500
 _CALLERS = 50
@@ -34,20 +42,31 @@ class _Figures:
 
 
 async def run() -> Report:
-    """Both settings of `storage.synchronous`, one after the other."""
+    """SQLite with both settings of `storage.synchronous`, and Postgres where its server can be started."""
     with scratch_folder() as folder:
-        full = await _measure(folder / "full.sqlite3", "FULL")
-        normal = await _measure(folder / "normal.sqlite3", "NORMAL")
-    columns = [_words(full), _words(normal)]
-    rows = [(name, columns[0][name], columns[1][name]) for name in columns[0]]
+        full = await _measure(SqliteStore(folder / "full.sqlite3", synchronous="FULL"))
+        normal = await _measure(SqliteStore(folder / "normal.sqlite3", synchronous="NORMAL"))
+    postgres = await _postgres()
+    columns = [_words(one) for one in (full, normal, postgres) if one is not None]
+    rows = [(name, *(column[name] for column in columns)) for name in columns[0]]
+    more = (
+        {}
+        if postgres is None
+        else {
+            "accepts_per_s_postgres": round(postgres.together_per_s),
+            "turn_us_postgres": round(postgres.turn_us),
+            "turn_cpu_us_postgres": round(postgres.turn_cpu_us),
+        }
+    )
     return Report(
         bench="store",
-        title="store: SQLite in WAL mode, group commit",
-        head=("", "full", "normal"),
+        title="store: SQLite in WAL mode with group commit, and Postgres in batches",
+        head=("", "full", "normal", *(() if postgres is None else ("Postgres",))),
         rows=rows,
         notes=(
             "a turn: accept, attempt and question, answer with its outbox row, sent; four commits",
             "full waits for the disk at each commit; on a virtual disk that may be a cheap promise",
+            "Postgres keeps its files in memory here, and its own processor time is not counted",
         ),
         figures={
             "accept_p50_us": round(full.alone_p50_us),
@@ -58,8 +77,17 @@ async def run() -> Report:
             "turn_us_normal": round(normal.turn_us),
             "turn_cpu_us": round(full.turn_cpu_us),
             "turn_cpu_us_normal": round(normal.turn_cpu_us),
+            **more,
         },
     )
+
+
+async def _postgres() -> _Figures | None:
+    try:
+        with postgres_server() as url:
+            return await _measure(PostgresStore(url))
+    except NoServer:
+        return None
 
 
 def _words(found: _Figures) -> dict[str, str]:
@@ -72,8 +100,7 @@ def _words(found: _Figures) -> dict[str, str]:
     }
 
 
-async def _measure(path: Path, synchronous: Synchronous) -> _Figures:
-    store = SqliteStore(path, synchronous=synchronous)
+async def _measure(store: Store) -> _Figures:
     await store.open()
     try:
         alone = [await _timed_accept(store, f"a{number}") for number in range(_ALONE)]
@@ -96,13 +123,13 @@ async def _measure(path: Path, synchronous: Synchronous) -> _Figures:
     )
 
 
-async def _timed_accept(store: SqliteStore, key: str) -> float:
+async def _timed_accept(store: Store, key: str) -> float:
     began = _CLOCK.monotonic()
     await store.accept(_entry(key, "web:local:alone"))
     return (_CLOCK.monotonic() - began) * 1e6
 
 
-async def _accept_together(store: SqliteStore) -> float:
+async def _accept_together(store: Store) -> float:
     async def caller(name: int) -> None:
         for number in range(_EACH):
             await store.accept(_entry(f"b{name}-{number}", f"web:local:b{name}"))
@@ -114,7 +141,7 @@ async def _accept_together(store: SqliteStore) -> float:
     return _CALLERS * _EACH / (_CLOCK.monotonic() - began)
 
 
-async def _turn(store: SqliteStore, lease: Lease, number: int) -> None:
+async def _turn(store: Store, lease: Lease, number: int) -> None:
     accepted = await store.accept(_entry(f"t{number}", _THREAD))
     message_id = accepted.message_id
     await store.append(lease, [_record("user", message_id, _QUESTION)], attempt=accepted.seq)

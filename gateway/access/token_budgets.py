@@ -122,10 +122,9 @@ class DailyBudgets:
         async with self._lock:
             scopes = [limit.scope for limit in self._limits(scope)]
             day = await self._begin_day()
-            await self._usage.add(day, scopes, more)
-            for one in scopes:
-                if (known := self._sums.get(one)) is not None:
-                    self._sums[one] = Spent(tokens=known.tokens + tokens, cost=known.cost + cost)
+            # What other processes have spent counts too.
+            sums = await self._usage.add(day, scopes, more)
+            self._sums |= {one: sums[one] for one in scopes if one in self._sums}
 
     async def used_by(self, thread: ThreadKey, user: str) -> Used:
         """What the person that `user` is on the account of `thread` has used. Raises StorageError."""

@@ -72,7 +72,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     delivery = _delivery(base)
     forgetful = extras.transcriber or build_transcriber(settings)
     transcriber = extras.transcriber or with_memory(forgetful, settings, base.preferences, base.clock)
-    coordinator = base.coordinator
+    coordinator = base.accounts.coordinator
     owner_of = _owner_of(coordinator)
 
     def when_idle(thread: str, work: IdleWork) -> Awaitable[bool]:
@@ -109,7 +109,6 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             channels=base.channels,
             inbox=inbox,
             worker=worker,
-            coordinator=coordinator,
             accounts=base.accounts,
             delivery=delivery,
             addresses=base.addresses,

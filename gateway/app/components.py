@@ -115,7 +115,6 @@ class Foundation:
     telemetry: Telemetry
     failpoints: Failpoints
     store: Store
-    coordinator: ProcessingCoordinator
     accounts: AccountLeases
     files: FolderFileStore
     reading: SandboxedReader
@@ -160,10 +159,14 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     preferences = SharedPreferences(store.voices, people)
     timeline, speech_of = StoreTimeline(store, clock), _speech_of(settings, store)
     addresses = Addresses(settings.server.host, settings.server.port, settings.server.public_origins)
-    check, queues = token_check(settings, secrets), ChatQueues(clock, tasks.deliveries)
+    check = token_check(settings, secrets)
     files, reading, telemetry = _files(settings, data, clock), build_reader(settings, clock), Telemetry(clock)
-    links, wrong = _links(settings, data, files, clock), partial(telemetry.wrong_token, "page")
+    links, bus = (
+        _links(settings, data, files, clock),
+        extras.bus or build_bus(settings, clock, tasks.background),
+    )
     guests = _guests(settings, store, clock, failpoints, preferences)
+    wrong, queues = partial(telemetry.wrong_token, "page"), ChatQueues(clock, tasks.deliveries)
     page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, links, guests)
     posting, left_out = built_channels(settings, timeline, clock)
     documents = AgentDocuments(settings, saved_graphs(settings))
@@ -171,8 +174,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     channels = _channels(page, posting, api, [make(timeline) for make in extras.channels])
     read_aloud = build_read_aloud(settings, extras.speaker, tasks.background)
     taken = Acknowledgements(channels=channels, queues=queues, clock=clock)
-    coordinator = ProcessingCoordinator(store, clock, lease_s=settings.turn.lease_s)
-    accounts = AccountLeases(coordinator)
+    accounts = AccountLeases(ProcessingCoordinator(store, clock, lease_s=settings.turn.lease_s))
     live = _live(settings, store, accounts, queues, clock, tasks, taken)
     return Foundation(
         settings=settings,
@@ -183,17 +185,14 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         telemetry=telemetry,
         failpoints=failpoints,
         store=store,
-        coordinator=coordinator,
         accounts=accounts,
         files=files,
         reading=reading,
         file_reader=extras.file_reader or reading,
         links=links,
         memory=build_memory(settings, store.memories, clock, extras.embedder),
-        crises=CrisisRecords(
-            own_key(data.crises_key_path), store.crises, clock, notices=notice_target(settings)
-        ),
-        bus=extras.bus or build_bus(settings, clock, tasks.background),
+        crises=_crises(settings, data, store, clock),
+        bus=bus,
         people=people,
         preferences=preferences,
         timeline=timeline,
@@ -226,6 +225,11 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         models=ModelClients(settings, clock, extras.llm),
         redactor=Redactor(secrets.known_values, clock=clock),
     )
+
+
+def _crises(settings: Settings, data: DataDir, store: Store, clock: Clock) -> CrisisRecords:
+    key = own_key(data.crises_key_path)
+    return CrisisRecords(key, store.crises, clock, notices=notice_target(settings))
 
 
 def _api(

@@ -36,7 +36,7 @@ from gateway.runtime.tasks import Supervisor
 from gateway.safety.crisis_records import CrisisRecords
 from gateway.scheduling.jobs import JobRunner
 from gateway.storage.health import StoreHealth
-from gateway.storage.leases import AccountLeases, ProcessingCoordinator
+from gateway.storage.leases import AccountLeases
 from gateway.storage.ports import Store
 from gateway.turns.worker import Worker
 from pipeline.domain.clock import Clock
@@ -73,7 +73,6 @@ class Parts:
     channels: ChannelRegistry
     inbox: Inbox
     worker: Worker
-    coordinator: ProcessingCoordinator
     accounts: AccountLeases
     delivery: Delivery
     addresses: Addresses
@@ -177,7 +176,7 @@ class Gateway:
             if self.server is not None:
                 await self.server.start()
             await parts.bus.open()
-            parts.background.spawn(parts.coordinator.keep_renewing(), name="lease renewal")
+            parts.background.spawn(parts.accounts.coordinator.keep_renewing(), name="lease renewal")
             # Unfinished work comes before new messages: first the unsent replies, which are older than the
             # answers of the unfinished turns, then those turns, then the channels.
             unsent = await parts.delivery.recover()

@@ -74,7 +74,7 @@ async def _to_postgres(path: Path, url: str, say: Say) -> None:
         if table := await target.filled():
             raise StorageError(
                 f"the database is in use already: its table {table} has rows. Name an empty database, or "
-                "drop its schema parlour if nobody needs it"
+                "drop its schema parlour if no one needs it"
             )
         with file_tables(path) as source:
             for table, shape in _same(target.shapes, source).items():

@@ -131,7 +131,11 @@ class Delivery:
         """Queue the rows that an earlier process left; returns their number."""
         rows = await self._store.outbox_open()
         for row in rows:
-            job = await self._job(row)
+            try:
+                job = await self._job(row)
+            except FenceLost:
+                # Another process sends from this account, and has read the row too.
+                continue
             if job is not None:
                 self._add(job)
         return len(rows)
@@ -154,7 +158,9 @@ class Delivery:
 
     async def _deliver(self, adapter: Channel, queue: ChatQueue, job: _Job) -> None:
         try:
-            job.delivery.lease = await self._leases.of(job.reply.thread)
+            thread = job.reply.thread
+            held = self._leases.held.get(thread.account_key)
+            job.delivery.lease = held or await self._leases.of(thread)
             await self._send(adapter, queue, job)
         except FenceLost:
             # The row stays as it is: the account's new process has read it, or reads it now.

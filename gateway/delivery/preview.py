@@ -92,8 +92,7 @@ class LiveReplies:
     ) -> None:
         """`show_work` returns how much progress an account shows; `taken` shows which messages are taken."""
         self._taken = taken
-        self._store, self._leases = store, leases
-        self._queues = queues
+        self._store, self._leases, self._queues = store, leases, queues
         self._clock = clock
         self._supervisor = supervisor
         self._show_work = show_work

@@ -19,4 +19,4 @@ class Lease:
 
 
 NO_LEASE: Final = Lease(thread="", owner="", fence=0, expires_at=0.0)
-"""Nobody holds it: every write under it is refused."""
+"""No process holds it: every write under it is refused."""

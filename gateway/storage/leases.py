@@ -84,11 +84,17 @@ class ProcessingCoordinator:
 
 
 class AccountLeases:
-    """The leases of the accounts from which this process sends."""
+    """The leases of the accounts from which this process sends.
+
+    An account that was lost stays lost: its new holder has read the replies that wait, and what this process
+    sent later would overtake them. The next start reads them again.
+    """
 
     def __init__(self, coordinator: ProcessingCoordinator) -> None:
-        self._coordinator = coordinator
-        self._held: dict[AccountKey, Lease] = {}
+        self.coordinator = coordinator
+        self.held: dict[AccountKey, Lease] = {}
+        """The current ones, by account; `of` finds the others."""
+        self._lost: set[AccountKey] = set()
         self._taking: dict[AccountKey, asyncio.Lock] = {}
 
     async def take(self, accounts: Iterable[AccountKey]) -> None:
@@ -97,25 +103,26 @@ class AccountLeases:
         await asyncio.gather(*(self._take(account) for account in accounts))
 
     async def of(self, thread: ThreadKey) -> Lease:
-        """The lease of the account that the thread is on. Raises FenceLost while another process has it, and
+        """The lease of the account that the thread is on. Raises FenceLost if another process has it, and
         StorageError."""
-        lease = self._held.get(thread.account_key) or await self._take(thread.account_key)
+        lease = self.held.get(thread.account_key) or await self._take(thread.account_key)
         if lease is None:
             raise FenceLost(f"{thread.channel}:{thread.account}: another process sends from this account")
         return lease
 
     async def _take(self, account: AccountKey) -> Lease | None:
         async with self._taking.setdefault(account, asyncio.Lock()):
-            held = self._held.get(account)
-            if held is not None:
+            held = self.held.get(account)
+            if held is not None or account in self._lost:
                 return held
 
             def lost() -> None:
-                self._held.pop(account, None)
+                self.held.pop(account, None)
+                self._lost.add(account)
 
-            lease = await self._coordinator.acquire(lease_key(account), lost)
+            lease = await self.coordinator.acquire(lease_key(account), lost)
             if lease is not None:
-                self._held[account] = lease
+                self.held[account] = lease
             return lease
 
 

@@ -20,8 +20,9 @@ class Spent:
 class UsageBook(Protocol):
     """Sums by day and scope. A scope is any text: all users, a person, a chat."""
 
-    async def add(self, day: str, scopes: Sequence[str], spent: Spent) -> None:
-        """Add to the day's sums of every scope, in one step. `day` is YYYY-MM-DD."""
+    async def add(self, day: str, scopes: Sequence[str], spent: Spent) -> Mapping[str, Spent]:
+        """Add to the day's sums of every scope, in one step; the sums afterwards, which count what other
+        processes have added. `day` is YYYY-MM-DD."""
         ...
 
     async def of(self, day: str, scopes: Sequence[str]) -> Mapping[str, Spent]:

@@ -67,6 +67,7 @@ VIOLATIONS = {
     "library-ddgs": ("pipeline/tools/web_search.py", "import ddgs"),
     "library-markdown-it": ("adapters/web/protocol.py", "import markdown_it"),
     "library-prompt-toolkit": ("gateway/cli/chat.py", "import prompt_toolkit"),
+    "library-asyncpg": ("gateway/storage/codec.py", "import asyncpg"),
     "library-segno": ("gateway/cli/serve.py", "import segno"),
     "library-redis": ("adapters/streaming.py", "import redis"),
 }

@@ -234,7 +234,10 @@ async def test_the_use_of_earlier_days_is_added_up_once_however_often_they_are_l
 
 async def test_the_use_since_a_day_is_that_of_one_scope(store: Store) -> None:
     await store.usage.add("2023-10-31", ["a"], Spent(tokens=1))
-    await store.usage.add(DAY, ["a", "b"], Spent(tokens=2, cost=0.25))
+    assert await store.usage.add(DAY, ["b"], Spent(cost=0.5)) == {"b": Spent(cost=0.5)}
+    sums = await store.usage.add(DAY, ["a", "b"], Spent(tokens=2, cost=0.25))
+    assert sums == {"a": Spent(tokens=2, cost=0.25), "b": Spent(tokens=2, cost=0.75)}
+    assert await store.usage.add(DAY, [], Spent(tokens=2)) == {}
     await store.usage.add(NEXT_DAY, ["a"], Spent(tokens=4, cost=0.5))
     assert await store.usage.since("2023-11-01", "a") == Spent(tokens=6, cost=0.75)
     assert await store.usage.since("2023-11-01", "c") == Spent()

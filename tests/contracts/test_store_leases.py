@@ -158,7 +158,7 @@ async def test_a_stale_lease_of_an_account_changes_nothing_of_its_replies(
     assert [one.body for one in await store.read_log(THREAD)] == [{}]
 
 
-async def test_a_reply_is_written_under_the_lease_of_its_own_thread_or_account(store: Store) -> None:
+async def test_a_reply_is_written_under_the_lease_of_its_thread_or_account(store: Store) -> None:
     row_id = await sent_row(store)
     longer = await lease_on(store, f"{THREAD}8")
     for other in (await sender(store, OTHER), await lease_on(store, OTHER), longer):

@@ -6,8 +6,9 @@ import asyncio
 import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
@@ -240,17 +241,22 @@ TestStores.settings = settings(
 
 
 class PostgresStores(Stores):
-    """The same with Postgres. The database has been emptied."""
+    """The same with Postgres."""
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+    url: ClassVar[str]
+    begun: ClassVar[int] = 0
+
+    def __init__(self) -> None:
         super().__init__()
-        self._runner.run(emptied(url))
+        self._runner.run(emptied(self.url))
+        PostgresStores.begun += 1
 
     def _opened_again(self) -> Store:
-        return PostgresStore(self._url)
+        return PostgresStore(self.url)
 
 
-def test_postgres_behaves_as_the_model(postgres_database: str) -> None:
-    steps = settings(TestStores.settings, max_examples=8)
-    run_state_machine_as_test(lambda: PostgresStores(postgres_database), settings=steps)
+def test_postgres_behaves_as_the_model(postgres_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(PostgresStores, "url", postgres_database, raising=False)
+    monkeypatch.setattr(PostgresStores, "begun", 0)
+    run_state_machine_as_test(PostgresStores, settings=settings(TestStores.settings, max_examples=8))
+    assert PostgresStores.begun >= 8

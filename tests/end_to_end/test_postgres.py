@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from gateway.storage.postgres import PostgresStore
 from gateway.storage.sizes import StoreCounts
 from tests.support.gateway_process import SCRIPTED, GatewayProcess
+from tests.support.postgres_server import MortalServer, NoServer, mortal_server
 from tests.support.web_client import WebChat
 
 pytestmark = pytest.mark.crash
@@ -27,9 +29,24 @@ async def gateway(
         yield gateway
 
 
+@pytest.fixture
+def server() -> Iterator[MortalServer]:
+    """A server of this test alone."""
+    try:
+        with mortal_server() as server:
+            yield server
+    except NoServer as error:
+        pytest.skip(f"no Postgres server can be started here: {error}")
+
+
 async def _ask(chat: WebChat, client_id: str, text: str) -> str:
     await chat.send_text(client_id, text)
     return (await chat.answer(await chat.accepted(client_id))).text
+
+
+async def _status(gateway: GatewayProcess) -> int:
+    async with aiohttp.ClientSession() as session, session.get(f"{gateway.url}/readyz") as response:
+        return response.status
 
 
 async def _counts(url: str) -> StoreCounts:
@@ -40,7 +57,7 @@ async def _counts(url: str) -> StoreCounts:
     return counts
 
 
-async def test_a_conversation_goes_on_after_a_restart(gateway: GatewayProcess, postgres_url: str) -> None:
+async def test_a_conversation_continues_after_a_restart(gateway: GatewayProcess, postgres_url: str) -> None:
     async with WebChat() as chat:
         await gateway.start()
         await chat.connect(gateway.url, gateway.token)
@@ -78,3 +95,27 @@ async def test_death_at_a_label_and_a_resend_give_one_answer(
         assert await gateway.stop() == 0
     counts = await _counts(postgres_url)
     assert (counts.inbox_open, counts.inbox_done, counts.outbox_open) == (0, 1, 0)
+
+
+async def test_a_server_that_dies_and_comes_back_costs_no_message(
+    tmp_path: Path, server: MortalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DATABASE_OF_THE_TEST", server.url)
+    async with GatewayProcess(tmp_path, overrides=(*SCRIPTED, *_ON_POSTGRES)) as gateway, WebChat() as chat:
+        await gateway.start()
+        await chat.connect(gateway.url, gateway.token)
+        assert await _ask(chat, "c1", "one") == "You said: one"
+
+        server.stop()
+        await chat.send_text("c2", "two")
+        while await _status(gateway) != 503:
+            pass
+        assert "c2" not in chat.seen.accepted
+
+        server.start()
+        await chat.send_text("c2", "two")
+        assert (await chat.answer(await chat.accepted("c2"))).text == "You said: two"
+        await gateway.wait_ready()
+        assert await gateway.stop() == 0
+    counts = await _counts(server.url)
+    assert (counts.inbox_open, counts.inbox_done, counts.outbox_open) == (0, 2, 0)

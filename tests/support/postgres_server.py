@@ -24,12 +24,19 @@ _SETTINGS = {
     "jit": "off",
     "io_method": "sync",
 }
+_NO_RIGHTS_UID = 65_534
 _INITDB = ("--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8")
-# The server ends when its starter does, however that ends: nobody then holds the other end of the pipe.
+# The server ends when its starter does, however that ends: the other end of the pipe is then closed.
 _HOLD = """
 "$0/pg_ctl" -D "$1/data" -w -t 120 -l "$1/log" start >"$1/start" 2>&1 || exit 1
 echo ready
-read -r _
+while read -r _; do
+    "$0/pg_ctl" -D "$1/data" -w -t 120 -m immediate stop >"$1/stop" 2>&1
+    echo stopped
+    read -r _ || break
+    "$0/pg_ctl" -D "$1/data" -w -t 120 -l "$1/log" start >"$1/start" 2>&1
+    echo ready
+done
 "$0/pg_ctl" -D "$1/data" -m immediate stop >"$1/stop" 2>&1
 rm -rf "$1"
 """
@@ -42,6 +49,36 @@ class NoServer(Exception):
 @contextmanager
 def postgres_server() -> Iterator[str]:
     """A running server; the URL of its database `postgres`, without a password. Raises NoServer."""
+    with mortal_server() as server:
+        yield server.url
+
+
+class MortalServer:
+    """A server that a test can stop and start. Both wait until it is done."""
+
+    def __init__(self, url: str, held: subprocess.Popen[bytes]) -> None:
+        self.url = url
+        self._held = held
+
+    def stop(self) -> None:
+        """End it as a crash does."""
+        self._turn(b"stopped")
+
+    def start(self) -> None:
+        """Start it again, on the same data."""
+        self._turn(b"ready")
+
+    def _turn(self, expected: bytes) -> None:
+        assert self._held.stdin is not None
+        assert self._held.stdout is not None
+        self._held.stdin.write(b"\n")
+        self._held.stdin.flush()
+        assert self._held.stdout.readline().strip() == expected
+
+
+@contextmanager
+def mortal_server() -> Iterator[MortalServer]:
+    """A running server. Raises NoServer."""
     programs = _programs()
     folder = Path(tempfile.mkdtemp(prefix="parlour-pg-", dir=_memory()))
     user = _other_user(folder)
@@ -51,7 +88,7 @@ def postgres_server() -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     try:
-        yield f"postgresql://postgres@/postgres?host={folder}"
+        yield MortalServer(f"postgresql://postgres@/postgres?host={folder}", held)
     finally:
         held.communicate()
 
@@ -102,6 +139,6 @@ def _other_user(folder: Path) -> str | None:
     """Postgres refuses to run as root."""
     if os.geteuid() != 0:
         return None
-    nobody = pwd.getpwnam("nobody")
-    os.chown(folder, nobody.pw_uid, nobody.pw_gid)
-    return nobody.pw_name
+    user = pwd.getpwuid(_NO_RIGHTS_UID)
+    os.chown(folder, user.pw_uid, user.pw_gid)
+    return user.pw_name

@@ -15,11 +15,12 @@ class MemoryUsage:
         self._require_open = require_open
         self._sums: dict[tuple[str, str], Spent] = {}
 
-    async def add(self, day: str, scopes: Sequence[str], spent: Spent) -> None:
+    async def add(self, day: str, scopes: Sequence[str], spent: Spent) -> Mapping[str, Spent]:
         self._require_open()
         for scope in scopes:
             known = self._sums.get((day, scope), Spent())
             self._sums[day, scope] = Spent(tokens=known.tokens + spent.tokens, cost=known.cost + spent.cost)
+        return {scope: self._sums[day, scope] for scope in scopes}
 
     async def of(self, day: str, scopes: Sequence[str]) -> Mapping[str, Spent]:
         self._require_open()

@@ -1,4 +1,4 @@
-"""SQL on questions and their answers, in transactions of their own."""
+"""SQL on questions and their answers, in separate transactions."""
 
 from __future__ import annotations
 

@@ -34,7 +34,10 @@ BEGIN
             RETURN jsonb_build_object('r', jsonb_build_array(found_seq, found_message, true, false));
         END IF;
         SELECT id INTO of_thread FROM threads WHERE key = op->>'thread';
-        SELECT count(*) INTO waiting FROM inbox WHERE thread = of_thread AND outcome IS NULL;
+        -- No more are counted than matter.
+        SELECT count(*) INTO waiting FROM (
+            SELECT 1 FROM inbox WHERE thread = of_thread AND outcome IS NULL
+            LIMIT coalesce((op->>'limit')::bigint, 1)) AS open;
         IF waiting >= (op->>'limit')::bigint THEN RETURN '{"r": null}'; END IF;
         begins := CASE WHEN (op->>'begin')::boolean AND waiting = 0 THEN 1 ELSE 0 END;
         INSERT INTO inbox (dedupe_key, thread, message_id, kind, body, received_at, attempts)

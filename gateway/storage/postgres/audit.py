@@ -97,7 +97,7 @@ async def append(db: Connection, records: Sequence[NewAuditRecord]) -> None:
     if not records:
         return
     await lock(db, _LOCK)
-    # Statements of their own, behind the lock: they see what the transaction that held it has appended.
+    # Separate statements, behind the lock: they see what the transaction that held it has appended.
     newest = await db.fetchrow(_LAST, 1)
     continuation = continued(await head(db), None if newest is None else _row(newest), records)
     if continuation.damaged is not None:

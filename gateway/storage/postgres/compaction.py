@@ -1,4 +1,4 @@
-"""Write every table anew, so that none holds a row that was deleted or changed before."""
+"""Write every table again, so that none holds a row that was deleted or changed before."""
 
 from __future__ import annotations
 

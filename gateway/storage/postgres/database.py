@@ -9,17 +9,16 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import count, groupby
 from typing import Any, TypeVar, cast
 from urllib.parse import urlsplit
 
 import asyncpg
 
-from gateway.storage.postgres.apply_function import STATE_CHANGED
-from gateway.storage.postgres.errors import as_storage_error, is_lost
-from gateway.storage.postgres.lane import Call, Connection, Lane, in_transaction
+from gateway.storage.postgres.call_queue import MOST_ATTEMPTS, Call, CallQueue, Connection, in_transaction
+from gateway.storage.postgres.errors import as_storage_error, is_lost, is_passing
 from gateway.storage.postgres.migrations import migrate
-from gateway.storage.postgres.operations import Operation, state_changed
+from gateway.storage.postgres.operations import Operation
 from gateway.storage.postgres.steps import STEPS, Step
 from pipeline.domain.errors import StorageError
 
@@ -30,7 +29,6 @@ Work = Callable[[Connection], Awaitable[T]]
 
 _CONNECT_S = 10.0
 _STATEMENT_S = 60.0
-_MOST_ATTEMPTS = 5
 _OWNER_LOCK = 0x5061726C6F7573
 """The key of the advisory lock that a gateway holds while it has the database open alone."""
 _APPLY = "SELECT apply($1::jsonb)"
@@ -57,8 +55,8 @@ class Database:
         """Batches of operations that were committed, each by one round trip."""
         self.refused_batches = 0
         """Those whose operations were run one by one afterwards."""
-        self._writer = Lane("postgres-writer", _Writing(self), self.place)
-        self._reader = Lane("postgres-reader", _Reading(self), self.place)
+        self._writer = CallQueue("postgres-writer", _Writing(self), self.place)
+        self._reader = CallQueue("postgres-reader", _Reading(self), self.place)
 
     async def open(self) -> None:
         """Connect and migrate. Raises StorageError, also for a newer schema than this program's."""
@@ -76,7 +74,7 @@ class Database:
         await self._writer.stop()
 
     async def write(self, change: Work[T]) -> T:
-        """Run `change` in a transaction of its own, after every write that was called before it."""
+        """Run `change` in a separate transaction, after every write that was called before it."""
         return cast("T", await self._writer.submit(change))
 
     def submit(self, change: Work[T]) -> asyncio.Future[T]:
@@ -107,6 +105,13 @@ class Database:
                 "application_name": "parlour",
                 "timezone": "UTC",
                 "default_transaction_read_only": "on" if readonly else "off",
+                # The statements of `apply` find rows by their keys: planning them at each call takes longer
+                # than running them.
+                "plan_cache_mode": "auto" if readonly else "force_generic_plan",
+                # The server notices within a minute that the other machine is gone, and frees what it held.
+                "tcp_keepalives_idle": "30",
+                "tcp_keepalives_interval": "10",
+                "tcp_keepalives_count": "3",
                 # A process that stops between two statements must not keep its locks for ever.
                 "idle_in_transaction_session_timeout": "60s",
             },
@@ -129,7 +134,7 @@ class Database:
 
 
 class _Writing:
-    """Runs neighbouring operations as one batch, and each function in a transaction of its own."""
+    """Runs neighbouring operations as one batch, and each function in a separate transaction."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -168,17 +173,15 @@ class _Writing:
     async def _apply_alone(self, connection: Connection, call: Call) -> None:
         """Run one operation of a batch that the database refused as a whole: for a value that it cannot hold,
         or because another process was in the way."""
-        for attempt in range(_MOST_ATTEMPTS):
+        for attempt in count(1):
             try:
                 found = json.loads(await connection.fetchval(_APPLY, _batch([call.work])))
-            except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError) as error:
-                if attempt + 1 == _MOST_ATTEMPTS:
-                    call.fail(as_storage_error(error, self._database.place))
             except asyncpg.PostgresError as error:
                 if is_lost(error):
                     raise
-                call.fail(_as_error(error, self._database.place))
-                return
+                if not is_passing(error) or attempt == MOST_ATTEMPTS:
+                    call.fail(as_storage_error(error, self._database.place))
+                    return
             else:
                 _settle(call, found[0])
                 return
@@ -221,12 +224,6 @@ def _settle(call: Call, result: dict[str, Any]) -> None:
         call.succeed(call.work.outcome(result))
     except StorageError as refusal:
         call.fail(refusal)
-
-
-def _as_error(error: asyncpg.PostgresError, place: str) -> Exception:
-    if error.sqlstate == STATE_CHANGED:
-        return state_changed(str(error))
-    return as_storage_error(error, place)
 
 
 def place_of(url: str) -> str:

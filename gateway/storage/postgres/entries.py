@@ -8,7 +8,7 @@ from typing import Final
 from gateway.storage.inbox_items import item_of
 from gateway.storage.json_bodies import decode_body
 from gateway.storage.ports import InboxEntry, Interaction, OutboxRow, SentPart
-from gateway.storage.postgres.lane import Row
+from gateway.storage.postgres.call_queue import Row
 
 OPEN_THREADS: Final = """
     SELECT key FROM threads JOIN

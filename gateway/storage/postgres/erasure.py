@@ -1,7 +1,7 @@
 """SQL that erases everything of a person.
 
 Postgres writes a changed row to another place and keeps the old one until a vacuum. `compact` writes every
-table anew, so the tables hold no deleted words afterwards; the write-ahead log, its archive, replicas and
+table again, so the tables hold no deleted words afterwards; the write-ahead log, its archive, replicas and
 backups are the operator's.
 """
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncpg
 
+from gateway.storage.postgres.apply_function import STATE_CHANGED
+from gateway.storage.postgres.operations import state_changed
 from pipeline.domain.errors import StorageError
 
 _WORDS: tuple[tuple[type[Exception], str], ...] = (
@@ -15,6 +17,7 @@ _WORDS: tuple[tuple[type[Exception], str], ...] = (
     (asyncpg.DiskFullError, "the disk of the server is full; accepted messages are safe"),
     (asyncpg.ReadOnlySQLTransactionError, "the server is read-only; the URL must name the primary server"),
     (asyncpg.CannotConnectNowError, "the server is starting or stopping; it is tried again"),
+    (TimeoutError, "the server did not answer in time"),
     (asyncpg.UndefinedTableError, "a table is missing; restart the gateway, which makes it"),
 )
 _LOST = (
@@ -33,6 +36,8 @@ def as_storage_error(error: Exception, place: str) -> Exception:
 
     `place` names the server and the database, without the password.
     """
+    if isinstance(error, asyncpg.PostgresError) and error.sqlstate == STATE_CHANGED:
+        return state_changed(str(error))
     for kind, words in _WORDS:
         if isinstance(error, kind):
             return StorageError(f"{place}: {words}")
@@ -43,6 +48,11 @@ def as_storage_error(error: Exception, place: str) -> Exception:
     if isinstance(error, asyncpg.PostgresError):
         return StorageError(f"{place}: the database refused: {_line(error)}")
     return error
+
+
+def is_passing(error: Exception) -> bool:
+    """Whether another process was in the way, so that the same transaction may succeed when repeated."""
+    return isinstance(error, asyncpg.DeadlockDetectedError | asyncpg.SerializationError)
 
 
 def is_lost(error: Exception) -> bool:

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from gateway.storage.jobs import Job, JobState, NewJob
 from gateway.storage.json_bodies import decode_body, encode_body
+from gateway.storage.postgres.call_queue import Row
 from gateway.storage.postgres.database import Connection, Database
-from gateway.storage.postgres.lane import Row
 from gateway.storage.postgres.operations import as_json, job, plain
 from gateway.storage.postgres.statements import changed, lock
 

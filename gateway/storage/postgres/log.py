@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from gateway.storage.json_bodies import decode_body
 from gateway.storage.ports import Record, RecordKind
-from gateway.storage.postgres.lane import Row
+from gateway.storage.postgres.call_queue import Row
 
 CURRENT_SESSION: Final = """
     SELECT session_id FROM log

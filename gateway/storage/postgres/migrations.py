@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gateway.storage.postgres.lane import Connection
+from gateway.storage.postgres.call_queue import Connection
 from pipeline.domain.errors import StorageError
 
 _LOCK = 0x5061726C6F7572

@@ -23,24 +23,24 @@ from gateway.storage.states import StateChanged
 from pipeline.domain.errors import AlreadyDone, StorageError
 from pipeline.domain.frozen import dataclass
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 GREATEST = 2**63 - 1
 """The greatest id that the database can hold."""
 _encode = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Operation(Generic[T]):
+class Operation(Generic[T_co]):
     """One operation."""
 
     text: str
     """The operation as JSON text."""
-    read: Callable[[Any], T]
+    read: Callable[[Any], T_co]
     """Makes the caller's value of the result's `r`."""
     lease: Lease | None = None
     row_id: int = 0
 
-    def outcome(self, result: dict[str, Any]) -> T:
+    def outcome(self, result: dict[str, Any]) -> T_co:
         """The value of a result. Raises the refusal that it names."""
         code = result.get("e")
         if code is None:
@@ -82,7 +82,7 @@ def accept(entry: NewEntry, *, limit: int | None = None, begin: bool = False) ->
         kind=entry.kind,
         body=encode_body(entry.body),
         at=entry.received_at,
-        limit=GREATEST if limit is None else limit,
+        limit=limit,
         begin=begin,
     )
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 from gateway.storage.postgres.database import Connection, Database
 from gateway.storage.postgres.statements import changed, plain
 from gateway.storage.usage import Spent
 
-ADD: Final = """
-    INSERT INTO usage (day, scope, tokens, cost) VALUES ($1, $2, $3, $4)
+# In one order in every process: of two that add to the same rows, neither waits for the other's next one.
+_ADD = """
+    INSERT INTO usage (day, scope, tokens, cost)
+    SELECT $1, scope, count(*) * $3::bigint, count(*) * $4::float8 FROM unnest($2::text[]) AS scope
+    GROUP BY scope ORDER BY scope COLLATE "C"
     ON CONFLICT (day, scope)
         DO UPDATE SET tokens = usage.tokens + excluded.tokens, cost = usage.cost + excluded.cost
-    RETURNING tokens, cost"""
+    RETURNING scope, tokens, cost"""
 _OF = "SELECT scope, tokens, cost FROM usage WHERE day = $1 AND scope = ANY($2::text[])"
 _SINCE = """
     SELECT coalesce(sum(tokens), 0)::bigint, coalesce(sum(cost), 0.0)::float8 FROM usage
@@ -27,14 +29,16 @@ class PostgresUsage:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def add(self, day: str, scopes: Sequence[str], spent: Spent) -> None:
-        # In one order in every process: two that add to the same rows never wait for each other.
-        rows = [(day, plain(scope), spent.tokens, spent.cost) for scope in sorted(scopes)]
+    async def add(self, day: str, scopes: Sequence[str], spent: Spent) -> Mapping[str, Spent]:
+        stored = {scope: plain(scope) for scope in scopes}
+        values = (day, [stored[scope] for scope in scopes], spent.tokens, spent.cost)
 
-        async def change(db: Connection) -> None:
-            await db.executemany(ADD, rows)
+        async def change(db: Connection) -> dict[str, Spent]:
+            rows = await db.fetch(_ADD, *values)
+            return {row["scope"]: Spent(tokens=row["tokens"], cost=row["cost"]) for row in rows}
 
-        await self._database.write(change)
+        sums = await self._database.write(change)
+        return {scope: sums[key] for scope, key in stored.items()}
 
     async def of(self, day: str, scopes: Sequence[str]) -> Mapping[str, Spent]:
         stored = {scope: plain(scope) for scope in scopes}

@@ -10,7 +10,8 @@ from gateway.storage.usage import Spent
 
 _ADD = """
     INSERT INTO usage (day, scope, tokens, cost) VALUES (?, ?, ?, ?)
-    ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens, cost = cost + excluded.cost"""
+    ON CONFLICT DO UPDATE SET tokens = tokens + excluded.tokens, cost = cost + excluded.cost
+    RETURNING tokens, cost"""
 _OF = "SELECT tokens, cost FROM usage WHERE day = ? AND scope = ?"
 _SINCE = "SELECT coalesce(sum(tokens), 0), coalesce(sum(cost), 0.0) FROM usage WHERE day >= ? AND scope = ?"
 _FORGET = "DELETE FROM usage WHERE day < ?"
@@ -24,13 +25,14 @@ class SqliteUsage:
         self._writer = writer
         self._reader = reader
 
-    async def add(self, day: str, scopes: Sequence[str], spent: Spent) -> None:
+    async def add(self, day: str, scopes: Sequence[str], spent: Spent) -> Mapping[str, Spent]:
         rows = [(day, scope, spent.tokens, spent.cost) for scope in scopes]
 
-        def work(db: sqlite3.Connection) -> None:
-            db.executemany(_ADD, rows)
+        def work(db: sqlite3.Connection) -> dict[str, Spent]:
+            sums = {row[1]: db.execute(_ADD, row).fetchone() for row in rows}
+            return {scope: Spent(tokens=tokens, cost=cost) for scope, (tokens, cost) in sums.items()}
 
-        await self._writer().submit(work)
+        return await self._writer().submit(work)
 
     async def of(self, day: str, scopes: Sequence[str]) -> Mapping[str, Spent]:
         def work(db: sqlite3.Connection) -> dict[str, Spent]:

@@ -146,6 +146,19 @@ async def test_what_is_used_while_sums_are_moved_counts_for_the_person_that_ther
     assert (sums["before"].tokens, sums["after"].tokens) == (4, 10)
 
 
+async def test_what_another_process_has_spent_counts_from_the_next_call_on() -> None:
+    store = MemoryStore()
+    await store.open()
+    here, there = [
+        DailyBudgets(usage=store.usage, clock=ManualClock(NOON), settings=BudgetSettings(person_tokens=10))
+        for _ in range(2)
+    ]
+    assert (await here.allowance(scope())).model == "full"
+    await there.spent(scope(), tokens=9, cost=0)
+    await here.spent(scope(), tokens=1, cost=0)
+    assert (await here.allowance(scope())).model == "none"
+
+
 async def test_calls_at_once_are_all_counted() -> None:
     bounded = await budgets(tokens=100)
     await asyncio.gather(

@@ -115,7 +115,7 @@ async def test_the_two_stores_have_the_same_tables_and_columns(tmp_path: Path, p
     assert {table: names for table, names in theirs.items() if table not in _NOT_COPIED} == columns
 
 
-async def test_what_was_moved_goes_on_where_it_was(tmp_path: Path, postgres_url: str) -> None:
+async def test_what_was_moved_continues_where_it_was(tmp_path: Path, postgres_url: str) -> None:
     """The audit's chain, the index of memories, and ids that were used before."""
     store = SqliteStore(tmp_path / STORE_FILE)
     await store.open()
@@ -201,14 +201,14 @@ async def test_a_copy_that_differs_or_breaks_off_leaves_nothing(
     [
         ("mysql://x", "must begin with postgresql://"),
         ("env:NO_SUCH_VARIABLE", "is not set"),
-        ("postgresql://nobody@127.0.0.1:1/x", "cannot be reached"),
+        ("postgresql://bot@127.0.0.1:1/x", "cannot be reached"),
     ],
 )
 async def test_a_wrong_url_is_explained_without_its_password(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], url: str, words: str
 ) -> None:
     _fill(tmp_path / STORE_FILE)
-    assert await migrate(tmp_path, "--to", url.replace("nobody@", "nobody:p4ss@")) in (1, 2)
+    assert await migrate(tmp_path, "--to", url.replace("bot@", "bot:p4ss@")) in (1, 2)
     error = capsys.readouterr().err
     assert words in error
     assert "p4ss" not in error

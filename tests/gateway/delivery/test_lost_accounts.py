@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from gateway.storage.leases import lease_key
+from pipeline.domain.errors import FenceLost
 from tests.gateway.delivery_harness import DeliveryHarness, open_delivery, restarted
 from tests.support.posting_channel import MemoryPosts, refusal
 
@@ -45,16 +48,16 @@ async def test_an_account_that_is_lost_between_two_attempts_is_not_written() -> 
         assert await harness.row() == before
 
 
-async def test_after_the_loss_a_later_reply_waits_for_the_account_to_be_free() -> None:
+async def test_a_lost_account_is_not_taken_again_before_the_next_start() -> None:
     async with open_delivery(MemoryPosts(resolution="nonce")) as harness:
         await harness.lease()
+        harness.supervisor.spawn(harness.leases.coordinator.keep_renewing(), name="renewal")
         await _taken_over(harness)
-        first = await harness.reply("one", message_id="m1")
-        harness.delivery.enqueue(harness.row_id, first)
-        await harness.clock.advance(5)
-        assert harness.channel.texts() == []
-        await harness.clock.advance(3_000)
-        second = await harness.reply("two", message_id="m2")
-        harness.delivery.enqueue(harness.row_id, second)
+        await harness.clock.advance(20)
+        await harness.store.break_leases()
+        reply = await harness.reply("later")
+        harness.delivery.enqueue(harness.row_id, reply)
         await harness.clock.advance(60)
-        assert harness.channel.texts() == ["two"]
+        assert harness.channel.texts() == []
+        with pytest.raises(FenceLost, match="another process sends from this account"):
+            await harness.lease()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from dataclasses import replace
 from functools import partial
 
 import asyncpg
@@ -14,8 +15,10 @@ from gateway.storage.postgres import operations
 from gateway.storage.postgres.database import Connection, Database, place_of
 from gateway.storage.postgres.migrations import schema_version
 from gateway.storage.postgres.steps import STEPS
+from gateway.storage.states import StateChanged, StateWrite
 from pipeline.domain.errors import FenceLost, StorageError
-from tests.contracts.store_values import entry, record
+from tests.contracts.store_values import NOW, entry, record, turn
+from tests.contracts.store_values import THREAD as THREAD_KEY
 
 THREAD = "INSERT INTO threads (key) VALUES ($1)"
 
@@ -184,3 +187,65 @@ async def test_two_processes_write_to_the_same_threads_at_once(postgres: Databas
 
     rows = await postgres.fetch("SELECT count(*), count(DISTINCT dedupe_key) FROM inbox")
     assert tuple(rows[0]) == (80, 80)
+
+
+async def test_a_state_that_another_process_writes_meanwhile_is_not_overwritten(
+    postgres: Database, postgres_url: str
+) -> None:
+    accepted = await postgres.apply(operations.accept(entry("1")))
+    lease = await postgres.apply(operations.acquire(THREAD_KEY, "me", until=NOW + 30, now=NOW))
+    assert lease is not None
+    other = await asyncpg.connect(postgres_url)
+    writing = other.transaction()
+    await writing.start()
+    await other.execute("INSERT INTO parlour.states VALUES ('ses-1', 'flow', 1, '{}')")
+    state = StateWrite(owner="ses-1", graph="flow", revision=0, body={"of": "ours"})
+    commit = postgres.apply(operations.commit(lease, replace(turn(accepted.seq), states=(state,))))
+    while not await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+        pass
+    await writing.commit()
+    await other.close()
+
+    with pytest.raises(StateChanged):
+        await commit
+    rows = await postgres.fetch("SELECT body, (SELECT count(*) FROM inbox WHERE outcome IS NULL) FROM states")
+    assert [tuple(row) for row in rows] == [("{}", 1)]
+
+
+async def test_a_transaction_that_ran_into_another_is_repeated(postgres: Database, postgres_url: str) -> None:
+    await postgres.write(lambda connection: connection.execute(THREAD, "a"))
+    await postgres.write(lambda connection: connection.execute(THREAD, "b"))
+    other, watch = await asyncpg.connect(postgres_url), await asyncpg.connect(postgres_url)
+    crossing = other.transaction()
+    await crossing.start()
+    lock = "SELECT 1 FROM parlour.threads WHERE key = $1 FOR UPDATE"
+    # The server gives up the transaction that looks first for the circle: ours.
+    await other.execute("SET LOCAL deadlock_timeout = '1h'")
+    await other.fetchval(lock, "b")
+    holds, crossed = asyncio.Event(), asyncio.Event()
+    tries = 0
+
+    async def both(connection: Connection) -> int:
+        nonlocal tries
+        tries += 1
+        await connection.execute("SET LOCAL deadlock_timeout = '1ms'")
+        await connection.fetchval(lock, "a")
+        holds.set()
+        await crossed.wait()
+        await connection.fetchval(lock, "b")
+        return tries
+
+    async def cross() -> None:
+        await other.fetchval(lock, "a")
+        await crossing.commit()
+
+    written = postgres.submit(both)
+    await holds.wait()
+    async with asyncio.TaskGroup() as group:
+        group.create_task(cross())
+        while not await watch.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
+            pass
+        crossed.set()
+    await other.close()
+    await watch.close()
+    assert await written == 2

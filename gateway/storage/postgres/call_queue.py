@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar
 
-from gateway.storage.postgres.errors import as_storage_error
+from gateway.storage.postgres.errors import as_storage_error, is_passing
 from pipeline.domain.errors import StorageError
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ else:
 T = TypeVar("T")
 
 _LARGEST_BATCH = 256
+MOST_ATTEMPTS = 5
+"""At a transaction that another process is in the way of."""
 
 
 @dataclass(slots=True, eq=False)
@@ -28,7 +31,7 @@ class Call:
     """One call and the future that gets its outcome."""
 
     work: Any
-    """What the lane's `BatchWork` understands."""
+    """What the queue's `BatchWork` understands."""
     future: asyncio.Future[Any]
     settled: bool = False
 
@@ -46,7 +49,7 @@ class Call:
 
 
 class BatchWork(Protocol):
-    """What a lane does with its connection."""
+    """What a queue does with its connection."""
 
     async def connect(self) -> Connection:
         """A new connection."""
@@ -57,7 +60,7 @@ class BatchWork(Protocol):
         ...
 
 
-class Lane:
+class CallQueue:
     """Runs calls one batch after another. An abandoned call runs to its end: only its outcome is lost."""
 
     def __init__(self, name: str, work: BatchWork, place: str) -> None:
@@ -130,12 +133,16 @@ class Lane:
 async def in_transaction(
     connection: Connection, call: Call, place: str, *, isolation: Literal["read_committed", "repeatable_read"]
 ) -> None:
-    """Run the call's function in a transaction of its own, and settle the call."""
+    """Run the call's function in a separate transaction, and settle the call."""
     work: Callable[[Connection], Awaitable[Any]] = call.work
-    try:
-        async with connection.transaction(isolation=isolation):
-            result = await work(connection)
-    except Exception as error:  # noqa: BLE001 - handed to the caller through its future
-        call.fail(as_storage_error(error, place))
-    else:
-        call.succeed(result)
+    for attempt in count(1):
+        try:
+            async with connection.transaction(isolation=isolation):
+                result = await work(connection)
+        except Exception as error:  # noqa: BLE001 - handed to the caller through its future
+            if not is_passing(error) or attempt == MOST_ATTEMPTS:
+                call.fail(as_storage_error(error, place))
+                return
+        else:
+            call.succeed(result)
+            return
