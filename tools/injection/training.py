@@ -26,7 +26,7 @@ ENGLISH = 22_000
 OTHER = 1_800
 """Attacks in English and in each other language; there are as many benign texts."""
 EPOCHS = 3
-THRESHOLD = 0.6
+THRESHOLD = 0.55
 """Chosen on the development texts of the eval (`evals/injection_texts/`, not its test split), so that about
 one in a hundred honest ones is above it."""
 _RATE = 0.4
