@@ -21,13 +21,13 @@ WINDOW: Final = 6
 """Earlier entries of the conversation that are looked at, of the person and of the bot."""
 _CHECK_WINDOW: Final = 4
 """Earlier entries among which the bot's newest one may have asked about safety."""
-CLEAR_AT: Final = 0.72
+CLEAR_AT: Final = 0.76
 """The probability from which the model's verdict is level 2."""
-IMMINENT_AT: Final = 0.45
+IMMINENT_AT: Final = 0.5
 """The probability of imminent danger from which what is clear is level 3."""
-SURE_AT: Final = 0.55
-"""The same for what only the patterns call clear, what is clear by another message, and what is nearly clear."""
-NEARLY_CLEAR_AT: Final = 0.5
+SURE_AT: Final = 0.65
+"""The same for what only the patterns or another message make clear, and for what is nearly clear."""
+NEARLY_CLEAR_AT: Final = 0.45
 """The probability from which a message that is likely imminent counts as clear."""
 UNCLEAR_AT: Final = 0.7
 """The probability from which the model's verdict is level 1."""
@@ -97,12 +97,14 @@ def assess(
     own = _by_model(book, model, said, only_named=only_named)
     if found.override != "none" and own.level < CLEAR:
         return found
-    return _raised(found, own, (_by_model(book, model, one, only_named=only_named) for one in reversed(earlier)))
+    return _raised(
+        found, own, (_by_model(book, model, one, only_named=only_named) for one in reversed(earlier))
+    )
 
 
 def _raised(found: CrisisAssessment, own: Judged, before: Iterable[Judged]) -> CrisisAssessment:
-    """The verdict `found` of the patterns, raised by what the model says of the message and of those before it,
-    the newest first. What is clear anywhere in the scope is imminent if the model finds that anywhere in it."""
+    """The verdict `found` of the patterns, raised by what the model says of the message and of those before
+    it. What is clear anywhere in the scope is imminent if the model finds that anywhere in it."""
     top, imminent = own, own.imminent
     if own.level < IMMINENT:
         for one in before:
@@ -186,8 +188,8 @@ def _by_model(book: PatternBook, model: DangerModel, said: Said, *, only_named: 
 
 
 def level_of(scores: Scores) -> int:
-    """The level of a message by itself. What is nearly clear and likely imminent is imminent: to send a person a
-    number of help too much is the smaller mistake."""
+    """The level of a message by itself. What is nearly clear and likely imminent is imminent: a number of
+    help too much is the smaller mistake."""
     if scores.clear >= CLEAR_AT:
         return IMMINENT if scores.imminent >= IMMINENT_AT else CLEAR
     if scores.clear >= NEARLY_CLEAR_AT and scores.imminent >= SURE_AT:

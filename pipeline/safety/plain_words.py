@@ -161,7 +161,9 @@ def _without_stars(word: str) -> str:
     if word.count("*") * _MOST_STARS > len(word):
         return ""
     for known in _KNOWN:
-        if len(known) == len(word) and all(one in ("*", other) for one, other in zip(word, known, strict=True)):
+        if len(known) == len(word) and all(
+            one in ("*", other) for one, other in zip(word, known, strict=True)
+        ):
             return known
     return ""
 

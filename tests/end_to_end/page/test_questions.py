@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from playwright.async_api import Page, expect
 
+from pipeline.domain.ids import identity_key
 from tests.end_to_end.page.acts import ask, entries, focus_by_tab, ready, send, sign_in
 from tests.end_to_end.page.fake_gateway import FakeGateway
 from tests.end_to_end.test_memory_command import fact, remember
@@ -17,7 +18,7 @@ from tests.support.harness import GatewayHarness, open_gateway
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-OWNER = "web:main:user:owner"
+OWNER = identity_key("web", "local", "owner")
 QUESTION = {"tool_name": "ask", "reasoning": PROMPT, "options": ["approve", "deny"]}
 
 
