@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from gateway.storage.heartbeats import state_in
 from gateway.storage.jobs import NewJob
 from gateway.storage.page_people import Invitation, PagePerson, Redemption
 from gateway.storage.ports import NewRecord, Store
@@ -189,6 +190,20 @@ async def test_what_was_kept_for_the_sessions_of_a_deleted_conversation_goes_too
     await store.page.chats.erase(HERS, owner="me", fence=lease.fence, but_jobs="erasure")
     assert await store.states.read("session:s", "g") is None
     assert await store.states.read("other", "g") is not None
+
+
+async def test_what_heartbeats_of_a_deleted_thread_report_to_the_next_goes_too(store: Store) -> None:
+    accepted = await store.accept(entry("1", thread=HERS))
+    lease = await store.acquire_lease(HERS, "me", ttl_s=60, now=NOW)
+    assert lease is not None
+    reports = [
+        StateWrite(owner=ANN.id, graph=state_in(thread), revision=0, body={"summary": "secret"})
+        for thread in (HERS, FOREIGN)
+    ]
+    await store.commit_turn(lease, replace(turn(accepted.seq), states=tuple(reports)))
+    await store.page.chats.erase(HERS, owner="me", fence=lease.fence, but_jobs="erasure")
+    assert await store.states.read(ANN.id, state_in(HERS)) is None
+    assert await store.states.read(ANN.id, state_in(FOREIGN)) is not None
 
 
 async def test_what_a_deleted_conversation_has_read_and_was_allowed_goes_too(store: Store) -> None:
