@@ -9,7 +9,7 @@ from gateway.editor.saved_agents import graphs_with_saved
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
 from gateway.storage.sqlite import SqliteStore
-from pipeline.domain.errors import ConfigurationError
+from pipeline.domain.errors import ConfigurationError, StorageError
 from pipeline.graph_book import GraphBook
 
 
@@ -45,4 +45,7 @@ def _postgres(settings: Settings) -> Store:
             "storage.kind: is postgres, and the driver is not installed; run: pip install 'parlour[postgres]'"
         ) from error
     # One gateway for each database, as one process for each data folder.
-    return PostgresStore(url, alone=True)
+    try:
+        return PostgresStore(url, alone=True)
+    except StorageError as error:
+        raise ConfigurationError(f"storage.url: {error}") from error

@@ -164,6 +164,7 @@ class Delivery:
             await self._send(adapter, queue, job)
         except FenceLost:
             # The row stays as it is: the account's new process has read it, or reads it now.
+            self._leases.lost(job.reply.thread)
             _log.warning("reply left to the process that sends now", extra={"row": job.delivery.row_id})
         except asyncio.CancelledError:
             if job.delivery.marked:

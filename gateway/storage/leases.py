@@ -19,6 +19,9 @@ from pipeline.domain.ids import AccountKey, ThreadKey, new_id
 
 _log = logging.getLogger(__name__)
 
+_HELD_S = 366 * 86_400.0
+"""For a lease that ends when another process breaks it. Renewing it would write while nothing happens."""
+
 
 class ProcessingCoordinator:
     """Acquires, renews and releases the leases of one process."""
@@ -44,6 +47,10 @@ class ProcessingCoordinator:
         if lease is not None:
             self._held[thread] = (lease, on_lost)
         return lease
+
+    async def hold(self, key: str) -> Lease | None:
+        """The lease until another process starts, without renewals; None while another process has it."""
+        return await self._store.acquire_lease(key, self._owner, ttl_s=_HELD_S, now=self._clock.now())
 
     async def release(self, lease: Lease) -> None:
         """Release a lease."""
@@ -86,8 +93,9 @@ class ProcessingCoordinator:
 class AccountLeases:
     """The leases of the accounts from which this process sends.
 
-    An account that was lost stays lost: its new holder has read the replies that wait, and what this process
-    sent later would overtake them. The next start reads them again.
+    Each is held until another process starts and takes it over, which this one notices when a write is
+    refused. An account that was lost stays lost: its new holder has read the replies that wait, and what this
+    process sent later would overtake them. The next start reads them again.
     """
 
     def __init__(self, coordinator: ProcessingCoordinator) -> None:
@@ -110,17 +118,17 @@ class AccountLeases:
             raise FenceLost(f"{thread.channel}:{thread.account}: another process sends from this account")
         return lease
 
+    def lost(self, thread: ThreadKey) -> None:
+        """Record that a write under the lease of the thread's account was refused."""
+        self.held.pop(thread.account_key, None)
+        self._lost.add(thread.account_key)
+
     async def _take(self, account: AccountKey) -> Lease | None:
         async with self._taking.setdefault(account, asyncio.Lock()):
             held = self.held.get(account)
             if held is not None or account in self._lost:
                 return held
-
-            def lost() -> None:
-                self.held.pop(account, None)
-                self._lost.add(account)
-
-            lease = await self.coordinator.acquire(lease_key(account), lost)
+            lease = await self.coordinator.hold(lease_key(account))
             if lease is not None:
                 self.held[account] = lease
             return lease

@@ -51,13 +51,20 @@ async def test_an_account_that_is_lost_between_two_attempts_is_not_written() -> 
 async def test_a_lost_account_is_not_taken_again_before_the_next_start() -> None:
     async with open_delivery(MemoryPosts(resolution="nonce")) as harness:
         await harness.lease()
-        harness.supervisor.spawn(harness.leases.coordinator.keep_renewing(), name="renewal")
         await _taken_over(harness)
-        await harness.clock.advance(20)
+        first = await harness.reply("one", message_id="m1")
+        harness.delivery.enqueue(harness.row_id, first)
+        await harness.clock.advance(5)
         await harness.store.break_leases()
-        reply = await harness.reply("later")
-        harness.delivery.enqueue(harness.row_id, reply)
+        second = await harness.reply("two", message_id="m2")
+        harness.delivery.enqueue(harness.row_id, second)
         await harness.clock.advance(60)
-        assert harness.channel.texts() == []
+        assert harness.channel.texts() == [], "the second would overtake the first"
         with pytest.raises(FenceLost, match="another process sends from this account"):
             await harness.lease()
+
+        follower = await restarted(harness)
+        await follower.delivery.recover()
+        await follower.clock.advance(60)
+        assert follower.channel.texts() == ["one", "two"]
+        await follower.supervisor.close()
