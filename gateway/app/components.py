@@ -161,10 +161,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     addresses = Addresses(settings.server.host, settings.server.port, settings.server.public_origins)
     check = token_check(settings, secrets)
     files, reading, telemetry = _files(settings, data, clock), build_reader(settings, clock), Telemetry(clock)
-    links, bus = (
-        _links(settings, data, files, clock),
-        extras.bus or build_bus(settings, clock, tasks.background),
-    )
+    links = _links(settings, data, files, clock)
     guests = _guests(settings, store, clock, failpoints, preferences)
     wrong, queues = partial(telemetry.wrong_token, "page"), ChatQueues(clock, tasks.deliveries)
     page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, links, guests)
@@ -192,7 +189,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         links=links,
         memory=build_memory(settings, store.memories, clock, extras.embedder),
         crises=_crises(settings, data, store, clock),
-        bus=bus,
+        bus=extras.bus or build_bus(settings, clock, tasks.background),
         people=people,
         preferences=preferences,
         timeline=timeline,

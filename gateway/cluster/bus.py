@@ -111,7 +111,7 @@ class Bus(Protocol):
         ...
 
     async def open(self) -> None:
-        """Begin to exchange signals with other processes. Returns at once; connecting goes on."""
+        """Begin to exchange signals with other processes. Returns at once, before it is connected."""
         ...
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Signals over Postgres: NOTIFY on a connection of its own, never inside a transaction that stores something.
+"""Signals over Postgres: NOTIFY on a separate connection, never inside a transaction that stores something.
 
 A payload has at most 8,000 bytes, so a longer text is sent in parts. A channel's name has at most 63 bytes,
 so it is a digest of the topic.

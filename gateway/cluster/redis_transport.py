@@ -89,7 +89,7 @@ class RedisConnection:
 
     async def close(self) -> None:
         """See `Connection.close`."""
-        for closing in (self._subscriptions.aclose(), self._client.aclose()):  # type: ignore[no-untyped-call]
+        for closing in (self._subscriptions.aclose(), self._client.aclose()):  # type: ignore[no-untyped-call]  # redis-py's stubs
             with suppress(*_FAILURES):
                 await closing
 

@@ -184,7 +184,7 @@ class RemoteBus:
     def _arrive(self, link: Link, text: str) -> None:
         sender, _, body = text.partition(" ")
         if sender == self._id:
-            # Of its own signals, it needs only the probes; the others reached their subscribers by a call.
+            # This process needs only its probes back; its other signals reached their subscribers by a call.
             if body.startswith(_PROBE):
                 link.arrived(text)
             return
@@ -207,7 +207,7 @@ class RemoteBus:
                 return
 
     async def _show(self) -> NoReturn:
-        """Show events in a task of its own: a channel that is slow delays no wake and no stop."""
+        """Show events in a separate task: a channel that is slow delays no wake and no stop."""
         while True:
             for signal in await self._events.take(1):
                 await self._shown.show(signal)

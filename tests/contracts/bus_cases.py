@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
 
-from gateway.cluster.bus import Bus
+from gateway.cluster.bus import Bus, EventStream, Unsubscribe
 from gateway.cluster.in_process import InProcessBus
 from gateway.cluster.postgres_transport import PostgresTransport
 from gateway.cluster.redis_transport import RedisTransport
 from gateway.cluster.remote import RemoteBus
-from gateway.cluster.signals import LiveTurn
+from gateway.cluster.signals import Answered, Control, Interrupt, LiveTurn, StopBefore, Withdrawn
 from gateway.cluster.transport import Transport
 from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import SystemClock
@@ -27,6 +27,16 @@ from tests.support.valkey import Valkey
 
 MAIN: AccountKey = ("telegram", "main")
 SECOND: AccountKey = ("telegram", "second")
+
+
+THREAD, OTHER = "telegram:main:1", "telegram:main:2"
+STOP = StopBefore(thread=THREAD, seq=7, cancelled=2)
+CONTROLS: tuple[Control, ...] = (
+    STOP,
+    Withdrawn(thread=THREAD, seq=5),
+    Interrupt(thread=THREAD, seq=8, at=1_700_000_000.25),
+    Answered(thread=THREAD, interaction_id="tool_act_1"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,3 +172,28 @@ def token(offset: int, message_id: str = "m1") -> LlmToken:
 def complete(message_id: str = "m1") -> ResponseComplete:
     """A turn's last event."""
     return ResponseComplete(session_id="ses", message_id=message_id, content="done", entry_id=4)
+
+
+async def send(stream: EventStream, *events: PipelineEvent) -> None:
+    """Send as a turn does."""
+    for event in events:
+        stream.observe(event)
+        # A reader in the same process may raise; the turn logs that.
+        with suppress(RuntimeError):
+            await stream.send_event(event)
+
+
+class Seen:
+    """The wakes, the controls of `own_1` and the rows of MAIN that arrived, in order."""
+
+    def __init__(self) -> None:
+        self.signals: list[object] = []
+
+    def subscribe(self, case: BusCase) -> tuple[Unsubscribe, ...]:
+        """Subscribe to all three; what ends each."""
+        bus = case.subscriber
+        return (
+            bus.on_wake(self.signals.append),
+            bus.on_control("own_1", self.signals.append),
+            bus.on_outbox(MAIN, lambda _account, row: self.signals.append(row)),
+        )

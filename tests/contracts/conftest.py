@@ -11,6 +11,7 @@ from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
 from gateway.storage.postgres import PostgresStore
 from gateway.storage.sqlite import SqliteStore
+from tests.contracts.bus_cases import CASES, BusCase, MakeCase
 from tests.support.postgres_fixture import emptied
 
 Reopen = Callable[[], Awaitable[Store]]
@@ -68,3 +69,10 @@ def _another(store: Store, folder: Path) -> Store:
     if isinstance(store, PostgresStore):
         return PostgresStore(store.url)
     return SqliteStore(folder / "store.db")
+
+
+@pytest.fixture(params=CASES, ids=lambda make: make.__name__)
+async def case(request: pytest.FixtureRequest) -> AsyncIterator[BusCase]:
+    make: MakeCase = request.param
+    async with make(request) as made:
+        yield made

@@ -53,7 +53,7 @@ class KeptRuns:
         return Replayed(*found, len(records), 0)
 
     def drop(self, run_id: str) -> None:
-        """Forget a run: it goes on, or has ended."""
+        """Forget a run: it continues, or has ended."""
         self._runs.pop(run_id, None)
 
 

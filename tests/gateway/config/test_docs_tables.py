@@ -89,12 +89,13 @@ def test_the_shown_values_are_accepted_where_they_make_sense_together(tmp_path: 
         loaded = load_with_sources(
             path,
             {"OPENAI_API_KEY": "lion", "BRAVE_API_KEY": "bear", "ANTHROPIC_API_KEY": "wolf"}
-            | {"PARLOUR_DATABASE_URL": "postgresql://bot@db/parlour"},
+            | {"PARLOUR_DATABASE_URL": "postgresql://bot@db/parlour", "REDIS_URL": "redis://localhost/0"},
             [
                 "llm.model=openai/gpt-5-mini",
                 "voice.transcriber=openai/whisper-1",
                 "tools.search.backend=brave",
                 "storage.kind=postgres",
+                "bus.kind=redis",
             ],
         )
 
