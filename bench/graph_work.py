@@ -64,8 +64,8 @@ class Case:
     graph: Graph
     """`held` is the turn with a second node that waits. LangGraph keeps LangChain's messages in both; with
     `-dicts`, which it alone has, plain dicts. `triage` and `line` are workflows; LangGraph's nodes call
-    prebuilt agents, with `-model` the chat model alone, with `-plain` a function; with `-quiet` it tells
-    nobody what it does."""
+    prebuilt agents, with `-model` the chat model alone, with `-plain` a function; with `-quiet` it
+    sends no events and keeps no log."""
     store: Store = "none"
     """`sqlite` waits for the disk at each commit, `sqlite-normal` does not (SQLite's `synchronous`).
     LangGraph only: `sqlite-exit` writes at the end of a run alone, `sqlite-blocking` is its saver without

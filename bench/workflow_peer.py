@@ -2,7 +2,7 @@
 
 Built as in its documentation: an agent of the document is its prebuilt agent, a graph of the model and its
 tools, called in a node; conditional edges; `interrupt` for the approval, `Command(resume=…)` for its answer;
-its savers with their defaults. As on our side, whoever runs it hears when each node begins and ends, also
+its savers with their defaults. As on our side, a listener hears when each node begins and ends, also
 inside an agent (`stream_mode="tasks"`), and each node adds to the log that people read of a run; in the graph
 ending in `-quiet` neither. In the graphs ending in `-model` the nodes call the chat model themselves, in
 those ending in `-plain` a function.

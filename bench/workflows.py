@@ -22,9 +22,7 @@ async def run(*, peer: Path = graph.PEER, rounds: int = 9) -> Report:
                 worker(Path(sys.executable), "bench.workflow_ours", folder / "ours")
             )
             theirs = await stack.enter_async_context(worker(peer, "bench.workflow_peer", folder / "peer"))
-            found = {
-                name: await compare(ours, theirs, pairing, rounds) for name, pairing in PAIRINGS.items()
-            }
+            found = {name: await compare(ours, theirs, pairing, rounds) for name, pairing in PAIRINGS.items()}
         paused = await measure_paused(folder / "paused")
     return _report(found, paused, rounds)
 

@@ -126,7 +126,7 @@ async def agent(state: State, context: RunContext) -> NodeResult:
         await context.on_earlier(earlier)
     # The answer exists already; the nudge asks only for its status, which people do not see.
     nudged = loop.get("nudged", False) and not out_of_rounds
-    # A text that nobody gets while it is written is redacted once, when it is whole.
+    # Without a reader, the text is redacted once, when it is whole.
     silent = nudged or context.on_text is ignore_text
     said = _Answer(request, context, earlier, silent=silent)
     try:

@@ -36,7 +36,7 @@ class KeptRuns:
             self._runs.popitem(last=False)
 
     def find(self, records: Sequence[RawRecord]) -> Replayed | None:
-        """The run in `records`, as `replay` gives it; None if it is not kept, or has gone on elsewhere, or if
+        """The run in `records`, as `replay` gives it; None if it is not kept, or was resumed elsewhere, or if
         a record cannot be read."""
         if not self._runs or None in records:
             return None
@@ -53,7 +53,7 @@ class KeptRuns:
         return Replayed(*found, len(records), 0)
 
     def drop(self, run_id: str) -> None:
-        """Forget a run: it continues, or has ended."""
+        """Forget a run: it is being resumed, or has ended."""
         self._runs.pop(run_id, None)
 
 

@@ -59,7 +59,7 @@ class RunRecorder:
     @property
     def is_committed_later(self) -> bool:
         """Whether the host commits the question of a paused run together with the records before it, so that
-        nobody is asked what is not durable."""
+        no question is sent that is not durable."""
         return bool(getattr(self._log, "commits_pauses", False))
 
     async def emit(self, event: GraphEvent) -> None:

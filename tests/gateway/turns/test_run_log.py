@@ -15,6 +15,9 @@ from gateway.storage.sqlite import SqliteStore
 from gateway.turns.run_codec import from_rows, newest_run
 from gateway.turns.run_log import StoreRunLog
 from pipeline.domain.errors import FenceLost, StorageError
+from pipeline.graph.definition.decisions import NodeResult, Pause, State
+from pipeline.graph.definition.spec import GraphSpec
+from pipeline.graph.execution.executor import Executor
 
 _THREAD = "web:local:1"
 _HEAD = {"run": "run_1", "graph": "g", "signature": "s", "entry": "", "inputs": {}}
@@ -265,3 +268,24 @@ async def test_a_cancelled_barrier_cancels_no_write() -> None:
 
 def _any(_record_id: int) -> None:
     """Accept every id."""
+
+
+async def test_a_question_has_the_records_before_it_in_its_commit() -> None:
+    store = SlowStore()
+    await store.open()
+    log, lease = await _log(store)
+    # As for a workflow, so that the turns of the loop hand nothing over.
+    log.together_s = 3600.0
+
+    async def asks(_state: State, _context: None) -> NodeResult:
+        return NodeResult(update={"x": 1}, decision=Pause(prompt="Sure?"))
+
+    graph = GraphSpec[None, State](name="g", entry="ask", nodes={"ask": asks}, edges=())
+    outcome = await Executor(graph).run({}, None, log=log)
+    assert outcome.gates
+    assert store.waiting == []
+    rows = await log.unwritten()
+    await MemoryStore.append(store, lease, rows)
+    (row,) = await store.read_log(_THREAD)
+    assert [record and record["do"] for record in from_rows(row.body)] == ["step", "pause"]
+    assert Executor(graph).interrupted(from_rows(row.body)).gates == outcome.gates

@@ -228,7 +228,7 @@ def test_an_engine_that_mixes_the_outputs_of_branches_is_found(monkeypatch: pyte
         found = whole(run, frame, update, inner)
         return {**found, "previous": "mixed"} if frame.node == "a" and not frame.prefix else found
 
-    monkeypatch.setattr("pipeline.graph.execution.run_loop.values_after", mixed)
+    monkeypatch.setattr("pipeline.graph.execution.surfacing.values_after", mixed)
     explored = _explored(start(), agent("a"), agent("b"), routes=[way("start > a"), way("a > b")])
     assert _what(explored) == "b gets another output than the one before it"
 

@@ -82,7 +82,7 @@ def _plain(outcome: RunOutcome) -> dict[str, Any]:
     }
 
 
-async def test_an_answer_goes_on_with_the_kept_run_as_a_replay_would(replays: list[int]) -> None:
+async def test_an_answer_resumes_the_kept_run_as_a_replay_would(replays: list[int]) -> None:
     executor, log = _executor(), VerbatimLog()
     asked = await executor.run({"given": [1, {"y": 2}]}, None, log=log, run_id="r")
     before, known = list(log.texts), executor.interrupted(log.records)
@@ -97,14 +97,14 @@ async def test_an_answer_goes_on_with_the_kept_run_as_a_replay_would(replays: li
     assert asked.nodes["a"].executions == 1
 
 
-async def test_counts_of_an_outcome_stay_when_its_run_goes_on() -> None:
+async def test_counts_of_an_outcome_stay_when_its_run_is_resumed() -> None:
     executor, log = _executor(), VerbatimLog()
     asked = await executor.run({}, None, log=log)
     await executor.resume(log.records, None, answers=_answer(asked), log=log)
     assert "more" not in asked.nodes
 
 
-async def test_a_run_that_went_on_elsewhere_is_replayed(replays: list[int]) -> None:
+async def test_a_run_that_was_resumed_elsewhere_is_replayed(replays: list[int]) -> None:
     executor, log = _executor(), VerbatimLog()
     asked = await executor.run({}, None, log=log)
     again = await _executor().resume(log.records, None, answers=_answer(asked), log=log)
