@@ -16,7 +16,7 @@ _READY = b"Ready to accept connections"
 
 
 class Valkey:
-    """One server in a folder of its own. It can be killed, frozen and started again on its port."""
+    """One server in a separate folder. It can be killed, frozen and started again on its port."""
 
     def __init__(self, folder: Path, *, password: str = "") -> None:
         self._folder = folder

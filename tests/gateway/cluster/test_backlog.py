@@ -27,7 +27,7 @@ async def test_of_too_many_tokens_the_oldest_are_left_out_and_nothing_else() -> 
     assert await backlog.take(99) == ["later 1", "later 2"], "what was taken no longer counts"
 
 
-async def test_it_is_bounded_while_nobody_takes() -> None:
+async def test_it_is_bounded_while_nothing_is_taken() -> None:
     backlog = Backlog[int](most=3)
     for number in range(10):
         backlog.put(number)

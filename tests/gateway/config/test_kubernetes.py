@@ -56,7 +56,7 @@ def test_the_single_gateway_is_valid_in_old_and_new_versions() -> None:
             kubernetes_validate.validate(one, version, strict=True)
 
 
-def test_the_parts_without_a_selector_of_their_own_are_valid_as_they_stand() -> None:
+def test_the_parts_without_a_selector_are_valid_by_themselves() -> None:
     whole = list(_shipped())
     assert len(whole) == 3
     for version in _VERSIONS:
