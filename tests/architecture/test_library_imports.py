@@ -64,7 +64,7 @@ def test_the_packages_import_only_what_the_project_declares() -> None:
 
     extras = [optional(extra) for extra in ("speech", "search", "memory", "postgres", "redis")]
     assert used - declared() == set().union(*extras), (
-        "what speaks, searches without a key, makes vectors, stores in Postgres and signals over Redis are extras"
+        "what speaks, searches without a key, makes vectors, and uses Postgres or Redis are extras"
     )
 
 

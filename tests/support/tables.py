@@ -17,8 +17,8 @@ _FAILURES = (Exception, pytest.fail.Exception)
 
 
 def each(names: str, cases: Iterable[object]) -> Callable[[Check], Check]:
-    """As `pytest.mark.parametrize` with `names` and `cases`, in one test that continues after a case that fails
-    and lists each of them. May be repeated."""
+    """As `pytest.mark.parametrize` with `names` and `cases`, in one test, which continues after a case that
+    fails and lists each of them. May be repeated."""
     wanted = [name.strip() for name in names.split(",")]
     table = [case if len(wanted) > 1 else (case,) for case in cases]
     assert table, "a table without cases checks nothing"
