@@ -29,6 +29,8 @@ OWNER = identity_key("console", "local", "owner")
 HOUR = 3_600.0
 MINUTE = 60.0
 DAY = 86_400.0
+_FIRST_S = 120.0
+_SHORT_S = 30.0
 
 
 def done(words: str) -> ScriptedAnswer:
@@ -67,11 +69,14 @@ def asked(llm: ScriptedLlm, number: int = -1) -> str:
 
 
 async def pass_time(harness: GatewayHarness, clock: ManualClock, seconds: float) -> None:
-    """Let time pass, in steps of up to five minutes after which all that has begun ends."""
+    """Let time pass, in steps of up to five minutes after which all that has begun ends. The first steps are
+    shorter than the time limit of a tool: what has changed before is read in them, and a check that begins
+    within a step must not come to its limit in the same one, while its thread still reads."""
     await settle(harness)
-    until = clock.now() + seconds
-    while (left := until - clock.now()) > 0:
-        await clock.advance(min(5 * MINUTE, left))
+    began = clock.now()
+    while (left := began + seconds - clock.now()) > 0:
+        is_first = clock.now() - began < _FIRST_S
+        await clock.advance(min(_SHORT_S if is_first else 5 * MINUTE, left))
         await settle(harness)
 
 
