@@ -7,6 +7,7 @@ commit. Triggers on the log take out what is forgotten or deleted; texts are rea
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -41,12 +42,16 @@ _NOTE = """
     INSERT INTO said_upto (thread, upto) VALUES ($1, $2)
     ON CONFLICT (thread) DO UPDATE SET upto = greatest(said_upto.upto, excluded.upto)"""
 # Of a thread in which the person alone writes, in private. Entries whose words were erased name no author.
+# Read as JSON are only the threads whose entries have the person's id in them, as JSON writes it ($3, $4).
 _THREADS = """
+    WITH theirs AS MATERIALIZED (
+        SELECT DISTINCT inbox.thread FROM threads JOIN inbox ON inbox.thread = threads.id
+        WHERE starts_with(threads.key, $1) AND (strpos(inbox.body, $3) > 0 OR strpos(inbox.body, $4) > 0)
+            AND NOT EXISTS (SELECT 1 FROM page_chats WHERE page_chats.thread = threads.key AND deleted)
+    )
     SELECT thread FROM (
         SELECT inbox.thread, said->>'author' AS author, coalesce(said->>'private', 'true') AS private
-        FROM threads JOIN inbox ON inbox.thread = threads.id, LATERAL body_json(inbox.body) AS said
-        WHERE starts_with(threads.key, $1)
-            AND NOT EXISTS (SELECT 1 FROM page_chats WHERE page_chats.thread = threads.key AND deleted)
+        FROM theirs JOIN inbox USING (thread), LATERAL body_json(inbox.body) AS said
     ) AS entries
     WHERE author IS NOT NULL
     GROUP BY thread
@@ -120,7 +125,9 @@ async def _index(db: Connection, thread: int) -> bool:
 async def _threads_of(db: Connection, people: Sequence[Identity]) -> list[int]:
     threads: set[int] = set()
     for person in people:
-        rows = await db.fetch(_THREADS, account_prefix(person), plain(person.user))
+        user = plain(person.user)
+        written = (json.dumps(user, ensure_ascii=False), json.dumps(user))
+        rows = await db.fetch(_THREADS, account_prefix(person), user, *written)
         threads.update(row["thread"] for row in rows)
     return sorted(threads)
 
