@@ -253,7 +253,7 @@ def _report(found: _Found, picture: Path, rounds: int) -> Report:
 
 _NOTES = (
     "processor time of the whole process, its database threads included; ratio: LangGraph's divided by ours",
-    "the same work and texts on both sides; ours checks and freezes updates, and a listener hears every event",
+    "the same work and texts on both sides; ours checks and freezes updates, and a listener hears all events",
     "in the safety-first turn ours hears of nodes alone, as the companion's host does",
     "SQLite on both sides: WAL, synchronous = FULL; a turn is over when all that it wrote is durable",
     "with `normal`: synchronous = NORMAL on both sides, so no commit waits for the disk",
