@@ -253,7 +253,8 @@ def _report(found: _Found, picture: Path, rounds: int) -> Report:
 
 _NOTES = (
     "processor time of the whole process, its database threads included; ratio: LangGraph's divided by ours",
-    "the same work and texts on both sides; ours with a listener for every event, updates checked and frozen",
+    "the same work and texts on both sides; ours checks and freezes updates, and a listener hears all events",
+    "in the safety-first turn ours hears of nodes alone, as the companion's host does",
     "SQLite on both sides: WAL, synchronous = FULL; a turn is over when all that it wrote is durable",
     "with `normal`: synchronous = NORMAL on both sides, so no commit waits for the disk",
     "LangGraph with its defaults: AsyncSqliteSaver, durability `async`; a turn's state is its MessagesState",
