@@ -1,4 +1,4 @@
-"""Check a long table of cases in one test: a test of its own for each costs more than what it checks.
+"""Check a long table of cases in one test: a separate test for each costs more than what it checks.
 
 For functions without fixtures. A test with a few cases, or with slow ones, is parametrised as usual.
 """
@@ -17,8 +17,8 @@ _FAILURES = (Exception, pytest.fail.Exception)
 
 
 def each(names: str, cases: Iterable[object]) -> Callable[[Check], Check]:
-    """As `pytest.mark.parametrize` with `names` and `cases`, in one test that goes on after a case that fails
-    and lists each of them. May be repeated."""
+    """As `pytest.mark.parametrize` with `names` and `cases`, in one test, which checks all of them and lists
+    those that fail. May be repeated."""
     wanted = [name.strip() for name in names.split(",")]
     table: list[Any] = [case if len(wanted) > 1 else (case,) for case in cases]
     assert table, "a table without cases checks nothing"
