@@ -1,4 +1,4 @@
-"""Run a program of tests/support, which opens its gateway, in a forked process: until it ends or
+"""Run a program of tests/support, which opens a separate gateway, in a forked process: until it ends or
 until it is up. Not for `parlour` itself (`gateway_process`)."""
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ def _build_once() -> None:
     """Build a gateway that is never started, and the command line's parser: what each process computes once
     is there in every fork."""
     program = importlib.import_module("gateway.cli.main")
-    program._parser = cache(program._parser)
+    pytest.MonkeyPatch().setattr(program, "_parser", cache(program._parser))
     program._parser()
     with tempfile.TemporaryDirectory() as folder:
         settings = load(None, {}, [f"data.dir={folder}", 'llm.model="scripted:echo"', "voice.enabled=false"])
