@@ -88,7 +88,7 @@ async def test_above_the_limit_the_beginning_becomes_a_summary_and_the_next_mess
     )
 
 
-async def test_a_conversation_that_goes_on_begins_no_summary_after_each_turn(tmp_path: Path) -> None:
+async def test_a_conversation_that_continues_begins_no_summary_after_each_turn(tmp_path: Path) -> None:
     clock, llm = ManualClock(), ScriptedLlm.echo()
     async with open_gateway(tmp_path, *SETTINGS, llm=llm, clock=clock) as harness:
         await _say(harness, "one", "two", "three")
