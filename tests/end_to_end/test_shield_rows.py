@@ -31,7 +31,7 @@ async def _records(harness: GatewayHarness) -> list[tuple[str, dict[str, Any]]]:
 
 
 @pytest.mark.parametrize("verdict", ["PERHAPS", "ALLOWED", "", "ALLOW BLOCK"])
-async def test_a_verdict_that_nobody_knows_allows_nothing(tmp_path: Path, verdict: str) -> None:
+async def test_a_verdict_that_is_unknown_allows_nothing(tmp_path: Path, verdict: str) -> None:
     (tmp_path / "policy.toml").write_text(_TIER_2)
     async with FakeOpenAiServer(brain=evaluating(verdict)) as judge:
         settings = (
@@ -97,5 +97,5 @@ async def test_a_page_on_an_address_that_is_not_public_is_not_fetched_even_if_a_
         await harness.channel.reply(said.message_id)
         (done,) = [one for one in harness.channel.events if isinstance(one, ActionCompleted)]
     assert not done.success
-    told = llm.requests[2].messages[-1].content
-    assert "Nothing is fetched from" in told or "security policy" in told
+    result = llm.requests[2].messages[-1].content
+    assert "Nothing is fetched from" in result or "security policy" in result
