@@ -25,7 +25,7 @@ CLEAR_AT: Final = 0.76
 """The probability from which the model's verdict is level 2."""
 IMMINENT_AT: Final = 0.5
 """The probability of imminent danger from which what is clear is level 3."""
-SURE_AT: Final = 0.65
+SURE_AT: Final = 0.5
 """The same for what only the patterns or another message make clear, and for what is nearly clear."""
 NEARLY_CLEAR_AT: Final = 0.45
 """The probability from which a message that is likely imminent counts as clear."""
