@@ -82,7 +82,7 @@ async def test_an_exercise_holds_is_left_and_leaves_a_fact_only_when_it_is_compl
         assert await talk.step() == ("grounding_box_breathing", 0), "it waits for a confirmation"
         await talk.say("I can't")
         assert await talk.step() == ("grounding_box_breathing", 0), "it gets the smaller form"
-        await talk.say("never mind")
+        await talk.say("stop the exercise")
         assert await talk.step() == (None, None)
         await talk.rested()
         assert await talk.facts() == ()
