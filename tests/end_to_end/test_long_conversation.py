@@ -16,6 +16,7 @@ from typing import Any
 
 from gateway.storage.ports import Record
 from pipeline.domain.chat import ChatMessage, ToolCall, ToolDefinition
+from pipeline.domain.clock import SystemClock
 from pipeline.graph.definition.decisions import NodeResult, State
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.history.view import LEFT_OUT
@@ -33,7 +34,7 @@ RESTART_AT = 57
 WINDOW, ANSWER = 2_400, 200
 OPERATORS = "You are Parlour. Answer briefly."
 SYSTEM = (
-    f"{OPERATORS} Today is {datetime.now(UTC):%A, %Y-%m-%d}. The user's time zone is UTC. "
+    f"{OPERATORS} Today is Tuesday, 2026-11-24. The user's time zone is UTC. "
     "Your name is Parlour. If you are asked who you are or who made you, "
     "say that you are Parlour, a chat bot."
 )
@@ -49,6 +50,15 @@ SETTINGS = (
     "agent.summarise_above=10000",
     "limits.messages_per_minute=0",
 )
+
+
+class _FromNoon(SystemClock):
+    """The machine's clock, set to noon of one day, so that no test runs over midnight."""
+
+    def __init__(self) -> None:
+        noon = datetime(2026, 11, 24, 12, tzinfo=UTC).timestamp()
+        ahead = SystemClock.now() - noon
+        self.now = lambda: SystemClock.now() - ahead
 
 
 class OneTool:
@@ -230,7 +240,7 @@ async def test_200_messages_with_tools_compaction_and_a_restart_are_sent_as_the_
         for number in numbers:
             expected.say(number)
         llm = ScriptedLlm(expected.script)
-        async with open_gateway(tmp_path, *SETTINGS, llm=llm, graph=_graph()) as harness:
+        async with open_gateway(tmp_path, *SETTINGS, llm=llm, graph=_graph(), clock=_FromNoon()) as harness:
             async with asyncio.timeout(120):
                 await _talk(harness, numbers)
             assert not llm.script
@@ -275,12 +285,12 @@ async def test_a_summary_outlives_the_process_and_is_not_made_twice(tmp_path: Pa
         expected.say(number)
         number += 1
     llm = ScriptedLlm(expected.script)
-    async with open_gateway(tmp_path, *SETTINGS, llm=llm, graph=_graph()) as harness:
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, graph=_graph(), clock=_FromNoon()) as harness:
         await _talk(harness, range(number))
     expected.script = []
     expected.say(number)
     llm = ScriptedLlm(expected.script)
-    async with open_gateway(tmp_path, *SETTINGS, llm=llm, graph=_graph()) as harness:
+    async with open_gateway(tmp_path, *SETTINGS, llm=llm, graph=_graph(), clock=_FromNoon()) as harness:
         await _talk(harness, range(number, number + 1))
         log = [record.body["text"] for record in await harness.records("user")]
     assert _seen(llm.requests) == expected.requests[-len(llm.requests) :]

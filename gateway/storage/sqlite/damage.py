@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 
 from gateway.storage.sqlite.connection import as_storage_error, open_checker
@@ -31,7 +31,9 @@ async def damage_in(path: Path) -> tuple[str, ...]:
     try:
         return await asyncio.shield(reading)
     except asyncio.CancelledError:
-        db.interrupt()
+        # The reading may have ended in this moment, and closed it.
+        with suppress(sqlite3.ProgrammingError):
+            db.interrupt()
         await asyncio.gather(reading, return_exceptions=True)
         raise
 

@@ -249,11 +249,12 @@ def _loses_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
 def _mixes_one(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = applying.values_after
 
-    def mixed(run: EngineRun, frame: Frame, update: Any) -> dict[str, Any]:
-        found = whole(run, frame, update)
+    def mixed(run: EngineRun, frame: Frame, update: Any, *inner: Any) -> dict[str, Any]:
+        found = whole(run, frame, update, *inner)
         return {**found, "previous": "mixed"} if frame.node == "a7" else found
 
-    monkeypatch.setattr("pipeline.graph.execution.run_loop.values_after", mixed)
+    for module in ("run_loop", "surfacing"):
+        monkeypatch.setattr(f"pipeline.graph.execution.{module}.values_after", mixed)
 
 
 def _works_twice(monkeypatch: pytest.MonkeyPatch) -> None:
