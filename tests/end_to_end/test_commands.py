@@ -14,7 +14,7 @@ from gateway.storage.ports import Accepted, InboxEntry, Lease, NewEntry
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.events import ErrorEvent, LlmToken, ResponseComplete
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
-from tests.support.harness import open_gateway
+from tests.support.harness import THREAD, open_gateway
 from tests.support.posting_channel import MemoryPosts
 
 
@@ -186,8 +186,9 @@ class _SlowToLease(SqliteStore):
     reading: asyncio.Event
 
     async def acquire_lease(self, thread: str, owner: str, *, ttl_s: float, now: float) -> Lease | None:
-        self.reading.set()
-        await self.held.wait()
+        if thread == THREAD:  # not that of the account, which is taken at the start
+            self.reading.set()
+            await self.held.wait()
         return await super().acquire_lease(thread, owner, ttl_s=ttl_s, now=now)
 
 

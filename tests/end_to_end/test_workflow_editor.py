@@ -39,11 +39,13 @@ async def _begin(client: Client, name: str = "triage", version: int = 1, text: s
     return str(begun["chat"])
 
 
-async def _until(client: Client, chat: str, status: str) -> Frame:
-    """Ask for the run's state until it has that status, and its question where it waits for a person."""
+async def _until(client: Client, chat: str, status: str, *, after: str = "") -> Frame:
+    """Ask for the run's state until it has that status, its question where it waits for a person, and the key
+    `after`, which an answer has set."""
     while True:
         found = await client.ask(type="workflow_run", chat=chat, seen=0)
-        if found["run"]["status"] == status and (status != "paused" or found["questions"]):
+        waits = status != "paused" or found["questions"]
+        if found["run"]["status"] == status and waits and (not after or after in found["run"]["state"]):
             return found
 
 
@@ -72,7 +74,7 @@ async def test_a_saved_workflow_runs_is_approved_with_a_note_and_can_be_replayed
         while "run" in again:  # the records of the pause may follow its question
             again = await client.ask(type="workflow_run", chat=chat, seen=again["records"])
         assert (await _answer(client, state, "reject", "too long"))["type"] == "workflow_answered"
-        state = await _until(client, chat, "paused")
+        state = await _until(client, chat, "paused", after="review_approval")
         assert state["run"]["state"]["review_approval"] == {"decision": "reject", "note": "too long"}
         await _answer(client, state, "approve")
         state = await _until(client, chat, "completed")

@@ -17,7 +17,7 @@ import aiohttp
 
 Frame = dict[str, Any]
 _SOUND_BYTES = 2048
-_PATIENCE_S = 600.0
+_PATIENCE_S = 270.0
 
 
 class Disconnected(Exception):
