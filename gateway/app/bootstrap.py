@@ -72,8 +72,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     delivery = _delivery(base)
     forgetful = extras.transcriber or build_transcriber(settings)
     transcriber = extras.transcriber or with_memory(forgetful, settings, base.preferences, base.clock)
-    coordinator = base.accounts.coordinator
-    owner_of = _owner_of(coordinator)
+    owner_of = _owner_of(base.accounts.coordinator)
 
     def when_idle(thread: str, work: IdleWork) -> Awaitable[bool]:
         return worker.when_idle(thread, work)
@@ -90,8 +89,8 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     heartbeat.attach(agents.by_name, agents.lines)
     commands = build_commands(base, agents.book, tools, access, heartbeat.port, unanswered.stopped)
     turns = _turns(base, agents.book, commands, heartbeat, delivery, replies, expiries, after, tools)
-    worker = _worker(base, coordinator, turns, tools)
-    _subscribe(base, coordinator, worker, tools, replies)
+    worker = _worker(base, turns, tools)
+    _subscribe(base, worker, tools, replies)
     inbox = build_inbox(
         base, access, worker, owner_of, delivery, tools, rooms, agents.book, turns, expiries.words, unanswered
     )
@@ -127,7 +126,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             background=base.tasks.background,
             turns=base.tasks.turns,
             deliveries=base.tasks.deliveries,
-            leases=_leases(base, coordinator),
+            leases=_leases(base),
             foreign=frozenset(key_of(one.adapter) for one in base.posting if one.foreign),
             left_out=base.left_out,
             cancel_unknown=None if base.api is None else base.api.runs.cancel_unknown,
@@ -142,14 +141,13 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
 
 def _subscribe(
     base: Foundation,
-    coordinator: ProcessingCoordinator,
     worker: Worker,
     tools: SharedTools,
     replies: ReadyReplies,
 ) -> None:
     subscribe(
         base.bus,
-        owner=coordinator.owner,
+        owner=base.accounts.coordinator.owner,
         worker=worker,
         approvals=tools.approvals,
         channels=base.channels,
@@ -228,12 +226,10 @@ def _rooms(base: Foundation) -> Rooms:
     return Rooms(channels=base.channels, rules={**rules, **others}, store=base.store, clock=base.clock)
 
 
-def _worker(
-    base: Foundation, coordinator: ProcessingCoordinator, turns: TurnRunner, tools: SharedTools
-) -> Worker:
+def _worker(base: Foundation, turns: TurnRunner, tools: SharedTools) -> Worker:
     return Worker(
         store=base.store,
-        coordinator=coordinator,
+        coordinator=base.accounts.coordinator,
         turns=turns,
         clock=base.clock,
         supervisor=base.tasks.turns,
@@ -383,11 +379,11 @@ def _speech(base: Foundation, transcriber: Transcriber | None, inbox: Inbox) -> 
     return Voice(transcriber=transcriber, listener=listener, live=live, speaker=base.speaker)
 
 
-def _leases(base: Foundation, coordinator: ProcessingCoordinator) -> dict[AccountKey, TokenLease]:
+def _leases(base: Foundation) -> dict[AccountKey, TokenLease]:
     folder = lock_folder(environment())
     return {
         key_of(one.adapter): TokenLease(
-            channel=one.adapter.name, token=one.token, coordinator=coordinator, folder=folder
+            channel=one.adapter.name, token=one.token, coordinator=base.accounts.coordinator, folder=folder
         )
         for one in base.posting
         if one.token is not None

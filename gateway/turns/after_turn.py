@@ -128,7 +128,7 @@ class AfterTurn:
 
     async def summarise(self, job: Job) -> float | None:
         """Summarise the beginning of the job's session. Returns and raises as `title`, but QUIET_S if a
-        message came first: a long conversation that continues would else begin a summary after each turn."""
+        message came first: a long conversation in progress would else begin a summary after each turn."""
         again_s = await self._between_turns(job, self._summed_up)
         return None if again_s is None else QUIET_S
 

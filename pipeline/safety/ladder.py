@@ -25,8 +25,10 @@ CLEAR_AT: Final = 0.76
 """The probability from which the model's verdict is level 2."""
 IMMINENT_AT: Final = 0.5
 """The probability of imminent danger from which what is clear is level 3."""
-SURE_AT: Final = 0.65
-"""The same for what only the patterns or another message make clear, and for what is nearly clear."""
+SURE_AT: Final = 0.5
+"""The same for what is nearly clear."""
+TOGETHER_AT: Final = 0.7
+"""The same for what only the patterns or another message make clear."""
 NEARLY_CLEAR_AT: Final = 0.45
 """The probability from which a message that is likely imminent counts as clear."""
 UNCLEAR_AT: Final = 0.7
@@ -112,11 +114,13 @@ def _raised(found: CrisisAssessment, own: Judged, before: Iterable[Judged]) -> C
             if one.level >= CLEAR and one.level > top.level:
                 top = one
     level = top.level
-    if max(level, found.level) >= CLEAR and imminent >= SURE_AT:
+    if max(level, found.level) >= CLEAR and imminent >= TOGETHER_AT:
         level = IMMINENT
+    elif found.level >= CLEAR:
+        return found
     if level <= found.level:
         return found
-    now = own.level >= CLEAR or own.imminent >= SURE_AT or level < CLEAR
+    now = own.level >= CLEAR or own.imminent >= TOGETHER_AT or level < CLEAR
     now = now or (found.level >= CLEAR and not found.reason.endswith(_EARLIER))
     return CrisisAssessment(
         level=level,

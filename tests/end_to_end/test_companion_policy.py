@@ -49,9 +49,9 @@ async def _held(talk: Talk) -> list[str]:
     ],
 )
 async def test_each_row_of_the_policy_decides_a_models_candidate(
-    tmp_path: Path, fields: Mapping[str, str], key: str, held: list[str]
+    tmp_path: Path, fields: dict[str, str], key: str, held: list[str]
 ) -> None:
-    proposal = proposed_fact(SAID, "hills") | fields
+    proposal = {**proposed_fact(SAID, "hills"), **fields}
     llm = CompanionModel(facts=[{"facts": [proposal], "reason": "one"}])
     async with open_companion(tmp_path, llm=llm) as talk:
         await talk.say(f"{proposal['evidence_quote']}, they say")

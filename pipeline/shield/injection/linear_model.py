@@ -146,7 +146,7 @@ def _char_bounds(ends: tuple[int, ...], length: int) -> tuple[Places, Places]:
     """The first value of each window in each row of characters, and the one after the last."""
     first = np.array(ends[:-1])[:, None]
     lengths = np.diff(ends)[:, None]
-    return tuple(first + np.minimum(at, lengths) for at in windows_of(length))  # type: ignore[return-value]
+    return tuple(first + np.minimum(at, lengths) for at in windows_of(length))  # type: ignore[return-value]  # two windows, so a pair
 
 
 @functools.lru_cache(maxsize=1_024)

@@ -125,7 +125,7 @@ async def test_a_question_that_no_one_answered_in_time_says_so(room: Page, gatew
     await expect(card).not_to_contain_text("Answered")
 
 
-async def test_an_open_question_of_the_memory_is_where_it_was_asked_after_a_reload(
+async def test_an_open_question_of_the_memory_is_shown_where_it_was_asked_after_a_reload(
     page: Page, watch: Watch, tmp_path: Path
 ) -> None:
     async with open_gateway(tmp_path, *_web()) as harness:
