@@ -25,7 +25,7 @@ from tests.support.postgres_server import MortalServer
 from tests.support.web_client import WebChat
 
 THREADS = 64
-_ROUNDS = 8
+_ROUNDS = 9
 _ACCEPTS = {1: 300, THREADS: 50}
 """Accepts of each caller in a round, by the number of callers."""
 _TURNS = {1: 60, THREADS: 12}
