@@ -207,7 +207,7 @@ async def _tokens(ends: _Ends, server_s: Callable[[], float], send: _Send) -> To
 
 
 async def _send_at_pace(_ends: _Ends, streams: list[EventStream]) -> int:
-    """As many turns do whose models write at the same time: each token at a moment of its own."""
+    """As many turns do whose models write at the same time: no two tokens at one moment."""
     count = round(TURNS * PER_TURN_S * PACED_S)
     began = _CLOCK.monotonic()
     for number in range(count):
