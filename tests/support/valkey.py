@@ -30,6 +30,12 @@ class Valkey:
         secret = f":{self._password}@" if self._password else ""
         return f"redis://{secret}127.0.0.1:{self.port}/0"
 
+    @property
+    def pid(self) -> int:
+        """The process id of the running server."""
+        assert self._process is not None
+        return self._process.pid
+
     async def __aenter__(self) -> Self:
         await self.start()
         return self

@@ -31,6 +31,14 @@ async def keys(connection: Connection) -> list[str]:
     return [row["key"] for row in await connection.fetch("SELECT key FROM threads ORDER BY key")]
 
 
+async def test_the_server_has_the_version_that_was_asked_for(
+    postgres: Database, postgres_version: int
+) -> None:
+    rows = await postgres.fetch("SELECT current_setting('server_version_num')::integer / 10000")
+
+    assert [row[0] for row in rows] == [postgres_version]
+
+
 async def test_what_is_written_is_read(postgres: Database) -> None:
     await postgres.write(lambda connection: connection.execute(THREAD, "web:site:a"))
 

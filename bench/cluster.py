@@ -1,0 +1,139 @@
+"""What a cluster's parts cost with one gateway a database: Postgres beside SQLite, and the buses between two
+processes. The servers are real, and Postgres waits for the disk at each commit.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from bench.cluster_bus import (
+    PACED_S,
+    PER_TURN_S,
+    TURNS,
+    WAKES,
+    BusFigures,
+    measure_between,
+    measure_within,
+)
+from bench.cluster_turns import THREADS, Pair, Side, measure_accepts, measure_turns
+from bench.report import ROOT, BenchUnavailable, Report, scratch_folder, table
+from tests.support.postgres_server import NoServer, mortal_server
+from tests.support.valkey import Valkey
+
+_WITHIN, _POSTGRES, _REDIS = "in process", "Postgres", "Redis"
+
+
+async def run() -> Report:
+    """Stores first, then whole turns, then the buses. Raises BenchUnavailable without a Postgres server."""
+    load = os.getloadavg()[0]
+    with scratch_folder() as folder:
+        try:
+            # Not in that folder, which another user, as whom root's server runs, cannot enter.
+            with mortal_server(on_disk=ROOT / "build") as server:
+                accepts = await measure_accepts(folder, server)
+                turns = await measure_turns(folder, server)
+                postgres = await measure_between("postgres", server.url, server.pid)
+        except NoServer as error:
+            raise BenchUnavailable(f"the cluster bench needs a Postgres server: {error}") from None
+        redis = await _redis(folder)
+    return _report(
+        accepts, turns, {_WITHIN: await measure_within(), _POSTGRES: postgres, _REDIS: redis}, load
+    )
+
+
+async def _redis(folder: Path) -> BusFigures:
+    async with Valkey(folder) as server:
+        return await measure_between("redis", server.url, server.pid)
+
+
+def _report(
+    accepts: Mapping[int, Pair], turns: Mapping[int, Pair], buses: Mapping[str, BusFigures], load: float
+) -> Report:
+    together, alone = turns[THREADS], turns[1]
+    between = {_POSTGRES.lower(): buses[_POSTGRES], _REDIS.lower(): buses[_REDIS]}
+    figures: dict[str, object] = {
+        "turn_ratio_to_sqlite": round(together.ratio, 2),
+        "turn_ratio_to_sqlite_alone": round(alone.ratio, 2),
+        "accepts_per_s": round(accepts[THREADS].postgres.per_s),
+        "accepts_per_s_sqlite": round(accepts[THREADS].sqlite.per_s),
+        "turns_per_s": round(together.postgres.per_s, 1),
+        "turns_per_s_sqlite": round(together.sqlite.per_s, 1),
+        "turn_gateway_us": round(together.postgres.gateway_us),
+        "turn_gateway_us_sqlite": round(together.sqlite.gateway_us),
+        "turn_server_us": round(together.postgres.server_us),
+        # The worse of the two, so that no figure depends on which one is used.
+        "wake_p50_ms": round(max(one.wake_p50 for one in between.values()) * 1e3, 3),
+        "wake_p99_ms": round(max(one.wake_p99 for one in between.values()) * 1e3, 3),
+        "token_us": round(max(one.paced.gateways_us for one in between.values()), 1),
+        **{f"wake_p50_ms_{name}": round(one.wake_p50 * 1e3, 3) for name, one in between.items()},
+        **{f"wake_p99_ms_{name}": round(one.wake_p99 * 1e3, 3) for name, one in between.items()},
+        **{f"token_us_{name}": round(one.paced.gateways_us, 1) for name, one in between.items()},
+        "token_us_process": round(buses[_WITHIN].paced.gateways_us, 1),
+        **{f"tokens_per_s_{name}": round(_rate(one)) for name, one in between.items()},
+        "load": round(load, 1),
+    }
+    return Report(
+        bench="cluster",
+        title="cluster: Postgres beside SQLite, both waiting for the disk, and the buses",
+        head=("", "SQLite", "Postgres", "ratio"),
+        rows=_store_rows("accept", accepts, "callers") + _store_rows("whole turn", turns, "threads"),
+        more=("", *table(("", *buses), _bus_rows(buses))),
+        notes=(
+            "accepts: the stores alone, in the bench's process",
+            "whole turns: `parlour serve` with the scripted model, from a message on the page's socket",
+            "  to its terminal event, with the clients on the same processors",
+            "both sides in turns: medians of the rounds, and the median of their ratios",
+            f"wakes: {WAKES:,}, one after the other, from the call of the publisher to that of the handler",
+            f"paced: {TURNS} turns of {PER_TURN_S} tokens a second each for {PACED_S:g} s",
+            "  the bench's timer is part of each column, and nearly the whole cost in one process",
+            "at once: as fast as they are shown",
+            f"load of the machine at the start: {load:.1f}",
+        ),
+        figures=figures,
+    )
+
+
+def _store_rows(what: str, pairs: Mapping[int, Pair], who: str) -> list[tuple[str, ...]]:
+    rows: list[tuple[str, ...]] = []
+    for number, pair in pairs.items():
+        name = f"{what}, {'one' if number == 1 else number} {who if number > 1 else who[:-1]}"
+        rows += [
+            (f"{name}: a second", *_each(pair, lambda side: f"{side.per_s:.0f}"), f"{pair.ratio:.2f}"),
+            (
+                f"{name}: processor time of the gateway",
+                *_each(pair, lambda side: f"{side.gateway_us:.0f} µs"),
+                f"{pair.postgres.gateway_us / pair.sqlite.gateway_us:.2f}",
+            ),
+            (f"{name}: processor time of the server", "", f"{pair.postgres.server_us:.0f} µs", ""),
+        ]
+    return rows
+
+
+def _each(pair: Pair, words: Callable[[Side], str]) -> tuple[str, str]:
+    return words(pair.sqlite), words(pair.postgres)
+
+
+def _bus_rows(buses: Mapping[str, BusFigures]) -> list[tuple[str, ...]]:
+    kinds: dict[str, Callable[[BusFigures], str]] = {
+        "wake: p50": lambda one: _ms(one.wake_p50),
+        "wake: p99": lambda one: _ms(one.wake_p99),
+        "wake while tokens are carried: p50": lambda one: _ms(one.busy_p50),
+        "wake while tokens are carried: p99": lambda one: _ms(one.busy_p99),
+        "token, paced: processor time of both gateways": lambda one: f"{one.paced.gateways_us:.0f} µs",
+        "token, paced: processor time of the server": lambda one: f"{one.paced.server_us:.0f} µs",
+        "tokens, paced: left out": lambda one: f"{one.paced.sent - one.paced.shown}",
+        "tokens at once: a second": lambda one: f"{_rate(one):.0f}",
+        "token, at once: processor time of both gateways": lambda one: f"{one.at_once.gateways_us:.0f} µs",
+        "token, at once: processor time of the server": lambda one: f"{one.at_once.server_us:.0f} µs",
+    }
+    return [(name, *map(words, buses.values())) for name, words in kinds.items()]
+
+
+def _rate(one: BusFigures) -> float:
+    return one.at_once.shown / one.at_once.seconds
+
+
+def _ms(seconds: float) -> str:
+    return f"{seconds * 1e3:.3f} ms"
