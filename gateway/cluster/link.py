@@ -113,8 +113,11 @@ class Link:
         worked = False
         try:
             async with self._clock.timeout(CONNECT_S):
-                for topic in tuple(self._topics):
-                    await connection.listen(topic)
+                heard = set[str]()
+                # Another topic may be added while the server confirms one.
+                while missing := [topic for topic in self._topics if topic not in heard]:
+                    await connection.listen(missing[0])
+                    heard.add(missing[0])
             self._note_up()
             worked = True
             async with asyncio.TaskGroup() as group:
