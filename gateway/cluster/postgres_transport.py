@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import asyncpg
 
-from gateway.cluster.transport import TransportError
+from gateway.cluster.transport import TransportError, unreachable
 from pipeline.domain.bounded_dict import BoundedDict
 
 _FAILURES: Final = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError)
@@ -40,7 +40,7 @@ class PostgresTransport:
         try:
             connection = await asyncpg.connect(self._url)
         except _FAILURES as error:
-            raise TransportError(_words(error)) from error
+            raise unreachable(error) from error
         return PostgresConnection(connection)
 
 
@@ -61,7 +61,7 @@ class PostgresConnection:
         try:
             await self._connection.add_listener(_channel(topic), self._notified)
         except _FAILURES as error:
-            raise TransportError(_words(error)) from error
+            raise unreachable(error) from error
 
     async def send(self, messages: Sequence[tuple[str, str]]) -> None:
         """See `Connection.send`."""
@@ -73,7 +73,7 @@ class PostgresConnection:
                 _NOTIFY, [topic for topic, _ in parts], [part for _, part in parts]
             )
         except _FAILURES as error:
-            raise TransportError(_words(error)) from error
+            raise unreachable(error) from error
 
     async def receive(self) -> str:
         """See `Connection.receive`."""
@@ -118,8 +118,3 @@ class PostgresConnection:
 
 def _channel(topic: str) -> str:
     return f"parlour_{blake2b(topic.encode(), digest_size=16).hexdigest()}"
-
-
-def _words(error: Exception) -> str:
-    """The reason without the address, which may contain a password."""
-    return f"cannot be reached ({type(error).__name__})"

@@ -12,7 +12,7 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from gateway.cluster.transport import TransportError
+from gateway.cluster.transport import unreachable
 
 _FAILURES: Final = (RedisError, OSError)
 _PREFIX: Final = "parlour:"
@@ -36,7 +36,7 @@ class RedisTransport:
             await client.ping()
         except _FAILURES as error:
             await client.aclose()
-            raise TransportError(_words(error)) from error
+            raise unreachable(error) from error
         return RedisConnection(client)
 
 
@@ -63,7 +63,7 @@ class RedisConnection:
                 while not confirmed.done():
                     self._note(await self._next())
         except _FAILURES as error:
-            raise TransportError(_words(error)) from error
+            raise unreachable(error) from error
 
     async def send(self, messages: Sequence[tuple[str, str]]) -> None:
         """See `Connection.send`."""
@@ -75,7 +75,7 @@ class RedisConnection:
                     pipe.publish(_PREFIX + topic, text)
                 await pipe.execute()
         except _FAILURES as error:
-            raise TransportError(_words(error)) from error
+            raise unreachable(error) from error
 
     async def receive(self) -> str:
         """See `Connection.receive`."""
@@ -84,7 +84,7 @@ class RedisConnection:
                 while (text := self._note(await self._next())) is None:
                     pass
             except _FAILURES as error:
-                raise TransportError(_words(error)) from error
+                raise unreachable(error) from error
         return text
 
     async def close(self) -> None:
@@ -107,8 +107,3 @@ class RedisConnection:
                 confirmed.set_result(None)
             return None
         return str(message["data"]) if message["type"] == "message" else None
-
-
-def _words(error: Exception) -> str:
-    """The reason without the address, which may contain a password."""
-    return f"cannot be reached ({type(error).__name__})"

@@ -20,6 +20,11 @@ class TransportError(ParlourError):
     permanent = False
 
 
+def unreachable(error: Exception) -> TransportError:
+    """The reason of a library's error, without the address, which may contain a password."""
+    return TransportError(f"cannot be reached ({type(error).__name__})")
+
+
 class Connection(Protocol):
     """A connection to the server. One task receives, and one other calls the rest."""
 
