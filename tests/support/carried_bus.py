@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
-import logging
-from dataclasses import dataclass
 from itertools import count
 
 from gateway.cluster.bus import EventReader, EventStream, OnControl, OnOutbox, OnWake, Unsubscribe
 from gateway.cluster.codec import signal_from_json, signal_to_json
 from gateway.cluster.in_process import InProcessBus
+from gateway.cluster.shown_turns import ShownTurns
 from gateway.cluster.signals import Control, ControlSignal, LiveTurn, OutboxReady, Signal, TurnEvent, Wake
 from pipeline.domain.events import LlmToken, PipelineEvent
-from pipeline.domain.ids import AccountKey, ThreadKey
-
-_log = logging.getLogger(__name__)
+from pipeline.domain.ids import AccountKey
 
 MOST_TOKENS = 64
 """Tokens in the queue; further ones replace the oldest."""
-
-
-@dataclass(slots=True)
-class _Shown:
-    """The turn of a thread that is being shown, on the subscriber's side."""
-
-    turn: LiveTurn
-    stream: EventStream
-    last: int = 0
 
 
 class CarriedBus:
@@ -38,7 +26,7 @@ class CarriedBus:
         self._pending: dict[object, str] = {}
         """Texts in order, by what they are merged by."""
         self._tokens: list[object] = []
-        self._shown: dict[ThreadKey, _Shown] = {}
+        self._shown = ShownTurns(self._subscribers)
         self._closed = False
         self.carried: dict[str, int] = {}
 
@@ -134,20 +122,7 @@ class CarriedBus:
 
     async def _show(self, signal: TurnEvent) -> None:
         self._count(signal)
-        turn, event = signal.turn, signal.event
-        shown = self._shown.get(turn.thread)
-        if shown is None or shown.turn != turn:
-            if shown is not None and shown.turn.fence > turn.fence:
-                return
-            shown = self._shown[turn.thread] = _Shown(turn, self._subscribers.events(turn))
-        if signal.seq <= shown.last:
-            return
-        shown.last = signal.seq
-        shown.stream.observe(event)
-        try:
-            await shown.stream.send_event(event)
-        except Exception:  # noqa: BLE001 - a reader's failure is never the publisher's
-            _log.exception("a reader failed to show an event")
+        await self._shown.show(signal)
 
     def _count(self, signal: Signal) -> None:
         name = type(signal.control if isinstance(signal, ControlSignal) else signal).__name__
