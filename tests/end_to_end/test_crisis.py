@@ -22,6 +22,7 @@ from pipeline.safety.crisis_gate import CrisisGate
 from pipeline.safety.replies import STATIC_REPLY
 from pipeline.safety.resources import shipped_resources
 from tests.pipeline.nodes.documents import edge, node, steps
+from tests.support.false_alarms import KNOWN_FALSE_ALARMS
 from tests.support.harness import open_gateway
 from tests.support.two_channels import TwoChannels, open_two_channels
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
@@ -179,20 +180,7 @@ async def test_the_operator_names_the_country_and_the_numbers(tmp_path: Path) ->
         assert "Our line: 030 123" in answer
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "this is my last question",
-        "did you get my last message?",
-        "I'm headed to the river for a swim",
-        "let's end it here for today",
-        "ran 500 kms",
-        "my friend died by suicide last year",
-        "I'm done with my homework",
-        "my fridge is empty",
-        "I'm not going to kill myself",
-    ],
-)
+@pytest.mark.parametrize("text", KNOWN_FALSE_ALARMS)
 async def test_what_rules_of_this_kind_take_for_danger_reaches_the_agent(tmp_path: Path, text: str) -> None:
     async with open_gateway(tmp_path) as harness:
         curly = text.replace("'", "\u2019")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.companion import Talk, open_companion
+from tests.support.false_alarms import KNOWN_FALSE_ALARMS
 from tests.support.harness import open_gateway
 from tests.support.two_channels import open_two_channels
 
@@ -82,20 +83,7 @@ async def test_what_is_unclear_reaches_the_agent_and_leaves_no_record(tmp_path: 
         assert await harness.store.crises.listed(limit=9) == ()
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "this is my last question",
-        "did you get my last message?",
-        "I'm headed to the river for a swim",
-        "let's end it here for today",
-        "ran 500 kms",
-        "my friend died by suicide last year",
-        "I'm done with my homework",
-        "my fridge is empty",
-        "I'm not going to kill myself",
-    ],
-)
+@pytest.mark.parametrize("text", KNOWN_FALSE_ALARMS)
 async def test_a_companion_takes_none_of_the_known_false_alarms_for_danger(tmp_path: Path, text: str) -> None:
     async with open_companion(tmp_path) as talk:
         await talk.say(text)
