@@ -9,7 +9,7 @@ import asyncio
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -19,6 +19,7 @@ T = TypeVar("T")
 Work = Callable[[sqlite3.Connection], T]
 
 _LARGEST_BATCH = 256
+"""Calls after which a batch takes no more; what is handed over together is never divided below that."""
 
 
 @dataclass(slots=True, eq=False)
@@ -52,13 +53,20 @@ class DatabaseWork(Protocol):
 
 
 class DatabaseThread:
-    """Runs calls in its thread. Submit from the loop that called `start`; results arrive on that loop."""
+    """Runs calls in its thread. Submit from the loop that called `start`; results arrive on that loop.
+
+    Calls that are submitted in one pass of the loop are handed over together, at its end. Handed over one by
+    one, the first wakes the thread, which then competes with the loop for the interpreter and mostly commits
+    it alone: six times as many commits with many chats, and more processor time for each turn (ADR 0112).
+    """
 
     def __init__(self, name: str, work: DatabaseWork, *, idle_after_s: float = 0.5) -> None:
         self._name = name
         self._work = work
         self._idle_after_s = idle_after_s
-        self._queue: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Sequence[Call] | None] = queue.SimpleQueue()
+        self._submitted: list[Call] = []
+        """What is not handed over yet; used by the loop alone."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stopped: asyncio.Future[None] | None = None
         self._accepting = False
@@ -80,13 +88,16 @@ class DatabaseThread:
         if self._loop is None or not self._accepting:
             raise StorageError("the store is closed")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put(Call(work=work, future=future))
+        if not self._submitted:
+            self._loop.call_soon(self._hand_over)
+        self._submitted.append(Call(work=work, future=future))
         return future
 
     async def stop(self) -> None:
         """Finish the queued calls and end the thread. A repeated call waits for the same end."""
         if self._accepting:
             self._accepting = False
+            self._hand_over()
             self._queue.put(None)
         if self._stopped is not None:
             await asyncio.shield(self._stopped)
@@ -119,8 +130,8 @@ class DatabaseThread:
             if item is None:
                 self._stopping = True
                 return batch
-            batch.append(item)
-            if len(batch) == _LARGEST_BATCH:
+            batch += item
+            if len(batch) >= _LARGEST_BATCH:
                 return batch
             try:
                 item = self._queue.get_nowait()
@@ -146,6 +157,11 @@ class DatabaseThread:
             self._stopping = True
 
     # -- on the loop --------------------------------------------------------------------------
+    def _hand_over(self) -> None:
+        calls, self._submitted = self._submitted, []
+        for start in range(0, len(calls), _LARGEST_BATCH):
+            self._queue.put(calls[start : start + _LARGEST_BATCH])
+
     def _settle(self, batch: Iterable[Call], ended: bool) -> None:  # noqa: FBT001 - a loop callback
         for call in batch:
             if call.future.done():
@@ -160,12 +176,12 @@ class DatabaseThread:
     def _end(self) -> None:
         # Calls come only from the loop, so none can be queued between this line and the loop below.
         self._accepting = False
+        self._hand_over()
         left: list[Call] = []
         while not self._queue.empty():
-            call = self._queue.get_nowait()
-            if call is not None:
-                call.error = StorageError("the store is closed")
-                left.append(call)
+            left += self._queue.get_nowait() or ()
+        for call in left:
+            call.error = StorageError("the store is closed")
         self._settle(left, ended=False)
         if self._stopped is not None and not self._stopped.done():
             self._stopped.set_result(None)

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from gateway.storage.sqlite import SqliteStore
+from gateway.storage.sqlite.group_commit import GroupCommit
 from gateway.storage.sqlite.wal import read_wal
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 from pipeline.domain.errors import FenceLost, StorageError
@@ -38,11 +39,36 @@ def _breaks_at_commit(db: sqlite3.Connection) -> None:
     )
 
 
-async def test_writes_that_wait_together_share_commits(store: SqliteStore) -> None:
-    commits, calls = store.commits, store.calls
+async def test_writes_of_one_pass_of_the_loop_share_one_commit(store: SqliteStore) -> None:
+    commits = store.commits
     await asyncio.gather(*(store.accept(entry(str(number))) for number in range(50)))
-    assert store.calls - calls == 50
-    assert store.commits - commits < 25
+    await asyncio.gather(*[submit(store, lambda _: None) for _ in range(300)])
+    # The writer was idle before each: of 300 calls, more than a batch holds.
+    assert store.commits - commits == 3
+
+
+async def test_a_call_made_just_before_the_end_is_answered(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "store.db")
+    await store.open()
+    await store._reader.stop()
+    last = submit(store, lambda _: "done")
+    await store.close()
+    assert last.done()
+    assert await last == "done"
+    with pytest.raises(StorageError, match="closed"):
+        submit(store, lambda _: None)
+
+
+async def test_a_call_that_waits_for_a_thread_that_cannot_start_is_refused(tmp_path: Path) -> None:
+    thread = DatabaseThread("store-writer", GroupCommit(tmp_path, synchronous="FULL"))
+
+    async def early() -> None:
+        await thread.submit(lambda _: None)
+
+    failed, refused = await asyncio.gather(thread.start(), early(), return_exceptions=True)
+    assert "is a folder" in str(failed)
+    assert isinstance(refused, StorageError)
+    assert "closed" in str(refused)
 
 
 async def test_writes_made_while_the_writer_is_busy_share_one_commit(store: SqliteStore) -> None:

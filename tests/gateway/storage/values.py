@@ -34,10 +34,13 @@ def writer_held_back(store: SqliteStore) -> Iterator[None]:
         release.wait(60)
 
     submit(store, wait)
+    # The loop does not run meanwhile, so what it would hand over at the end of its pass is handed over here.
+    store._writer._hand_over()
     assert entered.wait(60)
     try:
         yield
     finally:
+        store._writer._hand_over()
         release.set()
 
 
