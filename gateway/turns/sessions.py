@@ -113,8 +113,9 @@ class SessionState:
             if not answered:
                 return
             self.remove(turn.source.root)
-        self._conversation = None
         self._turns.append(turn)
+        known = self._conversation
+        self._conversation = None if known is None or len(self._turns) > MAX_TURNS else known.extended(turn)
         del self._turns[:-MAX_TURNS]
 
     def remove(self, root: str) -> None:

@@ -102,8 +102,17 @@ class Conversation:
             summary=self.summary, turns=tuple(turn for turn in self.turns if turn.source.root != root)
         )
 
+    def extended(self, turn: PastTurn) -> Conversation:
+        """The conversation with one more turn. It counts that turn alone: one is made for every message."""
+        longer = object.__new__(Conversation)
+        object.__setattr__(longer, "summary", self.summary)
+        object.__setattr__(longer, "turns", (*self.turns, turn))
+        object.__setattr__(longer, "size", self.size + len(turn.messages))
+        object.__setattr__(longer, "tokens", self.tokens + turn.tokens)
+        return longer
+
     def __post_init__(self) -> None:
-        # A conversation is made for every turn, so no bytecode runs for each turn of a long one.
+        # No bytecode runs for each turn of a long one.
         object.__setattr__(self, "size", sum(map(len, map(_MESSAGES, self.turns))))
         object.__setattr__(self, "tokens", sum(map(_TOKENS, self.turns)))
 

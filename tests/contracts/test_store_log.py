@@ -76,6 +76,22 @@ async def test_a_users_message_is_recorded_once(store: Store) -> None:
     assert [row.body.get("text") for row in await store.read_log(THREAD, kinds=["user"])] == ["once"]
 
 
+async def test_each_record_that_is_added_together_has_its_own_id(store: Store) -> None:
+    lease = await lease_on(store)
+    (known,) = await store.append(lease, [record("user", message="m1", n=0)])
+    # The record that exists stands in the middle, beside another person's new one, among more than a few.
+    for users in (("m1",), ("m1", "m2"), ("m2", "m1", "m3")):
+        new = [record("step", n=n) for n in range(4)]
+        new += [record("user", message=message, n=10) for message in users]
+        new += [record("step", n=n) for n in range(4, 7)]
+        ids = await store.append(lease, new)
+        assert ids[4 + users.index("m1")] == known
+        rows = {row.id: row for row in await store.read_log(THREAD)}
+        expected = [(one.kind, one.message_id) for one in new]
+        assert [(rows[one].kind, rows[one].message_id) for one in ids] == expected
+        assert [rows[one].body["n"] for one in ids if rows[one].kind == "step"] == list(range(7))
+
+
 async def test_the_same_message_id_in_two_threads_is_two_messages(store: Store) -> None:
     for thread in (THREAD, OTHER):
         await store.append(await lease_on(store, thread), [record("user", text=thread)])

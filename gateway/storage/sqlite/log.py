@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sqlite3
 from collections.abc import Sequence
 from typing import Any
@@ -16,8 +17,10 @@ EncodedRows = Sequence[tuple[NewOutboxRow, str]]
 # The log's only unique index conflicts for a second user record of a message, and for nothing else.
 _INSERT = """
     INSERT INTO log (thread, kind, session_id, message_id, body, at)
-    VALUES ((SELECT id FROM threads WHERE key = ?), ?, ?, ?, ?, ?)
-    ON CONFLICT DO NOTHING"""
+    VALUES {rows} ON CONFLICT DO NOTHING"""
+_ROW = "((SELECT id FROM threads WHERE key = ?), ?, ?, ?, ?, ?)"
+_MOST_ROWS = 8
+"""Records of one statement; so many statements are kept prepared."""
 _KNOWN_USER = """
     SELECT id FROM log WHERE thread = (SELECT id FROM threads WHERE key = ?)
         AND message_id = ? AND (CASE kind WHEN 'user' THEN 1 END) = 1"""
@@ -150,12 +153,30 @@ def current_session(db: sqlite3.Connection, thread: str) -> str | None:
 
 
 def _add(db: sqlite3.Connection, thread: str, records: EncodedRecords) -> tuple[int, ...]:
-    return tuple(_add_one(db, thread, record, body) for record, body in records)
+    """Add the records in their order; the id of each, or of the message's user record that exists already."""
+    # One statement where it is clear which record may exist already: each is a hand-over between threads.
+    if len(records) <= _MOST_ROWS and sum([record.kind == "user" for record, _ in records]) <= 1:
+        return _add_together(db, thread, records)
+    return tuple(found for one in records for found in _add_together(db, thread, (one,)))
 
 
-def _add_one(db: sqlite3.Connection, thread: str, record: NewRecord, body: str) -> int:
-    values = (thread, record.kind, record.session_id, record.message_id, body, record.at)
-    cursor = db.execute(_INSERT, values)
-    if cursor.rowcount == 1 and cursor.lastrowid is not None:
-        return cursor.lastrowid
-    return int(db.execute(_KNOWN_USER, (thread, record.message_id)).fetchone()[0])
+def _add_together(db: sqlite3.Connection, thread: str, records: EncodedRecords) -> tuple[int, ...]:
+    """Add records of which at most one is a user's, by one statement."""
+    if not records:
+        return ()
+    values: list[str | float] = []
+    for record, body in records:
+        values += (thread, record.kind, record.session_id, record.message_id, body, record.at)
+    cursor = db.execute(_insert(len(records)), values)
+    if cursor.rowcount == len(records) and cursor.lastrowid is not None:
+        return tuple(range(cursor.lastrowid - len(records) + 1, cursor.lastrowid + 1))
+    user = next(record for record, _ in records if record.kind == "user")
+    known = int(db.execute(_KNOWN_USER, (thread, user.message_id)).fetchone()[0])
+    added = iter(range((cursor.lastrowid or 0) - cursor.rowcount + 1, (cursor.lastrowid or 0) + 1))
+    return tuple(known if record is user else next(added) for record, _ in records)
+
+
+@functools.cache
+def _insert(count: int) -> str:
+    """The statement that adds `count` records."""
+    return _INSERT.format(rows=", ".join([_ROW] * count))

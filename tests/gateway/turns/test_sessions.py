@@ -12,6 +12,7 @@ from gateway.storage.ports import Lease, NewRecord, RecordKind, Store
 from gateway.turns.past_turns import message_on_record, past_turn, unanswered_turn
 from gateway.turns.sessions import (
     MAX_HISTORY_RECORDS,
+    MAX_TURNS,
     SessionState,
     load_session,
     session_record,
@@ -76,6 +77,26 @@ async def _read(store: Store) -> SessionState:
 
 def _words(conversation: Conversation) -> list[str]:
     return [message.content for message in conversation.messages]
+
+
+def _turn(number: int) -> PastTurn:
+    told = (said(f"question {number}"), *EXCHANGE, ChatMessage(role="assistant", content="it" * number))
+    return PastTurn(id=number, messages=told)
+
+
+def test_a_conversation_that_grows_counts_as_one_that_was_read() -> None:
+    session = SessionState(SESSION, stored=True)
+    for number in range(1, MAX_TURNS + 3):
+        grown = session.conversation
+        whole = Conversation(summary=grown.summary, turns=grown.turns)
+        assert (grown, grown.size, grown.tokens) == (whole, whole.size, whole.tokens)
+        session.extend(_turn(number))
+        if number == 5:
+            session.summarise(Summary(text="a summary", upto=2))
+    assert [turn.id for turn in session.conversation.turns] == list(range(3, MAX_TURNS + 3))
+    session.extend(_turn(MAX_TURNS + 3))
+    assert [turn.id for turn in session.conversation.turns][:2] == [4, 5]
+    assert len(session.conversation.turns) == MAX_TURNS
 
 
 async def test_an_exchange_comes_back_byte_for_byte(store: MemoryStore) -> None:
