@@ -11,7 +11,7 @@ import sys
 from asyncio.subprocess import PIPE, create_subprocess_exec
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import aiohttp
@@ -33,6 +33,25 @@ _CROWD_S = 4.0
 _HISTORIES = (10, 100, 1000)
 _TEXT = "hi"
 _CLOCK = SystemClock()
+
+
+@dataclass(slots=True)
+class _Timed:
+    """What one chat, or the floor, was measured at."""
+
+    ms: list[float] = field(default_factory=list)
+    cpu_s: float = 0.0
+
+    @property
+    def cpu_ms(self) -> float:
+        """Milliseconds of the server's processor time for each."""
+        return self.cpu_s / len(self.ms) * 1e3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Floor:
+    socket: aiohttp.ClientWebSocketResponse
+    pid: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,13 +84,13 @@ async def run(against: str | None = None) -> Report:
                 gateways.append(await running.enter_async_context(theirs))
             for gateway in gateways:
                 await gateway.start()
-            turns, floors = await _latencies(gateways[0], floor)
+            alone = await _alone(gateways[0], floor)
             written = [await measure_written(gateway, _HISTORIES) for gateway in gateways]
             crowds = await _crowds(gateways)
             for gateway in gateways:
                 await gateway.stop()
         frames = await _frames()
-    return _report(turns, floors, crowds, written, frames=frames, against=against)
+    return _report(alone, crowds, written, frames=frames, against=against)
 
 
 async def _crowds(gateways: Sequence[GatewayProcess]) -> list[_Crowd]:
@@ -95,21 +114,28 @@ async def _frames() -> int:
     return int(traces["page_turn"]["frames"])
 
 
-async def _latencies(
-    gateway: GatewayProcess, floor: aiohttp.ClientWebSocketResponse
-) -> tuple[list[float], list[float]]:
-    """Milliseconds from the message to its terminal event, and of the floor's echo, in alternation."""
-    turns: list[float] = []
-    floors: list[float] = []
+async def _alone(gateway: GatewayProcess, floor: _Floor) -> tuple[_Timed, _Timed]:
+    """One chat: milliseconds from the message to its terminal event, and of the floor's echo, in alternation.
+
+    Both are wall time. Where other processes want the processors too, both wait for them, the floor
+    relatively longer, and the ratio falls. The processor times beside it depend less on that.
+    """
+    turns, echoes = _Timed(), _Timed()
     for round_ in range(_ROUNDS + 1):
-        echoes = [await _echo(floor) for _ in range(_TURNS_A_ROUND)]
+        before = of_process(floor.pid)
+        echoed = [await _echo(floor.socket) for _ in range(_TURNS_A_ROUND)]
+        echo_cpu = of_process(floor.pid) - before
         async with WebChat() as chat:
             await chat.connect(gateway.url, gateway.token)
-            answers = [await _turn(chat, f"t{number}") for number in range(_TURNS_A_ROUND)]
+            before = of_process(gateway.pid)
+            answered = [await _turn(chat, f"t{number}") for number in range(_TURNS_A_ROUND)]
+            turn_cpu = of_process(gateway.pid) - before
         if round_:  # the first round warms both up
-            floors += echoes
-            turns += answers
-    return turns, floors
+            echoes.ms += echoed
+            echoes.cpu_s += echo_cpu
+            turns.ms += answered
+            turns.cpu_s += turn_cpu
+    return turns, echoes
 
 
 async def _turn(chat: WebChat, client_id: str) -> float:
@@ -154,8 +180,8 @@ async def _crowd(gateway: GatewayProcess) -> _Crowd:
 
 
 @asynccontextmanager
-async def _floor(path: Path) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
-    """A socket to the floor's process."""
+async def _floor(path: Path) -> AsyncIterator[_Floor]:
+    """The floor's process, and a socket to it."""
     port = free_port()
     process = await create_subprocess_exec(
         *(sys.executable, "-m", "bench.floor", str(path), str(port)),
@@ -167,7 +193,8 @@ async def _floor(path: Path) -> AsyncIterator[aiohttp.ClientWebSocketResponse]:
         assert process.stdout is not None
         await process.stdout.readline()
         async with aiohttp.ClientSession() as session:
-            yield await _connect(session, f"http://127.0.0.1:{port}/ws")
+            socket = await _connect(session, f"http://127.0.0.1:{port}/ws")
+            yield _Floor(socket=socket, pid=process.pid)
     finally:
         process.kill()
         await process.wait()
@@ -183,16 +210,17 @@ async def _connect(session: aiohttp.ClientSession, url: str) -> aiohttp.ClientWe
 
 
 def _report(
-    turns: list[float],
-    floors: list[float],
+    alone: tuple[_Timed, _Timed],
     crowds: Sequence[_Crowd],
     written: Sequence[Sequence[Written]],
     *,
     frames: int,
     against: str | None,
 ) -> Report:
-    p50, p99 = median(turns), percentile(turns, 0.99)
-    floor_p50, floor_p99 = median(floors), percentile(floors, 0.99)
+    turns, floors = alone
+    p50, p99 = median(turns.ms), percentile(turns.ms, 0.99)
+    floor_p50, floor_p99 = median(floors.ms), percentile(floors.ms, 0.99)
+    cpu_times = turns.cpu_ms / floors.cpu_ms
     crowd, own = crowds[0], written[0]
     rows = [
         ("one chat: message to terminal event, p50", f"{p50:.2f} ms"),
@@ -200,6 +228,9 @@ def _report(
         ("floor: WebSocket echo + one commit, p50", f"{floor_p50:.2f} ms"),
         ("floor: WebSocket echo + one commit, p99", f"{floor_p99:.2f} ms"),
         ("ratio of the medians", f"{p50 / floor_p50:.1f}"),
+        ("one chat: processor time of a turn", f"{turns.cpu_ms:.2f} ms"),
+        ("floor: processor time of an echo", f"{floors.cpu_ms:.2f} ms"),
+        ("ratio of these processor times", f"{cpu_times:.1f}"),
         (f"{_CHATS} chats: processor time of a turn", f"{crowd.cpu_ms:.2f} ms"),
         (f"{_CHATS} chats: turns for each processor second", f"{1e3 / crowd.cpu_ms:.0f}"),
         (f"{_CHATS} chats: turns a second, client on the same machine", f"{crowd.rate:.0f}"),
@@ -223,6 +254,8 @@ def _report(
         "frames_per_turn": frames,
         "floor_p50_ms": round(floor_p50, 3),
         "floor_ratio": round(p50 / floor_p50, 2),
+        "floor_cpu_ms": round(floors.cpu_ms, 3),
+        "floor_cpu_ratio": round(cpu_times, 2),
         **{f"bytes_{found.history}": round(found.rows) for found in own},
         **{f"wal_bytes_{found.history}": round(found.wal) for found in own},
     }
@@ -242,7 +275,7 @@ def _report(
         head=("", "figure"),
         rows=rows,
         notes=(
-            f"{len(turns)} turns and {len(floors)} echoes in alternation, {_TURNS_A_ROUND} turns a chat",
+            f"{len(turns.ms)} turns, {len(floors.ms)} echoes in alternation, {_TURNS_A_ROUND} turns a chat",
             f"{_CHATS} chats: {_CROWD_ROUNDS} rounds of {_CROWD_S:g} s",
             "rows: the values in the rows of inbox, log and outbox that the turn added (bytes_N)",
             "write-ahead log: the 1 KiB pages that SQLite wrote for them, some several times (wal_bytes_N)",
