@@ -79,7 +79,7 @@ async def test_a_users_message_is_recorded_once(store: Store) -> None:
 async def test_each_record_that_is_added_together_has_its_own_id(store: Store) -> None:
     lease = await lease_on(store)
     (known,) = await store.append(lease, [record("user", message="m1", n=0)])
-    # The record that exists stands in the middle, beside another person's new one, among more than a few.
+    # The record that exists is in the middle, beside another person's new one, among more than a few.
     for users in (("m1",), ("m1", "m2"), ("m2", "m1", "m3")):
         new = [record("step", n=n) for n in range(4)]
         new += [record("user", message=message, n=10) for message in users]

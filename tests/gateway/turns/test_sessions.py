@@ -80,8 +80,8 @@ def _words(conversation: Conversation) -> list[str]:
 
 
 def _turn(number: int) -> PastTurn:
-    told = (said(f"question {number}"), *EXCHANGE, ChatMessage(role="assistant", content="it" * number))
-    return PastTurn(id=number, messages=told)
+    messages = (said(f"question {number}"), *EXCHANGE, ChatMessage(role="assistant", content="it" * number))
+    return PastTurn(id=number, messages=messages)
 
 
 def test_a_conversation_that_grows_counts_as_one_that_was_read() -> None:
