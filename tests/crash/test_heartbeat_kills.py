@@ -1,5 +1,5 @@
-"""Death around a heartbeat: an event is neither lost nor repeated, what it says is posted once, and one that its
-person has stopped stays stopped.
+"""Death around a heartbeat: an event is neither lost nor repeated, what it says is posted once, and one that
+its person has stopped stays stopped.
 
 Covers: gateway/ingress/stops.py, gateway/storage/running_heartbeats.py.
 """

@@ -1,4 +1,4 @@
-"""`python -m tests.support.stopped_heartbeat_child FOLDER LABEL:N BEGIN`: a gateway whose heartbeat is stopped.
+"""`python -m tests.support.stopped_heartbeat_child FOLDER LABEL:N BEGIN`: a heartbeat that is stopped.
 
 The clock begins BEGIN seconds after START, shortly before the heartbeat. A gateway that is to crash lets it
 begin, and has it stopped while its model works; one that is not lets an hour pass, in which no other is due.
