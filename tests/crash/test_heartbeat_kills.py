@@ -65,7 +65,7 @@ async def test_a_death_at_a_label_loses_no_event_and_repeats_none(tmp_path: Path
 
 
 @pytest.mark.parametrize("crash_at", _STOPS)
-async def test_a_stopped_heartbeat_stays_stopped_over_a_death_and_is_told_once(
+async def test_a_stopped_heartbeat_stays_stopped_over_a_death_and_is_said_once(
     tmp_path: Path, crash_at: str
 ) -> None:
     document(tmp_path, LINE)
@@ -73,8 +73,8 @@ async def test_a_stopped_heartbeat_stays_stopped_over_a_death_and_is_told_once(
     assert code == _CRASHED
     code, after = await _gateway(tmp_path, "", 1_600, "stopped_heartbeat_child")
     assert (code, after["calls"]) == (0, 0)
-    told = [line for line in after["lines"] if not line.startswith("heartbeat: ")]
+    said = [line for line in after["lines"] if not line.startswith("heartbeat: ")]
     # Where the cancelled entry is all that the next process finds, there is nothing left for it to stop.
-    assert told in (["Stopped 1 heartbeat."], ["There is nothing to stop."])
+    assert said in (["Stopped 1 heartbeat."], ["There is nothing to stop."])
     # A line that was committed before the death and not sent is sent now; none is sent twice.
-    assert after["sent"] == told
+    assert after["sent"] == said

@@ -23,9 +23,9 @@ from pipeline.workflows.exploring.findings import Counterexample, Explored, diff
 from pipeline.workflows.exploring.forking import forked
 from pipeline.workflows.exploring.meaning import Circling, Meaning, Position
 from pipeline.workflows.exploring.orders import asked, choices
+from pipeline.workflows.exploring.outcomes import Outcomes
 from pipeline.workflows.exploring.reading_runs import Branch, RunReader
 from pipeline.workflows.exploring.reduction import Reduction
-from pipeline.workflows.exploring.ways import Ways
 
 BOUND: Final = 2_000
 """States that are looked at unless another number is given."""
@@ -92,7 +92,7 @@ class _Explorer:
         self._every_order = every_order
         self._meaning = Meaning(workflow, by_name=every_order)
         self._reader = RunReader(self._meaning)
-        self._ways = Ways(self._meaning)
+        self._outcomes = Outcomes(self._meaning)
         self._reduction = None if every_order else Reduction(self._meaning)
         self._engine = ExploredEngine(workflow, self._passed)
         self._start = workflow.start.id
@@ -174,10 +174,10 @@ class _Explorer:
 
     def _onward(self, at: int, run: Run, branch: Branch) -> None:
         """One answer of an agent whose answers were all followed from another state."""
-        self._answer(at, run, branch, self._ways.onward((branch.node, branch.text)))
+        self._answer(at, run, branch, self._outcomes.onward((branch.node, branch.text)))
 
     def _answer(self, at: int, run: Run, branch: Branch, text: str) -> None:
-        words = self._ways.words(branch.node, text)
+        words = self._outcomes.words(branch.node, text)
         self._step(
             at,
             words,
@@ -303,10 +303,10 @@ class _Explorer:
 
     def _dead_end(self, at: int) -> Counterexample | None:
         """A branch of the state that the document never lets end, with the circle that it goes in."""
-        lost = next((one for one in self._states[at].positions if not self._ways.can_end(one)), None)
+        lost = next((one for one in self._states[at].positions if not self._outcomes.can_end(one)), None)
         if lost is None:
             return None
-        circle, back = self._ways.circle(lost)
+        circle, back = self._outcomes.circle(lost)
         before = self._words_to(at)
         what = f"this path never ends: {' -> '.join((*circle[back:], circle[back]))}"
         return Counterexample(what=what, steps=(*before, *circle), back_to=len(before) + back)

@@ -4,7 +4,7 @@ Covers: pipeline/workflows/exploring/explorer.py, pipeline/workflows/exploring/e
 pipeline/workflows/exploring/meaning.py, pipeline/workflows/exploring/orders.py,
 pipeline/workflows/exploring/reading_runs.py, pipeline/workflows/exploring/engine.py,
 pipeline/workflows/exploring/forking.py, pipeline/workflows/exploring/ready_loop.py,
-pipeline/workflows/exploring/reduction.py, pipeline/workflows/exploring/ways.py.
+pipeline/workflows/exploring/reduction.py, pipeline/workflows/exploring/outcomes.py.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _ten_beside_an_approval() -> tuple[tuple[Plain, ...], list[Plain]]:
 
 def _ten_unlike_beside_an_approval() -> tuple[tuple[Plain, ...], list[Plain]]:
     """Ten branches beside an approval, of which no two are alike: a line of one or two agents, a condition
-    with a text of its own, and one more agent."""
+    with a separate text, and one more agent."""
     nodes = [start(), approval("ok"), agent("after")]
     routes = [way("start > ok"), way("ok > after", "approve")]
     for at in range(10):

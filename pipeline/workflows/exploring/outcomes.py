@@ -17,7 +17,7 @@ _NEVER: Final = float("inf")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
+class Outcome:
     """One outcome of a position, which is no failure."""
 
     given: str
@@ -29,16 +29,16 @@ class Way:
     """How many conditions are passed."""
 
 
-class Ways:
-    """The ways on from every position of one workflow."""
+class Outcomes:
+    """The outcomes of every position of one workflow."""
 
     def __init__(self, meaning: Meaning) -> None:
         self._meaning = meaning
-        self._ways: dict[Position, tuple[Way, ...]] = {}
+        self._known: dict[Position, tuple[Outcome, ...]] = {}
         self._to_the_end: dict[Position, float] = {}
         """The fewest steps in which a position ends with all that follows it."""
         self._longest: dict[Position, float] = {}
-        """The most steps."""
+        """The most steps; without an end on a circle, and before one."""
 
     def words(self, node: str, given: str) -> str:
         """An outcome as a counterexample shows it."""
@@ -48,38 +48,38 @@ class Ways:
 
     def can_end(self, position: Position) -> bool:
         """Whether some outcomes lead to an end of the branch and of all that it begins."""
-        self._measure((position,))
+        self._measure(position)
         return self._to_the_end[position] < _NEVER
 
     def onward(self, position: Position) -> str:
-        """What an agent answers on the longest way, so that a run that is too long is found; where a circle
+        """What an agent answers on the longest path, so that a run that is too long is found; where a circle
         makes that endless, on the shortest."""
-        self._measure((position,))
-        ways = self._of(position)
-        lengths = {way.given: self._length(way) for way in ways}
+        self._measure(position)
+        outcomes = self._of(position)
+        lengths = {outcome.given: self._length(outcome) for outcome in outcomes}
         if _NEVER not in lengths.values():
-            return max(ways, key=lambda way: lengths[way.given]).given
-        return min(ways, key=self._distance).given
+            return max(outcomes, key=lambda outcome: lengths[outcome.given]).given
+        return min(outcomes, key=self._distance).given
 
     def circle(self, position: Position) -> tuple[tuple[str, ...], int]:
         """The steps from a position that cannot end until a position comes again, and the number of the step
         at which the circle begins."""
         seen, steps = [position], list[str]()
         while True:
-            way = self._of(seen[-1])[0]
-            steps.append(way.words)
-            following = next(one for one in way.following if not self.can_end(one))
+            outcome = self._of(seen[-1])[0]
+            steps.append(outcome.words)
+            following = next(one for one in outcome.following if not self.can_end(one))
             if following in seen:
                 return tuple(steps), seen.index(following)
             seen.append(following)
 
-    def _of(self, position: Position) -> tuple[Way, ...]:
-        found = self._ways.get(position)
+    def _of(self, position: Position) -> tuple[Outcome, ...]:
+        found = self._known.get(position)
         if found is None:
-            found = self._ways[position] = tuple(self._outcomes(*position))
+            found = self._known[position] = tuple(self._found(*position))
         return found
 
-    def _outcomes(self, node: str, text: str) -> Iterable[Way]:
+    def _found(self, node: str, text: str) -> Iterable[Outcome]:
         is_agent = isinstance(self._meaning.workflow.nodes[node], Agent)
         for given in self._meaning.answers(node) if is_agent else DECISIONS:
             handle, output = ("", given) if is_agent else (given, text)
@@ -89,33 +89,34 @@ class Ways:
             except Circling:
                 continue  # Found where the explorer takes this step.
             words = self.words(node, given)
-            yield Way(given=given, words=words, following=following, conditions=conditions)
+            yield Outcome(given=given, words=words, following=following, conditions=conditions)
 
-    def _measure(self, positions: Iterable[Position]) -> None:
-        """Find the distances of these positions, and of all that can follow them."""
-        new = [one for one in positions if one not in self._to_the_end]
-        for position in new:
-            self._to_the_end[position] = _NEVER
-            following = {one for way in self._of(position) for one in way.following}
-            new += [one for one in following if one not in self._to_the_end and one not in new]
-        changed = True
+    def _measure(self, position: Position) -> None:
+        """Find the distances of a position, and of all that can follow it."""
+        if position in self._to_the_end:
+            return
+        new, waiting = dict[Position, None](), [position]
+        while waiting:
+            one = waiting.pop()
+            if one not in new and one not in self._to_the_end:
+                new[one] = None
+                waiting += [each for outcome in self._of(one) for each in outcome.following]
+        self._to_the_end |= dict.fromkeys(new, _NEVER)
+        self._longest |= dict.fromkeys(new, _NEVER)
+        # What follows comes first, so that few rounds are enough.
+        order, changed = tuple(reversed(new)), True
         while changed:
             changed = False
-            for position in new:
-                shortest = min(map(self._distance, self._of(position)), default=0.0)
-                if shortest < self._to_the_end[position]:
-                    self._to_the_end[position], changed = shortest, True
+            for one in order:
+                outcomes = self._of(one)
+                shortest = min(map(self._distance, outcomes), default=0.0)
+                # Not on a circle, and not before one: everything that follows has its length already.
+                longest = max(map(self._length, outcomes), default=0.0)
+                if (shortest, longest) != (self._to_the_end[one], self._longest[one]):
+                    self._to_the_end[one], self._longest[one], changed = shortest, longest, True
 
-    def _distance(self, way: Way) -> float:
-        return 1 + sum(self._to_the_end[one] for one in way.following)
+    def _distance(self, outcome: Outcome) -> float:
+        return 1 + sum(self._to_the_end[one] for one in outcome.following)
 
-    def _length(self, way: Way) -> float:
-        return 1 + way.conditions + sum(map(self._longest_from, way.following))
-
-    def _longest_from(self, position: Position) -> float:
-        known = self._longest.get(position)
-        if known is None:
-            self._longest[position] = _NEVER  # Met again on its own way, it is on a circle.
-            known = max(map(self._length, self._of(position)), default=0.0)
-            self._longest[position] = known
-        return known
+    def _length(self, outcome: Outcome) -> float:
+        return 1 + outcome.conditions + sum(self._longest[one] for one in outcome.following)
