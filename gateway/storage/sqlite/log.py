@@ -16,10 +16,10 @@ EncodedRows = Sequence[tuple[NewOutboxRow, str]]
 # The log's only unique index conflicts for a second user record of a message, and for nothing else.
 _INSERT = """
     INSERT INTO log (thread, kind, session_id, message_id, body, at)
-    VALUES ((SELECT id FROM threads WHERE key = ?), ?, ?, ?, ?, ?)
+    VALUES (?, ?, ?, ?, ?, ?)
     ON CONFLICT DO NOTHING"""
 _KNOWN_USER = """
-    SELECT id FROM log WHERE thread = (SELECT id FROM threads WHERE key = ?)
+    SELECT id FROM log WHERE thread = ?
         AND message_id = ? AND (CASE kind WHEN 'user' THEN 1 END) = 1"""
 CURRENT_SESSION = """
     SELECT session_id FROM log
@@ -37,8 +37,7 @@ def append(
     """
     if attempt is not None:
         inbox.start_attempt(db, lease, attempt)
-    threads.require_fence(db, lease)
-    return _add(db, lease.thread, records)
+    return _add(db, threads.require_fence(db, lease), records)
 
 
 def commit_turn(
@@ -47,7 +46,7 @@ def commit_turn(
     """Apply `commit` inside the caller's transaction. Raises FenceLost or StorageError."""
     for seq in (commit.seq, *(one.seq for one in commit.also)):
         inbox.finish_leased(db, lease, seq, commit.outcome, commit.at)
-    record_ids = _add(db, lease.thread, records)
+    record_ids = _add(db, threads.intern(db, lease.thread), records) if records else ()
     entry_id = record_ids[-1] if record_ids else 0
     outbox_ids = tuple(outbox.add(db, lease.thread, entry_id, row, body) for row, body in rows)
     return Committed(record_ids=record_ids, outbox_ids=outbox_ids)
@@ -149,11 +148,11 @@ def current_session(db: sqlite3.Connection, thread: str) -> str | None:
     return None if row is None else str(row[0])
 
 
-def _add(db: sqlite3.Connection, thread: str, records: EncodedRecords) -> tuple[int, ...]:
+def _add(db: sqlite3.Connection, thread: int, records: EncodedRecords) -> tuple[int, ...]:
     return tuple(_add_one(db, thread, record, body) for record, body in records)
 
 
-def _add_one(db: sqlite3.Connection, thread: str, record: NewRecord, body: str) -> int:
+def _add_one(db: sqlite3.Connection, thread: int, record: NewRecord, body: str) -> int:
     values = (thread, record.kind, record.session_id, record.message_id, body, record.at)
     cursor = db.execute(_INSERT, values)
     if cursor.rowcount == 1 and cursor.lastrowid is not None:
