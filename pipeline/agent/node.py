@@ -55,7 +55,7 @@ class _Answer:
         """Why the answer ended, if not for the reason that the model gave."""
         self._context = context
         self._gap = "\n\n" if earlier else ""
-        # Of what nobody reads while it arrives, no stream is made.
+        # Without a reader no stream is made: the text is redacted once, when it is whole.
         self._visible = None if silent else VisibleStream()
         self._safe = None if silent else context.redactor.stream()
 
