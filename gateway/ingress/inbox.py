@@ -130,7 +130,7 @@ class Inbox:
             on_stopped=on_stopped,
         )
         """Takes answers to open questions."""
-        self._stops = Stops(store, clock, waiting, self.answers.end_questions, self._control)
+        self._stops = Stops(store, clock, waiting, self.answers.end_questions, self._control, failpoints)
         answer = self.answers.pressed
         self._reactions = Reactions(store=store, clock=clock, telemetry=telemetry, answer=answer)
         self.health = StoreHealth(store, clock)

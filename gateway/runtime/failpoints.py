@@ -19,6 +19,7 @@ Label = Literal[
     "heartbeat-commit-before",
     "heartbeat-commit-after",
     "heartbeat-news-queued",
+    "heartbeat-cancelled",
     "effect-begun-before",
     "effect-begun-after",
     "effect-done-before",

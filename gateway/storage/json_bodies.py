@@ -42,8 +42,10 @@ def storable_text(text: str) -> str:
 
 
 def _plain(value: object) -> object:
-    # The type of frozen data first: `isinstance` is slow for an abstract class.
-    if type(value) is MappingProxyType or isinstance(value, Mapping):
+    # The type of frozen data first: `isinstance` is slow for an abstract class, and so is `dict` for a view.
+    if type(value) is MappingProxyType:
+        return value.copy()
+    if isinstance(value, Mapping):
         return dict(value)
     raise TypeError(f"{type(value).__name__} is not plain data")
 

@@ -61,7 +61,9 @@ class Worker:
         """Start the entries that an earlier process left unfinished; return how many."""
         self._turns.note_deaths(await self._store.deaths.note())
         total = 0
-        for thread in await self._store.open_threads():
+        threads = await self._store.open_threads()
+        # Every stop first: one of a chat ends heartbeats, which are entries of another thread.
+        for thread in threads:
             entries = await self._store.open_entries(thread)
             stops = [entry.seq for entry in entries if stops_all(entry)]
             if stops:
@@ -73,6 +75,7 @@ class Worker:
                 later = [entry.message_id for entry in entries if entry.seq > max(stops)]
                 await self._withdraw(thread, later)
             total += len(entries)
+        for thread in threads:
             self.wake(thread)
         return total
 

@@ -55,9 +55,9 @@ class _Answer:
         """Why the answer ended, if not for the reason that the model gave."""
         self._context = context
         self._gap = "\n\n" if earlier else ""
-        self._silent = silent
-        self._visible = VisibleStream()
-        self._safe = context.redactor.stream()
+        # Without a reader no stream is made: the text is redacted once, when it is whole.
+        self._visible = None if silent else VisibleStream()
+        self._safe = None if silent else context.redactor.stream()
 
     @property
     def finished(self) -> LlmFinished:
@@ -69,8 +69,10 @@ class _Answer:
         """Take the next item of the model's stream."""
         if isinstance(item, TextDelta):
             self.meter.parts.append(item.text)
-            if not self._silent and (text := self._safe.feed(self._visible.feed(item.text))):
-                await self._show(text)
+            if self._visible is not None and self._safe is not None:
+                text = self._safe.feed(self._visible.feed(item.text))
+                if text:
+                    await self._show(text)
         elif isinstance(item, ToolAsked):
             # The record and the tools get the call without secrets as well.
             self.calls.append(_safe(item.call, self._context))
@@ -79,7 +81,7 @@ class _Answer:
 
     async def end(self) -> None:
         """Show what was held back until the stream ended."""
-        if self._silent:
+        if self._visible is None or self._safe is None:
             return
         text = self._safe.feed(self._visible.finish()) + self._safe.finish()
         if text:

@@ -25,7 +25,7 @@ _ELSEWHERE = {
     *("join-before", "join-after"),
     "crisis-notice-queued",
     *("watch-fired-before", "watch-fired-after", "heartbeat-news-queued"),
-    *("heartbeat-commit-before", "heartbeat-commit-after"),
+    *("heartbeat-commit-before", "heartbeat-commit-after", "heartbeat-cancelled"),
     *("voice-before", "voice-after"),
     *("effect-begun-before", "effect-begun-after", "effect-done-before", "effect-done-after"),
     *("audit-decided-before", "audit-decided-after", "audit-done-before", "audit-done-after"),

@@ -59,7 +59,7 @@ _ELSEWHERE = {
     *("join-before", "join-after"),
     "crisis-notice-queued",
     *("watch-fired-before", "watch-fired-after", "heartbeat-news-queued"),
-    *("heartbeat-commit-before", "heartbeat-commit-after"),
+    *("heartbeat-commit-before", "heartbeat-commit-after", "heartbeat-cancelled"),
     *("place-before", "place-after", "voice-before", "voice-after"),
     *("effect-begun-before", "effect-begun-after", "effect-done-before", "effect-done-after"),
     *("redeem-before", "redeem-after", "deletion-begun", "erase-before", "erase-after"),

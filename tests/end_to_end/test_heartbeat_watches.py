@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gateway.scheduling.heartbeat_log import EVENTS
 from pipeline.domain.chat import ToolCall
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ConfigurationError
@@ -203,6 +204,19 @@ async def test_the_person_turns_heartbeats_off_and_on_and_names_the_chat(tmp_pat
         assert "Say `/heartbeat`" in await command(channel, "/heartbeat sometimes")
         assert "come to this chat" in await command(channel, "/heartbeat here")
         assert "is a line of HEARTBEAT.md" in await command(channel, "/heartbeat delete 1")
+
+
+async def test_the_events_of_heartbeats_are_shown_in_words(tmp_path: Path) -> None:
+    document(tmp_path, "- `0 13 * * *` -- look around\n- watch the sky -- tell me\n")
+    clock, channel = ManualClock(NOON), MemoryChannel()
+    async with open_gateway(
+        tmp_path, *OWN, llm=ScriptedLlm([done("Fine.")]), channel=channel, clock=clock
+    ) as harness:
+        await pass_time(harness, clock, HOUR + MINUTE)
+        shown = await command(channel, "/heartbeat")
+    assert ": a heartbeat began" in shown
+    assert ": a heartbeat ended" in shown
+    assert [name for name in EVENTS if name in shown] == []
 
 
 async def test_a_line_that_cannot_be_read_is_shown_and_the_others_count(tmp_path: Path) -> None:

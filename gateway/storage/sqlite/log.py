@@ -18,11 +18,11 @@ EncodedRows = Sequence[tuple[NewOutboxRow, str]]
 _INSERT = """
     INSERT INTO log (thread, kind, session_id, message_id, body, at)
     VALUES {rows} ON CONFLICT DO NOTHING"""
-_ROW = "((SELECT id FROM threads WHERE key = ?), ?, ?, ?, ?, ?)"
+_ROW = "(?, ?, ?, ?, ?, ?)"
 _MOST_ROWS = 8
 """Records of one statement; so many statements are kept prepared."""
 _KNOWN_USER = """
-    SELECT id FROM log WHERE thread = (SELECT id FROM threads WHERE key = ?)
+    SELECT id FROM log WHERE thread = ?
         AND message_id = ? AND (CASE kind WHEN 'user' THEN 1 END) = 1"""
 CURRENT_SESSION = """
     SELECT session_id FROM log
@@ -40,8 +40,7 @@ def append(
     """
     if attempt is not None:
         inbox.start_attempt(db, lease, attempt)
-    threads.require_fence(db, lease)
-    return _add(db, lease.thread, records)
+    return _add(db, threads.require_fence(db, lease), records)
 
 
 def commit_turn(
@@ -50,7 +49,7 @@ def commit_turn(
     """Apply `commit` inside the caller's transaction. Raises FenceLost or StorageError."""
     for seq in (commit.seq, *(one.seq for one in commit.also)):
         inbox.finish_leased(db, lease, seq, commit.outcome, commit.at)
-    record_ids = _add(db, lease.thread, records)
+    record_ids = _add(db, threads.intern(db, lease.thread), records) if records else ()
     entry_id = record_ids[-1] if record_ids else 0
     outbox_ids = tuple(outbox.add(db, lease.thread, entry_id, row, body) for row, body in rows)
     return Committed(record_ids=record_ids, outbox_ids=outbox_ids)
@@ -152,7 +151,7 @@ def current_session(db: sqlite3.Connection, thread: str) -> str | None:
     return None if row is None else str(row[0])
 
 
-def _add(db: sqlite3.Connection, thread: str, records: EncodedRecords) -> tuple[int, ...]:
+def _add(db: sqlite3.Connection, thread: int, records: EncodedRecords) -> tuple[int, ...]:
     """Add the records in their order; the id of each, or of the message's user record that exists already."""
     # One statement where it is clear which record may exist already: each is a hand-over between threads.
     if len(records) <= _MOST_ROWS and sum([record.kind == "user" for record, _ in records]) <= 1:
@@ -160,7 +159,7 @@ def _add(db: sqlite3.Connection, thread: str, records: EncodedRecords) -> tuple[
     return tuple(found for one in records for found in _add_together(db, thread, (one,)))
 
 
-def _add_together(db: sqlite3.Connection, thread: str, records: EncodedRecords) -> tuple[int, ...]:
+def _add_together(db: sqlite3.Connection, thread: int, records: EncodedRecords) -> tuple[int, ...]:
     """Add records of which at most one is a user's, by one statement."""
     if not records:
         return ()

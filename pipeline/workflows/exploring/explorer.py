@@ -23,7 +23,9 @@ from pipeline.workflows.exploring.findings import Counterexample, Explored, diff
 from pipeline.workflows.exploring.forking import forked
 from pipeline.workflows.exploring.meaning import Circling, Meaning, Position
 from pipeline.workflows.exploring.orders import asked, choices
+from pipeline.workflows.exploring.outcomes import Outcomes
 from pipeline.workflows.exploring.reading_runs import Branch, RunReader
+from pipeline.workflows.exploring.reduction import Reduction
 
 BOUND: Final = 2_000
 """States that are looked at unless another number is given."""
@@ -90,6 +92,8 @@ class _Explorer:
         self._every_order = every_order
         self._meaning = Meaning(workflow, by_name=every_order)
         self._reader = RunReader(self._meaning)
+        self._outcomes = Outcomes(self._meaning)
+        self._reduction = None if every_order else Reduction(self._meaning)
         self._engine = ExploredEngine(workflow, self._passed)
         self._start = workflow.start.id
         self._nodes = len(workflow.nodes)
@@ -106,9 +110,13 @@ class _Explorer:
     def explored(self) -> Explored:
         try:
             self._begin()
-            while self._waiting and len(self._states) < self._bound:
-                self._look_at(self._waiting.popleft())
-            found = self._without_end()
+            found: Counterexample | None = None
+            while self._waiting and found is None and len(self._states) < self._bound:
+                at = self._waiting.popleft()
+                found = None if self._every_order else self._dead_end(at)
+                self._look_at(at)
+            if self._every_order:
+                found = self._without_end()
         except _Found as problem:
             steps = (*self._words_to(problem.before), *problem.words)
             found = Counterexample(what=problem.what, steps=steps)
@@ -137,8 +145,13 @@ class _Explorer:
             self._left_out(state)
             return
         working = choices(self._meaning, run, state.branches, every_order=self._every_order)
-        for branch in working:
+        new = list(working)
+        if self._reduction is not None:
+            new = self._reduction.new(run, state.branches, working)
+        for branch in new:
             self._agent(at, run, branch)
+        if working and not new:
+            self._onward(at, run, working[0])
         if not working:
             for branch in asked(self._meaning, state.branches):
                 self._approval(at, run, branch)
@@ -148,16 +161,8 @@ class _Explorer:
 
     def _agent(self, at: int, run: Run, branch: Branch) -> None:
         """Every answer of an agent at work, and its failure."""
-        answers = self._meaning.answers(branch.node)
-        for text in answers:
-            words = f'{branch.node} answers "{text}"' if len(answers) > 1 else f"{branch.node} answers"
-            self._step(
-                at,
-                words,
-                partial(self._engine.answered, run, branch.inside, text),
-                self._without(at, branch) + self._then(at, branch.node, "", text, words),
-                (branch.inside,),
-            )
+        for text in self._meaning.answers(branch.node):
+            self._answer(at, run, branch, text)
         self._step(
             at,
             f"{branch.node} fails",
@@ -165,6 +170,20 @@ class _Explorer:
             self._without(at, branch),
             (branch.inside,),
             good=False,
+        )
+
+    def _onward(self, at: int, run: Run, branch: Branch) -> None:
+        """One answer of an agent whose answers were all followed from another state."""
+        self._answer(at, run, branch, self._outcomes.onward((branch.node, branch.text)))
+
+    def _answer(self, at: int, run: Run, branch: Branch, text: str) -> None:
+        words = self._outcomes.words(branch.node, text)
+        self._step(
+            at,
+            words,
+            partial(self._engine.answered, run, branch.inside, text),
+            self._without(at, branch) + self._then(at, branch.node, "", text, words),
+            (branch.inside,),
         )
 
     def _approval(self, at: int, run: Run, branch: Branch) -> None:
@@ -281,6 +300,16 @@ class _Explorer:
             self._waiting.append(number)
         if good and at >= 0:
             self._states[at].following.append((number, words))
+
+    def _dead_end(self, at: int) -> Counterexample | None:
+        """A branch of the state that the document never lets end, with the circle that it goes in."""
+        lost = next((one for one in self._states[at].positions if not self._outcomes.can_end(one)), None)
+        if lost is None:
+            return None
+        circle, back = self._outcomes.circle(lost)
+        before = self._words_to(at)
+        what = f"this path never ends: {' -> '.join((*circle[back:], circle[back]))}"
+        return Counterexample(what=what, steps=(*before, *circle), back_to=len(before) + back)
 
     def _without_end(self) -> Counterexample | None:
         """The first state from which no end can be reached, with its circle."""

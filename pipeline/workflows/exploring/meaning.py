@@ -71,6 +71,17 @@ class Meaning:
             found += self.at(target, text, (*above, node))
         return found
 
+    def conditions_after(self, node: str, handle: str, text: str) -> int:
+        """How many conditions a run passes before those positions. Only where `after` raises nothing."""
+        found, waiting = 0, list(dict.fromkeys(self.workflow.targets(node, handle)))
+        while waiting:
+            name = waiting.pop()
+            one = self.workflow.nodes[name]
+            if isinstance(one, If):
+                found += 1
+                waiting += dict.fromkeys(self.workflow.targets(name, one.handle(text)))
+        return found
+
     @cached_property
     def messages(self) -> tuple[str, ...]:
         """Messages that lead a run along every way that its start has."""

@@ -3,7 +3,8 @@
 Covers: pipeline/workflows/exploring/explorer.py, pipeline/workflows/exploring/endless.py,
 pipeline/workflows/exploring/meaning.py, pipeline/workflows/exploring/orders.py,
 pipeline/workflows/exploring/reading_runs.py, pipeline/workflows/exploring/engine.py,
-pipeline/workflows/exploring/forking.py, pipeline/workflows/exploring/ready_loop.py.
+pipeline/workflows/exploring/forking.py, pipeline/workflows/exploring/ready_loop.py,
+pipeline/workflows/exploring/reduction.py, pipeline/workflows/exploring/outcomes.py.
 """
 
 from __future__ import annotations
@@ -57,6 +58,19 @@ def _ten_beside_an_approval() -> tuple[tuple[Plain, ...], list[Plain]]:
     return (start(), approval("ok"), agent("after"), *nodes), [*routes, *approved]
 
 
+def _ten_unlike_beside_an_approval() -> tuple[tuple[Plain, ...], list[Plain]]:
+    """Ten branches beside an approval, of which no two are alike: a line of one or two agents, a condition
+    with a separate text, and one more agent."""
+    nodes = [start(), approval("ok"), agent("after")]
+    routes = [way("start > ok"), way("ok > after", "approve")]
+    for at in range(10):
+        line = [f"{name}{at}" for name in "ab"[: at % 2 + 1]]
+        nodes += [*map(agent, line), choice(f"if{at}", ("contains", f"word{at}")), agent(f"z{at}")]
+        routes += [way(f"{one} > {two}") for one, two in pairwise(["start", *line, f"if{at}"])]
+        routes += [way(f"if{at} > z{at}", "condition-0")]
+    return tuple(nodes), routes
+
+
 def test_the_triage_example_has_no_counterexample() -> None:
     explored = explore(read_workflow(TRIAGE.read_text("utf-8")))
     assert (explored.counterexample, explored.bounded) == (None, False)
@@ -76,6 +90,36 @@ def test_ten_branches_beside_an_approval_are_explored_to_their_end_as_one_form()
     assert (explored.counterexample, explored.bounded) == (None, False)
     # By name there are some ten thousand: which of the branches is where.
     assert explored.states < 200
+
+
+def test_ten_unlike_branches_beside_an_approval_are_explored_to_their_end() -> None:
+    nodes, routes = _ten_unlike_beside_an_approval()
+    explored = _explored(*nodes, routes=routes)
+    assert (explored.counterexample, explored.bounded) == (None, False)
+    # The branches' outcomes alone, each beside each of the others', are more than 3 ** 10.
+    assert explored.states < 1_000
+
+
+@pytest.mark.parametrize("last", ["z4", "b7"])
+def test_a_dead_end_of_one_of_ten_unlike_branches_is_found(last: str) -> None:
+    nodes, routes = _ten_unlike_beside_an_approval()
+    # Where the first has matched, the second matches too, so its way out is never taken.
+    fork = (choice("one", ("contains", "yes")), choice("two", ("contains", "yes")))
+    routes = [one for one in routes if one["source"] != last] + [way(f"{last} > one")]
+    routes += [way("one > two", "condition-0"), way(f"one > {last}", "false")]
+    explored = _explored(*nodes, *fork, routes=[*routes, way(f"two > {last}", "condition-0")])
+    assert _what(explored).startswith(f"this path never ends: {last} answers ")
+
+
+def test_unlike_branches_that_together_take_too_many_steps_are_found() -> None:
+    # Ten branches of an agent with conditions behind it that never match: none alone is too long.
+    nodes, routes = [start()], list[Plain]()
+    for at in range(10):
+        ifs = [f"if{at}_{number}" for number in range(20 + at)]
+        nodes += [agent(f"a{at}"), *(choice(name, ("equal", "")) for name in ifs)]
+        routes += [way(f"start > a{at}"), way(f"a{at} > {ifs[0]}")]
+        routes += [way(f"{one} > {two}", "false") for one, two in pairwise(ifs)]
+    assert "more than the 200 steps" in _what(_explored(*nodes, routes=routes))
 
 
 def test_branches_that_differ_anywhere_are_explored_apart() -> None:
@@ -281,6 +325,40 @@ def test_a_fault_is_found_among_ten_branches_that_are_alike(
 ) -> None:
     plant(monkeypatch)
     nodes, routes = _ten_beside_an_approval()
+    assert words in _what(_explored(*nodes, routes=routes))
+
+
+def _drops_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was held back at one node is dropped when its turn comes."""
+    whole = HeldBack.has_more
+
+    def one_less(held: HeldBack) -> bool:
+        run = held._run
+        gone = [one for one in run.deferred if run.frames[one].node == "if6"]
+        if gone and not run.halting:
+            run.deferred[:] = [one for one in run.deferred if one not in gone]
+            for one in gone:
+                run.frames[one].status = "ended"
+        return whole(held)
+
+    monkeypatch.setattr(HeldBack, "has_more", one_less)
+
+
+@pytest.mark.parametrize(
+    ("plant", "words"),
+    [
+        (_forgets, "does not continue"),
+        (_loses_the_last, "a branch is lost"),
+        (_mixes_one, "another output than the one before it"),
+        (_works_twice, ""),
+        (_drops_one, "a branch is lost"),
+    ],
+)
+def test_a_fault_is_found_among_ten_unlike_branches(
+    monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None], words: str
+) -> None:
+    plant(monkeypatch)
+    nodes, routes = _ten_unlike_beside_an_approval()
     assert words in _what(_explored(*nodes, routes=routes))
 
 
