@@ -18,9 +18,12 @@ class ClusterSettings(Section):
         "database: edge holds the accounts and receives, sends and shows; work runs the turns; all is both. "
         "They need Postgres as the store and a bus.",
     )
-    address: str = setting(
-        "",
-        "A name of this process for the operator, such as its host; shown by parlour doctor.",
+    name: str | None = setting(
+        None,
+        "A name of this process for the operator, shown by parlour doctor. When absent: the machine's name "
+        "and the process's number.",
+        example="worker-1",
+        min_length=1,
         max_length=200,
     )
     beat_s: float = setting(
