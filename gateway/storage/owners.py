@@ -1,8 +1,8 @@
-"""Port for the processes that share a store: which of them are alive, and the threads of those that are gone.
+"""Port for the processes that share a store: which are alive, and the threads of those that are gone.
 
-An owner is one process. It reports at intervals that it is alive; its leases hold until it stops reporting, so
-that no lease is renewed by itself (`UNTIL_GONE`). Where a store has a clock, as Postgres has, `now` is ignored:
-the clocks of machines differ.
+An owner is one process. It reports at intervals that it is alive, and its leases hold until it stops
+reporting, so that no lease is renewed by itself (`UNTIL_GONE`). A store with a clock, such as Postgres,
+ignores `now`: the clocks of machines differ.
 """
 
 from __future__ import annotations

@@ -9,31 +9,22 @@ from typing import Final
 from gateway.storage.lease import Lease
 from gateway.storage.owners import KEPT_S, UNTIL_GONE, ListedOwner, Owner
 from gateway.storage.postgres.database import Connection, Database
-from gateway.storage.postgres.owner_tables import IS_FREE, NOW
 from gateway.storage.postgres.statements import plain
 
-_BEAT: Final = f"""
-    WITH before AS (SELECT expires_at > {NOW} AS live FROM owners WHERE id = $1)
+_BEAT: Final = """
+    WITH before AS (SELECT expires_at > unix_now() AS live FROM owners WHERE id = $1)
     INSERT INTO owners (id, name, role, version, accounts, expires_at)
-        VALUES ($1, $2, $3, $4, $5, {NOW} + $6::float8)
+        VALUES ($1, $2, $3, $4, $5, unix_now() + $6::float8)
     ON CONFLICT (id) DO UPDATE SET name = excluded.name, role = excluded.role, version = excluded.version,
         accounts = excluded.accounts, expires_at = excluded.expires_at
     RETURNING (SELECT live FROM before)"""
-_FORGET: Final = f"DELETE FROM owners WHERE expires_at < {NOW} - $1::float8"
-_RETIRE: Final = f"UPDATE owners SET expires_at = least(expires_at, {NOW}) WHERE id = $1"
+_FORGET: Final = "DELETE FROM owners WHERE expires_at < unix_now() - $1::float8"
+_RETIRE: Final = "UPDATE owners SET expires_at = least(expires_at, unix_now()) WHERE id = $1"
 _STILL: Final = "SELECT key FROM threads WHERE key = ANY ($1::text[]) AND owner = $2"
-_WAITING: Final = f"""
-    FROM threads JOIN (SELECT thread, min(seq) AS first FROM inbox WHERE outcome IS NULL GROUP BY thread) AS open
-        ON open.thread = threads.id
-    WHERE {IS_FREE}"""
-_CLAIM: Final = f"""
-    UPDATE threads SET fence = fence + 1, owner = $1, expires_at = $2
-    WHERE id IN (SELECT threads.id {_WAITING}
-        ORDER BY open.first LIMIT $3 FOR NO KEY UPDATE OF threads SKIP LOCKED)
-    RETURNING key, fence"""
-_UNOWNED: Final = f"SELECT count(*) {_WAITING}"
-_LISTED: Final = f"""
-    SELECT id, name, role, version, accounts, expires_at - {NOW} AS left_s,
+_CLAIM: Final = "SELECT thread, new_fence FROM claim_threads($1, $2, $3)"
+_UNOWNED: Final = "SELECT count(*) FROM unowned"
+_LISTED: Final = """
+    SELECT id, name, role, version, accounts, expires_at - unix_now() AS left_s,
         (SELECT count(*) FROM threads WHERE threads.owner = owners.id) AS threads
     FROM owners ORDER BY name, id"""
 
@@ -44,7 +35,7 @@ class PostgresOwners:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def beat(self, owner: Owner, *, ttl_s: float, now: float) -> bool:
+    async def beat(self, owner: Owner, *, ttl_s: float, now: float) -> bool:  # noqa: ARG002 - the database has a clock
         accounts = json.dumps(owner.accounts)
         values = (owner.id, plain(owner.name), owner.role, owner.version, accounts, ttl_s)
 
@@ -62,17 +53,16 @@ class PostgresOwners:
         rows = await self._database.fetch(_STILL, list(keys), owner_id)
         return frozenset(row["key"] for row in rows)
 
-    async def claim(self, owner_id: str, *, limit: int, now: float) -> tuple[Lease, ...]:
+    async def claim(self, owner_id: str, *, limit: int, now: float) -> tuple[Lease, ...]:  # noqa: ARG002 - as above
         rows = await self._database.write(lambda db: db.fetch(_CLAIM, owner_id, UNTIL_GONE, limit))
         return tuple(
-            Lease(thread=row["key"], owner=owner_id, fence=row["fence"], expires_at=UNTIL_GONE)
-            for row in rows
+            Lease(thread=thread, owner=owner_id, fence=fence, expires_at=UNTIL_GONE) for thread, fence in rows
         )
 
-    async def unowned(self, *, now: float) -> int:
+    async def unowned(self, *, now: float) -> int:  # noqa: ARG002 - as above
         return int((await self._database.fetch(_UNOWNED))[0][0])
 
-    async def listed(self, *, now: float) -> tuple[ListedOwner, ...]:
+    async def listed(self, *, now: float) -> tuple[ListedOwner, ...]:  # noqa: ARG002 - as above
         return tuple(
             ListedOwner(
                 owner=Owner(
