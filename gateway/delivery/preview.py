@@ -91,11 +91,9 @@ class LiveReplies:
         taken: Acknowledgements | None = None,
     ) -> None:
         """`show_work` returns how much progress an account shows; `taken` shows which messages are taken."""
-        self._taken = taken
+        self._taken, self._show_work = taken, show_work
         self._store, self._leases, self._queues = store, leases, queues
-        self._clock = clock
-        self._supervisor = supervisor
-        self._show_work = show_work
+        self._clock, self._supervisor = clock, supervisor
         self._live = BoundedDict[tuple[ThreadKey, str], LiveReply](
             MOST_LIVE, on_evict=lambda _, live: live.give_up()
         )
@@ -141,13 +139,10 @@ class LiveReply:
         taken: Acknowledgements | None = None,
     ) -> None:
         self._taken = taken
-        self._adapter = adapter
-        self._thread = thread
-        self._origin = origin
+        self._adapter, self._thread, self._origin = adapter, thread, origin
         self._find_queue = queue
         self._store, self._leases = store, leases
-        self._clock = clock
-        self._supervisor = supervisor
+        self._clock, self._supervisor = clock, supervisor
         self._questions = QuestionMessages(
             adapter,
             thread,
@@ -165,8 +160,7 @@ class LiveReply:
         self._view: LiveView | None = None
         self._previews = True
         self._shown: Outgoing | None = None
-        self._not_before = 0.0
-        self._failures = 0
+        self._not_before, self._failures = 0.0, 0
         self._typing: asyncio.Task[None] | None = None
         self._ended = False
         self._post_cut = self._edit_cut = False
