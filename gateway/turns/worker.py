@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 LINGER_S = 20.0
 _BACKOFF_S = (0.5, 1.0, 2.0, 5.0)
-LOOK_S = 1.0
+LOOK_S = 0.5
 """How often a process among several looks for threads without a live owner, in seconds."""
 _MOST_CLAIMED = 64
 _POLL_S = 0.2
