@@ -3,7 +3,7 @@ Valkey from wheels, and the page.
 
     python -m tools.cluster [--workers N] [--set SECTION.KEY=VALUE ...]
 
-A process that ends is started again. Everything is in build/cluster and is removed at the end; Ctrl-C ends it.
+A process that ends is started again. Everything is in build/ and is removed at the end; Ctrl-C ends it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Real processes of one cluster that are killed, on a real Postgres and a real Valkey: nothing is lost or shown
-twice."""
+"""Real processes of one cluster that are killed, on a real Postgres and a real Valkey: nothing is lost or
+shown twice."""
 
 from __future__ import annotations
 

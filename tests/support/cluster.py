@@ -1,5 +1,5 @@
-"""A cluster of real processes for tests, the bench and `make cluster`: gateways that hold accounts and gateways
-that run turns, on a real Postgres and a real Valkey from wheels."""
+"""A cluster of real processes for tests, the bench and `make cluster`: gateways that hold accounts and
+gateways that run turns, on a real Postgres and a real Valkey from wheels."""
 
 from __future__ import annotations
 
@@ -50,19 +50,24 @@ async def cluster(
     folder: Path, *, settings: Sequence[str] = SCRIPTED, on_disk: Path | None = None
 ) -> AsyncIterator[Cluster]:
     """The servers, without gateways; those that are added are killed at the end. Raises NoServer."""
-    folder.mkdir(parents=True, exist_ok=True)
+    _prepare(folder)
     async with AsyncExitStack() as stack:
         postgres = stack.enter_context(mortal_server(on_disk=on_disk))
-        valkey_folder = folder / "valkey"
-        valkey_folder.mkdir(exist_ok=True)
-        valkey = await stack.enter_async_context(Valkey(valkey_folder))
-        for name, url in (("postgres.url", postgres.url), ("redis.url", valkey.url)):
-            place = folder / name
-            place.write_text(url, encoding="utf-8")
-            place.chmod(0o600)
+        valkey = await stack.enter_async_context(Valkey(folder / "valkey"))
+        _keep_secret(folder / "postgres.url", postgres.url)
+        _keep_secret(folder / "redis.url", valkey.url)
         made = Cluster(folder=folder, postgres=postgres, valkey=valkey, settings=tuple(settings))
         try:
             yield made
         finally:
             for gateway in made.gateways.values():
                 await gateway.__aexit__(None, None, None)
+
+
+def _prepare(folder: Path) -> None:
+    (folder / "valkey").mkdir(parents=True)
+
+
+def _keep_secret(place: Path, url: str) -> None:
+    place.write_text(url, encoding="utf-8")
+    place.chmod(0o600)
