@@ -141,8 +141,8 @@ class Delivery:
         self._add(_Job(delivery))
 
     async def take(self, row: OutboxRow) -> None:
-        """Queue a row that another process may have committed, unless it is queued under the current lease: one
-        of an earlier lease is dropped. Raises StorageError."""
+        """Queue a row that another process may have committed, unless it is queued under the current lease:
+        one of an earlier lease is dropped. Raises StorageError."""
         current = await self._leases.of(ThreadKey.decode(row.thread))
         if self._taken.get(row.id) == current or row.id in self.ended:
             return

@@ -37,8 +37,8 @@ LOOK_S = 0.5
 _MOST_CLAIMED = 64
 _MOST_ASKED = 5
 _ELSEWHERE_S = 10.0
-"""For so long a wake of a thread that another process has is ignored: that one is woken too, and what it leaves
-is claimed. Without this, each message would cost a refused lease of every process."""
+"""For so long a wake of a thread that another process has is ignored: that one is woken too, and what it
+leaves is claimed. Without this, each message would cost a refused lease of every process."""
 _MOST_ELSEWHERE = 20_000
 _POLL_S = 0.2
 """How often a shutdown looks for turns that wait for a person, in seconds."""
@@ -121,8 +121,8 @@ class Worker:
             self._start(thread)
 
     def _may_try(self, thread: str) -> bool:
-        """Whether one of several tries to get a thread that it was woken for. Without a free slot it leaves it
-        to the others, or claims it later."""
+        """Whether one of several tries to get a thread that it was woken for. Without a free slot it leaves
+        it to the others, or claims it later."""
         until = self._elsewhere.get(thread)
         return bool(self._turns.slots.free) and (until is None or until <= self._clock.monotonic())
 
