@@ -9,7 +9,7 @@ from typing import assert_never
 from adapters.channel import Channel, OutboundReply
 from gateway.channels.registry import key_of
 from gateway.cluster.bus import Bus, OnControl
-from gateway.cluster.signals import Answered, Control, Interrupt, StopBefore, Withdrawn
+from gateway.cluster.signals import Answered, Control, Interrupt, Release, StopBefore, Withdrawn
 from gateway.delivery.event_router import EventBroadcaster
 from gateway.interactions.approvals import ApprovalService
 from gateway.turns.turn_hooks import OnReply
@@ -49,19 +49,16 @@ class ReadyReplies:
             self._send(row_id, published[1], sending=published[2])
 
 
-def subscribe(
-    bus: Bus,
-    *,
-    owner: str,
-    worker: Worker,
-    approvals: ApprovalService,
-    channels: Iterable[Channel],
-    broadcaster: EventBroadcaster,
-    replies: ReadyReplies,
-) -> None:
-    """Subscribe the parts of this process, which holds its leases under the name `owner`."""
+def subscribe_worker(bus: Bus, *, owner: str, worker: Worker, approvals: ApprovalService) -> None:
+    """Subscribe what runs turns; controls are sent to `owner`."""
     bus.on_wake(worker.wake)
     bus.on_control(owner, _controls(worker, approvals))
+
+
+def subscribe_channels(
+    bus: Bus, channels: Iterable[Channel], broadcaster: EventBroadcaster, replies: ReadyReplies
+) -> None:
+    """Subscribe what shows turns and sends replies, on every channel."""
     for channel in channels:
         bus.on_events(key_of(channel), broadcaster.reader_for(channel))
         bus.on_outbox(key_of(channel), replies.ready)
@@ -80,6 +77,8 @@ def _controls(worker: Worker, approvals: ApprovalService) -> OnControl:
                 worker.interrupt(control.thread, control.seq, control.at)
             case Answered():
                 approvals.answered(control.interaction_id)
+            case Release():
+                worker.release(control.thread)
             case _:
                 assert_never(control)
 

@@ -30,6 +30,13 @@ class TokenInUse(ParlourError):
     permanent = False
 
 
+class HeldElsewhere(TokenInUse):
+    """Another process of this gateway has what `name` names; this one takes over when that ends."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is run by another process, and by this one when that ends")
+
+
 class TokenLease:
     """The right to receive with one bot token; can be acquired repeatedly.
 
@@ -37,8 +44,17 @@ class TokenLease:
     """
 
     def __init__(
-        self, *, channel: str, token: Callable[[], str], coordinator: ProcessingCoordinator, folder: Path
+        self,
+        *,
+        channel: str,
+        token: Callable[[], str],
+        coordinator: ProcessingCoordinator,
+        folder: Path,
+        shared: bool = False,
     ) -> None:
+        """`shared`: other processes of this gateway may lock the file too; the store says which of them
+        receives."""
+        self._shared = shared
         self._channel = channel
         self._token = token
         self._coordinator = coordinator
@@ -53,11 +69,16 @@ class TokenLease:
         digest = hashlib.sha256(self._token().encode()).hexdigest()[:_HASH_CHARS]
         # The file first: it also separates two channels of this process, which the store would give the same
         # lease twice.
-        with _locked(self._folder, f"{self._channel}-{digest}.lock", self._channel):
+        name = f"{self._channel}-{digest}.lock"
+        with _locked(self._folder, name, self._channel, shared=self._shared):
             # Not a thread's key: `bot` is no channel, and threads are listed by messages, not by leases.
             lease = await self._coordinator.acquire(f"bot:{self._channel}:{digest}", on_lost)
             if lease is None:
-                raise TokenInUse(_words(self._channel, "another process that shares this store"))
+                raise (
+                    HeldElsewhere(self._channel)
+                    if self._shared
+                    else TokenInUse(_words(self._channel, "another process that shares this store"))
+                )
             try:
                 yield
             finally:
@@ -76,7 +97,7 @@ def lock_folder(environ: Mapping[str, str]) -> Path:
 
 
 @contextmanager
-def _locked(folder: Path, name: str, channel: str) -> Iterator[None]:
+def _locked(folder: Path, name: str, channel: str, *, shared: bool) -> Iterator[None]:
     """Lock the file `name`. The kernel releases the lock when the process ends in any way. The file stays,
     because another process may just have opened it."""
     try:
@@ -92,7 +113,7 @@ def _locked(folder: Path, name: str, channel: str) -> Iterator[None]:
             "make it a folder that is yours alone, or set XDG_RUNTIME_DIR to one"
         ) from error
     try:
-        _take(lock, channel)
+        _take(lock, channel, shared=shared)
         yield
     finally:
         os.close(lock)
@@ -109,9 +130,9 @@ def _open_folder(folder: Path) -> int:
     raise PermissionError(0, "it belongs to, or is open to, other users")
 
 
-def _take(lock: int, channel: str) -> None:
+def _take(lock: int, channel: str, *, shared: bool) -> None:
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError as error:
         pid = os.pread(lock, _PID_CHARS, 0).decode("ascii", "replace").strip()
         who = f"process {pid}" if pid.isdigit() else "another process"

@@ -29,6 +29,7 @@ from adapters.channel import (
 )
 from gateway.channels.registry import ChannelRegistry
 from gateway.delivery.chat_queue import ChatQueue, ChatQueues
+from gateway.delivery.late_posts import RowPosts, take_back_late_posts
 from gateway.delivery.platform_calls import (
     MOST_ATTEMPTS,
     call_with_timeout,
@@ -43,7 +44,7 @@ from gateway.runtime.metrics import Telemetry
 from gateway.storage.codec import reply_of
 from gateway.storage.leases import AccountLeases
 from gateway.storage.log_records import AssistantRecord, content_of, files_of, text_of
-from gateway.storage.ports import InboxEntry, OutboxRow, Store
+from gateway.storage.ports import InboxEntry, Lease, OutboxRow, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import FenceLost, StorageError
 from pipeline.domain.ids import ThreadKey, new_id
@@ -98,7 +99,14 @@ class Delivery:
         telemetry: Telemetry,
         failpoints: Failpoints,
         voice: VoiceReplies | None = None,
+        shared: bool = False,
     ) -> None:
+        """`shared`: other processes commit replies too, and `take` queues them all."""
+        self._shared = shared
+        self._taken: dict[int, Lease] = {}
+        """The lease under which `take` queued each row that has not ended."""
+        self.ended: set[int] = set()
+        """The rows that `take` queued and that were sent or given up since the last look into the store."""
         self._store = store
         self._leases = leases
         self._channels = channels
@@ -115,7 +123,12 @@ class Delivery:
         """Whether a reply that is committed now would be posted right after. Its row may then begin in state
         sending, which saves the write before the post."""
         adapter = self._channels.of(thread)
-        if adapter is None or shows(adapter) or adapter.capabilities.resolution == "placeholder":
+        if (
+            self._shared
+            or adapter is None
+            or shows(adapter)
+            or adapter.capabilities.resolution == "placeholder"
+        ):
             return False
         queue = self._queues.queue_for(adapter, thread, private=entry.item.private)
         return queue.is_free and not self._posting.has_preview(thread, entry.message_id)
@@ -126,6 +139,17 @@ class Delivery:
         delivery = ReplyDelivery(row_id=row_id, reply=reply, maybe_sent=False, born_at=born_at)
         delivery.marked = sending
         self._add(_Job(delivery))
+
+    async def take(self, row: OutboxRow) -> None:
+        """Queue a row that another process may have committed, unless it is queued under the current lease:
+        one of an earlier lease is dropped. Raises StorageError."""
+        current = await self._leases.of(ThreadKey.decode(row.thread))
+        if self._taken.get(row.id) == current or row.id in self.ended:
+            return
+        job = await self._job(row)
+        if job is not None:
+            self._taken[row.id] = job.delivery.lease
+            self._add(job)
 
     async def recover(self) -> int:
         """Queue the rows that an earlier process left; returns their number."""
@@ -159,19 +183,34 @@ class Delivery:
     async def _deliver(self, adapter: Channel, queue: ChatQueue, job: _Job) -> None:
         try:
             thread = job.reply.thread
-            held = self._leases.held.get(thread.account_key)
-            job.delivery.lease = held or await self._leases.of(thread)
+            held = self._leases.held.get(thread.account_key) or await self._leases.of(thread)
+            job.delivery.lease = self._same(held, job) if self._shared else held
             await self._send(adapter, queue, job)
+            if self._shared:
+                self.ended.add(job.delivery.row_id)
         except FenceLost:
             # The row stays as it is: the account's new process has read it, or reads it now.
             self._leases.lost(job.reply.thread)
             _log.warning("reply left to the process that sends now", extra={"row": job.delivery.row_id})
+            late = RowPosts(thread=job.reply.thread, row_id=job.delivery.row_id, posted=job.delivery.posted)
+            await take_back_late_posts(adapter, queue, self._store, self._clock, late)
         except asyncio.CancelledError:
             if job.delivery.marked:
                 # Nothing was posted yet, so that the next process need not look for it.
                 with contextlib.suppress(StorageError):
                     await self._store.mark_retry(job.delivery.lease, job.delivery.row_id, "", 0.0)
             raise
+        finally:
+            if self._taken.get(job.delivery.row_id) == job.delivery.lease:
+                del self._taken[job.delivery.row_id]
+
+    @staticmethod
+    def _same(held: Lease, job: _Job) -> Lease:
+        """`held`, if it is the lease under which the row was read. Raises FenceLost otherwise: another
+        process may have sent the reply since."""
+        if job.delivery.lease != held:
+            raise FenceLost(f"{held.thread}: another process sent from this account meanwhile")
+        return held
 
     async def _send(self, adapter: Channel, queue: ChatQueue, job: _Job) -> None:
         if job.not_before:
@@ -232,6 +271,7 @@ class Delivery:
             mark = partial(self._store.mark_sending, job.delivery.lease, job.delivery.row_id)
             await retry_until_stored(mark, self._clock)
         self._failpoints.reach("send-before")
+        self._leases.check()
         receipt = await call_with_timeout(adapter.send(reply), self._clock)
         self._failpoints.reach("send-after")
         return receipt
@@ -345,6 +385,7 @@ class Delivery:
             reply=reply,
             maybe_sent=row.state == "sending",
             born_at=self._clock.monotonic() - age,
+            lease=lease,
         )
         return _Job(delivery, not_before=row.not_before)
 

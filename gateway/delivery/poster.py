@@ -18,6 +18,7 @@ those of its text.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -80,6 +81,8 @@ class ReplyDelivery:
     """By part, the id of the separate message before it that holds the repeat label."""
     edited: set[int] = field(default_factory=set)
     """Parts with an edit that may have been carried out."""
+    posted: list[str] = field(default_factory=list)
+    """The ids of the messages that this process posted for it."""
     failed_lookups: int = 0
     unsettled: bool = False
     """The preview's last edit was interrupted; it may still arrive and overwrite the answer."""
@@ -89,8 +92,17 @@ class Posting:
     """Posts replies on posting channels."""
 
     def __init__(
-        self, *, store: Store, files: ReplyFiles, live: LiveReplies, clock: Clock, failpoints: Failpoints
+        self,
+        *,
+        store: Store,
+        files: ReplyFiles,
+        live: LiveReplies,
+        clock: Clock,
+        failpoints: Failpoints,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
+        """`check` raises StorageError while another process may send instead; called right before a post."""
+        self._check = check
         self._store = store
         self._files = files
         self._live = live
@@ -219,6 +231,7 @@ class Posting:
         placeholder = adapter.render(Outgoing(text=PLACEHOLDER))[0]
         await queue.limiter.acquire()
         self._failpoints.reach("place-before")
+        self._check()
         post = adapter.post(
             reply.thread, placeholder, key=f"{reply.key}:{index}", reply_handle=_handle(reply, index)
         )
@@ -236,6 +249,7 @@ class Posting:
         """Edit the part into a message; its id, empty if the message is gone or cannot be edited."""
         await queue.limiter.acquire()
         self._failpoints.reach("send-before")
+        self._check()
         try:
             edit = adapter.edit(delivery.reply.thread, known.native_id, part)
             receipt = await call_with_timeout(edit, self._clock)
@@ -287,6 +301,7 @@ class Posting:
             )
         delivery.marked = False
         self._failpoints.reach("send-before")
+        self._check()
         try:
             post = adapter.post(reply.thread, part, key=key, reply_handle=_handle(reply, index))
             receipt = await call_with_timeout(post, self._clock)
@@ -294,6 +309,7 @@ class Posting:
             if classify_failure(adapter, error).maybe_delivered:
                 delivery.doubtful.add(index)
             raise
+        delivery.posted.append(receipt.native_id)
         self._failpoints.reach("send-after")
         if not in_doubt:
             return receipt.native_id

@@ -22,6 +22,7 @@ from gateway.storage.memory.finished import MemoryFinished
 from gateway.storage.memory.identities import MemoryIdentities
 from gateway.storage.memory.jobs import MemoryJobs
 from gateway.storage.memory.memories import MemoryMemories
+from gateway.storage.memory.owners import MemoryOwners
 from gateway.storage.memory.page_chats import MemoryPage
 from gateway.storage.memory.pairings import MemoryPairings
 from gateway.storage.memory.rows import (
@@ -81,6 +82,7 @@ class MemoryStore:
         given = (self._require_open, self._entries)
         self.deaths, self.finished = MemoryDeaths(*given), MemoryFinished(*given)
         self.bursts = MemoryBursts(self._fenced)
+        self.owners = MemoryOwners(self._require_open, self._threads)
         rows = (self._threads, self._entries, self._outbox, self._interactions)
         self.page = MemoryPage(self._require_open, *rows, self.jobs, self.states, self.feedback, self.shield)
         self.search = MemorySearch(self._require_open, *rows[:2], self.page.is_deleted)
@@ -147,7 +149,7 @@ class MemoryStore:
 
     async def newest_entries(self, *, limit: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         self._require_open()
-        newest = [self._entries[seq] for seq in sorted(self._entries, reverse=True)[:limit]]
+        newest = (self._entries[seq] for seq in sorted(self._entries, reverse=True)[:limit])
         return tuple((row.thread, row.view().body) for row in newest)
 
     async def start_attempt(self, lease: Lease, seq: int) -> int:
@@ -174,7 +176,7 @@ class MemoryStore:
     async def acquire_lease(self, thread: str, owner: str, *, ttl_s: float, now: float) -> Lease | None:
         self._require_open()
         row = self._thread(thread)
-        if row.owner not in (None, owner) and row.expires_at > now:
+        if row.owner != owner and not self.owners.is_free(row, now):
             return None
         row.fence += 1
         row.owner, row.expires_at = owner, now + ttl_s
@@ -323,8 +325,7 @@ class MemoryStore:
         self._require_open()
         if entry is not None and entry.dedupe_key in self._accepted:
             return "already_answered"
-        row = self._interactions.get(interaction_id)
-        if row is None:
+        if (row := self._interactions.get(interaction_id)) is None:
             return "unknown"
         status = judge_answer(
             row.interaction, answered=row.choice, thread=thread, user=user, choice=choice, now=now
@@ -339,8 +340,7 @@ class MemoryStore:
 
     async def interaction(self, interaction_id: str) -> tuple[Interaction, str | None] | None:
         self._require_open()
-        row = self._interactions.get(interaction_id)
-        return None if row is None else (row.view(), row.choice)
+        return None if (row := self._interactions.get(interaction_id)) is None else (row.view(), row.choice)
 
     async def pending_interactions(self, thread: str, *, now: float) -> tuple[Interaction, ...]:
         self._require_open()

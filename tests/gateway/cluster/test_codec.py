@@ -16,6 +16,8 @@ from gateway.cluster.signals import (
     Interrupt,
     LiveTurn,
     OutboxReady,
+    Recorded,
+    Release,
     Signal,
     StopBefore,
     TurnEvent,
@@ -49,6 +51,7 @@ def _sample(kind: type[PipelineEvent]) -> PipelineEvent:
 _SIGNALS: tuple[Signal, ...] = (
     Wake(thread=_TOPIC.encode()),
     OutboxReady(account=("telegram", "main:bot"), row_id=12),
+    Recorded(thread=_TOPIC, entry_id=12),
     *(
         ControlSignal(owner="own_1", control=control)
         for control in (
@@ -56,6 +59,7 @@ _SIGNALS: tuple[Signal, ...] = (
             Withdrawn(thread="console:local:c1", seq=4),
             Interrupt(thread="console:local:c1", seq=4, at=1_700_000_000.123456),
             Answered(thread="console:local:c1", interaction_id="tool_act_1"),
+            Release(thread="console:local:c1"),
         )
     ),
     *(
