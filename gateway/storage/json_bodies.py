@@ -32,6 +32,10 @@ def decode_body(text: str) -> dict[str, Any]:
     return body
 
 
+SEALED = "sealed"
+"""The field of a sealed body (`gateway.storage.sealing`) with what is sealed, in base64; empty where the key
+is gone."""
+
 FORGOTTEN = '{"text":""}'
 """The body that replaces a forgotten one: it has no text."""
 

@@ -25,6 +25,7 @@ TABLES: Final = (
     "shown",
     "jobs",
     "states",
+    "seal_keys",
     "deaths",
     "pairing_requests",
     "pairings",

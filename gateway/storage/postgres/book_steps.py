@@ -16,6 +16,7 @@ from gateway.storage.postgres.people_tables import (
     SPEECH_TABLES,
     WORKFLOW_TABLES,
 )
+from gateway.storage.postgres.seal_tables import SEAL_TABLES
 from gateway.storage.postgres.search_tables import (
     JSON_TABLES,
     SEARCH_TABLES,
@@ -48,5 +49,6 @@ BOOK_STEPS: Final[tuple[tuple[str, ...], ...]] = (
         *MEMORY_TABLES,
         *SEARCH_TABLES,
     ),
+    SEAL_TABLES,
 )
 """A released step is never edited: a change is a new step."""

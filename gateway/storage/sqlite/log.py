@@ -8,7 +8,8 @@ from typing import Any
 
 from gateway.storage.json_bodies import decode_body
 from gateway.storage.ports import Committed, Lease, NewOutboxRow, NewRecord, Record, RecordKind, TurnCommit
-from gateway.storage.sqlite import inbox, outbox, threads
+from gateway.storage.sealing import is_sealed
+from gateway.storage.sqlite import inbox, outbox, seals, threads
 
 EncodedRecords = Sequence[tuple[NewRecord, str]]
 EncodedRows = Sequence[tuple[NewOutboxRow, str]]
@@ -83,7 +84,7 @@ def read(
             kind=kind,
             session_id=session,
             message_id=message,
-            body=_readable(kind, body),
+            body=_readable(db, kind, message, body),
             at=at,
         )
         for record_id, kind, session, message, body, at in db.execute(sql, values)
@@ -93,10 +94,10 @@ def read(
     return tuple(found)
 
 
-def _readable(kind: RecordKind, body: str) -> dict[str, Any]:
-    """The decoded body. A damaged body of a step becomes an empty one: its run can continue or restart."""
+def _readable(db: sqlite3.Connection, kind: RecordKind, message: str, body: str) -> dict[str, Any]:
+    """The body. A damaged body of a step becomes an empty one: its run can continue or restart."""
     try:
-        return decode_body(body)
+        return seals.readable(db, message, body) if is_sealed(body) else decode_body(body)
     except ValueError:
         if kind != "step":
             raise

@@ -30,6 +30,7 @@ from gateway.storage.ports import (
     SentPart,
     TurnCommit,
 )
+from gateway.storage.sealing import sealed_commit
 from gateway.storage.sizes import StoreCounts
 from gateway.storage.sqlite import (
     crises,
@@ -39,6 +40,7 @@ from gateway.storage.sqlite import (
     log,
     maintenance,
     outbox,
+    seals,
     states,
     threads,
 )
@@ -240,6 +242,7 @@ class SqliteStore:
 
     # -- turn ---------------------------------------------------------------------------------
     async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
+        commit, sealed_as, key = sealed_commit(commit)
         records = [(record, encode_body(record.body)) for record in commit.records]
         rows = [(row, encode_body(row.body)) for row in commit.outbox]
         questions = [(question, encode_body(question.body)) for question in commit.interactions]
@@ -255,6 +258,7 @@ class SqliteStore:
                 inbox.replace_body(db, seq, body)
                 self._group_commit.forgot = True
             committed = log.commit_turn(db, lease, commit, records, rows)
+            self._group_commit.forgot |= seals.commit(db, lease.thread, commit, sealed_as, key)
             if commit.forget_session:
                 interactions.forget(db, commit.forget_session)
             for question, body in questions:

@@ -1,0 +1,85 @@
+"""The keys of sealed bodies, one row for each message. Runs in a DatabaseThread.
+
+A deleted key is overwritten with zeros (`secure_delete`), and the write-ahead log is emptied behind it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from typing import Any, Final
+
+from gateway.storage.json_bodies import decode_body
+from gateway.storage.ports import TurnCommit
+from gateway.storage.sealing import is_sealed, opened
+
+SEAL_TABLES: Final = (
+    "ALTER TABLE threads ADD COLUMN off_record INTEGER NOT NULL DEFAULT 0",
+    "ALTER TABLE inbox ADD COLUMN seals INTEGER NOT NULL DEFAULT 0",
+    "CREATE INDEX inbox_seals ON inbox(thread) WHERE seals = 1 AND outcome IS NULL",
+    """CREATE TABLE seal_keys (
+        name TEXT PRIMARY KEY,
+        thread INTEGER NOT NULL REFERENCES threads(id),
+        key BLOB NOT NULL
+    ) STRICT, WITHOUT ROWID""",
+    """UPDATE threads SET off_record = 1 WHERE id IN (
+        SELECT thread FROM (
+            SELECT thread, body, max(id) FROM log WHERE kind = 'session' GROUP BY thread)
+        WHERE json_valid(body) AND json_extract(body, '$.mode') = 'otr')""",
+)
+"""The step of the migrations that brings the keys."""
+
+_PUT = """
+    INSERT INTO seal_keys (name, thread, key) VALUES (?, (SELECT id FROM threads WHERE key = ?), ?)
+    ON CONFLICT (name) DO UPDATE SET key = excluded.key"""
+_KEY = "SELECT key FROM seal_keys WHERE name = ?"
+_HAS = "SELECT EXISTS (SELECT 1 FROM seal_keys)"
+_OF_ENTRY = "DELETE FROM seal_keys WHERE name = (SELECT message_id FROM inbox WHERE seq = ?)"
+_OF_ROW = "DELETE FROM seal_keys WHERE name = (SELECT message_id FROM outbox WHERE id = ?)"
+_OF_SESSION = "DELETE FROM seal_keys WHERE name IN (SELECT id FROM interactions WHERE session_id = ?)"
+OF_THREAD: Final = "DELETE FROM seal_keys WHERE thread = ?"
+_MODE = "UPDATE threads SET off_record = ? WHERE key = ?"
+_IS_OFF = "SELECT off_record FROM threads WHERE key = ?"
+
+
+def put(db: sqlite3.Connection, name: str, thread: str, key: bytes) -> None:
+    """Store a key under the id of its message."""
+    db.execute(_PUT, (name, thread, key))
+
+
+def readable(db: sqlite3.Connection, name: str, text: str) -> dict[str, Any]:
+    """The body of a row of the message `name`, opened if it is sealed. Raises ValueError if it is damaged."""
+    body = decode_body(text)
+    if not is_sealed(text):
+        return body
+    row = db.execute(_KEY, (name,)).fetchone()
+    return opened(body, None if row is None else row[0])
+
+
+def commit(db: sqlite3.Connection, thread: str, turn: TurnCommit, name: str, key: bytes) -> bool:
+    """Delete the keys of the entries that the turn finishes, store that of its reply, if it has one, and note
+    the mode of the session that it begins. Whether a key was deleted."""
+    dropped = False
+    if db.execute(_HAS).fetchone()[0]:
+        for seq in (turn.seq, *(one.seq for one in turn.also)):
+            dropped |= db.execute(_OF_ENTRY, (seq,)).rowcount > 0
+    if key:
+        put(db, name, thread, key)
+    if turn.mode is not None:
+        db.execute(_MODE, (turn.mode == "otr", thread))
+    return dropped
+
+
+def drop_of_row(db: sqlite3.Connection, row_id: int) -> None:
+    """Delete the key of what an outbox row shows."""
+    db.execute(_OF_ROW, (row_id,))
+
+
+def drop_of_session(db: sqlite3.Connection, session_id: str) -> None:
+    """Delete the keys of the session's questions. Call it before they are deleted."""
+    db.execute(_OF_SESSION, (session_id,))
+
+
+def is_off_record(db: sqlite3.Connection, thread: str) -> bool:
+    """Whether the thread's session is off the record."""
+    row = db.execute(_IS_OFF, (thread,)).fetchone()
+    return row is not None and bool(row[0])
