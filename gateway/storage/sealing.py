@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
@@ -32,16 +33,13 @@ class SealNeeded(StorageError):
 
 def new_key() -> bytes:
     """A new random key."""
-    # Imported late: it takes a tenth of a second, and most processes seal nothing.
-    from nacl.utils import random  # noqa: PLC0415 - as above
-
-    return random(KEY_BYTES)
+    return os.urandom(KEY_BYTES)
 
 
 def sealed(body: Mapping[str, Any], key: bytes) -> dict[str, Any]:
     """The body with everything but the sender's and the platform's ids sealed by `key`. Raises StorageError
     for a body that is not plain data."""
-    from nacl.secret import SecretBox  # noqa: PLC0415 - as above
+    from nacl.secret import SecretBox  # noqa: PLC0415 - it takes a tenth of a second, and most seal nothing
 
     text = encode_body(body).encode()
     padded = text + b" " * (-len(text) % _PADDED_TO)
@@ -61,6 +59,24 @@ def opened(body: dict[str, Any], key: bytes | None) -> dict[str, Any]:
         return body
     plain = None if key is None or not body[SEALED] else _plain(body[SEALED], key)
     return (body | {"text": "", SEALED: ""}) if plain is None else plain
+
+
+def sealed_bytes(content: bytes, key: bytes) -> bytes:
+    """The content sealed by `key`."""
+    from nacl.secret import SecretBox  # noqa: PLC0415 - as above
+
+    return bytes(SecretBox(key).encrypt(content))
+
+
+def opened_bytes(content: bytes, key: bytes) -> bytes:
+    """What was sealed by `key`. Raises StorageError for what another key sealed."""
+    from nacl.exceptions import CryptoError  # noqa: PLC0415 - as above
+    from nacl.secret import SecretBox  # noqa: PLC0415 - as above
+
+    try:
+        return SecretBox(key).decrypt(content)
+    except (CryptoError, ValueError) as error:
+        raise StorageError("a sealed file cannot be opened: it is damaged") from error
 
 
 def is_lost(body: Mapping[str, Any]) -> bool:

@@ -26,6 +26,8 @@ TABLES: Final = (
     "jobs",
     "states",
     "seal_keys",
+    "blobs",
+    "blob_chunks",
     "deaths",
     "pairing_requests",
     "pairings",

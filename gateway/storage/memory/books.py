@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.storage.append_errors import fence_lost
+from gateway.storage.memory.blobs import MemoryBlobs
 from gateway.storage.memory.bursts import MemoryBursts
 from gateway.storage.memory.crash_counts import MemoryDeaths
 from gateway.storage.memory.crises import MemoryCrises
@@ -43,6 +44,7 @@ class MemoryBooks:
         self.pairings, self.voices = MemoryPairings(self._require_open), MemoryVoices(self._require_open)
         self.jobs, self.states = MemoryJobs(self._require_open), MemoryStates(self._require_open)
         self.file_changes = MemoryFileChanges(self._require_open)
+        self.blobs = MemoryBlobs(self._require_open, self._threads, self._keys)
         self.expiries = MemoryExpiries(self._require_open, self._interactions)
         self.feedback = MemoryFeedback(self._require_open, self._outbox, self._entries, self._shown)
         self.usage, self.memories = MemoryUsage(self._require_open), MemoryMemories(self._require_open)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from gateway.storage.postgres.blob_tables import BLOB_TABLES
 from gateway.storage.postgres.memory_tables import (
     MEMORY_TABLES,
 )
@@ -50,5 +51,6 @@ BOOK_STEPS: Final[tuple[tuple[str, ...], ...]] = (
         *SEARCH_TABLES,
     ),
     SEAL_TABLES,
+    BLOB_TABLES,
 )
 """A released step is never edited: a change is a new step."""

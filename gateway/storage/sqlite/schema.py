@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from gateway.storage.sqlite.blob_tables import BLOB_TABLES
 from gateway.storage.sqlite.crises import CRISIS_TABLES
 from gateway.storage.sqlite.file_tables import FILE_CHANGES, MADE_FOLDERS
 from gateway.storage.sqlite.memory_tables import MEMORY_TABLES
@@ -334,6 +335,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     SAVED_WORKFLOW_TABLES,
     SAID_IN_TERMS,
     SEAL_TABLES,
+    BLOB_TABLES,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 

@@ -51,8 +51,13 @@ def readable(db: sqlite3.Connection, name: str, text: str) -> dict[str, Any]:
     body = decode_body(text)
     if not is_sealed(text):
         return body
+    return opened(body, key_of(db, name))
+
+
+def key_of(db: sqlite3.Connection, name: str) -> bytes | None:
+    """The key of a message, a question or a file; None if it is gone."""
     row = db.execute(_KEY, (name,)).fetchone()
-    return opened(body, None if row is None else row[0])
+    return None if row is None else bytes(row[0])
 
 
 def commit(db: sqlite3.Connection, thread: str, turn: TurnCommit, name: str, key: bytes) -> bool:

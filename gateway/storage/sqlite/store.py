@@ -44,6 +44,7 @@ from gateway.storage.sqlite import (
     states,
     threads,
 )
+from gateway.storage.sqlite.blobs import SqliteBlobs
 from gateway.storage.sqlite.bursts import SqliteBursts
 from gateway.storage.sqlite.connection import Synchronous
 from gateway.storage.sqlite.crash_counts import SqliteDeaths
@@ -92,6 +93,7 @@ class SqliteStore:
         self.jobs = SqliteJobs(lambda: self._writer, lambda: self._reader)
         self.states = SqliteStates(lambda: self._writer, lambda: self._reader)
         self.file_changes = SqliteFileChanges(lambda: self._writer, lambda: self._reader)
+        self.blobs = SqliteBlobs(lambda: self._writer, lambda: self._reader, self._group_commit)
         self.expiries = SqliteExpiries(lambda: self._writer, lambda: self._reader)
         self.feedback = SqliteFeedback(lambda: self._writer, lambda: self._reader)
         self.usage = SqliteUsage(lambda: self._writer, lambda: self._reader)
