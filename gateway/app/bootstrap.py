@@ -123,6 +123,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             clock=base.clock,
             remove_reactions=partial(base.taken.remove_left, base.store.finished),
             sweep_media=partial(base.page.sweep_media, base.store),
+            expire_media=base.page.media.expire,
             background=base.tasks.background,
             turns=base.tasks.turns,
             deliveries=base.tasks.deliveries,
@@ -284,7 +285,7 @@ def _voice_notes(
         None if one is None else VoiceIntake(one, settings) for one in (transcriber, forgetful)
     )
     return VoiceNoteTranscriber(
-        channel_of=base.channels.of,
+        channel_of=partial(base.page.downloads_of, base.channels),
         intake=intake,
         forgetful=without_memory,
         preferences=base.preferences,

@@ -163,7 +163,9 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     files, reading, telemetry = _files(settings, data, clock), build_reader(settings, clock), Telemetry(clock)
     links, wrong = _links(settings, data, files, clock), partial(telemetry.wrong_token, "page")
     guests = _guests(settings, store, clock, failpoints, preferences)
-    page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, links, guests)
+    page = make_page(
+        settings, data.media_path, store.blobs, addresses, check, timeline, clock, wrong, links, guests
+    )
     posting, left_out = built_channels(settings, timeline, clock)
     documents = AgentDocuments(settings, saved_graphs(settings))
     api = _api(settings, store, clock, addresses, telemetry, documents)

@@ -18,7 +18,6 @@ from gateway.storage.ports import NewRecord, RecordKind, TurnCommit
 from pipeline.domain.errors import StorageError
 
 KEY_BYTES: Final = 32
-_BEGINNING: Final = f'{{"{SEALED}":'
 _CLEAR: Final = ("native_id", "author", "private", "reply_handle")
 """The fields that stay readable: they place a message on its platform, and other columns repeat them."""
 _PADDED_TO: Final = 256
@@ -45,11 +44,6 @@ def sealed(body: Mapping[str, Any], key: bytes) -> dict[str, Any]:
     padded = text + b" " * (-len(text) % _PADDED_TO)
     clear = {name: body[name] for name in _CLEAR if name in body}
     return {SEALED: base64.b64encode(SecretBox(key).encrypt(padded)).decode()} | clear
-
-
-def is_sealed(text: str) -> bool:
-    """Whether a stored body is sealed."""
-    return text.startswith(_BEGINNING)
 
 
 def opened(body: dict[str, Any], key: bytes | None) -> dict[str, Any]:
@@ -87,7 +81,7 @@ def is_lost(body: Mapping[str, Any]) -> bool:
 def sealed_commit(commit: TurnCommit) -> tuple[TurnCommit, str, bytes]:
     """A commit whose words are sealed, the name of the key, which is the id of its reply's message, and the
     key. An empty name and key for a commit that is stored as it is."""
-    if not commit.sealed or not commit.outbox:
+    if not commit.outbox:
         return commit, "", b""
     name, key = commit.outbox[0].message_id, new_key()
     records = tuple(_sealed_record(one, key) if _says(one, name) else one for one in commit.records)

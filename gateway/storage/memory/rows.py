@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.storage.inbox_items import EntryKind, item_of
-from gateway.storage.json_bodies import FORGOTTEN, decode_body, encode_body
+from gateway.storage.json_bodies import FORGOTTEN, SEALED_TEXT, decode_body, encode_body
 from gateway.storage.memory.seals import Keys, kept_body, readable
 from gateway.storage.ports import (
     Accepted,
@@ -21,7 +21,6 @@ from gateway.storage.ports import (
     Outcome,
     Record,
 )
-from gateway.storage.sealing import is_sealed
 from pipeline.domain.ids import ThreadKey
 
 
@@ -64,7 +63,7 @@ class EntryRow:
     def accepted(self) -> Accepted:
         """What `accept` returns for the entry when it is new."""
         begun = self.attempts > 0
-        sealed = is_sealed(self.body)
+        sealed = self.body.startswith(SEALED_TEXT)
         return Accepted(seq=self.seq, message_id=self.message_id, duplicate=False, begun=begun, sealed=sealed)
 
     def view(self) -> InboxEntry:
@@ -83,7 +82,7 @@ class EntryRow:
             cancelled=self.cancelled,
             joined=self.joined,
             steered=self.steered,
-            sealed=is_sealed(self.body),
+            sealed=self.body.startswith(SEALED_TEXT),
         )
 
 

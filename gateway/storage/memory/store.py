@@ -193,7 +193,7 @@ class MemoryStore(MemoryBooks):
         thread = self._fenced(lease)
         ended = [(commit.seq, commit.body), *((one.seq, one.body) for one in commit.also)]
         done = [(self._unfinished(thread, seq), encoded_or_none(body)) for seq, body in ended]
-        commit, sealed_as, key = sealed_commit(commit)
+        commit, sealed_as, key = sealed_commit(commit) if commit.sealed else (commit, "", b"")
         records = encoded(commit.records)
         replies = [(row, encode_body(row.body)) for row in commit.outbox]
         questions = [(question, encode_body(question.body)) for question in commit.interactions]

@@ -6,11 +6,10 @@ import json
 from typing import Final
 
 from gateway.storage.inbox_items import item_of
-from gateway.storage.json_bodies import decode_body
+from gateway.storage.json_bodies import SEALED_TEXT, decode_body
 from gateway.storage.ports import InboxEntry, Interaction, OutboxRow, SentPart
 from gateway.storage.postgres.call_queue import Row
 from gateway.storage.postgres.seals import Keys, readable
-from gateway.storage.sealing import is_sealed
 
 OPEN_THREADS: Final = """
     SELECT key FROM threads JOIN
@@ -79,7 +78,7 @@ def entry_of(thread: str, row: Row, keys: Keys) -> InboxEntry:
         cancelled=row["cancelled"],
         joined=row["joined"],
         steered=row["steered"],
-        sealed=is_sealed(row["body"]),
+        sealed=row["body"].startswith(SEALED_TEXT),
     )
 
 

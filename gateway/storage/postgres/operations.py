@@ -156,7 +156,7 @@ def append(lease: Lease, records: Sequence[NewRecord], attempt: int | None) -> O
 
 def commit(lease: Lease, turn: TurnCommit) -> Operation[Committed]:
     """A whole turn, but for the record of a crisis."""
-    turn, sealed_as, key = sealed_commit(turn)
+    turn, sealed_as, key = sealed_commit(turn) if turn.sealed else (turn, "", b"")
     ended = [(turn.seq, turn.body), *((one.seq, one.body) for one in turn.also)]
     text = _leased(
         "commit",

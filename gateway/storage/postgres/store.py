@@ -8,6 +8,7 @@ from typing import Any
 
 from gateway.storage.append_errors import report_if_failed
 from gateway.storage.jobs import NewJob
+from gateway.storage.json_bodies import SEALED_TEXT
 from gateway.storage.ports import (
     Accepted,
     AnswerStatus,
@@ -31,7 +32,7 @@ from gateway.storage.postgres.jobs import PostgresJobs
 from gateway.storage.postgres.operations import Operation, plain
 from gateway.storage.postgres.small_books import PostgresBursts, PostgresExpiries, PostgresStates
 from gateway.storage.postgres.statements import changed
-from gateway.storage.sealing import SealNeeded, is_sealed, new_key
+from gateway.storage.sealing import SealNeeded, new_key
 from gateway.storage.sizes import StoreCounts
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey
@@ -271,7 +272,7 @@ class PostgresStore(PostgresBooks):
     # -- inside -------------------------------------------------------------------------------
     async def _keys(self, rows: Sequence[Row], name: str = "message_id") -> seals.Keys:
         """The keys of those of the rows that are sealed, by what `name` is the column of."""
-        wanted = [row[name] for row in rows if is_sealed(row["body"])]
+        wanted = [row[name] for row in rows if row["body"].startswith(SEALED_TEXT)]
         found = await self.database.fetch(seals.KEYS, wanted) if wanted else ()
         return {row["name"]: row["key"] for row in found}
 

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.storage.inbox_items import item_of
-from gateway.storage.json_bodies import encode_body
+from gateway.storage.json_bodies import SEALED_TEXT, decode_body, encode_body
 from gateway.storage.ports import Accepted, InboxEntry, Lease, NewEntry, Outcome
-from gateway.storage.sealing import is_sealed, new_key, sealed
+from gateway.storage.sealing import new_key, sealed
 from gateway.storage.sqlite import seals, threads
 from gateway.storage.sqlite.secure_overwrite import filled
 from pipeline.domain.errors import AlreadyDone
@@ -91,6 +91,10 @@ def open_threads(db: sqlite3.Connection) -> tuple[str, ...]:
     return tuple(key for (key,) in db.execute(_OPEN_THREADS))
 
 
+def _readable(db: sqlite3.Connection, message_id: str, body: str) -> dict[str, Any]:
+    return seals.readable(db, message_id, body) if body.startswith(SEALED_TEXT) else decode_body(body)
+
+
 def open_entries(db: sqlite3.Connection, thread: str, *, limit: int = -1) -> tuple[InboxEntry, ...]:
     """The oldest `limit` unfinished entries; all of them when it is negative."""
     return tuple(
@@ -99,7 +103,7 @@ def open_entries(db: sqlite3.Connection, thread: str, *, limit: int = -1) -> tup
             thread=thread,
             message_id=message_id,
             kind=kind,
-            body=(plain := seals.readable(db, message_id, body)),
+            body=(plain := _readable(db, message_id, body)),
             item=item_of(kind, thread, message_id, received_at, plain),
             received_at=received_at,
             attempts=attempts,
@@ -107,7 +111,7 @@ def open_entries(db: sqlite3.Connection, thread: str, *, limit: int = -1) -> tup
             cancelled=bool(cancelled),
             joined=joined,
             steered=bool(steered),
-            sealed=is_sealed(body),
+            sealed=body.startswith(SEALED_TEXT),
         )
         for (
             seq,
@@ -127,7 +131,7 @@ def open_entries(db: sqlite3.Connection, thread: str, *, limit: int = -1) -> tup
 def newest(db: sqlite3.Connection, limit: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
     """Thread and body of the newest entries, finished ones included, newest first."""
     found = db.execute(_NEWEST, (limit,)).fetchall()
-    return tuple((thread, seals.readable(db, name, body)) for thread, name, body in found)
+    return tuple((thread, _readable(db, name, body)) for thread, name, body in found)
 
 
 def start_attempt(db: sqlite3.Connection, lease: Lease, seq: int) -> int:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import sqlite3
 from typing import Any, Final
 
-from gateway.storage.json_bodies import decode_body
-from gateway.storage.ports import TurnCommit
-from gateway.storage.sealing import is_sealed, opened
+from gateway.storage.json_bodies import SEALED_TEXT, decode_body
+from gateway.storage.sealing import opened
+from pipeline.domain.messages import Mode
 
 SEAL_TABLES: Final = (
     "ALTER TABLE threads ADD COLUMN off_record INTEGER NOT NULL DEFAULT 0",
@@ -21,6 +21,9 @@ SEAL_TABLES: Final = (
         thread INTEGER NOT NULL REFERENCES threads(id),
         key BLOB NOT NULL
     ) STRICT, WITHOUT ROWID""",
+    # Whatever finishes an entry deletes its key.
+    """CREATE TRIGGER seal_keys_of_finished AFTER UPDATE OF outcome ON inbox WHEN new.outcome IS NOT NULL
+        BEGIN DELETE FROM seal_keys WHERE name = new.message_id; END""",
     """UPDATE threads SET off_record = 1 WHERE id IN (
         SELECT thread FROM (
             SELECT thread, body, max(id) FROM log WHERE kind = 'session' GROUP BY thread)
@@ -32,8 +35,6 @@ _PUT = """
     INSERT INTO seal_keys (name, thread, key) VALUES (?, (SELECT id FROM threads WHERE key = ?), ?)
     ON CONFLICT (name) DO UPDATE SET key = excluded.key"""
 _KEY = "SELECT key FROM seal_keys WHERE name = ?"
-_HAS = "SELECT EXISTS (SELECT 1 FROM seal_keys)"
-_OF_ENTRY = "DELETE FROM seal_keys WHERE name = (SELECT message_id FROM inbox WHERE seq = ?)"
 _OF_ROW = "DELETE FROM seal_keys WHERE name = (SELECT message_id FROM outbox WHERE id = ?)"
 _OF_SESSION = "DELETE FROM seal_keys WHERE name IN (SELECT id FROM interactions WHERE session_id = ?)"
 OF_THREAD: Final = "DELETE FROM seal_keys WHERE thread = ?"
@@ -49,7 +50,7 @@ def put(db: sqlite3.Connection, name: str, thread: str, key: bytes) -> None:
 def readable(db: sqlite3.Connection, name: str, text: str) -> dict[str, Any]:
     """The body of a row of the message `name`, opened if it is sealed. Raises ValueError if it is damaged."""
     body = decode_body(text)
-    if not is_sealed(text):
+    if not text.startswith(SEALED_TEXT):
         return body
     return opened(body, key_of(db, name))
 
@@ -60,18 +61,9 @@ def key_of(db: sqlite3.Connection, name: str) -> bytes | None:
     return None if row is None else bytes(row[0])
 
 
-def commit(db: sqlite3.Connection, thread: str, turn: TurnCommit, name: str, key: bytes) -> bool:
-    """Delete the keys of the entries that the turn finishes, store that of its reply, if it has one, and note
-    the mode of the session that it begins. Whether a key was deleted."""
-    dropped = False
-    if db.execute(_HAS).fetchone()[0]:
-        for seq in (turn.seq, *(one.seq for one in turn.also)):
-            dropped |= db.execute(_OF_ENTRY, (seq,)).rowcount > 0
-    if key:
-        put(db, name, thread, key)
-    if turn.mode is not None:
-        db.execute(_MODE, (turn.mode == "otr", thread))
-    return dropped
+def set_mode(db: sqlite3.Connection, thread: str, mode: Mode) -> None:
+    """Note the mode of the thread's session."""
+    db.execute(_MODE, (mode == "otr", thread))
 
 
 def drop_of_row(db: sqlite3.Connection, row_id: int) -> None:

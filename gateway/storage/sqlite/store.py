@@ -244,7 +244,7 @@ class SqliteStore:
 
     # -- turn ---------------------------------------------------------------------------------
     async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
-        commit, sealed_as, key = sealed_commit(commit)
+        commit, sealed_as, key = sealed_commit(commit) if commit.sealed else (commit, "", b"")
         records = [(record, encode_body(record.body)) for record in commit.records]
         rows = [(row, encode_body(row.body)) for row in commit.outbox]
         questions = [(question, encode_body(question.body)) for question in commit.interactions]
@@ -260,7 +260,8 @@ class SqliteStore:
                 inbox.replace_body(db, seq, body)
                 self._group_commit.forgot = True
             committed = log.commit_turn(db, lease, commit, records, rows)
-            self._group_commit.forgot |= seals.commit(db, lease.thread, commit, sealed_as, key)
+            if key:
+                seals.put(db, sealed_as, lease.thread, key)
             if commit.forget_session:
                 interactions.forget(db, commit.forget_session)
             for question, body in questions:
