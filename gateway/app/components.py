@@ -12,7 +12,7 @@ from gateway.access.policy import AccessRule
 from gateway.agents.documents import AgentDocuments
 from gateway.agents.routes import Routes
 from gateway.agents.speech_lookup import SpeechLookup
-from gateway.app.bus import build_bus
+from gateway.app.bus import build_bus, build_thread_cache
 from gateway.app.llm import ModelClients
 from gateway.app.memory import Memory, build_memory
 from gateway.app.platforms import BuiltChannel, LeftOut, built_channels
@@ -23,6 +23,7 @@ from gateway.app.web import Page, make_page, metrics_check, token_check, voice_m
 from gateway.channels.registry import ChannelRegistry
 from gateway.channels.timeline import StoreTimeline
 from gateway.cluster.bus import Bus
+from gateway.cluster.thread_cache import ThreadCache
 from gateway.config import DEFAULT_AGENT, Secrets, Settings, agent_speech
 from gateway.delivery.acknowledgements import Acknowledgements
 from gateway.delivery.chat_queue import ChatQueues
@@ -125,6 +126,7 @@ class Foundation:
     crises: CrisisRecords
     memory: Memory
     bus: Bus
+    thread_cache: ThreadCache | None
     people: PersonDirectory
     preferences: SharedPreferences
     timeline: StoreTimeline
@@ -191,6 +193,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         memory=build_memory(settings, store.memories, clock, extras.embedder),
         crises=_crises(settings, data, store, clock),
         bus=extras.bus or build_bus(settings, clock, tasks.background),
+        thread_cache=build_thread_cache(settings, clock, telemetry),
         people=people,
         preferences=preferences,
         timeline=timeline,

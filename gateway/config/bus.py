@@ -19,3 +19,10 @@ class BusSettings(Section):
     url: SecretRef | None = setting(
         None, "The server's address with its password, by reference.", example="env:REDIS_URL"
     )
+    cache_s: int = setting(
+        3600,
+        "With redis, for how many seconds after its last turn a conversation is also in Redis, so that its "
+        "next turn need not read it from the store; never off the record. 0: it is not there.",
+        ge=0,
+        le=86_400,
+    )

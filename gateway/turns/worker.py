@@ -249,7 +249,7 @@ class Worker:
             await self._clock.sleep(1.0)
             return True
         try:
-            session = await self._turns.open_session(thread)
+            session = await self._turns.open_session(thread, lease)
             while not self._draining:
                 live.work.clear()
                 entry = live.take_begun() or await self._unread_entry(thread, live)
@@ -261,7 +261,8 @@ class Worker:
                     continue
                 await self._do_idle_work(live, lease, session)
                 if not await self._more_work(thread, live):
-                    return False
+                    break
+            await self._turns.sessions.leave(lease, session)
         except asyncio.CancelledError:
             if lost and task is not None and task.uncancel() <= others:
                 live.unread = True
