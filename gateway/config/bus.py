@@ -13,7 +13,7 @@ class BusSettings(Section):
 
     kind: Literal["process", "redis", "postgres"] = setting(
         "process",
-        "What carries signals: process for a gateway in one process, else a server. Messages are never in "
+        "What carries signals: process for a gateway in one process, else a server. No message depends on "
         "it: while it is away, everything is found in the store, a little later.",
     )
     url: SecretRef | None = setting(
