@@ -13,6 +13,7 @@ from gateway.app.after_turn import build_after_turn
 from gateway.app.agents import build_agents, model_slots
 from gateway.app.attachments import build_conversation_files
 from gateway.app.bursts import build_bursts
+from gateway.app.bus import build_thread_cache
 from gateway.app.commands import build_commands
 from gateway.app.components import Extras, Foundation, build_components, reply_files
 from gateway.app.heartbeat import Heartbeat
@@ -102,7 +103,6 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             files=base.files,
             reading=base.reading,
             bus=base.bus,
-            thread_cache=base.thread_cache,
             people=base.people,
             guests=build_page_guests(base, tools, owner_of, jobs, when_idle, rooms),
             health=inbox.health,
@@ -134,11 +134,16 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             cancel_unknown=None if base.api is None else base.api.runs.cancel_unknown,
         )
     )
+    _watch(gateway, base)
+    return gateway
+
+
+def _watch(gateway: Gateway, base: Foundation) -> None:
+    """Let the metrics, and the HTTP server if there is one, show the gateway's state."""
     base.telemetry.watch_channels(gateway.channel_statuses)
     base.telemetry.watch_state(lambda: gateway.ready, lambda: not base.bus.trouble)
-    if extras.http:
+    if base.extras.http:
         gateway.server = _server(gateway, base)
-    return gateway
 
 
 def _subscribe(
@@ -343,7 +348,7 @@ def _turns(
             after=after,
             crises=base.crises,
             person_of=base.people.person_of,
-            cache=base.thread_cache,
+            cache=build_thread_cache(base.settings, base.clock, base.telemetry),
         ),
         clock=base.clock,
         telemetry=base.telemetry,

@@ -12,7 +12,7 @@ from gateway.access.policy import AccessRule
 from gateway.agents.documents import AgentDocuments
 from gateway.agents.routes import Routes
 from gateway.agents.speech_lookup import SpeechLookup
-from gateway.app.bus import build_bus, build_thread_cache
+from gateway.app.bus import build_bus
 from gateway.app.llm import ModelClients
 from gateway.app.memory import Memory, build_memory
 from gateway.app.platforms import BuiltChannel, LeftOut, built_channels
@@ -23,7 +23,6 @@ from gateway.app.web import Page, make_page, metrics_check, token_check, voice_m
 from gateway.channels.registry import ChannelRegistry
 from gateway.channels.timeline import StoreTimeline
 from gateway.cluster.bus import Bus
-from gateway.cluster.thread_cache import ThreadCache
 from gateway.config import DEFAULT_AGENT, Secrets, Settings, agent_speech
 from gateway.delivery.acknowledgements import Acknowledgements
 from gateway.delivery.chat_queue import ChatQueues
@@ -126,7 +125,6 @@ class Foundation:
     crises: CrisisRecords
     memory: Memory
     bus: Bus
-    thread_cache: ThreadCache | None
     people: PersonDirectory
     preferences: SharedPreferences
     timeline: StoreTimeline
@@ -157,7 +155,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     """Build the shared parts. Raises ConfigurationError with a readable message."""
     clock, tasks = extras.clock, Supervisors()
     failpoints, store = Failpoints(extras.crash_at), extras.store or build_store(settings, data.store_path)
-    people = PersonDirectory(store.identities)
+    people, kept = PersonDirectory(store.identities), (data.media_path, store.blobs)
     preferences = SharedPreferences(store.voices, people)
     timeline, speech_of = StoreTimeline(store, clock), _speech_of(settings, store)
     addresses = Addresses(settings.server.host, settings.server.port, settings.server.public_origins)
@@ -165,9 +163,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     files, reading, telemetry = _files(settings, data, clock), build_reader(settings, clock), Telemetry(clock)
     links, wrong = _links(settings, data, files, clock), partial(telemetry.wrong_token, "page")
     guests = _guests(settings, store, clock, failpoints, preferences)
-    page = make_page(
-        settings, data.media_path, store.blobs, addresses, check, timeline, clock, wrong, links, guests
-    )
+    page = make_page(settings, *kept, addresses, check, timeline, clock, wrong, links, guests)
     posting, left_out = built_channels(settings, timeline, clock)
     documents = AgentDocuments(settings, saved_graphs(settings))
     api = _api(settings, store, clock, addresses, telemetry, documents)
@@ -193,7 +189,6 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         memory=build_memory(settings, store.memories, clock, extras.embedder),
         crises=_crises(settings, data, store, clock),
         bus=extras.bus or build_bus(settings, clock, tasks.background),
-        thread_cache=build_thread_cache(settings, clock, telemetry),
         people=people,
         preferences=preferences,
         timeline=timeline,

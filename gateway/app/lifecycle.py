@@ -24,7 +24,6 @@ from gateway.app.voice import Voice
 from gateway.channels.registry import ChannelRegistry, key_of
 from gateway.channels.supervisor import ChannelStatus, ChannelSupervisor, Lease, any_alive, channel_lines
 from gateway.cluster.bus import Bus
-from gateway.cluster.thread_cache import ThreadCache
 from gateway.delivery.outbox import Delivery
 from gateway.files.folder_store import FolderFileStore
 from gateway.ingress.inbox import Inbox
@@ -102,7 +101,6 @@ class Parts:
     """For channels with a bot token: only one process at a time may receive with a token."""
     foreign: frozenset[AccountKey] = frozenset()
     """The accounts of plug-ins' channels."""
-    thread_cache: ThreadCache | None = None
     left_out: tuple[LeftOut, ...] = ()
     """The configured channels that could not be built."""
     cancel_unknown: Callable[[], Awaitable[int]] | None = None
@@ -266,8 +264,7 @@ class Gateway:
         await parts.reading.close()
         await parts.memory.close()
         await parts.bus.close()
-        if parts.thread_cache is not None:
-            await parts.thread_cache.close()
+        await parts.worker.close()
         await parts.store.close()
         parts.data.release()
 

@@ -39,7 +39,7 @@ class RedisThreadCache:
         clock: Clock,
         count: Callable[[CacheResult], None] = lambda _result: None,
     ) -> None:
-        """`ttl_s` is for how many seconds an entry is kept; `count` is told how each `take` ended."""
+        """`ttl_s` is for how many seconds an entry is kept; `count` is called with how each `take` ended."""
         # Nothing is repeated: the store is read instead.
         self._client = Redis.from_url(
             url, decode_responses=True, socket_timeout=None, retry=Retry(NoBackoff(), 0)

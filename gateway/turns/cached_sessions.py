@@ -47,6 +47,11 @@ class CachedSessions:
         text = json.dumps(_plain(session), ensure_ascii=False)
         await self._cache.put(lease.thread, lease.fence, text)
 
+    async def close(self) -> None:
+        """Disconnect from the cache."""
+        if self._cache is not None:
+            await self._cache.close()
+
     async def _taken(self, cache: ThreadCache, lease: Lease) -> SessionState | None:
         text = await cache.take(lease.thread, lease.fence - 1)
         if text is None:

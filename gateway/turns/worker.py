@@ -143,6 +143,10 @@ class Worker:
             live.work.set()
         return await idle.completed
 
+    async def close(self) -> None:
+        """Disconnect from the cache of conversations, after everything is drained."""
+        await self._turns.sessions.close()
+
     async def drain(
         self,
         timeout_s: float,

@@ -103,7 +103,7 @@ async def _die_in_the_turn(gateway: GatewayProcess, chat: WebChat, label: str) -
     assert await gateway.wait_exit() == _CRASHED
 
 
-async def _goes_on(gateway: GatewayProcess, chat: WebChat) -> None:
+async def _continues(gateway: GatewayProcess, chat: WebChat) -> None:
     await gateway.start()
     await chat.connect(gateway.url, gateway.token)
     # The answer to the first one may have been shown before this page was there.
@@ -120,7 +120,7 @@ async def test_a_turn_off_the_record_continues_in_sqlite(
         await _die_in_the_turn(on_sqlite, chat, label)
         assert _files_with(tmp_path, _KEPT.encode()) != []
         assert _files_with(tmp_path, _SECRET.encode()) == [], "unfinished, and sealed"
-        await _goes_on(on_sqlite, chat)
+        await _continues(on_sqlite, chat)
     assert _files_with(tmp_path, _SECRET.encode()) == []
 
 
@@ -133,7 +133,7 @@ async def test_a_turn_off_the_record_continues_on_postgres(
         await _die_in_the_turn(on_postgres, chat, label)
         assert await _on_the_servers_disk(server, _SECRET.encode()) == []
         assert await _unfinished(server.url) == 1
-        await _goes_on(on_postgres, chat)
+        await _continues(on_postgres, chat)
     on_record = await _on_the_servers_disk(server, _KEPT.encode())
     assert any(name.startswith("pg_wal/") for name in on_record)
     assert any(name.startswith("base/") for name in on_record)

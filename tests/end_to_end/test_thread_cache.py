@@ -1,4 +1,4 @@
-"""A conversation goes on from the cache in Redis, and from the store while the cache is away or empty.
+"""A conversation continues from the cache in Redis, and from the store while the cache is away or empty.
 
 Covers: gateway/turns/cached_sessions.py, gateway/cluster/redis_cache.py, gateway/app/bus.py.
 """
@@ -43,7 +43,7 @@ async def one_turn(folder: Path, server: Valkey, text: str, number: int) -> tupl
     return seen, store.looked > 0
 
 
-async def test_a_conversation_goes_on_whatever_the_cache_does(tmp_path: Path) -> None:
+async def test_a_conversation_continues_whatever_the_cache_does(tmp_path: Path) -> None:
     async with Valkey(tmp_path) as server:
         assert await one_turn(tmp_path, server, "one", 1) == (["one"], True)
         seen, read = await one_turn(tmp_path, server, "two", 2)
