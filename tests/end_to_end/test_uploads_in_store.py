@@ -70,7 +70,7 @@ async def test_an_upload_waits_in_the_store_and_is_gone_after_its_turn(
         handle = await _upload(gateway, chat)
         assert await _stored() == (1, 3)
         assert not _taken(tmp_path)
-        await chat.send(_message("c1", handle))
+        await chat.send_frame(_message("c1", handle))
         assert "kettle.txt" in (await chat.answer(await chat.accepted("c1"))).text
         await chat.send_text("c2", "and now")
         await chat.answer(await chat.accepted("c2"))
@@ -86,13 +86,13 @@ async def test_the_next_process_reads_the_upload_of_one_that_died(
         await gateway.start(crash_at="inbox-commit-after:1")
         await chat.connect(gateway.url, gateway.token)
         handle = await _upload(gateway, chat)
-        await chat.send(_message("c1", handle))
+        await chat.send_frame(_message("c1", handle))
         await chat.read_to_the_end()
         await gateway.wait_exit()
         assert await _stored() == (1, 3)
         await gateway.start()
         await chat.connect(gateway.url, gateway.token)
-        await chat.send(_message("c1", handle))
+        await chat.send_frame(_message("c1", handle))
         assert "kettle.txt" in (await chat.answer(await chat.accepted("c1"))).text
         assert await gateway.stop() == 0
     assert await _stored() == (0, 0)

@@ -169,7 +169,7 @@ class WebChat:
         if socket is not None:
             await socket.close()
 
-    async def send(self, frame: Frame) -> None:
+    async def send_frame(self, frame: Frame) -> None:
         """Send any frame."""
         await self._send(frame)
 

@@ -13,7 +13,7 @@ from redis.asyncio import Redis
 
 from gateway.cluster.redis_cache import MOST_BYTES, RedisThreadCache
 from gateway.cluster.thread_cache import CacheResult
-from pipeline.domain.clock import ManualClock, SystemClock
+from pipeline.domain.clock import ManualClock
 from tests.support.valkey import Valkey
 
 THREAD = "web:page:c_1"
@@ -32,7 +32,7 @@ class Counted:
 async def test_an_entry_is_taken_once_by_the_holder_of_the_next_lease(tmp_path: Path) -> None:
     counted = Counted()
     async with Valkey(tmp_path) as server:
-        cache = RedisThreadCache(server.url, ttl_s=60, clock=SystemClock(), count=counted.add)
+        cache = RedisThreadCache(server.url, ttl_s=60, clock=ManualClock(), count=counted.add)
         await cache.put(THREAD, 7, "an\nentry")
         assert await cache.take("web:page:c_2", 7) is None
         assert await cache.take(THREAD, 7) == "an\nentry"
@@ -44,7 +44,7 @@ async def test_an_entry_is_taken_once_by_the_holder_of_the_next_lease(tmp_path: 
 @pytest.mark.parametrize("fence", [6, 8])
 async def test_the_entry_of_another_lease_is_not_believed_and_is_gone(tmp_path: Path, fence: int) -> None:
     async with Valkey(tmp_path) as server:
-        cache = RedisThreadCache(server.url, ttl_s=60, clock=SystemClock())
+        cache = RedisThreadCache(server.url, ttl_s=60, clock=ManualClock())
         await cache.put(THREAD, 7, "stale")
         assert await cache.take(THREAD, fence) is None
         assert await cache.take(THREAD, 7) is None
@@ -53,7 +53,7 @@ async def test_the_entry_of_another_lease_is_not_believed_and_is_gone(tmp_path: 
 
 async def test_an_entry_ends_by_itself_and_a_long_one_is_not_kept(tmp_path: Path) -> None:
     async with Valkey(tmp_path) as server, Redis.from_url(server.url) as client:
-        cache = RedisThreadCache(server.url, ttl_s=60, clock=SystemClock())
+        cache = RedisThreadCache(server.url, ttl_s=60, clock=ManualClock())
         await cache.put(THREAD, 1, "x")
         await cache.put("web:page:c_2", 1, "x" * (MOST_BYTES + 1))
         (key,) = await client.keys("*")
