@@ -31,7 +31,7 @@ from adapters.web.file_links import FileAccess, LinkedFiles
 from adapters.web.handshake import greet
 from adapters.web.html_cache import HtmlCache
 from adapters.web.hub import Hub, ThreadSender
-from adapters.web.media import MediaInbox
+from adapters.web.media import Media, MediaInbox
 from adapters.web.pages import WORKER, PageFiles
 from adapters.web.pending_sockets import InputGate, Openings
 from adapters.web.protocol import Limits
@@ -67,7 +67,9 @@ class WebAdapter:
         clock: Clock,
         links: FileAccess | None = None,
         people: PagePeople | None = None,
+        media: Media | None = None,
     ) -> None:
+        """`media` is where uploads and voice notes are; None: files in the folder of the settings."""
         self._settings = settings
         self._capabilities = ChannelCapabilities(
             text_limit=settings.text_chars,
@@ -79,7 +81,7 @@ class WebAdapter:
             copies="This page shows it until you load it again.",
         )
         self._pages = PageFiles(settings.static_dir, (*packaged_tables(), *settings.added_tables))
-        self._media = MediaInbox(settings.media_dir, clock)
+        self._media = media or MediaInbox(settings.media_dir, clock)
         self._links = LinkedFiles(links)
         rendered = HtmlCache()
         self._hub = Hub(

@@ -177,7 +177,7 @@ class Intake:
         acceptance = await self._submit(frame.client_id, item)
         if acceptance is not None and acceptance.status != "refused" and isinstance(item, InboundMessage):
             # The turn of the message removes its uploads.
-            self._shared.media.claim([file.handle for file in item.attachments])
+            await self._shared.media.claim([file.handle for file in item.attachments])
 
     def _refuse(self, problem: Problem, frame: ClientFrame | Problem) -> None:
         """Answer a frame of a session that may do nothing, and close it, unless that cannot be known now."""
@@ -213,7 +213,7 @@ class Intake:
 
     async def _submit_voice(self, announced: VoiceAnnouncement, content: bytes) -> None:
         try:
-            ref = await self._shared.media.store(content, mime=announced.mime)
+            ref = await self._shared.media.store(content, mime=announced.mime, chat=self._session.chat)
         except StorageError as error:
             self._session.report(problem_of("storing a voice note", error), announced.client_id)
             return

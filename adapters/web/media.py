@@ -14,7 +14,7 @@ import secrets
 import stat
 from collections.abc import AsyncIterator, Collection, Iterable
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 from adapters.guests import person_of
 from adapters.web.settings import CHANNEL
@@ -54,6 +54,46 @@ def upload_name(chat: str, handle: str) -> str:
     return f"u_{named[:32]}"
 
 
+class Media(Protocol):
+    """Where the page's voice notes and uploads are, from their arrival until the end of their turn."""
+
+    async def receive(self, chunks: AsyncIterator[bytes], *, chat: str, max_bytes: int) -> tuple[str, int]:
+        """Store an upload for a message in `chat` durably while it arrives; its handle, which only the person
+        of the chat can use, and its size in bytes.
+
+        Raises TooLarge, StorageError, and what `chunks` raises; then nothing is left of it.
+        """
+        ...
+
+    async def store(self, content: bytes, *, mime: str, chat: str) -> MediaRef:
+        """Store a voice note of `chat` durably. Raises StorageError."""
+        ...
+
+    async def claim(self, names: Iterable[str]) -> None:
+        """Note that these uploads belong to a message: `discard` or `sweep` removes them."""
+        ...
+
+    async def download(self, ref: MediaRef, *, max_bytes: int) -> bytes:
+        """The bytes of `ref`. Raises MediaUnavailable when gone, foreign, or over `max_bytes`."""
+        ...
+
+    async def discard(self, ref: MediaRef) -> None:
+        """Remove the bytes of `ref`, if they exist. Raises MediaUnavailable, StorageError."""
+        ...
+
+    async def discard_waiting(self, chats: str) -> None:
+        """Remove the uploads for the chats whose ids begin with `chats`, if their message has not come.
+
+        Raises StorageError.
+        """
+        ...
+
+    async def sweep(self, keep: Collection[str]) -> int:
+        """Remove every file that a crash has left and whose handle is not in `keep`; their number. Call it at
+        a start, with the handles of the accepted and unfinished messages."""
+        ...
+
+
 class MediaInbox:
     """Voice notes and uploads under one directory (mode 0700), one file each (mode 0600)."""
 
@@ -88,7 +128,7 @@ class MediaInbox:
         self._waiting[name] = _Waiting(chat=chat, size=size, arrived_at=self._clock.monotonic())
         return handle, size
 
-    def claim(self, names: Iterable[str]) -> None:
+    async def claim(self, names: Iterable[str]) -> None:
         """Note that these uploads belong to a message: `discard` or `sweep` removes them."""
         for name in names:
             self._waiting.pop(name, None)
@@ -112,7 +152,7 @@ class MediaInbox:
                 self._waiting.pop(name, None)
                 await asyncio.to_thread((self._directory / name).unlink, missing_ok=True)
 
-    async def store(self, content: bytes, *, mime: str) -> MediaRef:
+    async def store(self, content: bytes, *, mime: str, chat: str = "") -> MediaRef:  # noqa: ARG002 - all share a folder
         """Store `content` durably: file and directory are flushed to disk when this returns.
 
         Raises StorageError when the directory is not writable.
@@ -127,7 +167,7 @@ class MediaInbox:
 
     async def download(self, ref: MediaRef, *, max_bytes: int) -> bytes:
         """The bytes of `ref`. Raises MediaUnavailable when gone, foreign, or over `max_bytes`."""
-        name = self._checked(ref)
+        name = self.checked(ref)
         try:
             return await asyncio.to_thread(self._read, name, max_bytes)
         except OSError as error:
@@ -135,7 +175,7 @@ class MediaInbox:
 
     async def discard(self, ref: MediaRef) -> None:
         """Remove the bytes of `ref`, if they exist. Raises MediaUnavailable, StorageError."""
-        name = self._checked(ref)
+        name = self.checked(ref)
         try:
             await asyncio.to_thread((self._directory / name).unlink, missing_ok=True)
         except OSError as error:
@@ -150,7 +190,8 @@ class MediaInbox:
         """
         return await asyncio.to_thread(self._sweep, frozenset(keep))
 
-    def _checked(self, ref: MediaRef) -> str:
+    def checked(self, ref: MediaRef) -> str:
+        """The name under which `ref` is stored. Raises MediaUnavailable if it is none of the page."""
         if ref.channel != CHANNEL or not _HANDLE.fullmatch(ref.handle):
             raise MediaUnavailable("This is no file of the web channel.")
         return ref.handle

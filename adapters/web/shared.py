@@ -16,7 +16,7 @@ from adapters.web.attempts import WrongTokens
 from adapters.web.file_links import LinkedFiles
 from adapters.web.html_cache import HtmlCache
 from adapters.web.hub import Hub
-from adapters.web.media import MediaInbox
+from adapters.web.media import Media
 from adapters.web.protocol import Limits, Problem
 from adapters.web.settings import WebSettings
 from adapters.workflow_editor import WorkflowEditor
@@ -47,7 +47,7 @@ class Shared:
     hub: Hub
     rendered: HtmlCache
     links: LinkedFiles
-    media: MediaInbox
+    media: Media
     timeline: Timeline
     people: PagePeople | None
     """None where no one else is invited."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gateway.app.components import Foundation
 from gateway.attachments.conversation_files import LoggedFiles
 from gateway.attachments.intake import AttachmentIntake
@@ -13,7 +15,7 @@ _MB = 1_000_000
 def build_attachments(base: Foundation, speech: VoiceNoteTranscriber) -> AttachmentIntake:
     """What takes the attachments of messages."""
     return AttachmentIntake(
-        channel_of=base.channels.of,
+        channel_of=partial(base.page.downloads_of, base.channels),
         files=base.files,
         reader=base.file_reader,
         max_bytes=base.settings.files.max_mb * _MB,

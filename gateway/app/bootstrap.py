@@ -12,6 +12,7 @@ from gateway.app.after_turn import build_after_turn
 from gateway.app.agents import build_agents, model_slots
 from gateway.app.attachments import build_conversation_files
 from gateway.app.bursts import build_bursts
+from gateway.app.bus import build_thread_cache
 from gateway.app.commands import build_commands
 from gateway.app.components import Extras, Foundation, build_components, reply_files
 from gateway.app.heartbeat import Heartbeat
@@ -129,6 +130,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             clock=base.clock,
             remove_reactions=partial(base.taken.remove_left, base.store.finished),
             sweep_media=partial(base.page.sweep_media, base.store),
+            expire_media=base.page.media.expire,
             background=base.tasks.background,
             turns=base.tasks.turns,
             deliveries=base.tasks.deliveries,
@@ -140,11 +142,16 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             cancel_unknown=None if base.api is None else base.api.runs.cancel_unknown,
         )
     )
+    _watch(gateway, base)
+    return gateway
+
+
+def _watch(gateway: Gateway, base: Foundation) -> None:
+    """Let the metrics, and the HTTP server if there is one, show the gateway's state."""
     base.telemetry.watch_channels(gateway.channel_statuses)
     base.telemetry.watch_state(lambda: gateway.ready, lambda: not base.bus.trouble)
-    if extras.http:
+    if base.extras.http:
         gateway.server = build_server(gateway, base)
-    return gateway
 
 
 def _subscribe(
@@ -275,7 +282,7 @@ def _voice_notes(
         None if one is None else VoiceIntake(one, settings) for one in (transcriber, forgetful)
     )
     return VoiceNoteTranscriber(
-        channel_of=base.channels.of,
+        channel_of=partial(base.page.downloads_of, base.channels),
         intake=intake,
         forgetful=without_memory,
         preferences=base.preferences,
@@ -332,6 +339,7 @@ def _turns(
             after=after,
             crises=base.crises,
             person_of=base.people.person_of,
+            cache=build_thread_cache(base.settings, base.clock, base.telemetry),
         ),
         clock=base.clock,
         telemetry=base.telemetry,

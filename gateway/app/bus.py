@@ -9,11 +9,14 @@ from gateway.app.store import database_url
 from gateway.cluster.bus import Bus
 from gateway.cluster.in_process import InProcessBus
 from gateway.cluster.remote import RemoteBus
+from gateway.cluster.thread_cache import ThreadCache
 from gateway.cluster.transport import Transport
 from gateway.config import Settings
+from gateway.runtime.metrics import Telemetry
 from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
+from pipeline.domain.ids import new_id
 
 _DOCTOR_S: Final = 5.0
 _TRANSPORTS: Final = {
@@ -31,6 +34,17 @@ def build_bus(settings: Settings, clock: Clock, tasks: Supervisor) -> Bus:
     return RemoteBus((transport, *_spare(settings)), clock, tasks.spawn)
 
 
+def build_thread_cache(settings: Settings, clock: Clock, telemetry: Telemetry) -> ThreadCache | None:
+    """The cache of threads in Redis; None where there is none."""
+    bus = settings.bus
+    if bus.kind != "redis" or bus.url is None or not bus.cache_s:
+        return None
+    # Imported when configured: its library is optional, and `build_bus` says if it is missing.
+    from gateway.cluster.redis_cache import RedisThreadCache  # noqa: PLC0415 - as above
+
+    return RedisThreadCache(bus.url.resolve(), ttl_s=bus.cache_s, clock=clock, count=telemetry.cache_read)
+
+
 async def bus_state(settings: Settings, clock: Clock) -> tuple[bool, str] | None:
     """Whether the server answers, and what to say; None for a gateway in one process."""
     transport = _transport(settings)
@@ -43,11 +57,30 @@ async def bus_state(settings: Settings, clock: Clock) -> tuple[bool, str] | None
             await bus.round_trip()
             began = clock.monotonic()
             await bus.round_trip()
+            took = clock.monotonic() - began
     except TimeoutError:
         return False, f"{bus.trouble or f'{transport.name} does not answer'}; look at bus.url and the server"
     finally:
         await bus.close()
-    return True, f"{transport.name} carries a signal in {1_000 * (clock.monotonic() - began):.1f} ms"
+    carries = f"{transport.name} carries a signal in {1_000 * took:.1f} ms"
+    good, cached = await _cache_state(settings, clock)
+    return good, f"{carries}{cached}"
+
+
+async def _cache_state(settings: Settings, clock: Clock) -> tuple[bool, str]:
+    cache = build_thread_cache(settings, clock, Telemetry(clock))
+    if cache is None:
+        return True, ""
+    thread = new_id("doctor")
+    await cache.put(thread, 1, "x")
+    kept = await cache.take(thread, 1)
+    await cache.close()
+    if kept is None:
+        return False, (
+            "; it keeps no conversation: the cache needs Redis 6.2 or Valkey, with memory left; "
+            "or set bus.cache_s = 0"
+        )
+    return True, f", and keeps conversations for {settings.bus.cache_s} s"
 
 
 def _spare(settings: Settings) -> tuple[Transport, ...]:

@@ -156,7 +156,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     """Build the shared parts. Raises ConfigurationError with a readable message."""
     clock, tasks = extras.clock, Supervisors()
     failpoints, store = Failpoints(extras.crash_at), extras.store or build_store(settings, data.store_path)
-    people = PersonDirectory(store.identities)
+    people, kept = PersonDirectory(store.identities), (data.media_path, store.blobs)
     preferences = SharedPreferences(store.voices, people)
     timeline, speech_of = StoreTimeline(store, clock), _speech_of(settings, store)
     addresses = Addresses(settings.server.host, settings.server.port, settings.server.public_origins)
@@ -164,7 +164,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     files, reading, telemetry = _files(settings, data, clock), build_reader(settings, clock), Telemetry(clock)
     links, wrong = _links(settings, data, files, clock), partial(telemetry.wrong_token, "page")
     guests = _guests(settings, store, clock, failpoints, preferences)
-    page = make_page(settings, data.media_path, addresses, check, timeline, clock, wrong, links, guests)
+    page = make_page(settings, *kept, addresses, check, timeline, clock, wrong, links, guests)
     posting, left_out = built_channels(settings, timeline, clock)
     documents = AgentDocuments(settings, saved_graphs(settings))
     api = _api(settings, store, clock, addresses, telemetry, documents)

@@ -101,6 +101,8 @@ class Parts:
     """Removes what an earlier process has left on answered messages."""
     sweep_media: Callable[[], Awaitable[int]]
     """Removes the voice notes that no unfinished message refers to; returns how many."""
+    expire_media: Callable[[], Coroutine[Any, Any, None]]
+    """Removes uploads whose time is over, until it is cancelled."""
     background: Supervisor
     """Channels, renewals and warm-ups: cancelled at once when the gateway stops."""
     turns: Supervisor
@@ -241,6 +243,7 @@ class Gateway:
         parts.background.spawn(parts.agents.warm_up(), name="model warm-up")
         parts.background.spawn(parts.voice.warm_up(), name="voice warm-up")
         parts.background.spawn(parts.files.remove_old(), name="old files")
+        parts.background.spawn(parts.expire_media(), name="old uploads")
         parts.background.spawn(parts.crises.remove_old(), name="old crisis records")
         if parts.cluster.is_worker:
             parts.heartbeat.start()
@@ -315,6 +318,7 @@ class Gateway:
         await parts.reading.close()
         await parts.memory.close()
         await parts.bus.close()
+        await parts.worker.close()
         if isinstance(parts.accounts, SharedAccounts):
             await parts.accounts.coordinator.retire()
         await parts.store.close()

@@ -14,15 +14,20 @@ from adapters.channel import LiveSpeech, Timeline
 from adapters.guests import PagePeople
 from adapters.web.adapter import WebAdapter
 from adapters.web.inbound import OWNER, author_of
+from adapters.web.media import MediaInbox
 from adapters.web.security import token_matches
 from adapters.web.settings import ACCOUNT, CHANNEL, WebSettings
 from adapters.web.text_tables import AddedTables, added_tables
+from gateway.app.page_media import PageMedia
+from gateway.attachments.intake import Downloads
+from gateway.channels.registry import ChannelRegistry
 from gateway.config import SecretRef, Secrets, SecretUnavailable, Settings
 from gateway.files.links import FileLinks
 from gateway.runtime.data_dir import own_web_token
 from gateway.runtime.http_server import Addresses
 from gateway.speech.read_aloud import AnswerReader, OwnReader
 from gateway.speech.speaker_language import AgentSpeechOf
+from gateway.storage.blobs import BlobBook
 from gateway.storage.ports import Store
 from gateway.storage.speech import ReadAloudMode, SpeakerKey, SpeakerPreferenceStore
 from pipeline.domain.clock import Clock
@@ -40,6 +45,12 @@ class Page:
     """The web channel, which may be switched off."""
 
     adapter: WebAdapter | None
+    media: PageMedia
+    """What was uploaded: also for a process that runs turns of the page and serves none."""
+
+    def downloads_of(self, channels: ChannelRegistry, thread: ThreadKey) -> Downloads | None:
+        """What fetches the files of a thread's messages; None if its channel is not there."""
+        return self.media if thread.channel == CHANNEL else channels.of(thread)
 
     def show_recorded(self, thread: ThreadKey, entry: TimelineEntry) -> None:
         """Show a recorded entry on the web page. The other channels' apps show a user's words themselves."""
@@ -61,11 +72,11 @@ class Page:
 
     async def discard_media(self, message: InboundMessage) -> None:
         """Remove what was uploaded for a finished message: its files are stored elsewhere now."""
-        if self.adapter is None or message.thread.channel != self.adapter.name:
+        if message.thread.channel != CHANNEL:
             return
         for ref in media_refs(message):
             try:
-                await self.adapter.discard(ref)
+                await self.media.discard(ref)
             except ParlourError:
                 _log.warning("an upload could not be removed", extra={"message_id": message.message_id})
 
@@ -76,7 +87,7 @@ class Page:
         entries = [
             entry for thread in await store.open_threads() for entry in await store.open_entries(thread)
         ]
-        return await self.adapter.sweep_media(
+        return await self.media.sweep(
             {
                 ref.handle
                 for entry in entries
@@ -94,6 +105,7 @@ def media_refs(message: InboundMessage) -> tuple[MediaRef, ...]:
 def make_page(
     settings: Settings,
     media_dir: Path,
+    blobs: BlobBook,
     addresses: Addresses,
     token_check: Callable[[str], bool],
     timeline: Timeline,
@@ -104,8 +116,10 @@ def make_page(
 ) -> Page:
     """Build the page; its adapter is None if it is switched off. It takes files of people and gives
     `links` to stored ones; None: neither."""
+    in_store = settings.storage.kind == "postgres"
+    media = PageMedia(MediaInbox(media_dir, clock), blobs, clock, in_store=in_store)
     if not settings.channels.web.enabled:
-        return Page(adapter=None)
+        return Page(adapter=None, media=media)
     added = _added_languages(settings)
     for mistake in (*added.mistakes, *added.missing):
         _log.warning("the page's languages: %s", mistake)
@@ -124,7 +138,7 @@ def make_page(
         added_tables=added.tables,
         editing=bool(settings.channels.web.editor),
     )
-    return Page(adapter=WebAdapter(wanted, timeline, clock, links, people))
+    return Page(adapter=WebAdapter(wanted, timeline, clock, links, people, media), media=media)
 
 
 def _added_languages(settings: Settings) -> AddedTables:

@@ -131,9 +131,10 @@ async def _if_used(settings: Settings, clock: Clock) -> list[Finding]:
 def delivery_guarantees(settings: Settings) -> list[tuple[str, str]]:
     """The delivery guarantee of each enabled channel: (name, text)."""
     clock = SystemClock()
-    timeline = StoreTimeline(MemoryStore(), clock)
+    store = MemoryStore()
+    timeline, folder = StoreTimeline(store, clock), settings.data.dir
     addresses = Addresses(settings.server.host, settings.server.port, ())
-    page = make_page(settings, settings.data.dir, addresses, lambda _: False, timeline, clock)
+    page = make_page(settings, folder, store.blobs, addresses, lambda _: False, timeline, clock)
     adapters: list[Channel] = [one.adapter for one in built_channels(settings, timeline, clock)[0]]
     if page.adapter:
         adapters.insert(0, page.adapter)

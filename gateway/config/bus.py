@@ -13,9 +13,16 @@ class BusSettings(Section):
 
     kind: Literal["process", "redis", "postgres"] = setting(
         "process",
-        "What carries signals: process for a gateway in one process, else a server. Messages are never in "
+        "What carries signals: process for a gateway in one process, else a server. No message depends on "
         "it: while it is away, everything is found in the store, a little later.",
     )
     url: SecretRef | None = setting(
         None, "The server's address with its password, by reference.", example="env:REDIS_URL"
+    )
+    cache_s: int = setting(
+        3600,
+        "With redis, for how many seconds after its last turn a conversation is also in Redis, so that its "
+        "next turn need not read it from the store; never off the record. 0: it is not there.",
+        ge=0,
+        le=86_400,
     )

@@ -45,6 +45,7 @@ from gateway.storage.codec import reply_of
 from gateway.storage.leases import AccountLeases
 from gateway.storage.log_records import AssistantRecord, content_of, files_of, text_of
 from gateway.storage.ports import InboxEntry, Lease, OutboxRow, Store
+from gateway.storage.sealing import is_lost
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import FenceLost, StorageError
 from pipeline.domain.ids import ThreadKey, new_id
@@ -56,6 +57,7 @@ MAX_ATTEMPTS = 40
 but not before `WORN_OUT_S`."""
 WORN_OUT_S = 3 * 3600.0
 MAX_AGE_S = 24 * 3600.0
+LOST_WORDS = "This answer was off the record and was lost before it was sent. Please ask again."
 _BACKOFF_S = (1.0, 2.0, 5.0, 10.0, 15.0)
 _BACKOFF_REPEATING_S = (*_BACKOFF_S, 60.0, 300.0)
 """For a reply that each attempt may show once more, because the platform does not confirm what it does."""
@@ -369,7 +371,8 @@ class Delivery:
         age = max(0.0, self._clock.now() - row.created_at)
         channel = self._channels.of(thread)
         files = files_of(record)
-        reply = reply_of(row, row.thread, entry_id=row.entry_id, text=text_of(record), files=files)
+        words = LOST_WORDS if is_lost(record.body) else text_of(record)
+        reply = reply_of(row, row.thread, entry_id=row.entry_id, text=words, files=files)
         forget = reply.off_record
         if age > MAX_AGE_S and (isinstance(channel, PostingChannel) or (channel is None and forget)):
             # So late a reply would only confuse. Its text stays in the log; an off-the-record reply is not

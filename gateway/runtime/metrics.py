@@ -92,6 +92,9 @@ class Telemetry:
         running.set_function(lambda: self._running)
         self._transcribing = self._gauge("parlour_notes_hearing", "Voice notes being heard or waiting for it")
         self._microphones = self._gauge("parlour_microphones_open", "People who talk live just now")
+        self._cache_reads = self._counter(
+            "parlour_thread_cache_reads_total", "Looks into the cache of threads by result", "result"
+        )
         self._ready = self._gauge("parlour_ready", "1 while messages are taken, as /readyz says")
         self._bus = self._gauge("parlour_bus_up", "1 while signals between processes are carried")
 
@@ -116,6 +119,10 @@ class Telemetry:
     def job_ended(self, kind: str, result: str) -> None:
         """Count an attempt at a job: `done`, `later`, `failed` or `dead`."""
         self._jobs.sums[kind, result] += 1
+
+    def cache_read(self, result: str) -> None:
+        """Count a look into the cache of threads: `hit`, `miss` or `failed`."""
+        self._cache_reads.sums[result] += 1
 
     def heartbeat_event(self, name: str) -> None:
         """Count an event of the heartbeat's scheduler."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from typing import Protocol
 
-from adapters.channel import ChannelAdapter
 from gateway.runtime.metrics import Telemetry
 from gateway.speech.speaker_language import AgentSpeechOf, likely_language, speaker_of, spoke
 from gateway.storage.speech import SpeakerPreferenceStore
 from pipeline.domain.errors import MediaUnavailable, TurnFailed
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import InboundMessage
+from pipeline.domain.messages import InboundMessage, MediaRef
 from pipeline.domain.readings import FileUnreadable
 from pipeline.runtime.ports import OnTranscription, PartialTranscription, Transcription, TranscriptionQueued
 from voice.errors import VoiceError
@@ -32,6 +32,14 @@ _WORTH_SAYING_S = 3.0
 """Shorter waits are not reported: they are over before a person reads the report."""
 
 
+class NoteDownloads(Protocol):
+    """What fetches the voice notes of a channel."""
+
+    async def download(self, ref: MediaRef, *, max_bytes: int) -> bytes:
+        """See `adapters.channel.ChannelAdapter.download`."""
+        ...
+
+
 class VoiceNoteTranscriber:
     """Implements the pipeline's `SpeechToText` port with the channels' downloads and a `VoiceIntake`.
 
@@ -42,7 +50,7 @@ class VoiceNoteTranscriber:
     def __init__(
         self,
         *,
-        channel_of: Callable[[ThreadKey], ChannelAdapter | None],
+        channel_of: Callable[[ThreadKey], NoteDownloads | None],
         intake: VoiceIntake | None,
         forgetful: VoiceIntake | None,
         preferences: SpeakerPreferenceStore,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from gateway.storage.blobs import BlobBook
 from gateway.storage.crash_counts import DeathBook
 from gateway.storage.crises import CrisisBook
 from gateway.storage.erasure import ErasureBook
@@ -41,6 +42,10 @@ class Books(Protocol):
     @property
     def states(self) -> StateBook:
         """State of graphs that outlives a run."""
+
+    @property
+    def blobs(self) -> BlobBook:
+        """Files that wait for their turn."""
 
     @property
     def expiries(self) -> ExpiryBook:

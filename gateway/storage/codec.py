@@ -78,6 +78,7 @@ def new_entry(item: Queued) -> NewEntry:
         kind=kind_of(item),
         body=to_body(item),
         received_at=item.received_at,
+        seals=isinstance(item, SessionCommand) and item.name == "otr",
     )
 
 
@@ -217,4 +218,5 @@ def begun_entry(entry: NewEntry, item: StoredItem, accepted: Accepted) -> InboxE
         excused=0,
         cancelled=False,
         begun=True,
+        sealed=accepted.sealed,
     )

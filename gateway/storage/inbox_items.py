@@ -8,6 +8,7 @@ from itertools import compress
 from operator import attrgetter
 from typing import Any, Final, Literal
 
+from gateway.storage.json_bodies import SEALED
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
@@ -158,17 +159,23 @@ def item_of(
     kind: EntryKind, thread: str, message_id: str, received_at: float, body: Mapping[str, Any]
 ) -> StoredItem:
     """The item that `to_body` wrote."""
+    if SEALED in body:
+        return _unreadable(message_id, body, "it was off the record, and its key is gone")
     try:
         return _item_of(kind, thread, message_id, received_at, body)
     except (KeyError, TypeError, ValueError, AttributeError, InvalidInput) as error:
-        return UnreadableItem(
-            message_id=message_id,
-            native_id=str(body.get("native_id", "")),
-            author=Author(id=str(body.get("author", "")), name=str(body.get("name", ""))),
-            reply_handle=str(body.get("reply_handle", "")),
-            private=bool(body.get("private", True)),
-            reason=f"inbox entry {message_id}: its stored body is not readable ({error})",
-        )
+        return _unreadable(message_id, body, str(error))
+
+
+def _unreadable(message_id: str, body: Mapping[str, Any], reason: str) -> UnreadableItem:
+    return UnreadableItem(
+        message_id=message_id,
+        native_id=str(body.get("native_id", "")),
+        author=Author(id=str(body.get("author", "")), name=str(body.get("name", ""))),
+        reply_handle=str(body.get("reply_handle", "")),
+        private=bool(body.get("private", True)),
+        reason=f"inbox entry {message_id}: its stored body is not readable ({reason})",
+    )
 
 
 def _item_of(

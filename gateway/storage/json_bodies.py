@@ -32,6 +32,13 @@ def decode_body(text: str) -> dict[str, Any]:
     return body
 
 
+SEALED = "sealed"
+"""The field of a sealed body (`gateway.storage.sealing`) with what is sealed, in base64; empty where the key
+is gone."""
+
+SEALED_TEXT = f'{{"{SEALED}":'
+"""The beginning of the text of each sealed body, and of no other."""
+
 FORGOTTEN = '{"text":""}'
 """The body that replaces a forgotten one: it has no text."""
 

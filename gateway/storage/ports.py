@@ -23,6 +23,7 @@ from gateway.storage.lease import Lease as Lease  # noqa: PLC0414 - as above
 from gateway.storage.sizes import StoreCounts
 from gateway.storage.states import StateWrite
 from pipeline.domain.frozen import dataclass
+from pipeline.domain.messages import Mode
 
 RecordKind = Literal["session", "user", "step", "assistant", "error", "notice", "summary", "title", "model"]
 VISIBLE_KINDS: tuple[RecordKind, ...] = ("session", "user", "assistant", "error", "notice")
@@ -40,6 +41,8 @@ class NewEntry:
     kind: EntryKind
     body: Mapping[str, Any]
     received_at: float
+    seals: bool = False
+    """It may take the thread off the record: what is accepted behind it is sealed while it is unfinished."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +57,8 @@ class Accepted:
     """The entry is new and was not accepted, because its thread's queue had reached the limit."""
     begun: bool = False
     """The entry is the first of its thread, and its first attempt is counted."""
+    sealed: bool = False
+    """The entry was stored sealed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,6 +84,8 @@ class InboxEntry:
     """The seq of the earlier entry whose turn answers this one too; 0 if it has a separate turn."""
     steered: bool = False
     """It joined a run that was in progress."""
+    sealed: bool = False
+    """Its body is stored sealed: once it is finished, it cannot be read any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,6 +204,11 @@ class TurnCommit:
     """Later entries of the thread that the turn answers too; they get the same outcome."""
     forget_session: str = ""
     """The id of an off-the-record session whose questions are deleted."""
+    sealed: bool = False
+    """The words of its records are stored sealed, until the reply is forgotten."""
+    mode: Mode | None = None
+    """The mode of the session that it begins; None if it begins none. The thread's entries are stored sealed
+    while it is off the record."""
     at: float = 0.0
 
 
@@ -235,7 +247,8 @@ class Store(Books, Protocol):
     # -- inbox --------------------------------------------------------------------------------
     async def accept(self, entry: NewEntry, *, limit: int | None = None, begin: bool = False) -> Accepted:
         """Dedupe and enqueue in one statement; durable when it returns. With `limit`, a new entry is not
-        accepted while its thread has that many unfinished ones; a redelivery is still recognised.
+        accepted while its thread has that many unfinished ones; a redelivery is still recognised. The body is
+        stored sealed while the thread is off the record (`gateway.storage.sealing`).
 
         With `begin`, for a turn that starts at once, the statement counts one attempt at a new entry if its
         thread has no other unfinished one.

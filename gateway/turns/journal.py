@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -27,7 +27,7 @@ from gateway.turns.after_turn import AfterTurn
 from gateway.turns.kept_states import KeptStates
 from gateway.turns.past_turns import UNSHOWN_FAILURES, past_turn, unanswered_turn
 from gateway.turns.recorded_turn import RecordedTurn
-from gateway.turns.rows import bare_body, reply_row, with_more
+from gateway.turns.rows import body_left, reply_row, with_more
 from gateway.turns.run_codec import CUT_OFF
 from gateway.turns.run_log import StoreRunLog, UnwrittenRunLog
 from gateway.turns.sessions import SessionState, record_in, session_record, write_summary
@@ -275,7 +275,7 @@ class StoreJournal:
 
     async def decline(self) -> None:
         # The author, the caption and the message it replies to are private too.
-        await self.commit_silently("declined", body=bare_body(self._entry))
+        await self.commit_silently("declined", forget=True)
 
     async def commit_notice(
         self,
@@ -311,20 +311,17 @@ class StoreJournal:
         session_id, message_id, at = new_id("ses"), self._entry.message_id, self._clock.now()
         code = "" if mode == "normal" else mode
         record = session_record(session_id, message_id, at, text=text, mode=mode, agent=agent)
-        committed = await self._finish("command", [record], role="session", text=text, code=code)
-        entry_id = committed.record_ids[-1]
+        finish = partial(self._finish, "command", [record], role="session", text=text, code=code)
+        entry_id = (await finish(mode=mode)).record_ids[-1]
         self._session.restart(session_id, mode=mode, agent=agent)
         self._show("session", text, entry_id, code=code)
         return entry_id
 
-    async def commit_silently(
-        self, outcome: Outcome = "command", *, body: Mapping[str, Any] | None = None
-    ) -> None:
-        """Finish the entry and write nothing else, except `body`, which replaces the entry's body."""
+    async def commit_silently(self, outcome: Outcome = "command", *, forget: bool = False) -> None:
+        """Finish the entry and write nothing else; with `forget`, its words go."""
         self._failpoints.reach("turn-commit-before")
-        if self._off_record:
-            body = bare_body(self._entry)
-        also = self.messages.finished_too(forget=body is not None)
+        forget = forget or self._off_record
+        body, also = body_left(self._entry, forget=forget), self.messages.finished_too(forget=forget)
         commit = TurnCommit(seq=self._entry.seq, outcome=outcome, body=body, also=also, at=self._clock.now())
         await self._store.commit_turn(self.lease, commit)
         self._failpoints.reach("turn-commit-after")
@@ -351,6 +348,7 @@ class StoreJournal:
         steered: Sequence[str] = (),
         crisis: CrisisRecord | None = None,
         answer: TurnAnswer | None = None,
+        mode: Mode | None = None,
     ) -> Committed:
         # Raises if a step could not be written: the turn must fail before anything is visible.
         unwritten = await self._log.unwritten()
@@ -377,8 +375,10 @@ class StoreJournal:
             records=(*unwritten, *records),
             outbox=(row,),
             interactions=questions,
-            body=bare_body(self._entry) if off_record or (forgotten and self._off_record) else None,
+            body=body_left(self._entry, forget=off_record or (forgotten and self._off_record)),
             also=self.messages.finished_too(forget=off_record),
+            sealed=hidden,
+            mode=mode,
             forget_session=self.session_id if off_record else "",
             crisis=crisis,
             jobs=jobs,

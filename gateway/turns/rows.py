@@ -14,6 +14,14 @@ def bare_body(entry: InboxEntry) -> dict[str, Any]:
     return {"native_id": entry.item.native_id}
 
 
+def body_left(entry: InboxEntry, *, forget: bool = False) -> Mapping[str, Any] | None:
+    """The body that a finished entry gets: None, which leaves it as it is, if its words are neither to be
+    forgotten nor sealed."""
+    if forget:
+        return bare_body(entry)
+    return entry.body if entry.sealed else None
+
+
 def reply_row(
     entry: InboxEntry,
     role: EntryRole,

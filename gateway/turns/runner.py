@@ -23,12 +23,13 @@ from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.arrivals import Bursts, TurnArrivals
 from gateway.turns.bursts import answering, checks_for
+from gateway.turns.cached_sessions import CachedSessions
 from gateway.turns.commands import AS_MESSAGES, SessionCommands, WithoutModel, as_message, shortcut_of
 from gateway.turns.heartbeat_turns import HeartbeatTurns
 from gateway.turns.journal import StoreJournal
 from gateway.turns.last_turn import note_edit
 from gateway.turns.run_log import TOGETHER_S
-from gateway.turns.sessions import SessionState, load_session, read_again
+from gateway.turns.sessions import SessionState, read_again
 from gateway.turns.set_aside import GAVE_UP, NO_AGENT, UNREADABLE, set_aside
 from gateway.turns.slots import ConcurrencySlot, Quarantine, Slots
 from gateway.turns.stop_words import NONE_STOPPED, Stopped
@@ -77,6 +78,7 @@ class TurnRunner:
         max_attempts: int,
         max_running: int,
     ) -> None:
+        self.sessions = CachedSessions(store, hooks.cache)
         self.bursts = bursts
         """The messages that join running turns."""
         self._store = store
@@ -98,14 +100,13 @@ class TurnRunner:
         # A note that waits for the transcriber needs no model slot, but its audio is in memory.
         self._voice_notes = asyncio.Semaphore(_MAX_VOICE_NOTES)
 
-    async def open_session(self, thread: str) -> SessionState:
-        """The conversation that the thread's next turn continues."""
-        session = await load_session(self._store, thread)
+    async def open_session(self, thread: str, lease: Lease | None = None) -> SessionState:
+        """The conversation that the thread's next turn continues; `lease` as in `CachedSessions.open`."""
+        session = await self.sessions.open(thread, lease)
         unwritten = self._unwritten.pop(thread, None)
-        if unwritten is None or unwritten.session_id != session.session_id:
-            return session
-        self._unwritten[thread] = unwritten
-        return unwritten
+        if unwritten is not None and unwritten.session_id == session.session_id:
+            session = self._unwritten[thread] = unwritten
+        return session
 
     def _keep_unwritten(self, thread: str, session: SessionState) -> None:
         """Keep a conversation off the record in memory, also while no runner has its thread."""

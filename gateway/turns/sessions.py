@@ -88,6 +88,11 @@ class SessionState:
             self._conversation = Conversation(summary=self._summary, turns=tuple(self._turns))
         return self._conversation
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the whole conversation is known, and not only the turns of this process."""
+        return self._log is None
+
     async def read(self) -> Conversation:
         """The whole conversation so far, read from the log unless that was done. Raises StorageError."""
         if self._log is None:

@@ -8,6 +8,7 @@ from typing import Protocol
 from adapters.channel import OutboundReply
 from gateway.cluster.bus import EventStream
 from gateway.cluster.signals import LiveTurn
+from gateway.cluster.thread_cache import ThreadCache
 from gateway.safety.crisis_records import CrisisRecords
 from gateway.storage.ports import InboxEntry
 from gateway.turns.after_turn import AfterTurn
@@ -46,3 +47,5 @@ class TurnHooks:
     """Makes the records of crisis responses."""
     person_of: Callable[[ThreadKey, str], str]
     """The key of the person that a user of an account is."""
+    cache: ThreadCache | None = None
+    """Where conversations are between two leases; None: in the store alone."""

@@ -11,7 +11,7 @@ from gateway.storage.log_records import UserRecord, user_body
 from gateway.storage.ports import InboxEntry, Lease, NewRecord, Store
 from gateway.turns.past_turns import asked_of
 from gateway.turns.recorded_turn import RecordedTurn
-from gateway.turns.rows import bare_body
+from gateway.turns.rows import body_left
 from gateway.turns.run_log import StoreRunLog
 from gateway.turns.sessions import SessionState, session_record
 from gateway.turns.turn_hooks import OnRecorded
@@ -86,7 +86,7 @@ class TurnMessages:
     def finished_too(self, *, forget: bool) -> tuple[FinishedToo, ...]:
         """What the commit finishes beside the turn's own entry; `forget` erases the words."""
         return tuple(
-            FinishedToo(seq=entry.seq, body=bare_body(entry) if forget else None) for entry in self.joined
+            FinishedToo(seq=entry.seq, body=body_left(entry, forget=forget)) for entry in self.joined
         )
 
     def covers(self, seq: int) -> bool:

@@ -193,6 +193,10 @@ class Worker:
             live.work.set()
         return await idle.completed
 
+    async def close(self) -> None:
+        """Disconnect from the cache of conversations, after everything is drained."""
+        await self._turns.sessions.close()
+
     async def drain(
         self,
         timeout_s: float,
@@ -312,7 +316,7 @@ class Worker:
         if lease is None:
             return await self._leave_to_other(thread, live)
         try:
-            session = await self._turns.open_session(thread)
+            session = await self._turns.open_session(thread, lease)
             while not self._draining:
                 live.work.clear()
                 entry = live.take_begun() or await self._unread_entry(thread, live)
@@ -324,7 +328,8 @@ class Worker:
                     continue
                 await self._do_idle_work(live, lease, session)
                 if not await self._more_work(thread, live):
-                    return False
+                    break
+            await self._turns.sessions.leave(lease, session)
         except asyncio.CancelledError:
             if lost and task is not None and task.uncancel() <= others:
                 live.unread = True

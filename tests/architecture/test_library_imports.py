@@ -14,6 +14,7 @@ IMPORT_NAMES = {
     "faster-whisper": "faster_whisper",
     "markdown-it-py": "markdown_it",
     "pillow": "PIL",
+    "pynacl": "nacl",
     "piper-tts": "piper",
     "prometheus-client": "prometheus_client",
     "prompt-toolkit": "prompt_toolkit",

@@ -108,7 +108,7 @@ async def test_a_message_cut_off_is_answered_again_and_then_forgotten(tmp_path: 
         await say(harness, "/otr", 0)
         accepted = await harness.channel.say(f"tell me of {SECRET}", native_id="n1")
         await harness.channel.until(lambda: held.requests)
-    assert found_in(tmp_path) == ["parlour.sqlite3"], "accepted means not lost"
+    assert found_in(tmp_path) == [], "accepted, and sealed"
     async with open_gateway(tmp_path, llm=echo(1)) as harness:
         assert SECRET in (await harness.channel.reply(accepted.message_id)).text
         await _all_sent(harness)

@@ -169,6 +169,10 @@ class WebChat:
         if socket is not None:
             await socket.close()
 
+    async def send_frame(self, frame: Frame) -> None:
+        """Send any frame."""
+        await self._send(frame)
+
     async def send_text(self, client_id: str, text: str) -> None:
         """Send a typed message."""
         await self._send({"type": "message", "client_id": client_id, "text": text})

@@ -93,6 +93,7 @@ class MemoryPage:
             if entry.thread == thread:
                 left: dict[str, Any] = {"native_id": native_id_of(entry.view().body)}
                 entry.body, entry.outcome = encode_body(left), entry.outcome or "cancelled"
+                entry.keys.pop(entry.message_id, None)
         for reply in self._outbox.values():
             if reply.thread == thread:
                 reply.body, reply.state = FORGOTTEN, "failed" if reply.is_open else reply.state

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.storage.inbox_items import EntryKind, item_of
-from gateway.storage.json_bodies import FORGOTTEN, decode_body, encode_body
+from gateway.storage.json_bodies import FORGOTTEN, SEALED_TEXT, decode_body, encode_body
+from gateway.storage.memory.seals import Keys, kept_body, readable
 from gateway.storage.ports import (
     Accepted,
     InboxEntry,
@@ -40,16 +41,20 @@ class EntryRow:
     finished_at: float = 0.0
     joined: int = 0
     steered: bool = False
+    seals: bool = False
+    keys: Keys
 
     @classmethod
-    def new(cls, seq: int, entry: NewEntry, *, begun: bool) -> EntryRow:
-        """The row of a newly accepted entry."""
+    def new(cls, seq: int, entry: NewEntry, keys: Keys, *, begun: bool, sealed: bool) -> EntryRow:
+        """The row of a newly accepted entry; the key of a sealed one is put into `keys`."""
         return cls(
+            keys=keys,
+            seals=entry.seals,
             seq=seq,
             thread=entry.thread,
             message_id=entry.message_id,
             kind=entry.kind,
-            body=encode_body(entry.body),
+            body=kept_body(entry.body, keys, entry.message_id if sealed else ""),
             received_at=entry.received_at,
             attempts=int(begun),
         )
@@ -58,11 +63,12 @@ class EntryRow:
     def accepted(self) -> Accepted:
         """What `accept` returns for the entry when it is new."""
         begun = self.attempts > 0
-        return Accepted(seq=self.seq, message_id=self.message_id, duplicate=False, begun=begun)
+        sealed = self.body.startswith(SEALED_TEXT)
+        return Accepted(seq=self.seq, message_id=self.message_id, duplicate=False, begun=begun, sealed=sealed)
 
     def view(self) -> InboxEntry:
         """The entry as the port's value."""
-        body = decode_body(self.body)
+        body = readable(self.body, self.keys, self.message_id)
         return InboxEntry(
             seq=self.seq,
             thread=self.thread,
@@ -76,6 +82,7 @@ class EntryRow:
             cancelled=self.cancelled,
             joined=self.joined,
             steered=self.steered,
+            sealed=self.body.startswith(SEALED_TEXT),
         )
 
 
@@ -86,6 +93,7 @@ class LogRow:
     id: int
     record: NewRecord
     body: str
+    keys: Keys
 
     def passes(
         self,
@@ -112,7 +120,7 @@ class LogRow:
             kind=self.record.kind,
             session_id=self.record.session_id,
             message_id=self.record.message_id,
-            body=decode_body(self.body),
+            body=readable(self.body, self.keys, self.record.message_id),
             at=self.record.at,
         )
 
@@ -177,6 +185,7 @@ class InteractionRow:
 
     interaction: Interaction
     body: str
+    keys: Keys
     choice: str | None = None
     """The answer; None while there is none."""
 
@@ -191,15 +200,17 @@ class InteractionRow:
 
     def view(self) -> Interaction:
         """The interaction as the port's value."""
-        return replace(self.interaction, body=decode_body(self.body))
+        return replace(self.interaction, body=readable(self.body, self.keys, self.interaction.id))
 
 
 @dataclass(slots=True, kw_only=True)
 class ThreadRow:
     """The data of one thread: its lease, its unfinished entries by seq, its log."""
 
+    keys: Keys
     fence: int = 0
     owner: str | None = None
+    off_record: bool = False
     expires_at: float = 0.0
     unfinished: dict[int, EntryRow] = field(default_factory=dict)
     log: list[LogRow] = field(default_factory=list)
@@ -210,15 +221,21 @@ class ThreadRow:
         """Append a record under `new_id`, unless it is of a user's message that has one; its id."""
         if record.kind == "user" and record.message_id in self.user_records:
             return self.user_records[record.message_id]
-        self.log.append(LogRow(id=new_id, record=replace(record, body={}), body=body))
+        self.log.append(LogRow(id=new_id, record=replace(record, body={}), body=body, keys=self.keys))
         if record.kind == "user":
             self.user_records[record.message_id] = new_id
         return new_id
+
+    @property
+    def seals(self) -> bool:
+        """Whether what is accepted now is sealed."""
+        return self.off_record or any(row.seals for row in self.unfinished.values())
 
     def finish(self, row: EntryRow, outcome: Outcome, body: str | None, at: float) -> None:
         """Close an unfinished entry, with another body unless it is None."""
         row.outcome, row.finished_at = outcome, at
         row.body = row.body if body is None else body
+        self.keys.pop(row.message_id, None)
         del self.unfinished[row.seq]
 
     def forget(self, message_id: str) -> None:

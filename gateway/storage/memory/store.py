@@ -7,24 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gateway.storage.append_errors import fence_lost, foreign_row, report_if_failed
+from gateway.storage.append_errors import foreign_row, report_if_failed
 from gateway.storage.interaction_rules import judge_answer
 from gateway.storage.jobs import NewJob
 from gateway.storage.json_bodies import FORGOTTEN, decode_body, encode_body, storable_text
-from gateway.storage.memory.bursts import MemoryBursts
-from gateway.storage.memory.crash_counts import MemoryDeaths
-from gateway.storage.memory.crises import MemoryCrises
-from gateway.storage.memory.erasure import MemoryErasure
-from gateway.storage.memory.expiries import MemoryExpiries
-from gateway.storage.memory.feedback import MemoryFeedback
-from gateway.storage.memory.file_changes import MemoryFileChanges
-from gateway.storage.memory.finished import MemoryFinished
-from gateway.storage.memory.identities import MemoryIdentities
-from gateway.storage.memory.jobs import MemoryJobs
-from gateway.storage.memory.memories import MemoryMemories
-from gateway.storage.memory.owners import MemoryOwners
-from gateway.storage.memory.page_chats import MemoryPage
-from gateway.storage.memory.pairings import MemoryPairings
+from gateway.storage.memory.books import MemoryBooks
 from gateway.storage.memory.rows import (
     EntryRow,
     InteractionRow,
@@ -34,11 +21,7 @@ from gateway.storage.memory.rows import (
     encoded_or_none,
     newest_first,
 )
-from gateway.storage.memory.search import MemorySearch
-from gateway.storage.memory.shield import MemoryShield
-from gateway.storage.memory.speech import MemoryVoices
-from gateway.storage.memory.states import MemoryStates
-from gateway.storage.memory.usage import MemoryUsage
+from gateway.storage.memory.seals import kept_body
 from gateway.storage.ports import (
     Accepted,
     AnswerStatus,
@@ -55,38 +38,13 @@ from gateway.storage.ports import (
     SentPart,
     TurnCommit,
 )
+from gateway.storage.sealing import sealed_commit
 from gateway.storage.sizes import StoreCounts
 from pipeline.domain.errors import AlreadyDone, StorageError
 
 
-class MemoryStore:
+class MemoryStore(MemoryBooks):
     """The whole port, in memory. Bodies are kept as text, so that callers share no objects with the store."""
-
-    def __init__(self) -> None:
-        self._open, self._last_record_id = False, 0
-        self._threads: dict[str, ThreadRow] = {}
-        self._entries: dict[int, EntryRow] = {}
-        self._accepted: dict[str, Accepted] = {}
-        self._outbox: dict[int, ReplyRow] = {}
-        self._outbox_ids: dict[str, int] = {}
-        self._shown: dict[str, dict[int, SentPart]] = {}
-        self._interactions: dict[str, InteractionRow] = {}
-        self.pairings, self.voices = MemoryPairings(self._require_open), MemoryVoices(self._require_open)
-        self.jobs, self.states = MemoryJobs(self._require_open), MemoryStates(self._require_open)
-        self.file_changes = MemoryFileChanges(self._require_open)
-        self.expiries = MemoryExpiries(self._require_open, self._interactions)
-        self.feedback = MemoryFeedback(self._require_open, self._outbox, self._entries, self._shown)
-        self.usage, self.memories = MemoryUsage(self._require_open), MemoryMemories(self._require_open)
-        self.identities = MemoryIdentities(self._require_open, self.states, self.usage, self.memories)
-        self.crises, self.shield = MemoryCrises(self._require_open), MemoryShield(self._require_open)
-        given = (self._require_open, self._entries)
-        self.deaths, self.finished = MemoryDeaths(*given), MemoryFinished(*given)
-        self.bursts = MemoryBursts(self._fenced)
-        self.owners = MemoryOwners(self._require_open, self._threads)
-        rows = (self._threads, self._entries, self._outbox, self._interactions)
-        self.page = MemoryPage(self._require_open, *rows, self.jobs, self.states, self.feedback, self.shield)
-        self.search = MemorySearch(self._require_open, *rows[:2], self.page.is_deleted)
-        self.erasure = MemoryErasure(self._require_open, *rows, self)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:
@@ -116,10 +74,11 @@ class MemoryStore:
         self._require_open()
         if (known := self._accepted.get(entry.dedupe_key)) is not None:
             return replace(known, duplicate=True, begun=False)
-        waiting = len(self._peek(entry.thread).unfinished)
+        waiting = len((thread := self._peek(entry.thread)).unfinished)
         if limit is not None and waiting >= limit:
             return Accepted(seq=0, message_id=entry.message_id, duplicate=False, full=True)
-        row = EntryRow.new(len(self._entries) + 1, entry, begun=begin and not waiting)
+        begun, seq = begin and not waiting, len(self._entries) + 1
+        row = EntryRow.new(seq, entry, self._keys, begun=begun, sealed=thread.seals)
         self._entries[row.seq] = self._thread(entry.thread).unfinished[row.seq] = row
         self._accepted[entry.dedupe_key] = row.accepted
         return row.accepted
@@ -234,6 +193,7 @@ class MemoryStore:
         thread = self._fenced(lease)
         ended = [(commit.seq, commit.body), *((one.seq, one.body) for one in commit.also)]
         done = [(self._unfinished(thread, seq), encoded_or_none(body)) for seq, body in ended]
+        commit, sealed_as, key = sealed_commit(commit) if commit.sealed else (commit, "", b"")
         records = encoded(commit.records)
         replies = [(row, encode_body(row.body)) for row in commit.outbox]
         questions = [(question, encode_body(question.body)) for question in commit.interactions]
@@ -242,12 +202,18 @@ class MemoryStore:
         # All checks are done; from here on nothing fails.
         for entry, body in done:
             thread.finish(entry, commit.outcome, body, commit.at)
+        if key:
+            self._keys[sealed_as] = key
+        if commit.mode is not None:
+            thread.off_record = commit.mode == "otr"
         record_ids = self._add_records(thread, records)
         outbox_ids = tuple(self._add_reply(lease.thread, record_ids, new, body) for new, body in replies)
-        for key in [key for key, row in self._interactions.items() if row.is_of(commit.forget_session)]:
-            del self._interactions[key]
+        for name in [name for name, row in self._interactions.items() if row.is_of(commit.forget_session)]:
+            del self._interactions[name]
+            self._keys.pop(name, None)
         for question, body in questions:
-            self._interactions.setdefault(question.id, InteractionRow(interaction=question, body=body))
+            row = InteractionRow(interaction=question, body=body, keys=self._keys)
+            self._interactions.setdefault(question.id, row)
         self.jobs.add_now(work)
         self.states.put(kept)
         self.crises.add_now(commit.crisis)
@@ -308,8 +274,10 @@ class MemoryStore:
         self._require_open()
         if interaction.id in self._interactions:
             raise StorageError(f"interaction {interaction.id} exists already; ids are used once")
-        body = encode_body(interaction.body)
-        self._interactions[interaction.id] = InteractionRow(interaction=interaction, body=body)
+        name = interaction.id if self._peek(interaction.thread).off_record else ""
+        body = kept_body(interaction.body, self._keys, name)
+        row = InteractionRow(interaction=interaction, body=body, keys=self._keys)
+        self._interactions[interaction.id] = row
 
     async def answer_interaction(
         self,
@@ -352,25 +320,8 @@ class MemoryStore:
         self._shown.pop(row.new.key, None)
         if forget:
             row.body = FORGOTTEN
+            self._keys.pop(row.new.message_id, None)
             self._peek(row.thread).forget(row.new.message_id)
-
-    def _require_open(self) -> None:
-        if not self._open:
-            raise StorageError("the store is closed")
-
-    def _thread(self, key: str) -> ThreadRow:
-        return self._threads.setdefault(key, ThreadRow())
-
-    def _peek(self, key: str) -> ThreadRow:
-        """The thread's row for reading; an empty one for an unknown thread."""
-        return self._threads.get(key) or ThreadRow()
-
-    def _fenced(self, lease: Lease) -> ThreadRow:
-        self._require_open()
-        row = self._peek(lease.thread)
-        if (row.fence, row.owner) != (lease.fence, lease.owner):
-            raise fence_lost(lease)
-        return row
 
     def _unfinished(self, thread: ThreadRow, seq: int) -> EntryRow:
         if (row := thread.unfinished.get(seq)) is None:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from gateway.storage.interaction_rules import judge_answer
 from gateway.storage.jobs import NewJob
 from gateway.storage.json_bodies import encode_body
 from gateway.storage.ports import Accepted, AnswerStatus, Interaction, NewEntry
-from gateway.storage.postgres import operations
+from gateway.storage.postgres import operations, seals
 from gateway.storage.postgres.database import Connection
 from gateway.storage.postgres.entries import QUESTION, question_of
 from gateway.storage.postgres.jobs import CHANGE
 from gateway.storage.postgres.operations import Operation
+from gateway.storage.sealing import SealNeeded, new_key, sealed
 from pipeline.domain.errors import StorageError
 
 T = TypeVar("T")
@@ -32,16 +34,29 @@ async def applied(db: Connection, operation: Operation[T]) -> T:
     return operation.outcome(found[0])
 
 
+async def accepted(db: Connection, entry: NewEntry) -> Accepted:
+    """Accept the entry, sealed while its thread is off the record."""
+    try:
+        return await applied(db, operations.accept(entry))
+    except SealNeeded:
+        return await applied(db, operations.accept(entry, key=new_key()))
+
+
 async def accept_with(db: Connection, entry: NewEntry, changed: Sequence[NewJob]) -> Accepted:
     """Accept the entry and change open jobs."""
-    accepted = await applied(db, operations.accept(entry))
+    result = await accepted(db, entry)
     for job in changed:
         await db.execute(CHANGE, job.kind, job.owner, job.key, job.due, encode_body(job.body))
-    return accepted
+    return result
 
 
 async def ask(db: Connection, interaction: Interaction) -> None:
-    """Store the interaction. Raises StorageError if its id was used before."""
+    """Store the interaction, sealed while its thread is off the record. Raises StorageError if its id was
+    used before."""
+    if await db.fetchval(seals.IS_OFF_RECORD, interaction.thread):
+        key = new_key()
+        interaction = replace(interaction, body=sealed(interaction.body, key))
+        await db.execute(seals.PUT, interaction.id, interaction.thread, key)
     if not await db.fetchval(_ADD, operations.as_json(operations.question(interaction))):
         raise StorageError(f"interaction {interaction.id} exists already; ids are used once")
 
@@ -63,7 +78,7 @@ async def answer(
     # Locked: another process that answers it at the same time waits, and reads the choice of this one.
     row: Any = await db.fetchrow(_ONE, interaction_id)
     status = judge_answer(
-        None if row is None else question_of(row),
+        None if row is None else question_of(row, {}),
         answered=None if row is None else row["choice"],
         thread=thread,
         user=user,
@@ -74,7 +89,7 @@ async def answer(
         return status
     await db.execute(_ANSWER, user, choice, now, interaction_id)
     if entry is not None:
-        accepted = await applied(db, operations.accept(entry))
+        seq = (await accepted(db, entry)).seq
         if finished:
-            await db.execute(_FINISH, now, accepted.seq)
+            await db.execute(_FINISH, now, seq)
     return status

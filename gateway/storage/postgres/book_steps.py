@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from gateway.storage.postgres.blob_tables import BLOB_TABLES
 from gateway.storage.postgres.memory_tables import (
     MEMORY_TABLES,
 )
@@ -16,6 +17,7 @@ from gateway.storage.postgres.people_tables import (
     SPEECH_TABLES,
     WORKFLOW_TABLES,
 )
+from gateway.storage.postgres.seal_tables import SEAL_TABLES
 from gateway.storage.postgres.search_tables import (
     JSON_TABLES,
     SEARCH_TABLES,
@@ -48,5 +50,7 @@ BOOK_STEPS: Final[tuple[tuple[str, ...], ...]] = (
         *MEMORY_TABLES,
         *SEARCH_TABLES,
     ),
+    SEAL_TABLES,
+    BLOB_TABLES,
 )
 """A released step is never edited: a change is a new step."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gateway.storage.postgres.blobs import PostgresBlobs
 from gateway.storage.postgres.crash_counts import PostgresDeaths
 from gateway.storage.postgres.crises import PostgresCrises
 from gateway.storage.postgres.database import Database
@@ -23,6 +24,7 @@ class PostgresBooks:
     """The books, as properties of a store. All share one `Database`, which the caller opens and closes."""
 
     def __init__(self, database: Database) -> None:
+        self.blobs = PostgresBlobs(database)
         self.pairings = PostgresPairings(database)
         self.voices = PostgresVoices(database)
         self.feedback = PostgresFeedback(database)

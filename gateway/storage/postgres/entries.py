@@ -6,9 +6,10 @@ import json
 from typing import Final
 
 from gateway.storage.inbox_items import item_of
-from gateway.storage.json_bodies import decode_body
+from gateway.storage.json_bodies import SEALED_TEXT, decode_body
 from gateway.storage.ports import InboxEntry, Interaction, OutboxRow, SentPart
 from gateway.storage.postgres.call_queue import Row
+from gateway.storage.postgres.seals import Keys, readable
 
 OPEN_THREADS: Final = """
     SELECT key FROM threads JOIN
@@ -20,7 +21,8 @@ OPEN_ENTRIES: Final = """
     FROM inbox WHERE thread = (SELECT id FROM threads WHERE key = $1) AND outcome IS NULL
     ORDER BY seq LIMIT $2"""
 NEWEST_ENTRIES: Final = """
-    SELECT key, body FROM inbox JOIN threads ON threads.id = inbox.thread ORDER BY seq DESC LIMIT $1"""
+    SELECT key, message_id, body FROM inbox JOIN threads ON threads.id = inbox.thread
+    ORDER BY seq DESC LIMIT $1"""
 # The last code point is an upper bound for every chat id.
 SPOKEN_IN: Final = """
     SELECT key FROM (
@@ -59,10 +61,10 @@ PENDING: Final = (
 )
 
 
-def entry_of(thread: str, row: Row) -> InboxEntry:
+def entry_of(thread: str, row: Row, keys: Keys) -> InboxEntry:
     """The entry of a row of `OPEN_ENTRIES`."""
-    body = decode_body(row["body"])
     kind, message_id, received_at = row["kind"], row["message_id"], row["received_at"]
+    body = readable(keys, message_id, row["body"])
     return InboxEntry(
         seq=row["seq"],
         thread=thread,
@@ -76,6 +78,7 @@ def entry_of(thread: str, row: Row) -> InboxEntry:
         cancelled=row["cancelled"],
         joined=row["joined"],
         steered=row["steered"],
+        sealed=row["body"].startswith(SEALED_TEXT),
     )
 
 
@@ -90,7 +93,7 @@ def part_of(row: Row) -> SentPart:
     return SentPart(**dict(row))
 
 
-def question_of(row: Row) -> Interaction:
+def question_of(row: Row, keys: Keys) -> Interaction:
     """The interaction of a row of `QUESTION` or `PENDING`."""
     return Interaction(
         id=row["id"],
@@ -102,5 +105,5 @@ def question_of(row: Row) -> Interaction:
         action_hash=row["action_hash"],
         created_at=row["created_at"],
         expires_at=row["expires_at"],
-        body=decode_body(row["body"]),
+        body=readable(keys, row["id"], row["body"]),
     )

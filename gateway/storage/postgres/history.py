@@ -65,5 +65,5 @@ async def _records(db: Connection, places: Sequence[RunPlace]) -> tuple[Found, .
             limit=None,
         )
         rows = await db.fetch(sql, *values)
-        found.append((place, tuple(record_of(place.thread, row) for row in rows)))
+        found.append((place, tuple(record_of(place.thread, row, {}) for row in rows)))
     return tuple(found)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from gateway.storage.json_bodies import decode_body
 from gateway.storage.ports import Record, RecordKind
 from gateway.storage.postgres.call_queue import Row
+from gateway.storage.postgres.seals import Keys, readable
 
 CURRENT_SESSION: Final = """
     SELECT session_id FROM log
@@ -52,7 +52,7 @@ def read_statement(
     return sql, values
 
 
-def record_of(thread: str, row: Row) -> Record:
+def record_of(thread: str, row: Row, keys: Keys) -> Record:
     """The record of a row."""
     kind: RecordKind = row["kind"]
     return Record(
@@ -61,15 +61,15 @@ def record_of(thread: str, row: Row) -> Record:
         kind=kind,
         session_id=row["session_id"],
         message_id=row["message_id"],
-        body=_readable(kind, row["body"]),
+        body=_readable(kind, row, keys),
         at=row["at"],
     )
 
 
-def _readable(kind: RecordKind, body: str) -> dict[str, Any]:
-    """The decoded body. A damaged body of a step becomes an empty one: its run can continue or restart."""
+def _readable(kind: RecordKind, row: Row, keys: Keys) -> dict[str, Any]:
+    """The body. A damaged body of a step becomes an empty one: its run can continue or restart."""
     try:
-        return decode_body(body)
+        return readable(keys, row["message_id"], row["body"])
     except ValueError:
         if kind != "step":
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable, Sequence
 from json import JSONEncoder
 from typing import Any, Generic, TypeVar
@@ -19,6 +20,7 @@ from gateway.storage.ports import (
     SentPart,
     TurnCommit,
 )
+from gateway.storage.sealing import SealNeeded, sealed, sealed_commit
 from gateway.storage.states import StateChanged
 from pipeline.domain.errors import AlreadyDone, StorageError
 from pipeline.domain.frozen import dataclass
@@ -62,6 +64,8 @@ class Operation(Generic[T_co]):
                 return AlreadyDone(f"inbox entry {seq} has no turn that others can join")
             case "cannot_join":
                 return AlreadyDone(f"inbox entry {seq} cannot join the turn of entry {self.row_id}")
+            case "seal":
+                return SealNeeded("the thread is off the record: the entry must be sealed")
             case "state_changed":
                 return state_changed(str(result["graph"]))
         return StorageError(f"the database refused an operation: {code}")
@@ -72,16 +76,21 @@ def state_changed(graph: str) -> StateChanged:
     return StateChanged(f"the state of {graph} has changed since it was read")
 
 
-def accept(entry: NewEntry, *, limit: int | None = None, begin: bool = False) -> Operation[Accepted]:
-    """Enqueue the entry, or find the one that was enqueued under its key before."""
+def accept(
+    entry: NewEntry, *, limit: int | None = None, begin: bool = False, key: bytes = b""
+) -> Operation[Accepted]:
+    """Enqueue the entry, sealed by a `key`, or find the one that was enqueued under its dedupe key before.
+    Without a key it raises SealNeeded while the thread is off the record."""
     text = _operation(
         "accept",
         thread=entry.thread,
         key=entry.dedupe_key,
         message=entry.message_id,
         kind=entry.kind,
-        body=encode_body(entry.body),
+        body=encode_body(sealed(entry.body, key) if key else entry.body),
         at=entry.received_at,
+        seals=entry.seals,
+        sealed_by=in_base64(key),
         limit=limit,
         begin=begin,
     )
@@ -90,7 +99,8 @@ def accept(entry: NewEntry, *, limit: int | None = None, begin: bool = False) ->
         if found is None:
             return Accepted(seq=0, message_id=entry.message_id, duplicate=False, full=True)
         seq, message_id, duplicate, begun = found
-        return Accepted(seq=seq, message_id=message_id, duplicate=duplicate, begun=begun)
+        is_sealed = bool(key) and not duplicate
+        return Accepted(seq=seq, message_id=message_id, duplicate=duplicate, begun=begun, sealed=is_sealed)
 
     return Operation(text=text, read=read)
 
@@ -146,6 +156,7 @@ def append(lease: Lease, records: Sequence[NewRecord], attempt: int | None) -> O
 
 def commit(lease: Lease, turn: TurnCommit) -> Operation[Committed]:
     """A whole turn, but for the record of a crisis."""
+    turn, sealed_as, key = sealed_commit(turn) if turn.sealed else (turn, "", b"")
     ended = [(turn.seq, turn.body), *((one.seq, one.body) for one in turn.also)]
     text = _leased(
         "commit",
@@ -159,6 +170,9 @@ def commit(lease: Lease, turn: TurnCommit) -> Operation[Committed]:
             for row in turn.outbox
         ],
         forget=turn.forget_session,
+        sealed_as=sealed_as,
+        sealed_by=in_base64(key),
+        mode=turn.mode,
         questions=[question(one) for one in turn.interactions],
         jobs=[job(one) for one in turn.jobs],
         states=[
@@ -225,6 +239,11 @@ def job(one: NewJob) -> dict[str, object]:
         "owner": one.owner,
         "body": encode_body(one.body),
     }
+
+
+def in_base64(key: bytes) -> str | None:
+    """A key as the database takes it; None for none."""
+    return base64.b64encode(key).decode() if key else None
 
 
 def as_json(value: object) -> str:

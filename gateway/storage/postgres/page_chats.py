@@ -41,6 +41,7 @@ _OF_THREAD: Final = (
     "DELETE FROM log WHERE thread = $1",
     "DELETE FROM said_upto WHERE thread = $1",
     "DELETE FROM interactions WHERE thread = $1",
+    "DELETE FROM seal_keys WHERE thread = $1",
 )
 _OF_KEY: Final = (
     "DELETE FROM states WHERE owner = $1",

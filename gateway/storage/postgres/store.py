@@ -8,7 +8,7 @@ from typing import Any
 
 from gateway.storage.append_errors import report_if_failed
 from gateway.storage.jobs import NewJob
-from gateway.storage.json_bodies import decode_body
+from gateway.storage.json_bodies import SEALED_TEXT
 from gateway.storage.ports import (
     Accepted,
     AnswerStatus,
@@ -24,14 +24,16 @@ from gateway.storage.ports import (
     SentPart,
     TurnCommit,
 )
-from gateway.storage.postgres import answers, crises, entries, log, operations
+from gateway.storage.postgres import answers, crises, entries, log, operations, seals
 from gateway.storage.postgres.books import PostgresBooks
+from gateway.storage.postgres.call_queue import Row
 from gateway.storage.postgres.database import Connection, Database, Use
 from gateway.storage.postgres.jobs import PostgresJobs
-from gateway.storage.postgres.operations import plain
+from gateway.storage.postgres.operations import Operation, plain
 from gateway.storage.postgres.owners import PostgresOwners
 from gateway.storage.postgres.small_books import PostgresBursts, PostgresExpiries, PostgresStates
 from gateway.storage.postgres.statements import changed
+from gateway.storage.sealing import SealNeeded, new_key
 from gateway.storage.sizes import StoreCounts
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey
@@ -80,7 +82,11 @@ class PostgresStore(PostgresBooks):
 
     # -- inbox --------------------------------------------------------------------------------
     async def accept(self, entry: NewEntry, *, limit: int | None = None, begin: bool = False) -> Accepted:
-        return await self.database.apply(operations.accept(entry, limit=limit, begin=begin))
+        try:
+            return await self.database.apply(operations.accept(entry, limit=limit, begin=begin))
+        except SealNeeded:
+            sealed = operations.accept(entry, limit=limit, begin=begin, key=new_key())
+            return await self.database.apply(sealed)
 
     async def accept_with(self, entry: NewEntry, changed: Sequence[NewJob]) -> Accepted:
         return await self.database.write(lambda db: answers.accept_with(db, entry, changed))
@@ -90,15 +96,17 @@ class PostgresStore(PostgresBooks):
 
     async def next_entry(self, thread: str) -> InboxEntry | None:
         rows = await self.database.fetch(entries.OPEN_ENTRIES, thread, 1)
-        return entries.entry_of(thread, rows[0]) if rows else None
+        return entries.entry_of(thread, rows[0], await self._keys(rows)) if rows else None
 
     async def open_entries(self, thread: str) -> tuple[InboxEntry, ...]:
         rows = await self.database.fetch(entries.OPEN_ENTRIES, thread, None)
-        return tuple(entries.entry_of(thread, row) for row in rows)
+        keys = await self._keys(rows)
+        return tuple(entries.entry_of(thread, row, keys) for row in rows)
 
     async def newest_entries(self, *, limit: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         rows = await self.database.fetch(entries.NEWEST_ENTRIES, limit)
-        return tuple((row["key"], decode_body(row["body"])) for row in rows)
+        keys = await self._keys(rows)
+        return tuple((row["key"], seals.readable(keys, row["message_id"], row["body"])) for row in rows)
 
     async def start_attempt(self, lease: Lease, seq: int) -> int:
         return await self.database.apply(operations.start_attempt(lease, seq))
@@ -154,7 +162,9 @@ class PostgresStore(PostgresBooks):
             message_id=message_id,
             limit=limit,
         )
-        found = [log.record_of(thread, row) for row in await self.database.fetch(sql, *values)]
+        rows = await self.database.fetch(sql, *values)
+        keys = await self._keys(rows)
+        found = [log.record_of(thread, row, keys) for row in rows]
         if limit is not None:
             found.reverse()
         return tuple(found)
@@ -195,7 +205,7 @@ class PostgresStore(PostgresBooks):
         self, lease: Lease, row_id: int, receipt: str, at: float, *, forget: bool = False
     ) -> None:
         operation = operations.reply(lease, row_id, "sent", receipt=plain(receipt), sent_at=at, forget=forget)
-        await self.database.apply(operation)
+        await self._forget(operation, forget=forget)
 
     async def mark_retry(
         self, lease: Lease, row_id: int, error: str, not_before: float, *, maybe_sent: bool = False
@@ -205,9 +215,8 @@ class PostgresStore(PostgresBooks):
         await self.database.apply(operation)
 
     async def mark_failed(self, lease: Lease, row_id: int, error: str, *, forget: bool = False) -> None:
-        await self.database.apply(
-            operations.reply(lease, row_id, "failed", error=plain(error), forget=forget)
-        )
+        operation = operations.reply(lease, row_id, "failed", error=plain(error), forget=forget)
+        await self._forget(operation, forget=forget)
 
     async def outbox_row(self, row: int | str) -> OutboxRow | None:
         sql = entries.REPLY_BY_KEY if isinstance(row, str) else entries.REPLY
@@ -253,9 +262,23 @@ class PostgresStore(PostgresBooks):
 
     async def interaction(self, interaction_id: str) -> tuple[Interaction, str | None] | None:
         rows = await self.database.fetch(entries.QUESTION, interaction_id)
-        return (entries.question_of(rows[0]), rows[0]["choice"]) if rows else None
+        if not rows:
+            return None
+        return entries.question_of(rows[0], await self._keys(rows, "id")), rows[0]["choice"]
 
     async def pending_interactions(self, thread: str, *, now: float) -> tuple[Interaction, ...]:
-        return tuple(
-            entries.question_of(row) for row in await self.database.fetch(entries.PENDING, thread, now)
-        )
+        rows = await self.database.fetch(entries.PENDING, thread, now)
+        keys = await self._keys(rows, "id")
+        return tuple(entries.question_of(row, keys) for row in rows)
+
+    # -- inside -------------------------------------------------------------------------------
+    async def _keys(self, rows: Sequence[Row], name: str = "message_id") -> seals.Keys:
+        """The keys of those of the rows that are sealed, by what `name` is the column of."""
+        wanted = [row[name] for row in rows if row["body"].startswith(SEALED_TEXT)]
+        found = await self.database.fetch(seals.KEYS, wanted) if wanted else ()
+        return {row["name"]: row["key"] for row in found}
+
+    async def _forget(self, operation: Operation[None], *, forget: bool) -> None:
+        await self.database.apply(operation)
+        if forget:
+            seals.overwrite_keys(self.database)

@@ -7,19 +7,21 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.storage.inbox_items import item_of
-from gateway.storage.json_bodies import decode_body
+from gateway.storage.json_bodies import SEALED_TEXT, decode_body, encode_body
 from gateway.storage.ports import Accepted, InboxEntry, Lease, NewEntry, Outcome
-from gateway.storage.sqlite import threads
+from gateway.storage.sealing import new_key, sealed
+from gateway.storage.sqlite import seals, threads
 from gateway.storage.sqlite.secure_overwrite import filled
 from pipeline.domain.errors import AlreadyDone
 
 _PLACE = """
-    SELECT id, (SELECT count(*) FROM inbox WHERE thread = t.id AND outcome IS NULL)
+    SELECT id, (SELECT count(*) FROM inbox WHERE thread = t.id AND outcome IS NULL),
+        off_record OR EXISTS (SELECT 1 FROM inbox WHERE thread = t.id AND seals = 1 AND outcome IS NULL)
     FROM threads AS t WHERE key = ?"""
 # Not one statement that also returns what it wrote: that takes SQLite half as long again.
 _ACCEPT = """
-    INSERT INTO inbox (dedupe_key, thread, message_id, kind, body, received_at, attempts)
-    VALUES (?, ?, ?, ?, ?, ?, ?) ON CONFLICT (dedupe_key) DO NOTHING"""
+    INSERT INTO inbox (dedupe_key, thread, message_id, kind, body, received_at, attempts, seals)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (dedupe_key) DO NOTHING"""
 _KNOWN = "SELECT seq, message_id FROM inbox WHERE dedupe_key = ?"
 _OPEN_THREADS = """
     SELECT key FROM threads JOIN
@@ -30,7 +32,7 @@ OPEN_ENTRIES = """
     FROM inbox WHERE thread = (SELECT id FROM threads WHERE key = ?) AND outcome IS NULL
     ORDER BY seq LIMIT ?"""
 _NEWEST = """
-    SELECT key, body FROM inbox JOIN threads ON id = thread ORDER BY seq DESC LIMIT ?"""
+    SELECT key, message_id, body FROM inbox JOIN threads ON id = thread ORDER BY seq DESC LIMIT ?"""
 _START_ATTEMPT = """
     UPDATE inbox SET attempts = attempts + 1 WHERE seq = ? AND thread = ? AND outcome IS NULL
     RETURNING attempts"""
@@ -57,13 +59,22 @@ def accept(
     if place is None:
         threads.add(db, entry.thread)
         place = db.execute(_PLACE, (entry.thread,)).fetchone()
-    thread, unfinished = place
+    thread, unfinished, sealing = place
     if limit is None or unfinished < limit:
-        begun = begin and not unfinished
-        values = (entry.dedupe_key, thread, entry.message_id, entry.kind, body, entry.received_at, begun)
-        cursor = db.execute(_ACCEPT, values)
+        begun, key = begin and not unfinished, new_key() if sealing else b""
+        body = encode_body(sealed(entry.body, key)) if key else body
+        known = (entry.dedupe_key, thread, entry.message_id, entry.kind)
+        cursor = db.execute(_ACCEPT, (*known, body, entry.received_at, begun, entry.seals))
         if cursor.rowcount == 1 and cursor.lastrowid is not None:
-            return Accepted(seq=cursor.lastrowid, message_id=entry.message_id, duplicate=False, begun=begun)
+            if key:
+                seals.put(db, entry.message_id, entry.thread, key)
+            return Accepted(
+                seq=cursor.lastrowid,
+                message_id=entry.message_id,
+                duplicate=False,
+                begun=begun,
+                sealed=bool(key),
+            )
     known = db.execute(_KNOWN, (entry.dedupe_key,)).fetchone()
     if known is None:
         return Accepted(seq=0, message_id=entry.message_id, duplicate=False, full=True)
@@ -80,6 +91,10 @@ def open_threads(db: sqlite3.Connection) -> tuple[str, ...]:
     return tuple(key for (key,) in db.execute(_OPEN_THREADS))
 
 
+def _readable(db: sqlite3.Connection, message_id: str, body: str) -> dict[str, Any]:
+    return seals.readable(db, message_id, body) if body.startswith(SEALED_TEXT) else decode_body(body)
+
+
 def open_entries(db: sqlite3.Connection, thread: str, *, limit: int = -1) -> tuple[InboxEntry, ...]:
     """The oldest `limit` unfinished entries; all of them when it is negative."""
     return tuple(
@@ -88,7 +103,7 @@ def open_entries(db: sqlite3.Connection, thread: str, *, limit: int = -1) -> tup
             thread=thread,
             message_id=message_id,
             kind=kind,
-            body=(plain := decode_body(body)),
+            body=(plain := _readable(db, message_id, body)),
             item=item_of(kind, thread, message_id, received_at, plain),
             received_at=received_at,
             attempts=attempts,
@@ -96,6 +111,7 @@ def open_entries(db: sqlite3.Connection, thread: str, *, limit: int = -1) -> tup
             cancelled=bool(cancelled),
             joined=joined,
             steered=bool(steered),
+            sealed=body.startswith(SEALED_TEXT),
         )
         for (
             seq,
@@ -108,13 +124,14 @@ def open_entries(db: sqlite3.Connection, thread: str, *, limit: int = -1) -> tup
             cancelled,
             joined,
             steered,
-        ) in db.execute(OPEN_ENTRIES, (thread, limit))
+        ) in db.execute(OPEN_ENTRIES, (thread, limit)).fetchall()
     )
 
 
 def newest(db: sqlite3.Connection, limit: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
     """Thread and body of the newest entries, finished ones included, newest first."""
-    return tuple((thread, decode_body(body)) for thread, body in db.execute(_NEWEST, (limit,)))
+    found = db.execute(_NEWEST, (limit,)).fetchall()
+    return tuple((thread, _readable(db, name, body)) for thread, name, body in found)
 
 
 def start_attempt(db: sqlite3.Connection, lease: Lease, seq: int) -> int:

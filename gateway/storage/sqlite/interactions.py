@@ -7,9 +7,10 @@ import sqlite3
 from typing import Any
 
 from gateway.storage.interaction_rules import judge_answer
-from gateway.storage.json_bodies import decode_body
+from gateway.storage.json_bodies import encode_body
 from gateway.storage.ports import AnswerStatus, Interaction
-from gateway.storage.sqlite import threads
+from gateway.storage.sealing import new_key, sealed
+from gateway.storage.sqlite import seals, threads
 from pipeline.domain.errors import StorageError
 
 _INSERT = """
@@ -28,13 +29,19 @@ _ANSWER = "UPDATE interactions SET answered_by = ?, choice = ?, answered_at = ? 
 
 
 def add(db: sqlite3.Connection, interaction: Interaction, body: str) -> None:
-    """Store the interaction. Raises StorageError if its id was used before."""
+    """Store the interaction, sealed while its thread is off the record. Raises StorageError if its id was
+    used before."""
+    if seals.is_off_record(db, interaction.thread):
+        key = new_key()
+        seals.put(db, interaction.id, interaction.thread, key)
+        body = encode_body(sealed(interaction.body, key))
     if not add_new(db, interaction, body):
         raise StorageError(f"interaction {interaction.id} exists already; ids are used once")
 
 
 def forget(db: sqlite3.Connection, session_id: str) -> None:
-    """Delete the session's questions, answered or not."""
+    """Delete the session's questions, answered or not, and their keys."""
+    seals.drop_of_session(db, session_id)
     db.execute(_FORGET, (session_id,))
 
 
@@ -61,7 +68,7 @@ def answer(
     """Check the answer and, if it is accepted, store it."""
     row = db.execute(_ONE, (interaction_id,)).fetchone()
     status = judge_answer(
-        None if row is None else _interaction(row),
+        None if row is None else _interaction(db, row),
         answered=None if row is None else row[-1],
         thread=thread,
         user=user,
@@ -76,15 +83,15 @@ def answer(
 def one(db: sqlite3.Connection, interaction_id: str) -> tuple[Interaction, str | None] | None:
     """The interaction and its answer's choice; None if there is no such id."""
     row = db.execute(_ONE, (interaction_id,)).fetchone()
-    return None if row is None else (_interaction(row), row[-1])
+    return None if row is None else (_interaction(db, row), row[-1])
 
 
 def pending(db: sqlite3.Connection, thread: str, now: float) -> tuple[Interaction, ...]:
     """The thread's interactions that can still be answered, oldest first."""
-    return tuple(_interaction(row) for row in db.execute(_PENDING, (thread, now)))
+    return tuple(_interaction(db, row) for row in db.execute(_PENDING, (thread, now)).fetchall())
 
 
-def _interaction(row: tuple[Any, ...]) -> Interaction:
+def _interaction(db: sqlite3.Connection, row: tuple[Any, ...]) -> Interaction:
     (
         identity,
         thread,
@@ -108,5 +115,5 @@ def _interaction(row: tuple[Any, ...]) -> Interaction:
         action_hash=action_hash,
         created_at=created_at,
         expires_at=expires_at,
-        body=decode_body(body),
+        body=seals.readable(db, identity, body),
     )

@@ -7,9 +7,9 @@ import sqlite3
 from collections.abc import Sequence
 from typing import Any
 
-from gateway.storage.json_bodies import decode_body
+from gateway.storage.json_bodies import SEALED_TEXT, decode_body
 from gateway.storage.ports import Committed, Lease, NewOutboxRow, NewRecord, Record, RecordKind, TurnCommit
-from gateway.storage.sqlite import inbox, outbox, threads
+from gateway.storage.sqlite import inbox, outbox, seals, threads
 
 EncodedRecords = Sequence[tuple[NewRecord, str]]
 EncodedRows = Sequence[tuple[NewOutboxRow, str]]
@@ -49,6 +49,8 @@ def commit_turn(
     """Apply `commit` inside the caller's transaction. Raises FenceLost or StorageError."""
     for seq in (commit.seq, *(one.seq for one in commit.also)):
         inbox.finish_leased(db, lease, seq, commit.outcome, commit.at)
+    if commit.mode is not None:
+        seals.set_mode(db, lease.thread, commit.mode)
     record_ids = _add(db, threads.intern(db, lease.thread), records) if records else ()
     entry_id = record_ids[-1] if record_ids else 0
     outbox_ids = tuple(outbox.add(db, lease.thread, entry_id, row, body) for row, body in rows)
@@ -85,7 +87,7 @@ def read(
             kind=kind,
             session_id=session,
             message_id=message,
-            body=_readable(kind, body),
+            body=_readable(db, kind, message, body),
             at=at,
         )
         for record_id, kind, session, message, body, at in db.execute(sql, values)
@@ -95,10 +97,10 @@ def read(
     return tuple(found)
 
 
-def _readable(kind: RecordKind, body: str) -> dict[str, Any]:
-    """The decoded body. A damaged body of a step becomes an empty one: its run can continue or restart."""
+def _readable(db: sqlite3.Connection, kind: RecordKind, message: str, body: str) -> dict[str, Any]:
+    """The body. A damaged body of a step becomes an empty one: its run can continue or restart."""
     try:
-        return decode_body(body)
+        return seals.readable(db, message, body) if body.startswith(SEALED_TEXT) else decode_body(body)
     except ValueError:
         if kind != "step":
             raise

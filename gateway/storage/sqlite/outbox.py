@@ -8,7 +8,7 @@ from typing import Any
 from gateway.storage.append_errors import foreign_row
 from gateway.storage.json_bodies import FORGOTTEN, decode_body, storable_text
 from gateway.storage.ports import Lease, NewOutboxRow, OutboxRow, OutboxState, SentPart
-from gateway.storage.sqlite import threads
+from gateway.storage.sqlite import seals, threads
 from gateway.storage.sqlite.secure_overwrite import filled
 from pipeline.domain.errors import AlreadyDone
 
@@ -110,7 +110,8 @@ def mark_failed(db: sqlite3.Connection, lease: Lease, row_id: int, error: str) -
 
 
 def forget(db: sqlite3.Connection, row_id: int) -> None:
-    """Overwrite the row's body and the text of its message's records."""
+    """Overwrite the row's body and the text of its message's records, and delete the key of these."""
+    seals.drop_of_row(db, row_id)
     for record_id, size in db.execute(_RECORD_SIZES, (row_id,)).fetchall():
         db.execute(_FORGET_RECORD, (filled(FORGOTTEN, size), record_id))
     for (size,) in db.execute(_SIZE, (row_id,)).fetchall():

@@ -13,6 +13,7 @@ from gateway.storage.sqlite import inbox, jobs, threads
 from gateway.storage.sqlite.group_commit import GroupCommit
 from gateway.storage.sqlite.page_people import SqlitePagePeople
 from gateway.storage.sqlite.saved_workflows import DROP_RUN, SqliteSavedWorkflows
+from gateway.storage.sqlite.seals import OF_THREAD
 from gateway.storage.sqlite.secure_overwrite import filled
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 
@@ -125,6 +126,7 @@ def _erase(db: sqlite3.Connection, thread: int, key: str, but_jobs: str) -> None
             left = encode_body({"native_id": native[row]}) if table == "inbox" else FORGOTTEN
             overwrite = f"UPDATE {table} SET body = ? WHERE {column} = ?"  # noqa: S608 - constants of this module
             db.execute(overwrite, (filled(left, size), row))
+    db.execute(OF_THREAD, (thread,))
     of_sessions = (_DROP_SESSION_STATES, _DROP_TAINTS)
     for statement in (_FINISH, _FAIL, *of_sessions, _DROP_RECORDS, _KEEP_LAST, _DROP_QUESTIONS):
         db.execute(statement, (thread,))

@@ -9,10 +9,12 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
+from gateway.storage.sqlite.blob_tables import BLOB_TABLES
 from gateway.storage.sqlite.crises import CRISIS_TABLES
 from gateway.storage.sqlite.file_tables import FILE_CHANGES, MADE_FOLDERS
 from gateway.storage.sqlite.memory_tables import MEMORY_TABLES
 from gateway.storage.sqlite.page_schema import PAGE_TABLES, SAVED_WORKFLOW_TABLES
+from gateway.storage.sqlite.seals import SEAL_TABLES
 from gateway.storage.sqlite.shield_tables import ASKED, EVALUATOR_CALLS, SHIELD_TABLES, SUSPECT_SOURCES
 from pipeline.domain.errors import StorageError
 
@@ -332,6 +334,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     MEMORY_TABLES,
     SAVED_WORKFLOW_TABLES,
     SAID_IN_TERMS,
+    SEAL_TABLES,
+    BLOB_TABLES,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 

@@ -30,6 +30,7 @@ from gateway.storage.ports import (
     SentPart,
     TurnCommit,
 )
+from gateway.storage.sealing import sealed_commit
 from gateway.storage.sizes import StoreCounts
 from gateway.storage.sqlite import (
     crises,
@@ -39,9 +40,11 @@ from gateway.storage.sqlite import (
     log,
     maintenance,
     outbox,
+    seals,
     states,
     threads,
 )
+from gateway.storage.sqlite.blobs import SqliteBlobs
 from gateway.storage.sqlite.bursts import SqliteBursts
 from gateway.storage.sqlite.connection import Synchronous
 from gateway.storage.sqlite.crash_counts import SqliteDeaths
@@ -90,6 +93,7 @@ class SqliteStore:
         self.jobs = SqliteJobs(lambda: self._writer, lambda: self._reader)
         self.states = SqliteStates(lambda: self._writer, lambda: self._reader)
         self.file_changes = SqliteFileChanges(lambda: self._writer, lambda: self._reader)
+        self.blobs = SqliteBlobs(lambda: self._writer, lambda: self._reader, self._group_commit)
         self.expiries = SqliteExpiries(lambda: self._writer, lambda: self._reader)
         self.feedback = SqliteFeedback(lambda: self._writer, lambda: self._reader)
         self.usage = SqliteUsage(lambda: self._writer, lambda: self._reader)
@@ -240,6 +244,7 @@ class SqliteStore:
 
     # -- turn ---------------------------------------------------------------------------------
     async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
+        commit, sealed_as, key = sealed_commit(commit) if commit.sealed else (commit, "", b"")
         records = [(record, encode_body(record.body)) for record in commit.records]
         rows = [(row, encode_body(row.body)) for row in commit.outbox]
         questions = [(question, encode_body(question.body)) for question in commit.interactions]
@@ -255,6 +260,8 @@ class SqliteStore:
                 inbox.replace_body(db, seq, body)
                 self._group_commit.forgot = True
             committed = log.commit_turn(db, lease, commit, records, rows)
+            if key:
+                seals.put(db, sealed_as, lease.thread, key)
             if commit.forget_session:
                 interactions.forget(db, commit.forget_session)
             for question, body in questions:

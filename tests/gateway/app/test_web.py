@@ -22,11 +22,10 @@ def test_mistakes_in_added_languages_are_in_the_log_and_do_not_stop_the_page(
     (tmp_path / "pt.json").write_text(json.dumps({"language": "Português", "save": "Guardar {x}"}))
     settings = load(Path("/dev/null"), {}, [f"channels.web.texts={json.dumps(str(tmp_path))}"])
     clock = ManualClock()
-    timeline = StoreTimeline(MemoryStore(), clock)
+    store = MemoryStore()
+    timeline, places = StoreTimeline(store, clock), (tmp_path / "media", store.blobs)
     with caplog.at_level(logging.WARNING, "gateway.app.web"):
-        page = make_page(
-            settings, tmp_path / "media", Addresses("127.0.0.1", 0, ()), lambda _: False, timeline, clock
-        )
+        page = make_page(settings, *places, Addresses("127.0.0.1", 0, ()), lambda _: False, timeline, clock)
     assert page.adapter is not None
     mistake, missing = [record.getMessage() for record in caplog.records]
     assert mistake.startswith("the page's languages: pt.json: save: must contain no place in braces, not {x}")

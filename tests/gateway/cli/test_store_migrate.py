@@ -24,6 +24,10 @@ from tests.contracts.memory_values import ANN, fact, found, write
 
 _NOT_COPIED = {"probe", "said", "said_upto", "memory_index", "schema_version", "sqlite_sequence"}
 _FLAGS = {"cancelled", "steered", "live", "final", "private", "deleted", "runs", "completed", "claimed"} | {
+    "off_record",
+    "seals",
+    "sealed",
+    "kept",
     "voice_brief",
     "is_foreign",
     "llm_failed",
