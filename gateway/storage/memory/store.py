@@ -22,6 +22,7 @@ from gateway.storage.memory.finished import MemoryFinished
 from gateway.storage.memory.identities import MemoryIdentities
 from gateway.storage.memory.jobs import MemoryJobs
 from gateway.storage.memory.memories import MemoryMemories
+from gateway.storage.memory.owners import MemoryOwners
 from gateway.storage.memory.page_chats import MemoryPage
 from gateway.storage.memory.pairings import MemoryPairings
 from gateway.storage.memory.rows import (
@@ -81,6 +82,7 @@ class MemoryStore:
         given = (self._require_open, self._entries)
         self.deaths, self.finished = MemoryDeaths(*given), MemoryFinished(*given)
         self.bursts = MemoryBursts(self._fenced)
+        self.owners = MemoryOwners(self._require_open, self._threads)
         rows = (self._threads, self._entries, self._outbox, self._interactions)
         self.page = MemoryPage(self._require_open, *rows, self.jobs, self.states, self.feedback, self.shield)
         self.search = MemorySearch(self._require_open, *rows[:2], self.page.is_deleted)
@@ -174,7 +176,7 @@ class MemoryStore:
     async def acquire_lease(self, thread: str, owner: str, *, ttl_s: float, now: float) -> Lease | None:
         self._require_open()
         row = self._thread(thread)
-        if row.owner not in (None, owner) and row.expires_at > now:
+        if row.owner != owner and not self.owners.is_free(row, now):
             return None
         row.fence += 1
         row.owner, row.expires_at = owner, now + ttl_s
