@@ -19,6 +19,7 @@ from bench import (
     heartbeat,
     page,
     shield,
+    simulate_cluster,
     startup,
     store,
     turn,
@@ -65,11 +66,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("names", nargs="*", metavar="NAME", help="which benches (default: all)")
     parser.add_argument("--list", action="store_true", help="name the benches and run none")
     parser.add_argument("--kills", type=int, default=20, metavar="N", help="crash: how many kills")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="crash, channels: the random seed")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="crash, channels, scaling: the seed")
     parser.add_argument("--rounds", type=int, default=9, metavar="N", help="graph: how many rounds")
     parser.add_argument("--against", metavar="COMMIT", help="turn, conversation: a commit to measure beside")
     parser.add_argument("--peer", type=Path, default=graph.PEER, metavar="PYTHON", help="graph: LangGraph's")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="graph, voice: the picture of that one")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="graph, voice, scaling: the picture of that one"
+    )
     return parser
 
 
@@ -95,6 +98,12 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
         "store": Bench(summary="the stores alone: SQLite and Postgres", run=store.run),
         "cluster": Bench(
             summary="turns on Postgres beside SQLite, and signals over each bus", run=cluster.run
+        ),
+        "scaling": Bench(
+            summary="100 processes and a million threads on paper, from measured costs",
+            run=lambda: simulate_cluster.run(
+                picture=_picture(options, simulate_cluster.PLOT), seed=options.seed
+            ),
         ),
         "heartbeat": Bench(
             summary="the scheduler's tick with 10,000 watches, and a day on which nothing happens",
