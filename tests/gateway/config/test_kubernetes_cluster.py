@@ -192,6 +192,7 @@ def test_pods_get_the_time_to_drain_and_budgets_let_nodes_be_drained(objects: li
 
 
 def test_what_the_pods_name_is_there(objects: list[dict[str, Any]]) -> None:
+    claim = one_of(objects, "PersistentVolumeClaim")
     for role in ROLES:
         pod = pod_of(objects, f"parlour-{role}")
         volumes = {one["name"]: one for one in pod["volumes"]}
@@ -199,9 +200,8 @@ def test_what_the_pods_name_is_there(objects: list[dict[str, Any]]) -> None:
         assert one_of(objects, "ServiceAccount", pod["serviceAccountName"])
         mounted = {one["name"] for one in container_of(objects, role)["volumeMounts"]}
         assert mounted <= set(volumes)
-    claim = one_of(objects, "PersistentVolumeClaim")["metadata"]["name"]
-    edge = {one["name"]: one for one in pod_of(objects, "parlour-edge")["volumes"]}
-    assert edge["state"]["persistentVolumeClaim"]["claimName"] == claim
+        assert volumes["state"]["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+    assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
     assert one_of(objects, "Service", "parlour-bus")["spec"]["ports"][0]["port"] == 6379
 
 

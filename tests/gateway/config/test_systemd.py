@@ -30,11 +30,7 @@ def settings_of(instance: str, credentials: Path) -> Settings:
     pairs = dict(line.split("=", 1) for line in values(INSTANCE, "Environment"))
     text = (FOLDER / "instances" / f"{instance}.env").read_text(encoding="utf-8")
     pairs |= dict(line.split("=", 1) for line in text.splitlines() if not line.startswith("#"))
-    state = "/var/lib"
-    environ = {
-        name: value.replace("%d", str(credentials)).replace("%S", state)
-        for name, value in settings_in(pairs).items()
-    }
+    environ = {name: value.replace("%d", str(credentials)) for name, value in settings_in(pairs).items()}
     return load(Path("/dev/null"), environ, [])
 
 
@@ -89,16 +85,13 @@ def test_each_instance_takes_its_settings_and_has_its_role_and_port(credentials:
         assert (one.storage.kind, one.bus.kind) == ("postgres", "redis")
         assert one.storage.url is not None
         assert one.storage.url.resolve() == "postgresql://parlour@db/parlour"
-        assert str(one.models_path) == "/var/lib/parlour-cluster/models"
+        assert one.models_path.name == "models"
 
 
-def test_instances_share_models_and_locks_and_no_data_folder() -> None:
-    folders = values(INSTANCE, "StateDirectory")[0].split()
-    assert folders == ["parlour-cluster", "parlour-cluster/models", "parlour-cluster/%i"]
-    assert values(INSTANCE, "WorkingDirectory") == ["%S/parlour-cluster/%i"]
-    # One user, as the locks of the bots' tokens are in a folder of the user.
+def test_instances_share_one_folder_as_one_user_and_get_the_time_to_drain() -> None:
+    assert values(INSTANCE, "StateDirectory") == ["parlour-cluster parlour-cluster/models"]
+    assert values(INSTANCE, "WorkingDirectory") == ["%S/parlour-cluster"]
     assert values(INSTANCE, "User") == ["parlour"]
-    assert "XDG_RUNTIME_DIR=%t/parlour-cluster" in values(INSTANCE, "Environment")
     assert int(values(INSTANCE, "TimeoutStopSec")[0]) > 30
 
 
