@@ -26,8 +26,8 @@ def objects_of(text: str) -> list[dict[str, Any]]:
     return [one for one in yaml.safe_load_all(text) if one]
 
 
-def rendered(overlay: str) -> list[dict[str, Any]]:
-    """The objects of an overlay. Skips the test where kubectl is missing."""
+def rendered(overlay: str | Path) -> list[dict[str, Any]]:
+    """The objects of an overlay, by its name or its folder. Skips the test where kubectl is missing."""
     kubectl = shutil.which("kubectl")
     if kubectl is None:
         pytest.skip("kubectl is not installed; on Debian: apt-get install kubernetes-client")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -110,18 +111,59 @@ def test_no_object_has_a_secret_in_it(objects: list[dict[str, Any]]) -> None:
         for container in one["spec"]["template"]["spec"]["containers"]:
             written = {each["name"] for each in container.get("env", []) if "value" in each}
             assert not {name for name in written if re.search("TOKEN|KEY|PASSWORD|URL", name)}
-    (text,) = one_of(objects, "ConfigMap")["data"].values()
+    text = (FOLDER / "parlour.toml").read_text(encoding="utf-8")
     references = re.findall(r'^#? ?(?:url|token|api_key|\w+_token) = "(.*)"$', text, re.MULTILINE)
-    assert len(references) == 4
+    assert len(references) == 3
     assert all(reference.startswith("env:") for reference in references)
 
 
-def test_only_the_edge_gets_the_tokens_of_the_platforms(objects: list[dict[str, Any]]) -> None:
-    named = {
-        role: [one["secretRef"]["name"] for one in container_of(objects, role)["envFrom"]] for role in ROLES
-    }
+def envs_of(objects: list[dict[str, Any]], role: str) -> list[str]:
+    """What a container takes all variables of, without the hash of a generated name."""
+    names = []
+    for one in container_of(objects, role)["envFrom"]:
+        ((kind, reference),) = one.items()
+        names.append(f"{kind}:{re.sub(r'-[0-9a-z]{10}$', '', reference['name'])}")
+    return names
 
-    assert named == {"edge": ["parlour-secrets", "parlour-platforms"], "work": ["parlour-secrets"]}
+
+PLATFORMS = ["configMapRef:parlour-platforms", "secretRef:parlour-platforms"]
+
+
+def test_only_the_edge_gets_the_tokens_of_the_platforms(objects: list[dict[str, Any]]) -> None:
+    named = {role: envs_of(objects, role) for role in ROLES}
+
+    assert named == {"edge": ["secretRef:parlour-secrets", *PLATFORMS], "work": ["secretRef:parlour-secrets"]}
+
+
+def test_the_example_of_a_bot_gives_the_edge_its_channel(objects: list[dict[str, Any]]) -> None:
+    text = (FOLDER / "platforms.env").read_text(encoding="utf-8")
+    bots = dict(re.findall(r"^# (PARLOUR__\w+)=(env:\w+)$", text, re.MULTILINE))
+    assert bots
+    values = {
+        reference.removeprefix("env:"): "123456789:AAEabcdefghijklmnopqrstuvwxyz0123456"
+        for reference in bots.values()
+    }
+    environ = bots | values | SECRETS | {"PARLOUR__CLUSTER__ROLE": "edge"}
+
+    assert load(FOLDER / "parlour.toml", environ, []).channels.telegram.active
+    assert not settings_of(objects, "work").channels.telegram.active
+
+
+def test_a_component_lets_workers_fetch_what_people_send(tmp_path: Path) -> None:
+    there = Path(os.path.relpath(FOLDER, tmp_path))
+    words = {"resources": [str(there)], "components": [str(there / "platform-files")]}
+    (tmp_path / "kustomization.yaml").write_text(yaml.safe_dump(words), encoding="utf-8")
+    objects = rendered(tmp_path)
+
+    check_against_schemas(objects)
+    assert envs_of(objects, "work") == ["secretRef:parlour-secrets", *PLATFORMS]
+    cidrs = [
+        to["ipBlock"]["cidr"]
+        for rule in reachable(objects, "parlour-work")
+        for to in rule.get("to", [])
+        if "ipBlock" in to
+    ]
+    assert sorted(cidrs) == ["0.0.0.0/0", "203.0.113.0/24", "::/0"]
 
 
 def test_the_edge_reaches_platforms_and_a_worker_only_models_the_record_and_the_bus(
@@ -196,7 +238,8 @@ def test_what_the_pods_name_is_there(objects: list[dict[str, Any]]) -> None:
     for role in ROLES:
         pod = pod_of(objects, f"parlour-{role}")
         volumes = {one["name"]: one for one in pod["volumes"]}
-        assert volumes["config"]["configMap"]["name"] == one_of(objects, "ConfigMap")["metadata"]["name"]
+        maps = [one["metadata"]["name"] for one in objects if one["kind"] == "ConfigMap"]
+        assert volumes["config"]["configMap"]["name"] in maps
         assert one_of(objects, "ServiceAccount", pod["serviceAccountName"])
         mounted = {one["name"] for one in container_of(objects, role)["volumeMounts"]}
         assert mounted <= set(volumes)
