@@ -22,8 +22,8 @@ PROCESSES = (3, 5, 10, 20, 50, 100, 200, 500)
 LOADS = (0.5, 0.8, 0.95, 1.1)
 """Shares of the load at which the first part is full."""
 SECONDS = 20.0
-_CONNECTIONS = {"redis": 3, "postgres": 4}
-"""Of one process to Postgres: writes, reads, the lock; and signals where it carries them."""
+CONNECTIONS = 3
+"""Of one process to Postgres: it writes, reads, and listens, also where Redis carries its signals."""
 _DEFAULT_CONNECTIONS = 97
 """What a new Postgres server gives to users: `max_connections` of 100, less three for its administrator."""
 
@@ -122,7 +122,7 @@ def _sensitivity_rows(plan: Plan) -> list[tuple[str, ...]]:
 
 def _notes(plan: Plan, best: Plan) -> Sequence[str]:
     accounts = math.ceil(plan.needed_at_peak / plan.platform_per_s)
-    limit = _DEFAULT_CONNECTIONS // _CONNECTIONS[plan.bus]
+    limit = _DEFAULT_CONNECTIONS // CONNECTIONS
     peak = f"{plan.needed:.0f} turns a second on average, {plan.needed_at_peak:.0f} in the busiest hour"
     return (
         f"{plan.messages_a_day:g} messages a day in each thread: {peak}",
@@ -164,7 +164,7 @@ def _range(plan: Plan) -> tuple[float, float]:
 
 
 def _connections(plan: Plan) -> int:
-    return plan.processes * _CONNECTIONS[plan.bus]
+    return plan.processes * CONNECTIONS
 
 
 def _draw(plan: Plan, picture: Path) -> None:

@@ -78,6 +78,8 @@ class Plan:
     beat_s: float = 2.0
     ttl_s: float = 6.0
     look_s: float = 1.0
+    probe_s: float = 0.4
+    """Between two texts that a process sends itself over each server of the bus."""
     wakes_to_all: bool = True
     """Whether each worker gets each wake and tries to take the thread, as it is built; else only one does."""
     platform_per_s: float = 30.0
@@ -98,6 +100,12 @@ class Plan:
     def needed_at_peak(self) -> float:
         """Turns a second in the busiest hour."""
         return self.needed * self.peak
+
+    @property
+    def probes_cost(self) -> float:
+        """Seconds a second that Postgres needs for the probes of all processes. It is the spare of Redis, and
+        each NOTIFY reaches the server's process of every one that listens."""
+        return self.processes / self.probe_s * self.processes * self.costs["signal_postgres_server"]
 
     @property
     def woken(self) -> int:

@@ -246,7 +246,8 @@ class _Run:
     # -- what happens by the clock --------------------------------------------------------------
 
     def _beat(self, now: float) -> None:
-        self.database.serve(now, self.costs["beat_database"])
+        probes = self.plan.probes_cost / self.plan.processes * self.plan.beat_s
+        self.database.serve(now, self.costs["beat_database"] + probes)
         self._at(now + self.plan.beat_s, self._beat)
 
     def _looks(self, number: int) -> Callable[[float], None]:

@@ -107,6 +107,7 @@ def _database(plan: Plan) -> Part:
         each_turn += (plan.tokens + 2) * plan.processes * costs["signal_postgres_server"]
         each_turn += plan.tokens * costs["token_postgres_server"]
     always = plan.processes / plan.beat_s * costs["beat_database"] + looks * costs["look_database"]
+    always += plan.probes_cost
     return Part(name=DATABASE, unit="cores", has=plan.database_cores, always=always, each_turn=each_turn)
 
 
