@@ -61,7 +61,7 @@ class Plan:
     """A cluster and what people do with it."""
 
     processes: int = 100
-    edges: int = 10
+    edges: int = 30
     threads: int = 1_000_000
     bus: Bus = "redis"
     messages_a_day: float = 20.0
