@@ -24,7 +24,7 @@ class Part:
     unit: str
     has: float
     always: float = 0.0
-    """Taken also when nobody writes."""
+    """Taken also without a message."""
     each_turn: float
 
     @property

@@ -1,6 +1,6 @@
 """The stages of deploy/Dockerfile, run in folders of the test instead of a container, and without a network.
 
-What stands for the network: the locked dependencies are those that are installed here.
+In place of a download, the locked dependencies are compared with those that are installed here.
 """
 
 from __future__ import annotations

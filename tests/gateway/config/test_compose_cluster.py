@@ -56,7 +56,7 @@ def settings_of(name: str, secrets: Path) -> Settings:
 def test_the_file_follows_the_specification_of_compose(name: str) -> None:
     content = yaml.safe_load((DEPLOY / name).read_text(encoding="utf-8"))
 
-    jsonschema.Draft202012Validator(compose_schema()).validate(content)
+    assert list(jsonschema.Draft202012Validator(compose_schema()).iter_errors(content)) == []
 
 
 def test_a_wrong_key_is_noticed() -> None:

@@ -78,7 +78,7 @@ def test_the_cluster_is_valid_in_old_and_new_versions(objects: list[dict[str, An
     check_against_schemas(objects)
 
 
-def test_each_role_is_what_its_pods_are_told(objects: list[dict[str, Any]]) -> None:
+def test_each_pod_has_the_role_of_its_deployment(objects: list[dict[str, Any]]) -> None:
     for role in ROLES:
         settings = settings_of(objects, role)
         assert settings.cluster.role == role
@@ -181,7 +181,7 @@ def test_the_edge_reaches_platforms_and_a_worker_only_models_the_record_and_the_
     assert blocks == {"edge": {"0.0.0.0/0", "::/0"}, "work": {"203.0.113.0/24"}}
     for role in ROLES:
         rules = reachable(objects, f"parlour-{role}")
-        # What names nobody is the way to names alone.
+        # A rule without a peer lets out to everywhere: the DNS only.
         assert {port["port"] for rule in rules if "to" not in rule for port in rule["ports"]} == {53}
         pods = {
             (to["podSelector"]["matchLabels"].get("app.kubernetes.io/name"), port["port"])
@@ -191,7 +191,7 @@ def test_the_edge_reaches_platforms_and_a_worker_only_models_the_record_and_the_
             if "podSelector" in to
         }
         assert pods == {("postgresql", 5432), ("parlour-bus", 6379)}
-        # A peer that also had to have the label of our pods would be nobody.
+        # No pod of another kind has the label of our pods.
         assert all(
             len(to["podSelector"]["matchLabels"]) == 1
             for rule in rules

@@ -111,7 +111,7 @@ def dump_size(folder: Path) -> int:
     return dump.stat().st_size
 
 
-async def test_a_dump_restores_every_row_and_the_gateway_goes_on_with_it(
+async def test_a_dump_restores_every_row_and_the_gateway_works_with_it(
     server: str, tmp_path: Path, postgres_version: int
 ) -> None:
     await filled(server)
