@@ -15,6 +15,7 @@ from gateway.cluster.signals import (
     LiveTurn,
     OutboxReady,
     Recorded,
+    Release,
     Signal,
     StopBefore,
     TurnEvent,
@@ -30,6 +31,7 @@ _CONTROLS: Final[Mapping[str, type[Control]]] = {
     "withdrawn": Withdrawn,
     "interrupt": Interrupt,
     "answered": Answered,
+    "release": Release,
 }
 _PLAIN: Final[Mapping[str, type | tuple[type, ...]]] = {
     "str": str,
