@@ -11,6 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from gateway.config.cluster import ClusterSettings
+from gateway.turns.worker import LOOK_S
+
 FILE = Path(__file__).with_name("simulate_costs.toml")
 _UNITS = {"µs": 1e-6, "ms": 1e-3, "s": 1.0}
 
@@ -75,9 +78,9 @@ class Plan:
     slots: int = 64
     """`turn.max_running` of a worker with a model at an endpoint."""
     database_cores: int = 16
-    beat_s: float = 2.0
-    ttl_s: float = 6.0
-    look_s: float = 1.0
+    beat_s: float = ClusterSettings().beat_s
+    ttl_s: float = ClusterSettings().ttl_s
+    look_s: float = LOOK_S
     probe_s: float = 0.4
     """Between two texts that a process sends itself over each server of the bus."""
     wakes_to_all: bool = True
