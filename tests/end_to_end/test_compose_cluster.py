@@ -14,6 +14,7 @@ from bench.simulate_cluster import CONNECTIONS
 from pipeline.domain.clock import SystemClock
 from tests.support.deployment import DEPLOY, settings_in
 from tests.support.gateway_process import SCRIPTED, GatewayProcess, free_port
+from tests.support.platforms.telegram import FakeTelegram
 from tests.support.postgres_fixture import emptied
 from tests.support.valkey import Valkey
 from tests.support.web_client import WebChat
@@ -36,7 +37,7 @@ def write_secrets(folder: Path, database: str, bus: str) -> None:
         (folder / name).chmod(0o400)
 
 
-def gateway(name: str, folder: Path) -> GatewayProcess:
+def gateway(name: str, folder: Path, *more: str) -> GatewayProcess:
     """The service, with the settings of the file; the servers' addresses are those of the test."""
     environ = settings_in(SERVICES[name]["environment"])
     port = free_port()
@@ -46,7 +47,7 @@ def gateway(name: str, folder: Path) -> GatewayProcess:
         f"{value.replace('/run/secrets', str(folder / 'secrets'))}"
         for variable, value in environ.items()
     ]
-    process = GatewayProcess(folder / name, overrides=(*SCRIPTED, *settings), port=port)
+    process = GatewayProcess(folder / name, overrides=(*SCRIPTED, *settings, *more), port=port)
     process.data_dir = folder / "data"
     return process
 
@@ -81,6 +82,34 @@ async def test_the_edge_takes_messages_and_workers_answer_also_after_one_died(
             assert await _page(second) == 404
             assert await second.stop() == 0
             assert await edge.stop() == 0
+
+
+async def test_workers_answer_on_telegram_without_the_bots_token_and_fetch_files_with_it(
+    tmp_path: Path, postgres_database: str
+) -> None:
+    await emptied(postgres_database)
+    async with Valkey(tmp_path) as valkey, FakeTelegram() as telegram:
+        write_secrets(tmp_path / "secrets", postgres_database, valkey.url)
+        bot = telegram.overrides(tmp_path)
+        assert any(".token=" in setting for setting in bot)
+        async with gateway("edge", tmp_path, *bot) as edge, gateway("work1", tmp_path) as worker:
+            await edge.start()
+            await worker.start()
+            ann = telegram.person("ann")
+            chat = telegram.private_chat(ann)
+            await telegram.say(chat, ann, "hello")
+            await telegram.until(lambda: "You said: hello" in telegram.bot_texts(chat), timeout_s=_PATIENCE_S)
+            assert await _turns(worker) == 1
+            telegram.send(chat, ann, "document", b"a small file", file_name="a.txt", caption="first")
+            await telegram.until(lambda: len(telegram.bot_texts(chat)) == 2, timeout_s=_PATIENCE_S)
+            assert "not connected" in telegram.bot_texts(chat)[1]
+            assert await worker.stop() == 0
+            async with gateway("work2", tmp_path, *bot) as other:
+                await other.start()
+                telegram.send(chat, ann, "document", b"a small file", file_name="a.txt", caption="second")
+                await telegram.until(lambda: len(telegram.bot_texts(chat)) == 3, timeout_s=_PATIENCE_S)
+                assert "You said: second" in telegram.bot_texts(chat)[2]
+                assert "not connected" not in telegram.bot_texts(chat)[2]
 
 
 async def _connections(url: str) -> int:
