@@ -29,6 +29,7 @@ from adapters.channel import (
 )
 from gateway.channels.registry import ChannelRegistry
 from gateway.delivery.chat_queue import ChatQueue, ChatQueues
+from gateway.delivery.late_posts import RowPosts, take_back_late_posts
 from gateway.delivery.platform_calls import (
     MOST_ATTEMPTS,
     call_with_timeout,
@@ -186,6 +187,8 @@ class Delivery:
             # The row stays as it is: the account's new process has read it, or reads it now.
             self._leases.lost(job.reply.thread)
             _log.warning("reply left to the process that sends now", extra={"row": job.delivery.row_id})
+            late = RowPosts(thread=job.reply.thread, row_id=job.delivery.row_id, posted=job.delivery.posted)
+            await take_back_late_posts(adapter, queue, self._store, self._clock, late)
         except asyncio.CancelledError:
             if job.delivery.marked:
                 # Nothing was posted yet, so that the next process need not look for it.
