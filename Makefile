@@ -72,7 +72,7 @@ COMPILE = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --gene
 
 lock: setup ## resolve the dependencies again
 	@$(COMPILE) --all-extras --group dev pyproject.toml -o requirements.lock
-	@$(COMPILE) --constraint requirements.lock --extra postgres pyproject.toml -o deploy/runtime.lock
+	@$(COMPILE) --constraint requirements.lock --extra postgres --extra redis pyproject.toml -o deploy/runtime.lock
 	@$(COMPILE) --constraint requirements.lock --group bench -o bench/peer.lock
 	@grep -A2 '^hatchling==' requirements.lock | grep -oE '^hatchling==[0-9.]+' | $(COMPILE) --constraint requirements.lock - -o deploy/build.lock
 

@@ -19,6 +19,7 @@ from bench import (
     heartbeat,
     page,
     shield,
+    simulate_cluster,
     startup,
     store,
     turn,
@@ -66,12 +67,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--list", action="store_true", help="name the benches and run none")
     parser.add_argument("--kills", type=int, metavar="N", help="crash, cluster: how many kills (20, 200)")
     parser.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="crash, channels, cluster: the random seed"
+        "--seed", type=int, default=1, metavar="N", help="crash, channels, cluster, scaling: the seed"
     )
     parser.add_argument("--rounds", type=int, default=9, metavar="N", help="graph: how many rounds")
     parser.add_argument("--against", metavar="COMMIT", help="turn, conversation: a commit to measure beside")
     parser.add_argument("--peer", type=Path, default=graph.PEER, metavar="PYTHON", help="graph: LangGraph's")
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="graph, voice: the picture of that one")
+    parser.add_argument(
+        "--plot", type=Path, metavar="FILE", help="graph, voice, scaling: the picture of that one"
+    )
     return parser
 
 
@@ -98,6 +101,12 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
         "cluster": Bench(
             summary="turns on Postgres beside SQLite, signals over each bus, processes and faults",
             run=lambda: cluster.run(kills=options.kills or 200, seed=options.seed),
+        ),
+        "scaling": Bench(
+            summary="100 processes and a million threads on paper, from measured costs",
+            run=lambda: simulate_cluster.run(
+                picture=_picture(options, simulate_cluster.PLOT), seed=options.seed
+            ),
         ),
         "heartbeat": Bench(
             summary="the scheduler's tick with 10,000 watches, and a day on which nothing happens",

@@ -10,7 +10,7 @@ from bench.report import Report, percentile, table
 from tests.support.gateway_process import ROOT
 
 _NAMES = (
-    *("startup", "turn", "crash", "channels", "conversation", "page", "store", "cluster"),
+    *("startup", "turn", "crash", "channels", "conversation", "page", "store", "cluster", "scaling"),
     *("heartbeat", "shield", "voice", "companion", "workflows", "graph"),
 )
 

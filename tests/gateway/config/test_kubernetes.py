@@ -3,90 +3,56 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-
-import kubernetes_validate
-import pytest
-import yaml  # type: ignore[import-untyped]  # PyYAML ships no type information
 
 from gateway.config import load
 from gateway.runtime.http_server import Addresses
-
-ROOT = Path(__file__).parents[3]
-FOLDER = ROOT / "deploy" / "kubernetes"
-_VERSIONS = ("1.29", "1.33")
-"""Kubernetes versions whose schemas the objects are compared with."""
-
-
-def _objects(text: str) -> list[dict[str, Any]]:
-    return [one for one in yaml.safe_load_all(text) if one]
+from tests.support.deployment import KUBERNETES as FOLDER
+from tests.support.deployment import check_against_schemas, objects_of, one_of, rendered
 
 
 def _shipped() -> Iterator[dict[str, Any]]:
     """Every object in the folder that is whole by itself: no kustomization, patch or what has a selector."""
     for path in sorted(FOLDER.rglob("*.yaml")):
-        for one in _objects(path.read_text(encoding="utf-8")):
+        for one in objects_of(path.read_text(encoding="utf-8")):
             if one["kind"] in ("NetworkPolicy", "ServiceAccount", "PersistentVolumeClaim"):
                 yield one
 
 
-def _rendered(overlay: str) -> list[dict[str, Any]]:
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
-        pytest.skip("kubectl is not installed; on Debian: apt-get install kubernetes-client")
-    run = subprocess.run(
-        [kubectl, "kustomize", str(FOLDER / overlay)], capture_output=True, text=True, check=False
-    )
-    assert run.returncode == 0, run.stderr
-    return _objects(run.stdout)
-
-
-def _of(objects: list[dict[str, Any]], kind: str) -> dict[str, Any]:
-    (one,) = [each for each in objects if each["kind"] == kind]
-    return one
-
-
 def test_the_single_gateway_is_valid_in_old_and_new_versions() -> None:
-    for version in _VERSIONS:
-        for one in _rendered("single"):
-            kubernetes_validate.validate(one, version, strict=True)
+    check_against_schemas(rendered("single"))
 
 
 def test_the_parts_without_a_selector_are_valid_by_themselves() -> None:
     whole = list(_shipped())
-    assert len(whole) == 3
-    for version in _VERSIONS:
-        for one in whole:
-            kubernetes_validate.validate(one, version, strict=True)
+    assert len(whole) == 8
+    check_against_schemas(whole)
 
 
 def test_one_process_owns_the_volume_and_every_object_is_found() -> None:
-    objects = _rendered("single")
-    deployment = _of(objects, "Deployment")["spec"]
+    objects = rendered("single")
+    deployment = one_of(objects, "Deployment")["spec"]
     assert (deployment["replicas"], deployment["strategy"]) == (1, {"type": "Recreate"})
     pod = deployment["template"]["spec"]
     volumes = {one["name"]: one for one in pod["volumes"]}
     assert (
         volumes["state"]["persistentVolumeClaim"]["claimName"]
-        == _of(objects, "PersistentVolumeClaim")["metadata"]["name"]
+        == one_of(objects, "PersistentVolumeClaim")["metadata"]["name"]
     )
-    assert volumes["config"]["configMap"]["name"] == _of(objects, "ConfigMap")["metadata"]["name"]
-    assert pod["serviceAccountName"] == _of(objects, "ServiceAccount")["metadata"]["name"]
+    assert volumes["config"]["configMap"]["name"] == one_of(objects, "ConfigMap")["metadata"]["name"]
+    assert pod["serviceAccountName"] == one_of(objects, "ServiceAccount")["metadata"]["name"]
     labels = deployment["template"]["metadata"]["labels"]
     for selector in (
         deployment["selector"]["matchLabels"],
-        _of(objects, "Service")["spec"]["selector"],
-        _of(objects, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"],
+        one_of(objects, "Service")["spec"]["selector"],
+        one_of(objects, "NetworkPolicy")["spec"]["podSelector"]["matchLabels"],
     ):
         assert selector == labels
 
 
 def test_every_container_runs_without_rights() -> None:
-    pod = _of(_objects((FOLDER / "base" / "deployment.yaml").read_text(encoding="utf-8")), "Deployment")
+    pod = one_of(objects_of((FOLDER / "base" / "deployment.yaml").read_text(encoding="utf-8")), "Deployment")
     spec = pod["spec"]["template"]["spec"]
     assert spec["automountServiceAccountToken"] is False
     assert spec["securityContext"]["runAsNonRoot"] is True
@@ -100,7 +66,7 @@ def test_every_container_runs_without_rights() -> None:
 
 
 def test_the_probes_ask_by_a_name_to_which_the_server_answers() -> None:
-    pod = _of(_objects((FOLDER / "base" / "deployment.yaml").read_text(encoding="utf-8")), "Deployment")
+    pod = one_of(objects_of((FOLDER / "base" / "deployment.yaml").read_text(encoding="utf-8")), "Deployment")
     (container,) = pod["spec"]["template"]["spec"]["containers"]
     (port,) = container["ports"]
     hosts = Addresses("0.0.0.0", port["containerPort"], ()).hosts()
@@ -115,7 +81,7 @@ def test_the_probes_ask_by_a_name_to_which_the_server_answers() -> None:
 
 
 def test_the_configuration_is_one_that_the_program_takes() -> None:
-    patch = _objects((FOLDER / "single" / "one-process.yaml").read_text(encoding="utf-8"))[0]
+    patch = objects_of((FOLDER / "single" / "one-process.yaml").read_text(encoding="utf-8"))[0]
     (container,) = patch["spec"]["template"]["spec"]["containers"]
     environ = {one["name"]: one["value"] for one in container["env"]}
     settings = load(FOLDER / "single" / "parlour.toml", environ | {"PARLOUR__SERVER__HOST": "0.0.0.0"}, [])

@@ -86,6 +86,13 @@ def test_every_alert_says_what_to_do_and_how_urgent_it_is() -> None:
     assert len({rule["alert"] for rule in RULES}) == len(RULES)
 
 
+def test_the_guide_says_what_to_do_about_every_alert() -> None:
+    guide = (ROOT / "docs" / "guides" / "cluster.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(Parlour\w+)` \| (\w+) \| .+ \| .+ \|$", guide, re.MULTILINE)
+
+    assert rows == [(rule["alert"], rule["labels"]["severity"]) for rule in RULES]
+
+
 def test_every_alert_has_a_test_in_which_it_fires() -> None:
     fired = {
         case["alertname"]
