@@ -21,9 +21,10 @@ from gateway.scheduling.heartbeat_entries import failure_entry, heartbeat_entry
 from gateway.scheduling.heartbeat_log import HeartbeatLog
 from gateway.scheduling.jobs import Spawn
 from gateway.scheduling.watch_checks import Finding, WatchChecks, WatchFailed
-from gateway.scheduling.watch_records import NEVER, WATCH, Watch, watch_of
+from gateway.scheduling.watch_records import NEVER, Watch, watch_of
 from gateway.storage.heartbeats import (
     HEARTBEAT_SETTINGS,
+    WATCH,
     outcome_words,
     owner_of,
     session_of,

@@ -63,7 +63,12 @@ TABLES: Final = (
     "memory_writes",
 )
 """Those that others refer to come first."""
-_NO_LEASE: Final = {("threads", "owner"): None, ("threads", "expires_at"): 0.0}
+_NO_LEASE: Final = {
+    ("threads", "owner"): None,
+    ("threads", "expires_at"): 0.0,
+    ("jobs", "claimed_by"): "",
+    ("jobs", "held_until"): None,
+}
 """Columns that are not copied, each with what is in its place."""
 
 

@@ -12,6 +12,7 @@ from gateway.storage.interaction_rules import judge_answer
 from gateway.storage.jobs import NewJob
 from gateway.storage.json_bodies import FORGOTTEN, decode_body, encode_body, storable_text
 from gateway.storage.memory.bursts import MemoryBursts
+from gateway.storage.memory.changes import MemoryChanges
 from gateway.storage.memory.crash_counts import MemoryDeaths
 from gateway.storage.memory.crises import MemoryCrises
 from gateway.storage.memory.erasure import MemoryErasure
@@ -72,7 +73,7 @@ class MemoryStore:
         self._interactions: dict[str, InteractionRow] = {}
         self.pairings, self.voices = MemoryPairings(self._require_open), MemoryVoices(self._require_open)
         self.jobs, self.states = MemoryJobs(self._require_open), MemoryStates(self._require_open)
-        self.file_changes = MemoryFileChanges(self._require_open)
+        self.file_changes, self.bursts = MemoryFileChanges(self._require_open), MemoryBursts(self._fenced)
         self.expiries = MemoryExpiries(self._require_open, self._interactions)
         self.feedback = MemoryFeedback(self._require_open, self._outbox, self._entries, self._shown)
         self.usage, self.memories = MemoryUsage(self._require_open), MemoryMemories(self._require_open)
@@ -80,9 +81,9 @@ class MemoryStore:
         self.crises, self.shield = MemoryCrises(self._require_open), MemoryShield(self._require_open)
         given = (self._require_open, self._entries)
         self.deaths, self.finished = MemoryDeaths(*given), MemoryFinished(*given)
-        self.bursts = MemoryBursts(self._fenced)
         rows = (self._threads, self._entries, self._outbox, self._interactions)
         self.page = MemoryPage(self._require_open, *rows, self.jobs, self.states, self.feedback, self.shield)
+        self.changes = MemoryChanges(*given, self.identities, self.page, self.jobs)
         self.search = MemorySearch(self._require_open, *rows[:2], self.page.is_deleted)
         self.erasure = MemoryErasure(self._require_open, *rows, self)
 
@@ -176,8 +177,7 @@ class MemoryStore:
         row = self._thread(thread)
         if row.owner not in (None, owner) and row.expires_at > now:
             return None
-        row.fence += 1
-        row.owner, row.expires_at = owner, now + ttl_s
+        row.fence, row.owner, row.expires_at = row.fence + 1, owner, now + ttl_s
         return Lease(thread=thread, owner=owner, fence=row.fence, expires_at=row.expires_at)
 
     async def renew_lease(self, lease: Lease, *, ttl_s: float, now: float) -> Lease:

@@ -1,0 +1,51 @@
+"""What has changed, by the contents of the dictionaries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+
+from gateway.storage.changes import WATCHED_KINDS, CopiedBook
+from gateway.storage.heartbeats import HEARTBEAT_SETTINGS
+from gateway.storage.memory.identities import MemoryIdentities
+from gateway.storage.memory.jobs import MemoryJobs
+from gateway.storage.memory.page_chats import MemoryPage
+from gateway.storage.memory.rows import EntryRow
+
+
+class MemoryChanges:
+    """A part of `MemoryStore`, which passes the books and its check that the store is open."""
+
+    def __init__(
+        self,
+        require_open: Callable[[], None],
+        entries: Mapping[int, EntryRow],
+        identities: MemoryIdentities,
+        page: MemoryPage,
+        jobs: MemoryJobs,
+    ) -> None:
+        self._require_open = require_open
+        self._entries = entries
+        self._identities = identities
+        self._page = page
+        self._jobs = jobs
+
+    async def revisions(self) -> Mapping[CopiedBook, int]:
+        self._require_open()
+        watched = [job for kind in WATCHED_KINDS for job in await self._jobs.all_of(kind)]
+        return {
+            "identities": _number(await self._identities.linked()),
+            "people": _number([one.id for one in await self._page.people.people()]),
+            "chats": _number(await self._page.all_names(), await self._page.deleted()),
+            "watches": _number(
+                [(one.id, one.body if one.kind == HEARTBEAT_SETTINGS else "") for one in watched]
+            ),
+        }
+
+    async def stopped(self, seqs: Collection[int]) -> frozenset[int]:
+        self._require_open()
+        found = (self._entries[seq] for seq in seqs if seq in self._entries)
+        return frozenset(row.seq for row in found if row.cancelled and row.outcome is None)
+
+
+def _number(*contents: object) -> int:
+    return hash(tuple(repr(one) for one in contents))
