@@ -18,6 +18,7 @@ from gateway.config.api import ApiSettings
 from gateway.config.bot import BotSettings
 from gateway.config.bus import BusSettings
 from gateway.config.channels import WEB_TOKEN_FILE, ChannelsSettings
+from gateway.config.cluster import ClusterSettings
 from gateway.config.environment import models_folder
 from gateway.config.heartbeat import HeartbeatSettings
 from gateway.config.log import LogSettings
@@ -315,6 +316,7 @@ class Settings(Section):
     budget: BudgetSettings = BudgetSettings()
     storage: StorageSettings = StorageSettings()
     bus: BusSettings = BusSettings()
+    cluster: ClusterSettings = ClusterSettings()
     log: LogSettings = LogSettings()
     api: ApiSettings = ApiSettings()
     agents: Mapping[str, AgentProfile] = {}

@@ -1,4 +1,4 @@
-"""Check rules across the settings of the store."""
+"""Check rules across the settings of the store, and of the processes that share it."""
 
 from __future__ import annotations
 
@@ -34,5 +34,26 @@ STORAGE_RULES = (
         broken=lambda settings: not _is_postgres(settings) and settings.storage.url is not None,
         what="has no effect, as storage.kind is not postgres",
         fix='remove it or set storage.kind to "postgres"',
+    ),
+    Rule(
+        path="cluster.role",
+        reads=("cluster.role", "storage.kind"),
+        broken=lambda settings: settings.cluster.shared and not _is_postgres(settings),
+        what="is not alone, but storage.kind is not postgres, which several processes can share",
+        fix='set storage.kind to "postgres" and storage.url, or remove it',
+    ),
+    Rule(
+        path="cluster.role",
+        reads=("cluster.role", "bus.kind"),
+        broken=lambda settings: settings.cluster.shared and settings.bus.kind == "process",
+        what="is not alone, but bus.kind is process: signals would not reach the other processes",
+        fix='set bus.kind to "redis" or "postgres" and bus.url, or remove it',
+    ),
+    Rule(
+        path="cluster.ttl_s",
+        reads=("cluster.ttl_s", "cluster.beat_s"),
+        broken=lambda settings: settings.cluster.ttl_s < 3 * settings.cluster.beat_s,
+        what="is less than three times cluster.beat_s: one late report would end every turn",
+        fix="raise it, or lower cluster.beat_s",
     ),
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from gateway.storage.changes import ChangeBook
 from gateway.storage.crash_counts import DeathBook
 from gateway.storage.crises import CrisisBook
 from gateway.storage.erasure import ErasureBook
@@ -94,7 +93,3 @@ class Books(Protocol):
     @property
     def finished(self) -> FinishedBook:
         """The messages that were finished last."""
-
-    @property
-    def changes(self) -> ChangeBook:
-        """What another process may have changed."""

@@ -1,5 +1,5 @@
 """Port for what another process may have changed, read each second where several share a store. A part of
-`Store`."""
+`SharedStore`."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class ChangeBook(Protocol):
     """What has changed since one looked last."""
 
     async def revisions(self) -> Mapping[CopiedBook, int]:
-        """A number for each book, which differs from an earlier one if the book has changed since; without a
-        change it may differ too. It changes in the transaction that changes the book, whichever process
-        writes. What a check has seen is no change of the watches. Raises StorageError."""
+        """A number for each book, which differs from an earlier one if the book has changed since. It changes
+        in the transaction that changes the book, whichever process writes. What a check has seen is no change
+        of the watches. Raises StorageError."""
         ...
 
     async def stopped(self, seqs: Collection[int]) -> frozenset[int]:

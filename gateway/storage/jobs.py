@@ -57,16 +57,6 @@ class Job:
     """Why the last attempt failed."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Claimant:
-    """A process among several that claims jobs."""
-
-    name: str
-    """No other process has it."""
-    ttl_s: float
-    """Seconds, by the store's clock, for which its claims hold."""
-
-
 class JobBook(Protocol):
     """Every job that is not done. `done`, `retry` and `give_up` return False, and change nothing, where a
     later claim, an operator or the owner has taken the job since."""
@@ -76,24 +66,10 @@ class JobBook(Protocol):
         False, with no change, if `limit` open jobs of the kind have the owner already."""
         ...
 
-    async def claim(self, kind: str, *, now: float, until: float, by: Claimant | None = None) -> Job | None:
+    async def claim(self, kind: str, *, now: float, until: float, by: str = "") -> Job | None:
         """The open job of `kind` that has been ready longest, leased until the Unix time `until`, with one
-        attempt counted; None if none is ready. Where several processes share the store, `by` is the one that
-        claims it: the claim ends earlier if the process does not `keep` it."""
-        ...
-
-    async def keep(self, by: Claimant) -> frozenset[int]:
-        """Hold the claims of the process for its time to live from now on; the ids of the jobs that it has
-        claimed."""
-        ...
-
-    async def take_back(self) -> int:
-        """End the claims of processes that have not kept them; how many. The attempts stay counted. Claims
-        without a `Claimant` are left."""
-        ...
-
-    async def soonest(self, kinds: Collection[str]) -> Mapping[str, float]:
-        """What `next_ready` gives for each of `kinds`, without those that have no open job."""
+        attempt counted; None if none is ready. `by` is the id of the process that claims it where several
+        share the store, see `OwnerBook`."""
         ...
 
     async def next_ready(self, kind: str) -> float | None:
@@ -144,4 +120,17 @@ class JobBook(Protocol):
 
     async def break_leases(self) -> int:
         """End every claim; how many. Only for a start that has made sure that no other process runs."""
+        ...
+
+
+class SharedJobBook(JobBook, Protocol):
+    """The job book of a store that several processes share."""
+
+    async def take_back(self, *, now: float) -> int:
+        """End the claims of processes that are gone; how many. The attempts stay counted. A store with a
+        clock ignores `now`."""
+        ...
+
+    async def soonest(self, kinds: Collection[str]) -> Mapping[str, float]:
+        """What `next_ready` gives for each of `kinds`, without those that have no open job."""
         ...

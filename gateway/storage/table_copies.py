@@ -63,12 +63,7 @@ TABLES: Final = (
     "memory_writes",
 )
 """Those that others refer to come first."""
-_NO_LEASE: Final = {
-    ("threads", "owner"): None,
-    ("threads", "expires_at"): 0.0,
-    ("jobs", "claimed_by"): "",
-    ("jobs", "held_until"): None,
-}
+_NO_LEASE: Final = {("threads", "owner"): None, ("threads", "expires_at"): 0.0}
 """Columns that are not copied, each with what is in its place."""
 
 

@@ -1,32 +1,46 @@
-"""What another process may have changed, on every store."""
+"""What another process may have changed, on each store that several can share."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol
+
+import pytest
 
 from gateway.storage.heartbeats import HEARTBEAT_SETTINGS, WATCH
 from gateway.storage.identities import Identity, JoinRequest, LinkCode, TryLimits
 from gateway.storage.jobs import NewJob
 from gateway.storage.page_people import Invitation, PagePerson
+from gateway.storage.owners import SharedStore
 from gateway.storage.ports import Store
 from tests.contracts.store_values import NOW, OTHER, THREAD, entry, lease_on, turn
+
+pytestmark = pytest.mark.parametrize("store_kind", ["memory", "postgres"], indirect=True)
 
 ANN = Identity(channel="telegram", account="main", user="1")
 BEN = Identity(channel="slack", account="main", user="2")
 LIMITS = TryLimits(window_s=60.0, identity=5, everybody=9)
 
 
-async def changed(store: Store, change: Callable[[], Awaitable[Any]]) -> set[str]:
+class WholeStore(SharedStore, Store, Protocol):
+    """A store that several processes can share, with everything."""
+
+
+@pytest.fixture
+def store_kind(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+async def changed(store: WholeStore, change: Callable[[], Awaitable[Any]]) -> set[str]:
     """The books that have another revision afterwards."""
-    before: Mapping[str, int] = await store.changes.revisions()
+    before = await store.changes.revisions()
     await change()
     after = await store.changes.revisions()
     assert before.keys() == after.keys() == {"identities", "people", "chats", "watches"}
-    return {book for book, number in after.items() if number != dict(before)[book]}
+    return {book for book, number in after.items() if number != before[book]}
 
 
-async def joined(store: Store) -> None:
+async def joined(store: WholeStore) -> None:
     await store.identities.issue(
         LinkCode(identity=ANN, thread="t", code_hash="h", issued_at=NOW, expires_at=NOW + 60), limit=9
     )
@@ -43,7 +57,7 @@ async def joined(store: Store) -> None:
     assert (await store.identities.join(request, LIMITS)).status == "joined"
 
 
-async def test_each_change_of_a_book_gives_it_another_revision(store: Store) -> None:
+async def test_each_change_of_a_book_gives_it_another_revision(store: WholeStore) -> None:
     assert "identities" in await changed(store, lambda: joined(store))
     left = store.identities.leave
     assert "identities" in await changed(store, lambda: left(BEN, message_id="m2", day="2026-01-01"))
@@ -56,7 +70,7 @@ async def test_each_change_of_a_book_gives_it_another_revision(store: Store) -> 
     assert "chats" in await changed(store, lambda: store.page.chats.rename(THREAD, "A name"))
 
 
-async def test_what_is_watched_and_its_settings_are_a_book_too(store: Store) -> None:
+async def test_what_is_watched_and_its_settings_are_a_book_too(store: WholeStore) -> None:
     jobs = store.jobs
     watch = NewJob(kind=WATCH, key="w1", due=9e9, owner="a", body={"seen": 1})
     settings = NewJob(kind=HEARTBEAT_SETTINGS, key="a", due=9e9, owner="a", body={"off": True})
@@ -67,7 +81,7 @@ async def test_what_is_watched_and_its_settings_are_a_book_too(store: Store) -> 
     assert "watches" in await changed(store, lambda: jobs.remove(WATCH, "a", "w1"))
 
 
-async def test_without_a_change_a_revision_stays(store: Store) -> None:
+async def test_without_a_change_a_revision_stays(store: WholeStore) -> None:
     await joined(store)
 
     async def nothing() -> None:
@@ -76,7 +90,9 @@ async def test_without_a_change_a_revision_stays(store: Store) -> None:
     assert await changed(store, nothing) == set()
 
 
-async def test_the_stopped_entries_are_those_that_were_cancelled_and_are_not_finished(store: Store) -> None:
+async def test_the_stopped_entries_are_those_that_were_cancelled_and_are_not_finished(
+    store: WholeStore,
+) -> None:
     first = (await store.accept(entry("1"))).seq
     second = (await store.accept(entry("2"))).seq
     other = (await store.accept(entry("3", thread=OTHER))).seq

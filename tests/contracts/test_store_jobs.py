@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gateway.storage.jobs import Claimant, Job, NewJob
+from gateway.storage.jobs import Job, NewJob
 from gateway.storage.ports import NewEntry, Store
 from pipeline.domain.errors import AlreadyDone, StorageError
 from tests.contracts.conftest import Reopen
@@ -246,45 +246,3 @@ async def test_an_entry_that_cannot_be_stored_changes_no_job(store: Store) -> No
         await store.accept_with(entry(), [job("1", owner=ANN, n=object())])
     assert [one.body for one in await store.jobs.all_of("title")] == [{"n": 1}]
     assert await store.open_threads() == ()
-
-
-async def test_a_claim_that_its_process_does_not_keep_is_taken_back(store: Store) -> None:
-    for key in ("frozen", "busy", "alone"):
-        await store.jobs.add(job(key))
-    dead, alive = Claimant(name="own_a", ttl_s=0.0), Claimant(name="own_b", ttl_s=600.0)
-    frozen = await store.jobs.claim("title", now=NOW, until=NOW + 60, by=dead)
-    busy = await store.jobs.claim("title", now=NOW, until=NOW + 60, by=alive)
-    alone = await store.jobs.claim("title", now=NOW, until=NOW + 60)
-    assert frozen is not None
-    assert busy is not None
-    assert alone is not None
-    assert await store.jobs.take_back() == 1
-    assert await store.jobs.take_back() == 0
-    again = await store.jobs.claim("title", now=NOW, until=NOW + 60, by=alive)
-    assert again is not None
-    assert (again.key, again.attempts) == ("frozen", 2)
-    assert not await store.jobs.done(frozen)
-    assert await store.jobs.keep(alive) == {busy.id, again.id}
-    assert await store.jobs.keep(dead) == frozenset()
-    for one in (busy, alone, again):
-        assert await store.jobs.done(one)
-    assert await store.jobs.keep(alive) == frozenset()
-
-
-async def test_a_claim_that_was_kept_holds_longer(store: Store) -> None:
-    await store.jobs.add(job("1"))
-    held = await store.jobs.claim("title", now=NOW, until=NOW + 60, by=Claimant(name="own_a", ttl_s=0.0))
-    assert held is not None
-    assert await store.jobs.keep(Claimant(name="own_a", ttl_s=600.0)) == {held.id}
-    assert await store.jobs.take_back() == 0
-    assert await store.jobs.keep(Claimant(name="own_a", ttl_s=0.0)) == {held.id}
-    assert await store.jobs.take_back() == 1
-
-
-async def test_the_soonest_times_of_several_kinds_are_those_of_each(store: Store) -> None:
-    await store.jobs.add(job("1", in_s=5))
-    await store.jobs.add(job("2", in_s=3))
-    await store.jobs.add(job("3", kind="summary"))
-    await store.jobs.add(job("4", kind="other"))
-    found = await store.jobs.soonest(("title", "summary", "none"))
-    assert found == {"title": NOW + 3, "summary": NOW}

@@ -23,6 +23,7 @@ from gateway.storage.memory.finished import MemoryFinished
 from gateway.storage.memory.identities import MemoryIdentities
 from gateway.storage.memory.jobs import MemoryJobs
 from gateway.storage.memory.memories import MemoryMemories
+from gateway.storage.memory.owners import MemoryOwners
 from gateway.storage.memory.page_chats import MemoryPage
 from gateway.storage.memory.pairings import MemoryPairings
 from gateway.storage.memory.rows import (
@@ -71,21 +72,24 @@ class MemoryStore:
         self._outbox_ids: dict[str, int] = {}
         self._shown: dict[str, dict[int, SentPart]] = {}
         self._interactions: dict[str, InteractionRow] = {}
-        self.pairings, self.voices = MemoryPairings(self._require_open), MemoryVoices(self._require_open)
-        self.jobs, self.states = MemoryJobs(self._require_open), MemoryStates(self._require_open)
-        self.file_changes, self.bursts = MemoryFileChanges(self._require_open), MemoryBursts(self._fenced)
-        self.expiries = MemoryExpiries(self._require_open, self._interactions)
-        self.feedback = MemoryFeedback(self._require_open, self._outbox, self._entries, self._shown)
-        self.usage, self.memories = MemoryUsage(self._require_open), MemoryMemories(self._require_open)
-        self.identities = MemoryIdentities(self._require_open, self.states, self.usage, self.memories)
-        self.crises, self.shield = MemoryCrises(self._require_open), MemoryShield(self._require_open)
-        given = (self._require_open, self._entries)
+        check, self.owners = self._require_open, MemoryOwners(self._require_open, self._threads)
+        self.pairings, self.voices = MemoryPairings(check), MemoryVoices(check)
+        self.jobs, self.states = MemoryJobs(check, self.owners.is_live), MemoryStates(check)
+        self.file_changes, self.bursts = MemoryFileChanges(check), MemoryBursts(self._fenced)
+        self.expiries, self.crises = MemoryExpiries(check, self._interactions), MemoryCrises(check)
+        self.feedback = MemoryFeedback(check, self._outbox, self._entries, self._shown)
+        self.usage, self.memories, self.shield = (
+            MemoryUsage(check),
+            MemoryMemories(check),
+            MemoryShield(check),
+        )
+        self.identities = MemoryIdentities(check, self.states, self.usage, self.memories)
+        given, rows = (check, self._entries), (self._threads, self._entries, self._outbox, self._interactions)
         self.deaths, self.finished = MemoryDeaths(*given), MemoryFinished(*given)
-        rows = (self._threads, self._entries, self._outbox, self._interactions)
-        self.page = MemoryPage(self._require_open, *rows, self.jobs, self.states, self.feedback, self.shield)
+        self.page = MemoryPage(check, *rows, self.jobs, self.states, self.feedback, self.shield)
         self.changes = MemoryChanges(*given, self.identities, self.page, self.jobs)
-        self.search = MemorySearch(self._require_open, *rows[:2], self.page.is_deleted)
-        self.erasure = MemoryErasure(self._require_open, *rows, self)
+        self.search = MemorySearch(check, *rows[:2], self.page.is_deleted)
+        self.erasure = MemoryErasure(check, *rows, self)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:
@@ -175,7 +179,7 @@ class MemoryStore:
     async def acquire_lease(self, thread: str, owner: str, *, ttl_s: float, now: float) -> Lease | None:
         self._require_open()
         row = self._thread(thread)
-        if row.owner not in (None, owner) and row.expires_at > now:
+        if row.owner != owner and not self.owners.is_free(row, now):
             return None
         row.fence, row.owner, row.expires_at = row.fence + 1, owner, now + ttl_s
         return Lease(thread=thread, owner=owner, fence=row.fence, expires_at=row.expires_at)

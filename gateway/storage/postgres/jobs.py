@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from gateway.storage.jobs import Claimant, Job, JobState, NewJob
+from gateway.storage.jobs import Job, JobState, NewJob
 from gateway.storage.json_bodies import decode_body, encode_body
 from gateway.storage.postgres.call_queue import Row
 from gateway.storage.postgres.database import Connection, Database
@@ -18,24 +18,19 @@ _COUNT = "SELECT count(*) FROM jobs WHERE kind = $1 AND owner = $2 AND state = '
 _ADD = "SELECT add_job($1::jsonb)"
 # Two processes that look at the same time claim two jobs.
 _CLAIM = f"""
-    UPDATE jobs SET attempts = attempts + 1, fence = fence + 1, claimed = true, ready = $3,
-        claimed_by = $4, held_until = extract(epoch FROM clock_timestamp()) + $5::float8
+    UPDATE jobs SET attempts = attempts + 1, fence = fence + 1, claimed = true, ready = $3, claimed_by = $4
     WHERE id = (
         SELECT id FROM jobs WHERE kind = $1 AND state = 'open' AND ready <= $2
         ORDER BY ready, id LIMIT 1 FOR UPDATE SKIP LOCKED)
     RETURNING {_COLUMNS}"""  # noqa: S608 - a constant
-_KEEP = """
-    UPDATE jobs SET held_until = extract(epoch FROM clock_timestamp()) + $2::float8
-    WHERE claimed AND claimed_by = $1 RETURNING id"""
+_GONE = """
+    FROM jobs WHERE claimed AND claimed_by <> ''
+        AND NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = claimed_by AND expires_at > unix_now())"""
 # Two processes that look at the same time do not wait for each other.
-_TAKE_BACK = """
+_TAKE_BACK = f"""
     UPDATE jobs SET claimed = false, ready = due
-    WHERE id IN (
-        SELECT id FROM jobs WHERE claimed AND held_until <= extract(epoch FROM clock_timestamp())
-        FOR UPDATE SKIP LOCKED)"""
-_ENDED = """
-    SELECT EXISTS (
-        SELECT 1 FROM jobs WHERE claimed AND held_until <= extract(epoch FROM clock_timestamp()))"""
+    WHERE id IN (SELECT id {_GONE} FOR UPDATE OF jobs SKIP LOCKED)"""  # noqa: S608 - a constant
+_ANY_GONE = f"SELECT EXISTS (SELECT 1 {_GONE})"  # noqa: S608 - a constant
 _SOONEST = """
     SELECT kind, (SELECT min(ready) FROM jobs WHERE jobs.kind = wanted.kind AND state = 'open')
     FROM unnest($1::text[]) AS wanted(kind)"""
@@ -82,18 +77,13 @@ class PostgresJobs:
 
         return await self._database.write(work)
 
-    async def claim(self, kind: str, *, now: float, until: float, by: Claimant | None = None) -> Job | None:
-        name, ttl_s = ("", None) if by is None else (by.name, by.ttl_s)
-        row = await self._database.write(lambda db: db.fetchrow(_CLAIM, kind, now, until, name, ttl_s))
+    async def claim(self, kind: str, *, now: float, until: float, by: str = "") -> Job | None:
+        row = await self._database.write(lambda db: db.fetchrow(_CLAIM, kind, now, until, by))
         return None if row is None else _job(row)
 
-    async def keep(self, by: Claimant) -> frozenset[int]:
-        rows = await self._database.write(lambda db: db.fetch(_KEEP, by.name, by.ttl_s))
-        return frozenset(row[0] for row in rows)
-
-    async def take_back(self) -> int:
+    async def take_back(self, *, now: float) -> int:  # noqa: ARG002 - the database has a clock
         # Read first, because each process looks each second, and there is seldom one.
-        if not (await self._database.fetch(_ENDED))[0][0]:
+        if not (await self._database.fetch(_ANY_GONE))[0][0]:
             return 0
         return changed(await self._database.write(lambda db: db.execute(_TAKE_BACK)))
 

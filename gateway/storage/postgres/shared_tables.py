@@ -1,6 +1,6 @@
 """What only a store of several processes needs: who has claimed a job, and a number for each change of a book.
 
-Each constant is a step of the migrations, and as every released step never edited.
+A step of the migrations, and as every released step never edited.
 """
 
 from __future__ import annotations
@@ -10,15 +10,11 @@ from typing import Final
 from gateway.storage.changes import WATCHED_KINDS
 from gateway.storage.heartbeats import HEARTBEAT_SETTINGS
 
-CLAIMANT_COLUMNS: Final = (
-    """ALTER TABLE jobs
-        ADD COLUMN claimed_by text NOT NULL DEFAULT '', ADD COLUMN held_until double precision""",
-    "CREATE INDEX jobs_held ON jobs(held_until) WHERE claimed",
-)
-
 _KINDS: Final = ", ".join(f"'{kind}'" for kind in WATCHED_KINDS)
 
-REVISION_TABLES: Final = (
+SHARED_TABLES: Final = (
+    """ALTER TABLE jobs ADD COLUMN claimed_by text COLLATE "C" NOT NULL DEFAULT ''""",
+    "CREATE INDEX jobs_claimed ON jobs(claimed_by) WHERE claimed",
     "CREATE TABLE revisions (book text PRIMARY KEY, n bigint NOT NULL)",
     """CREATE FUNCTION raise_revision() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -29,6 +29,7 @@ from gateway.storage.postgres.books import PostgresBooks
 from gateway.storage.postgres.database import Connection, Database
 from gateway.storage.postgres.jobs import PostgresJobs
 from gateway.storage.postgres.operations import plain
+from gateway.storage.postgres.owners import PostgresOwners
 from gateway.storage.postgres.small_books import PostgresBursts, PostgresExpiries, PostgresStates
 from gateway.storage.postgres.statements import changed
 from gateway.storage.sizes import StoreCounts
@@ -57,6 +58,7 @@ class PostgresStore(PostgresBooks):
         self.states = PostgresStates(self.database)
         self.expiries = PostgresExpiries(self.database)
         self.bursts = PostgresBursts(self.database)
+        self.owners = PostgresOwners(self.database)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:

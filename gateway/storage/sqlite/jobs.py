@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from gateway.storage.jobs import Claimant, Job, JobState, NewJob
+from gateway.storage.jobs import Job, JobState, NewJob
 from gateway.storage.json_bodies import decode_body, encode_body, storable_text
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 
@@ -19,15 +18,12 @@ _ADD = """
 _KNOWN = "SELECT 1 FROM jobs WHERE kind = ? AND key = ? AND state = 'open'"
 _COUNT = "SELECT count(*) FROM jobs WHERE kind = ? AND owner = ? AND state = 'open'"
 _CLAIM = """
-    UPDATE jobs SET attempts = attempts + 1, fence = fence + 1, claimed = 1, ready = :until,
-        claimed_by = :name, held_until = :held_until
+    UPDATE jobs SET attempts = attempts + 1, fence = fence + 1, claimed = 1, ready = :until
     WHERE id = (
         SELECT id FROM jobs WHERE kind = :kind AND state = 'open' AND ready <= :now
         ORDER BY ready, id LIMIT 1)
     RETURNING
         id, kind, key, due, thread, owner, body, state, ready, attempts, fence, claimed, error"""
-_KEEP = "UPDATE jobs SET held_until = ? WHERE claimed AND claimed_by = ? RETURNING id"
-_TAKE_BACK = "UPDATE jobs SET claimed = 0, ready = due WHERE claimed AND held_until <= ?"
 _NEXT = "SELECT min(ready) FROM jobs WHERE kind = ? AND state = 'open'"
 _DONE = "DELETE FROM jobs WHERE id = ? AND fence = ? AND state = 'open'"
 _RETRY = """
@@ -70,27 +66,9 @@ class SqliteJobs:
 
         return await self._writer().submit(work)
 
-    async def claim(self, kind: str, *, now: float, until: float, by: Claimant | None = None) -> Job | None:
-        name, held_until = ("", None) if by is None else (by.name, time.time() + by.ttl_s)
-        values = {"kind": kind, "now": now, "until": until, "name": name, "held_until": held_until}
+    async def claim(self, kind: str, *, now: float, until: float, by: str = "") -> Job | None:  # noqa: ARG002 - one process has the file
+        values = {"kind": kind, "now": now, "until": until}
         return await self._writer().submit(lambda db: _one(db.execute(_CLAIM, values).fetchone()))
-
-    async def keep(self, by: Claimant) -> frozenset[int]:
-        def work(db: sqlite3.Connection) -> frozenset[int]:
-            kept = db.execute(_KEEP, (time.time() + by.ttl_s, by.name)).fetchall()
-            return frozenset(row[0] for row in kept)
-
-        return await self._writer().submit(work)
-
-    async def take_back(self) -> int:
-        return await self._writer().submit(lambda db: db.execute(_TAKE_BACK, (time.time(),)).rowcount)
-
-    async def soonest(self, kinds: Collection[str]) -> Mapping[str, float]:
-        def work(db: sqlite3.Connection) -> dict[str, float]:
-            found = ((kind, db.execute(_NEXT, (kind,)).fetchone()[0]) for kind in kinds)
-            return {kind: ready for kind, ready in found if ready is not None}
-
-        return await self._reader().submit(work)
 
     async def next_ready(self, kind: str) -> float | None:
         soonest: float | None = await self._reader().submit(

@@ -306,12 +306,6 @@ SAID_IN_TERMS = (
     "UPDATE said_upto SET upto = 0",
 )
 
-JOB_CLAIMANTS = (
-    # As in the other store, where several processes claim jobs.
-    "ALTER TABLE jobs ADD COLUMN claimed_by TEXT NOT NULL DEFAULT ''",
-    "ALTER TABLE jobs ADD COLUMN held_until REAL",
-)
-
 MIGRATIONS: tuple[tuple[str, ...], ...] = (
     _STEP_1,
     _STEP_2,
@@ -338,7 +332,6 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     MEMORY_TABLES,
     SAVED_WORKFLOW_TABLES,
     SAID_IN_TERMS,
-    JOB_CLAIMANTS,
 )
 """Step n migrates a file from schema version n - 1 to n."""
 

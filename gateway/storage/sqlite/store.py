@@ -43,7 +43,6 @@ from gateway.storage.sqlite import (
     threads,
 )
 from gateway.storage.sqlite.bursts import SqliteBursts
-from gateway.storage.sqlite.changes import SqliteChanges
 from gateway.storage.sqlite.connection import Synchronous
 from gateway.storage.sqlite.crash_counts import SqliteDeaths
 from gateway.storage.sqlite.crises import SqliteCrises
@@ -101,7 +100,6 @@ class SqliteStore:
         self.shield = SqliteShield(lambda: self._writer, lambda: self._reader)
         self.deaths = SqliteDeaths(lambda: self._writer)
         self.finished = SqliteFinished(lambda: self._reader)
-        self.changes = SqliteChanges(lambda: self._reader)
         self.bursts = SqliteBursts(lambda: self._writer)
         self.page = SqlitePage(lambda: self._writer, lambda: self._reader, self._group_commit)
         self.erasure = SqliteErasure(lambda: self._writer, lambda: self._reader, self._group_commit)
