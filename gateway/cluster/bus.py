@@ -6,6 +6,7 @@
 | control | one owner | at most once, in order | the turn runs to its end; an answer counts at its expiry |
 | event | the account's reader | at most once, in order in a turn | the answer appears when it is complete |
 | outbox | the account's outbox | at least once, merged by account | the reply waits for the next read |
+| recorded | the account's reader | at most once, in order | the entry appears when the page is read again |
 
 All of them are hints: the store decides. A signal without a subscriber is lost, and its publisher gets no
 error. Publishing does not block and raises nothing: a subscriber that raises is logged, and the others get
@@ -21,18 +22,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
-from gateway.cluster.signals import Control, LiveTurn
+from gateway.cluster.signals import Control, LiveTurn, Recorded
 from pipeline.domain.events import PipelineEvent
 from pipeline.domain.ids import AccountKey, ThreadKey
 from pipeline.domain.ports import EventSender
 
 Unsubscribe = Callable[[], None]
 """Ends a subscription. Nothing is delivered to it afterwards. May be called twice."""
+EVERY_OWNER: Final = "*"
+"""The owner's name under which each process listens that runs turns beside others: which of them runs the
+turns of a thread is in the store, and may change."""
 OnWake = Callable[[str], None]
 """Called with a thread, an encoded ThreadKey."""
 OnControl = Callable[[Control], None]
+OnRecorded = Callable[[Recorded], None]
 OnOutbox = Callable[[AccountKey, int], None]
 """Called with an account and the newest of its rows that are ready."""
 
@@ -76,7 +81,8 @@ class Bus(Protocol):
         ...
 
     def control(self, owner: str, control: Control) -> None:
-        """Send `control` to the process that holds its leases under the name `owner`."""
+        """Send `control` to the process that holds its leases under the name `owner`, or to each of them for
+        `EVERY_OWNER`."""
         ...
 
     def events(self, turn: LiveTurn) -> EventStream:
@@ -86,6 +92,10 @@ class Bus(Protocol):
 
     def outbox(self, account: AccountKey, row_id: int) -> None:
         """Have the replies of `account` sent: row `row_id` is durable."""
+        ...
+
+    def recorded(self, recorded: Recorded) -> None:
+        """Have an entry of the log shown that no event and no reply reports."""
         ...
 
     def on_wake(self, handler: OnWake) -> Unsubscribe:
@@ -103,6 +113,10 @@ class Bus(Protocol):
 
     def on_outbox(self, account: AccountKey, handler: OnOutbox) -> Unsubscribe:
         """Call `handler` when replies of the account are ready. Raises ValueError if it has a handler."""
+        ...
+
+    def on_recorded(self, account: AccountKey, handler: OnRecorded) -> Unsubscribe:
+        """Call `handler` for entries of the account's threads. Raises ValueError if it has a handler."""
         ...
 
     @property

@@ -14,6 +14,7 @@ from gateway.cluster.signals import (
     Interrupt,
     LiveTurn,
     OutboxReady,
+    Recorded,
     Signal,
     StopBefore,
     TurnEvent,
@@ -41,7 +42,7 @@ _FIELDS: Final = {
     kind: tuple(
         (one.name, str(one.type), _PLAIN[str(one.type)]) for one in fields(kind) if str(one.type) in _PLAIN
     )
-    for kind in (Wake, OutboxReady, ControlSignal, TurnEvent, LiveTurn, *_CONTROLS.values())
+    for kind in (Wake, OutboxReady, Recorded, ControlSignal, TurnEvent, LiveTurn, *_CONTROLS.values())
 }
 """Name, annotation and type of those, by what has them. Each token of an answer is written and read."""
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -63,6 +64,8 @@ def signal_to_json(signal: Signal) -> str:
             turn = _turn_values(signal.turn)
             event = event_to_wire(signal.event)
             body = {"signal": "event", "turn": turn, "seq": signal.seq, "event": event}
+        case Recorded():
+            body = {"signal": "recorded", "thread": signal.thread.encode(), "entry_id": signal.entry_id}
         case _:
             assert_never(signal)
     return _encode(body)
@@ -96,6 +99,8 @@ def _signal(body: Mapping[str, Any]) -> Signal | None:
             thread = ThreadKey.decode(body["turn"]["thread"])
             turn = LiveTurn(thread=thread, **_values_of(LiveTurn, body["turn"]))
             return TurnEvent(turn=turn, event=event, **_values_of(TurnEvent, body))
+        case "recorded":
+            return Recorded(thread=ThreadKey.decode(body["thread"]), **_values_of(Recorded, body))
         case _:
             return None
 

@@ -15,11 +15,12 @@ from gateway.cluster.bus import (
     EventStream,
     OnControl,
     OnOutbox,
+    OnRecorded,
     OnWake,
     Unsubscribe,
     dropped,
 )
-from gateway.cluster.signals import Control, LiveTurn
+from gateway.cluster.signals import Control, LiveTurn, Recorded
 from pipeline.domain.ids import AccountKey, ThreadKey
 
 _log = logging.getLogger(__name__)
@@ -35,6 +36,7 @@ class InProcessBus:
         self._controls: dict[str, _Handlers[Control]] = {}
         self._readers: dict[AccountKey, EventReader] = {}
         self._outboxes: dict[AccountKey, OnOutbox] = {}
+        self._recorded: dict[AccountKey, OnRecorded] = {}
         self._streams = WeakValueDictionary[ThreadKey, EventStream]()
         """The newest stream of each thread, for as long as its turn keeps it."""
         self._closed = False
@@ -76,6 +78,16 @@ class InProcessBus:
         except Exception:  # noqa: BLE001 - a subscriber's failure is never the publisher's
             _log.exception("a signal of the outbox was not handled", extra={"row": row_id})
 
+    def recorded(self, recorded: Recorded) -> None:
+        """See `Bus.recorded`."""
+        handler = self._recorded.get(recorded.thread.account_key)
+        if handler is None:
+            return
+        try:
+            handler(recorded)
+        except Exception:  # noqa: BLE001 - a subscriber's failure is never the publisher's
+            _log.exception("an entry was not shown", extra={"thread_key": recorded.thread.encode()})
+
     def on_wake(self, handler: OnWake) -> Unsubscribe:
         """See `Bus.on_wake`."""
         return _nothing if self._closed else self._wakes.add(handler)
@@ -100,6 +112,13 @@ class InProcessBus:
         _take(self._outboxes, account, handler, "a handler of its outbox")
         return _once(lambda: self._outboxes.pop(account, None))
 
+    def on_recorded(self, account: AccountKey, handler: OnRecorded) -> Unsubscribe:
+        """See `Bus.on_recorded`."""
+        if self._closed:
+            return _nothing
+        _take(self._recorded, account, handler, "a handler of its entries")
+        return _once(lambda: self._recorded.pop(account, None))
+
     @property
     def trouble(self) -> str:
         """See `Bus.trouble`."""
@@ -114,6 +133,7 @@ class InProcessBus:
         for account in tuple(self._readers):
             self._end_reader(account)
         self._outboxes.clear()
+        self._recorded.clear()
         self._wakes.clear()
         for handlers in self._controls.values():
             handlers.clear()

@@ -5,9 +5,10 @@ The first transport that is up carries a signal, so a second one is a spare: eac
 | topic | carries | listened to by |
 |---|---|---|
 | `wake` | wakes | each process |
-| `control:OWNER` | controls | the process that has the owner's name |
+| `control:OWNER` | controls | the process that has the owner's name; `*` for each that runs turns |
 | `outbox:CHANNEL:ACCOUNT` | outbox signals | the process that sends on the account |
 | `events:CHANNEL:ACCOUNT` | events of turns | the process that shows the account |
+| `recorded:CHANNEL:ACCOUNT` | entries of the log | the process that shows the account |
 | `process:ID` | probes | the process itself |
 """
 
@@ -21,12 +22,29 @@ from itertools import count
 from typing import Any, Final, NoReturn, Protocol
 
 from gateway.cluster.backlog import Backlog
-from gateway.cluster.bus import EventReader, EventStream, OnControl, OnOutbox, OnWake, Unsubscribe
+from gateway.cluster.bus import (
+    EVERY_OWNER,
+    EventReader,
+    EventStream,
+    OnControl,
+    OnOutbox,
+    OnRecorded,
+    OnWake,
+    Unsubscribe,
+)
 from gateway.cluster.codec import signal_from_json, signal_to_json
 from gateway.cluster.in_process import InProcessBus
 from gateway.cluster.link import Link
 from gateway.cluster.shown_turns import ShownTurns
-from gateway.cluster.signals import Control, ControlSignal, LiveTurn, OutboxReady, TurnEvent, Wake
+from gateway.cluster.signals import (
+    Control,
+    ControlSignal,
+    LiveTurn,
+    OutboxReady,
+    Recorded,
+    TurnEvent,
+    Wake,
+)
 from gateway.cluster.transport import Transport
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput
@@ -86,9 +104,9 @@ class RemoteBus:
 
     def control(self, owner: str, control: Control) -> None:
         """See `Bus.control`."""
-        if (topic := _control(owner)) in self._topics:
+        if own := (topic := _control(owner)) in self._topics:
             self._own.control(owner, control)
-        else:
+        if not own or owner == EVERY_OWNER:
             self._publish(topic, signal_to_json(ControlSignal(owner=owner, control=control)))
 
     def outbox(self, account: AccountKey, row_id: int) -> None:
@@ -111,6 +129,13 @@ class RemoteBus:
 
         return EventStream(turn.fence, send, _observed_where_it_is_shown)
 
+    def recorded(self, recorded: Recorded) -> None:
+        """See `Bus.recorded`."""
+        if (topic := _recorded(recorded.thread.account_key)) in self._topics:
+            self._own.recorded(recorded)
+        else:
+            self._publish(topic, signal_to_json(recorded))
+
     # -- subscribing --------------------------------------------------------------------------
 
     def on_wake(self, handler: OnWake) -> Unsubscribe:
@@ -128,6 +153,10 @@ class RemoteBus:
     def on_outbox(self, account: AccountKey, handler: OnOutbox) -> Unsubscribe:
         """See `Bus.on_outbox`."""
         return self._listen(_outbox(account), self._own.on_outbox(account, handler))
+
+    def on_recorded(self, account: AccountKey, handler: OnRecorded) -> Unsubscribe:
+        """See `Bus.on_recorded`."""
+        return self._listen(_recorded(account), self._own.on_recorded(account, handler))
 
     async def settled(self) -> None:
         """Wait until what was published is with the servers that are up, and what has arrived is shown."""
@@ -200,6 +229,8 @@ class RemoteBus:
                 self._own.control(signal.owner, signal.control)
             case OutboxReady():
                 self._own.outbox(signal.account, signal.row_id)
+            case Recorded():
+                self._own.recorded(signal)
             case TurnEvent():
                 self._events.put(signal, token=isinstance(signal.event, LlmToken))
             case None:
@@ -220,6 +251,10 @@ def _control(owner: str) -> str:
 
 def _outbox(account: AccountKey) -> str:
     return f"outbox:{account[0]}:{account[1]}"
+
+
+def _recorded(account: AccountKey) -> str:
+    return f"recorded:{account[0]}:{account[1]}"
 
 
 def _events(account: AccountKey) -> str:

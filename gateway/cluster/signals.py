@@ -104,4 +104,12 @@ class OutboxReady:
     """The newest such row; others may have been added since the last signal."""
 
 
-Signal = Wake | ControlSignal | TurnEvent | OutboxReady
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """The log of `thread` has a visible entry that no event and no reply reports."""
+
+    thread: ThreadKey
+    entry_id: int
+
+
+Signal = Wake | ControlSignal | TurnEvent | OutboxReady | Recorded

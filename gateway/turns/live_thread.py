@@ -38,6 +38,8 @@ class LiveThread:
     """The store may hold entries of the thread that were not read yet."""
     begun: InboxEntry | None = None
     """An entry that was accepted as the first of its thread, with its attempt counted."""
+    claimed: Lease | None = None
+    """The lease under which its first turn runs, if it was taken over."""
     task: asyncio.Task[object] | None = None
     running_seq: int = 0
     began_at: float = 0.0

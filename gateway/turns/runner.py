@@ -30,7 +30,7 @@ from gateway.turns.last_turn import note_edit
 from gateway.turns.run_log import TOGETHER_S
 from gateway.turns.sessions import SessionState, load_session, read_again
 from gateway.turns.set_aside import GAVE_UP, NO_AGENT, UNREADABLE, set_aside
-from gateway.turns.slots import ConcurrencySlot, Quarantine
+from gateway.turns.slots import ConcurrencySlot, Quarantine, Slots
 from gateway.turns.stop_words import NONE_STOPPED, Stopped
 from gateway.turns.turn_events import TurnEvents, live_turn
 from gateway.turns.turn_hooks import TurnHooks
@@ -93,7 +93,7 @@ class TurnRunner:
         self._edits = Edits(store, clock)
         self._unwritten: dict[str, SessionState] = {}
         # A turn's time limit starts when it gets a slot: waiting in a backlog is not a failure.
-        self._slots = asyncio.Semaphore(max_running)
+        self.slots = Slots(max_running)
         self._quarantine = Quarantine(clock, max_attempts)
         # A note that waits for the transcriber needs no model slot, but its audio is in memory.
         self._voice_notes = asyncio.Semaphore(_MAX_VOICE_NOTES)
@@ -133,7 +133,7 @@ class TurnRunner:
         return self._starts_at_once(None)
 
     def _starts_at_once(self, note_slots: asyncio.Semaphore | None) -> bool:
-        return self._quarantine.is_empty and not (note_slots or self._slots).locked()
+        return self._quarantine.is_empty and not (note_slots or self.slots).locked()
 
     # Not async: its frame would be in the stack of every turn.
     def run(
@@ -221,7 +221,7 @@ class TurnRunner:
 
     def _slot(self, lease: Lease, entry: InboxEntry, journal: StoreJournal) -> ConcurrencySlot:
         return ConcurrencySlot(
-            self._slots,
+            self.slots,
             leave_quarantine=lambda: self._quarantine.end(entry.seq),
             discount=lambda: self._discount(lease, entry, journal),
             count=journal.count_attempt,

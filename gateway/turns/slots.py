@@ -75,6 +75,15 @@ class Quarantine:
         self._disarm = self._clock.call_after(ALONE_S, lambda: self.end(seq))
 
 
+class Slots(asyncio.Semaphore):
+    """The slots at the model, of one process."""
+
+    @property
+    def free(self) -> int:
+        """How many more turns could run now."""
+        return 0 if self.locked() else self._value
+
+
 class ConcurrencySlot:
     """One turn's slot at the model: the pipeline's `Slot`. `slots` bounds their number.
 

@@ -1,18 +1,23 @@
 """Run turns: one FIFO and one runner per thread. A runner claims entries, runs the pipeline and commits.
 
 A runner lives while its thread has work and `LINGER_S` longer, holding the lease and the conversation, so the
-next message needs no look-up. While no entry waits, it runs the work given to `when_idle`."""
+next message needs no look-up. While no entry waits, it runs the work given to `when_idle`.
+
+Among several processes, a wake reaches each of them, and the first to acquire the lease runs the thread. The
+others leave it alone. What has no live owner is claimed by those with free slots, each `LOOK_S`."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
+from typing import NoReturn
 
 from gateway.runtime.tasks import Supervisor
 from gateway.storage.leases import ProcessingCoordinator
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.running_heartbeats import cancel_heartbeats
+from gateway.storage.shared_leases import SharedCoordinator
 from gateway.turns.live_thread import Idle, IdleWork, LiveThread
 from gateway.turns.runner import TurnRunner
 from gateway.turns.sessions import SessionState
@@ -26,6 +31,9 @@ _log = logging.getLogger(__name__)
 
 LINGER_S = 20.0
 _BACKOFF_S = (0.5, 1.0, 2.0, 5.0)
+LOOK_S = 1.0
+"""How often a process among several looks for threads without a live owner, in seconds."""
+_MOST_CLAIMED = 64
 _POLL_S = 0.2
 """How often a shutdown looks for turns that wait for a person, in seconds."""
 
@@ -44,7 +52,10 @@ class Worker:
         supervisor: Supervisor,
         withdraw: Callable[[str, Collection[str]], Awaitable[None]] | None = None,
         linger_s: float = LINGER_S,
+        shared: SharedCoordinator | None = None,
     ) -> None:
+        """`shared` is the coordinator, in a process among several."""
+        self._shared = shared
         self._store = store
         self._coordinator = coordinator
         self._turns = turns
@@ -62,19 +73,32 @@ class Worker:
         self._turns.note_deaths(await self._store.deaths.note())
         total = 0
         for thread in await self._store.open_threads():
-            entries = await self._store.open_entries(thread)
-            stops = [entry.seq for entry in entries if stops_all(entry)]
-            if stops:
-                await self._store.cancel_open(thread, up_to_seq=max(stops) - 1)
-                heartbeats = await cancel_heartbeats(self._store, thread, max(stops))
-                for one in heartbeats:
-                    self.withdraw(one.thread, one.seq, silent=False)
-                self._turns.note_stop(max(stops), sum(e.seq < max(stops) for e in entries), len(heartbeats))
-                later = [entry.message_id for entry in entries if entry.seq > max(stops)]
-                await self._withdraw(thread, later)
-            total += len(entries)
+            total += await self._carry_out_stops(thread)
             self.wake(thread)
         return total
+
+    async def look_for_work(self) -> NoReturn:
+        """Take over the threads that have work and no live owner, until cancelled. For one of several."""
+        while True:
+            await self._clock.sleep(LOOK_S)
+            try:
+                await self.claim()
+            except StorageError as error:
+                _log.warning("no work was looked for", extra={"reason": str(error)})
+
+    async def claim(self) -> int:
+        """Take over what has no live owner, as much as can run now; how many threads. Raises StorageError."""
+        if self._shared is None or self._draining:
+            return 0
+        leases = await self._shared.claim(min(_MOST_CLAIMED, self._turns.slots.free))
+        for lease in leases:
+            if lease.thread in self._threads:
+                # Its runner had lost the lease, or never got it, and acquires it again.
+                self.wake(lease.thread)
+                continue
+            await self._carry_out_stops(lease.thread)
+            self._start(lease.thread, claimed=lease)
+        return len(leases)
 
     def wake(self, thread: str) -> None:
         """Look for work in `thread`."""
@@ -83,12 +107,14 @@ class Worker:
             live.unread = True
             live.work.set()
             self._turns.bursts.wake(thread)
-        else:
+        elif self._shared is None or self._turns.slots.free:
+            # One of several without a free slot leaves the thread to the others, or claims it later.
             self._start(thread)
 
     def may_begin(self) -> bool:
         """Whether a message that is accepted now, as the first of its thread, starts its turn at once."""
-        return not self._draining and self._turns.has_free_slot()
+        # Among several, another process may have the thread.
+        return self._shared is None and not self._draining and self._turns.has_free_slot()
 
     def begin(self, entry: InboxEntry) -> None:
         """Start the turn of an entry whose first attempt `accept` has counted, without reading it again."""
@@ -177,9 +203,23 @@ class Worker:
             left = began + timeout_s - loop.time()
         return not unfinished and not cut_off and not self._has_halted
 
-    def _start(self, thread: str, begun: InboxEntry | None = None) -> None:
+    async def _carry_out_stops(self, thread: str) -> int:
+        """End what a /stop that waits in the inbox is to end; how many entries are unfinished."""
+        entries = await self._store.open_entries(thread)
+        stops = [entry.seq for entry in entries if stops_all(entry)]
+        if stops:
+            await self._store.cancel_open(thread, up_to_seq=max(stops) - 1)
+            heartbeats = await cancel_heartbeats(self._store, thread, max(stops))
+            for one in heartbeats:
+                self.withdraw(one.thread, one.seq, silent=False)
+            self._turns.note_stop(max(stops), sum(e.seq < max(stops) for e in entries), len(heartbeats))
+            later = [entry.message_id for entry in entries if entry.seq > max(stops)]
+            await self._withdraw(thread, later)
+        return len(entries)
+
+    def _start(self, thread: str, begun: InboxEntry | None = None, *, claimed: Lease | None = None) -> None:
         # Without a runner, no entry of the thread is unfinished but the one that begins.
-        live = LiveThread(work=asyncio.Event(), unread=begun is None, begun=begun)
+        live = LiveThread(work=asyncio.Event(), unread=begun is None, begun=begun, claimed=claimed)
         self._threads[thread] = live
         live.task = self._supervisor.spawn(self._run(thread, live), name=f"thread {thread}")
 
@@ -244,10 +284,9 @@ class Worker:
             if task is not None:
                 task.cancel()
 
-        lease = await self._coordinator.acquire(thread, on_lost)
+        lease = await self._acquire(thread, live, on_lost)
         if lease is None:
-            await self._clock.sleep(1.0)
-            return True
+            return await self._leave_to_other()
         try:
             session = await self._turns.open_session(thread)
             while not self._draining:
@@ -272,6 +311,20 @@ class Worker:
         finally:
             live.stop = None
             await self._coordinator.release(lease)
+
+    async def _acquire(self, thread: str, live: LiveThread, on_lost: Callable[[], None]) -> Lease | None:
+        """The lease of the thread: the one that was claimed, or a new one."""
+        claimed, live.claimed = live.claimed, None
+        if claimed is None or self._shared is None:
+            return await self._coordinator.acquire(thread, on_lost)
+        self._shared.adopt(claimed, on_lost)
+        return claimed
+
+    async def _leave_to_other(self) -> bool:
+        """What `_own` returns while another process has the thread: alone, its lease must expire first."""
+        if self._shared is None:
+            await self._clock.sleep(1.0)
+        return self._shared is None
 
     async def _unread_entry(self, thread: str, live: LiveThread) -> InboxEntry | None:
         """The oldest unfinished entry. After an entry that was accepted as the first of its thread there is

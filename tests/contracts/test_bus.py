@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.cluster.signals import Control
+from gateway.cluster.bus import EVERY_OWNER
+from gateway.cluster.signals import Control, Recorded
 from pipeline.domain.events import PipelineEvent, ResponseComplete
+from pipeline.domain.ids import ThreadKey
 from tests.contracts.bus_cases import (
     CONTROLS,
     MAIN,
@@ -66,6 +68,38 @@ async def test_controls_reach_their_owner_alone_unchanged_and_in_order(case: Bus
     await case.settle()
     assert mine == [*CONTROLS, STOP]
     assert others == [STOP]
+
+
+async def test_a_control_for_every_owner_reaches_each_once(case: BusCase) -> None:
+    mine: list[Control] = []
+    others: list[Control] = []
+    case.subscriber.on_control(EVERY_OWNER, mine.append)
+    case.publisher.on_control(EVERY_OWNER, others.append)
+    await case.settle()
+    for control in CONTROLS:
+        case.publisher.control(EVERY_OWNER, control)
+    await case.settle()
+    assert mine == others == list(CONTROLS)
+
+
+async def test_an_entry_of_the_log_reaches_the_handler_of_its_account_alone(case: BusCase) -> None:
+    main: list[Recorded] = []
+    second: list[Recorded] = []
+    case.subscriber.on_recorded(MAIN, main.append)
+    end = case.subscriber.on_recorded(SECOND, second.append)
+    with pytest.raises(ValueError, match=r"telegram:main has a handler of its entries already"):
+        case.subscriber.on_recorded(MAIN, main.append)
+    await case.settle()
+    sent = [Recorded(thread=ThreadKey.decode(THREAD), entry_id=number) for number in (3, 4)]
+    other = Recorded(thread=ThreadKey(channel="telegram", account="second", chat="1"), entry_id=5)
+    for one in (*sent, other):
+        case.publisher.recorded(one)
+    await case.settle()
+    assert (main, second) == (sent, [other])
+    end()
+    case.publisher.recorded(other)
+    await case.settle()
+    assert second == [other]
 
 
 async def test_an_outbox_signal_reaches_its_account_alone_and_names_its_newest_row(case: BusCase) -> None:

@@ -4,11 +4,28 @@ from __future__ import annotations
 
 from itertools import count
 
-from gateway.cluster.bus import EventReader, EventStream, OnControl, OnOutbox, OnWake, Unsubscribe
+from gateway.cluster.bus import (
+    EventReader,
+    EventStream,
+    OnControl,
+    OnOutbox,
+    OnRecorded,
+    OnWake,
+    Unsubscribe,
+)
 from gateway.cluster.codec import signal_from_json, signal_to_json
 from gateway.cluster.in_process import InProcessBus
 from gateway.cluster.shown_turns import ShownTurns
-from gateway.cluster.signals import Control, ControlSignal, LiveTurn, OutboxReady, Signal, TurnEvent, Wake
+from gateway.cluster.signals import (
+    Control,
+    ControlSignal,
+    LiveTurn,
+    OutboxReady,
+    Recorded,
+    Signal,
+    TurnEvent,
+    Wake,
+)
 from pipeline.domain.events import LlmToken, PipelineEvent
 from pipeline.domain.ids import AccountKey
 
@@ -49,6 +66,9 @@ class CarriedBus:
 
         return EventStream(turn.fence, send, _arrives_with_the_event)
 
+    def recorded(self, recorded: Recorded) -> None:
+        self._publish(recorded, object())
+
     def on_wake(self, handler: OnWake) -> Unsubscribe:
         return self._subscribers.on_wake(handler)
 
@@ -60,6 +80,9 @@ class CarriedBus:
 
     def on_outbox(self, account: AccountKey, handler: OnOutbox) -> Unsubscribe:
         return self._subscribers.on_outbox(account, handler)
+
+    def on_recorded(self, account: AccountKey, handler: OnRecorded) -> Unsubscribe:
+        return self._subscribers.on_recorded(account, handler)
 
     @property
     def trouble(self) -> str:
@@ -117,6 +140,8 @@ class CarriedBus:
                 self._subscribers.control(signal.owner, signal.control)
             case OutboxReady():
                 self._subscribers.outbox(signal.account, signal.row_id)
+            case Recorded():
+                self._subscribers.recorded(signal)
             case TurnEvent():
                 raise AssertionError("events arrive in `_show`")
 

@@ -16,6 +16,7 @@ from gateway.cluster.signals import (
     Interrupt,
     LiveTurn,
     OutboxReady,
+    Recorded,
     Signal,
     StopBefore,
     TurnEvent,
@@ -49,6 +50,7 @@ def _sample(kind: type[PipelineEvent]) -> PipelineEvent:
 _SIGNALS: tuple[Signal, ...] = (
     Wake(thread=_TOPIC.encode()),
     OutboxReady(account=("telegram", "main:bot"), row_id=12),
+    Recorded(thread=_TOPIC, entry_id=12),
     *(
         ControlSignal(owner="own_1", control=control)
         for control in (
