@@ -7,7 +7,7 @@ person: access in one place gives none in another. Every item of a channel witho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Literal, Protocol
 
 from gateway.access.daily_quota import DailyQuota
@@ -180,8 +180,12 @@ class AccessPolicy:
         rules: Mapping[AccountKey, AccessRule] | None = None,
         owners: Mapping[str, str] = OWNER_ONLY,
         guests: Guests | None = None,
+        fresh: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`guests` decides about the people whom the owner of a channel in `owners` has invited."""
+        """`guests` decides about the people whom the owner of a channel in `owners` has invited. `fresh` is
+        called before each decision where other processes write too: what decides may be a copy. It raises
+        StorageError if that may be too old."""
+        self._fresh = fresh
         self._guests = guests
         self._rules = dict(rules or {})
         self._owners = dict(owners)
@@ -195,6 +199,8 @@ class AccessPolicy:
     async def authorise(self, item: Inbound) -> Allowed | Denied:
         """Whether `item` may be accepted. Reads the store only for people on no list, and writes at most the
         pairing request of a stranger who is shown a code. Raises StorageError."""
+        if self._fresh is not None:
+            await self._fresh()
         if type(item) not in _KINDS:
             return Denied(reason=f"{type(item).__name__} is no kind that has a rule")
         channel = item.thread.channel
@@ -215,6 +221,8 @@ class AccessPolicy:
     async def still_allows(self, item: Inbound | ByItself) -> bool:
         """Whether the author of an earlier request still has access, so that its result may be sent now.
         Counts and writes nothing. True on a channel without a rule. Raises StorageError."""
+        if self._fresh is not None:
+            await self._fresh()
         owner = self._owners.get(item.thread.channel)
         if owner is not None:
             return isinstance(await self._owned(item, owner), Allowed)

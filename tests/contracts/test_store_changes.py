@@ -10,8 +10,8 @@ import pytest
 from gateway.storage.heartbeats import HEARTBEAT_SETTINGS, WATCH
 from gateway.storage.identities import Identity, JoinRequest, LinkCode, TryLimits
 from gateway.storage.jobs import NewJob
-from gateway.storage.page_people import Invitation, PagePerson
 from gateway.storage.owners import SharedStore
+from gateway.storage.page_people import Invitation, PagePerson
 from gateway.storage.ports import Store
 from tests.contracts.store_values import NOW, OTHER, THREAD, entry, lease_on, turn
 
@@ -90,7 +90,7 @@ async def test_without_a_change_a_revision_stays(store: WholeStore) -> None:
     assert await changed(store, nothing) == set()
 
 
-async def test_the_stopped_entries_are_those_that_were_cancelled_and_are_not_finished(
+async def test_the_stopped_entries_are_those_cancelled_and_not_finished(
     store: WholeStore,
 ) -> None:
     first = (await store.accept(entry("1"))).seq

@@ -15,7 +15,11 @@ class MemoryJobs:
     """A part of `MemoryStore`. `require_open` raises StorageError if the store is closed; `is_live` says
     whether the process with an id is alive at a time."""
 
-    def __init__(self, require_open: Callable[[], None], is_live: Callable[[str, float], bool]) -> None:
+    def __init__(
+        self,
+        require_open: Callable[[], None],
+        is_live: Callable[[str, float], bool] = lambda _process, _now: True,
+    ) -> None:
         self._require_open = require_open
         self._is_live = is_live
         self._jobs: dict[int, tuple[Job, str]] = {}

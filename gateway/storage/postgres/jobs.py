@@ -30,7 +30,7 @@ _GONE = """
 _TAKE_BACK = f"""
     UPDATE jobs SET claimed = false, ready = due
     WHERE id IN (SELECT id {_GONE} FOR UPDATE OF jobs SKIP LOCKED)"""  # noqa: S608 - a constant
-_ANY_GONE = f"SELECT EXISTS (SELECT 1 {_GONE})"  # noqa: S608 - a constant
+_ANY_GONE = f"SELECT EXISTS (SELECT 1 {_GONE})"
 _SOONEST = """
     SELECT kind, (SELECT min(ready) FROM jobs WHERE jobs.kind = wanted.kind AND state = 'open')
     FROM unnest($1::text[]) AS wanted(kind)"""

@@ -1,4 +1,4 @@
-"""What only a store of several processes needs: who has claimed a job, and a number for each change of a book.
+"""What only a store of several processes needs: who has claimed a job, and how often a book was changed.
 
 A step of the migrations, and as every released step never edited.
 """
