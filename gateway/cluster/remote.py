@@ -45,6 +45,7 @@ from gateway.cluster.signals import (
     LiveTurn,
     OutboxReady,
     Recorded,
+    Signal,
     TurnEvent,
     Wake,
 )
@@ -235,7 +236,11 @@ class RemoteBus:
             signal = signal_from_json(body)
         except InvalidInput as error:
             _log.warning("a signal was not understood", extra={"reason": str(error)})
-            return
+        else:
+            self._deliver(signal)
+
+    def _deliver(self, signal: Signal | None) -> None:
+        """Pass on a signal of another process."""
         match signal:
             case Wake():
                 self._own.wake(signal.thread)

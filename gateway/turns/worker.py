@@ -146,6 +146,16 @@ class Worker:
         if live.stop is not None and (live.running_seq == seq or self._turns.bursts.covers(thread, seq)):
             live.stop.request()
 
+    def running(self) -> dict[int, str]:
+        """The threads of the turns that run, by the seq of the entry."""
+        return {live.running_seq: thread for thread, live in self._threads.items() if live.runs}
+
+    def stop_entry(self, thread: str, seq: int) -> None:
+        """Stop the turn of one entry of `thread`, which is cancelled in the store, if it still runs."""
+        live = self._threads.get(thread)
+        if live is not None and live.stop is not None and live.running_seq == seq:
+            live.stop.request()
+
     def interrupt(self, thread: str, seq: int, at: float) -> None:
         """Stop the turn that runs in `thread` if its entry is older than `seq` and it had begun by the Unix
         time `at`. Waiting entries are not stopped, even if one has begun meanwhile."""
