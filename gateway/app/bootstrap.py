@@ -19,6 +19,8 @@ from gateway.app.heartbeat import Heartbeat
 from gateway.app.inbox import build_inbox
 from gateway.app.lifecycle import Gateway, Parts
 from gateway.app.page_guests import build_page_guests
+from gateway.app.questions import build_expiries, build_unanswered, show_closed
+from gateway.app.shared_state import SharedState, build_shared_state, keep_copies
 from gateway.app.shield import gateways_shield
 from gateway.app.signals import ReadyReplies, subscribe
 from gateway.app.tools import SharedTools, build_shared_tools
@@ -28,11 +30,9 @@ from gateway.channels.token_lease import TokenLease, lock_folder
 from gateway.config import Secrets, Settings, environment
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
-from gateway.delivery.unanswered_questions import UnansweredQuestions
 from gateway.ingress.inbox import Inbox
 from gateway.ingress.room_history import RoomRule, Rooms
 from gateway.interactions.question_expiry import QuestionExpiry
-from gateway.interactions.word_questions import WordQuestions
 from gateway.runtime.data_dir import DataDir
 from gateway.runtime.http_server import Server
 from gateway.scheduling.crisis_notices import NoticeJobs
@@ -40,6 +40,7 @@ from gateway.scheduling.jobs import JobRunner
 from gateway.speech.live_sessions import LiveSpeechService
 from gateway.speech.voice_notes import VoiceNoteTranscriber
 from gateway.storage.leases import ProcessingCoordinator
+from gateway.storage.owners import SharedStore
 from gateway.turns.after_turn import AfterTurn
 from gateway.turns.commands import SessionCommands
 from gateway.turns.live_thread import IdleWork
@@ -77,20 +78,23 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     def when_idle(thread: str, work: IdleWork) -> Awaitable[bool]:
         return worker.when_idle(thread, work)
 
-    access, jobs = _access(base), _jobs(base)
+    shared = build_shared_state(base)
+    access, jobs = _access(base, shared), _jobs(base)
     tools, rooms = _shared_tools(base, owner_of, access, jobs), _rooms(base)
-    heartbeat = Heartbeat(base, tools, access, jobs)
+    heartbeat = Heartbeat(base, tools, access, jobs, shared.still_elected(base))
     tools = heartbeat.with_watches(tools)
     agents = build_agents(base, tools, _voice_notes(base, transcriber, forgetful), rooms)
-    unanswered = _unanswered(base)
-    expiries = _expiries(base, access, unanswered)
+    unanswered = build_unanswered(base)
+    expired, stopped = show_closed(base, unanswered)
+    expiries = build_expiries(base, access, expired)
     after = build_after_turn(base, jobs, agents.book, tools, when_idle)
     replies = ReadyReplies(base.bus, delivery.enqueue)
     heartbeat.attach(agents.by_name, agents.lines)
-    commands = build_commands(base, agents.book, tools, access, heartbeat.port, unanswered.stopped)
+    commands = build_commands(base, agents.book, tools, access, heartbeat.port, stopped)
     turns = _turns(base, agents.book, commands, heartbeat, delivery, replies, expiries, after, tools)
     worker = _worker(base, turns, tools)
     _subscribe(base, worker, tools, replies)
+    keep_copies(base, shared, heartbeat.scheduler, rooms, worker)
     inbox = build_inbox(
         base, access, worker, owner_of, delivery, tools, rooms, agents.book, turns, expiries.words, unanswered
     )
@@ -117,6 +121,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             agents=agents,
             expiries=expiries,
             jobs=jobs,
+            shared=shared,
             heartbeat=heartbeat,
             crises=base.crises,
             memory=base.memory,
@@ -156,12 +161,16 @@ def _subscribe(
     )
 
 
-def _access(base: Foundation) -> AccessPolicy:
+def _access(base: Foundation, shared: SharedState) -> AccessPolicy:
     rules = {(one.adapter.name, one.adapter.account): one.rule for one in base.posting}
     if base.api is not None:
         rules[key_of(base.api.adapter)] = base.api.rule
     return AccessPolicy(
-        book=base.store.pairings, clock=base.clock, rules={**rules, **base.extras.rules}, guests=base.guests
+        book=base.store.pairings,
+        clock=base.clock,
+        rules={**rules, **base.extras.rules},
+        guests=base.guests,
+        fresh=None if shared.copies is None else shared.copies.fresh,
     )
 
 
@@ -171,12 +180,15 @@ def _owner_of(coordinator: ProcessingCoordinator) -> Callable[[str], str]:
 
 
 def _jobs(base: Foundation) -> JobRunner:
+    shared = base.settings.cluster.shared
     runner = JobRunner(
         book=base.store.jobs,
         clock=base.clock,
         spawn=base.tasks.background.spawn,
         count=base.telemetry.job_ended,
         redact=base.redactor.text,
+        shared=base.store.jobs if shared and isinstance(base.store, SharedStore) else None,
+        process=base.accounts.coordinator.owner if shared else "",
     )
     base.memory.use(runner)
     NoticeJobs(jobs=runner, store=base.store, wake=base.bus.wake, failpoints=base.failpoints)
@@ -195,6 +207,7 @@ def _shared_tools(
         person_of=base.people.person_of,
         on_spent=base.telemetry.model_called,
         spawn=partial(base.tasks.background.spawn, name="use"),
+        shared=settings.cluster.shared,
     )
     return build_shared_tools(
         settings,
@@ -291,26 +304,6 @@ def _voice_notes(
         speech_of=base.speech_of,
         max_bytes=base.settings.voice.max_bytes,
         telemetry=base.telemetry,
-    )
-
-
-def _unanswered(base: Foundation) -> UnansweredQuestions:
-    return UnansweredQuestions(
-        store=base.store,
-        channels=base.channels,
-        queues=base.queues,
-        timeline=base.timeline,
-    )
-
-
-def _expiries(base: Foundation, access: AccessPolicy, unanswered: UnansweredQuestions) -> QuestionExpiry:
-    return QuestionExpiry(
-        store=base.store,
-        clock=base.clock,
-        wake=base.bus.wake,
-        still_allowed=access.still_allows,
-        show=unanswered.show,
-        words=WordQuestions(base.store, base.clock),
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any, Final, NoReturn, Protocol
 
 from gateway.storage.copies import LOOK_S
@@ -36,6 +36,12 @@ class Spawn(Protocol):
     def __call__(self, work: Coroutine[Any, Any, None], *, name: str) -> asyncio.Task[None]: ...
 
 
+class Once(Protocol):
+    """Runs work in one process of those that share a store."""
+
+    def __call__(self, work: Callable[[], Coroutine[Any, Any, None]], *, name: str) -> None: ...
+
+
 class ElectedWork:
     """Name the work by `add`, and run `run` as a supervised task."""
 
@@ -43,11 +49,11 @@ class ElectedWork:
         self._leases = leases
         self._clock = clock
         self._spawn = spawn
-        self._work: list[tuple[str, Callable[[], Awaitable[None]]]] = []
+        self._work: list[tuple[str, Callable[[], Coroutine[Any, Any, None]]]] = []
         self.lease: Lease | None = None
         """The lease, while this process is the elected one."""
 
-    def add(self, name: str, work: Callable[[], Awaitable[None]]) -> None:
+    def add(self, name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Run `work` while this process is elected. It is cancelled when that ends, and may begin again."""
         self._work.append((name, work))
 
@@ -66,7 +72,7 @@ class ElectedWork:
     async def _do(self, lease: Lease, lost: asyncio.Event) -> None:
         """Do the work until the lease is lost."""
         _log.info("this process is elected", extra={"fence": lease.fence})
-        tasks = [self._spawn(_done(work), name=name) for name, work in self._work]
+        tasks = [self._spawn(work(), name=name) for name, work in self._work]
         try:
             await lost.wait()
         finally:
@@ -75,7 +81,3 @@ class ElectedWork:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
             await self._leases.release(lease)
-
-
-async def _done(work: Callable[[], Awaitable[None]]) -> None:
-    await work()

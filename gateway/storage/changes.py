@@ -8,10 +8,16 @@ from typing import Final, Literal, Protocol
 
 from gateway.storage.heartbeats import HEARTBEAT_SETTINGS, WATCH
 
-CopiedBook = Literal["identities", "people", "chats", "watches"]
+CopiedBook = Literal["identities", "people", "chats", "watches", "erasures"]
 """The books that processes keep copies of: linked identities, invited people of the page, names and deletions
-of its conversations, and what is watched with its settings."""
-COPIED: Final[tuple[CopiedBook, ...]] = ("identities", "people", "chats", "watches")
+of its conversations, what is watched with its settings, and the erasures of people that are in progress."""
+COPIED: Final[tuple[CopiedBook, ...]] = (
+    "identities",
+    "people",
+    "chats",
+    "watches",
+    "erasures",
+)
 WATCHED_KINDS: Final = (WATCH, HEARTBEAT_SETTINGS)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Awaitable, Callable
 from typing import Final, NoReturn
 
@@ -25,15 +26,15 @@ Reload = Callable[[], Awaitable[None]]
 
 
 class BookCopies:
-    """Reads books again that have changed. Name them by `keep`, call `begin` before they are read for the
-    first time, and run `run` as a supervised task."""
+    """Reads books again that have changed, and all at the first look. Name them by `keep`, and run `run` as
+    a supervised task."""
 
     def __init__(self, changes: ChangeBook, clock: Clock) -> None:
         self._changes = changes
         self._clock = clock
         self._reload: dict[CopiedBook, Reload] = {}
         self._known: dict[CopiedBook, int] = {}
-        self._looked_at = 0.0
+        self._looked_at = -math.inf
         """When the last look began that found everything, by the monotonic clock."""
         self._looking = asyncio.Lock()
         self._wanted = asyncio.Event()
@@ -41,12 +42,6 @@ class BookCopies:
     def keep(self, book: CopiedBook, reload: Reload) -> None:
         """Call `reload` whenever the book has changed."""
         self._reload[book] = reload
-
-    async def begin(self) -> None:
-        """Note the present revisions. Raises StorageError."""
-        began = self._clock.monotonic()
-        self._known = dict(await self._changes.revisions())
-        self._looked_at = began
 
     def note_changed(self, book: str) -> None:
         """Look soon: the book has changed. Does nothing for a book of which there is no copy."""

@@ -7,6 +7,8 @@ from typing import Any, Protocol
 
 import pytest
 
+from gateway.storage.changes import COPIED
+from gateway.storage.erasure import FULL_ERASURE
 from gateway.storage.heartbeats import HEARTBEAT_SETTINGS, WATCH
 from gateway.storage.identities import Identity, JoinRequest, LinkCode, TryLimits
 from gateway.storage.jobs import NewJob
@@ -36,7 +38,7 @@ async def changed(store: WholeStore, change: Callable[[], Awaitable[Any]]) -> se
     before = await store.changes.revisions()
     await change()
     after = await store.changes.revisions()
-    assert before.keys() == after.keys() == {"identities", "people", "chats", "watches"}
+    assert before.keys() == after.keys() == set(COPIED)
     return {book for book, number in after.items() if number != before[book]}
 
 
@@ -79,6 +81,14 @@ async def test_what_is_watched_and_its_settings_are_a_book_too(store: WholeStore
     off = jobs.change
     assert "watches" in await changed(store, lambda: off(HEARTBEAT_SETTINGS, "a", "a", due=9e9, body={}))
     assert "watches" in await changed(store, lambda: jobs.remove(WATCH, "a", "w1"))
+
+
+async def test_an_erasure_changes_its_book_when_it_begins_and_when_it_is_done(store: WholeStore) -> None:
+    jobs = store.jobs
+    assert "erasures" in await changed(store, lambda: jobs.add(NewJob(kind=FULL_ERASURE, key="a", due=1.0)))
+    job = await jobs.claim(FULL_ERASURE, now=2.0, until=9.0)
+    assert job is not None
+    assert "erasures" in await changed(store, lambda: jobs.done(job))
 
 
 async def test_without_a_change_a_revision_stays(store: WholeStore) -> None:

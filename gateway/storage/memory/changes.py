@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from gateway.storage.changes import WATCHED_KINDS, CopiedBook
+from gateway.storage.erasure import FULL_ERASURE
 from gateway.storage.heartbeats import HEARTBEAT_SETTINGS
 from gateway.storage.memory.identities import MemoryIdentities
 from gateway.storage.memory.jobs import MemoryJobs
@@ -39,6 +40,7 @@ class MemoryChanges:
             "watches": _number(
                 [(one.id, one.body if one.kind == HEARTBEAT_SETTINGS else "") for one in watched]
             ),
+            "erasures": _number([one.id for one in await self._jobs.all_of(FULL_ERASURE)]),
         }
 
     async def stopped(self, seqs: Collection[int]) -> frozenset[int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from gateway.storage.changes import WATCHED_KINDS
+from gateway.storage.erasure import FULL_ERASURE
 from gateway.storage.heartbeats import HEARTBEAT_SETTINGS
 
 _KINDS: Final = ", ".join(f"'{kind}'" for kind in WATCHED_KINDS)
@@ -35,4 +36,8 @@ END $$""",
         EXECUTE FUNCTION raise_revision('watches')""",
     f"""CREATE TRIGGER set_otherwise AFTER UPDATE ON jobs FOR EACH ROW
         WHEN (NEW.kind = '{HEARTBEAT_SETTINGS}') EXECUTE FUNCTION raise_revision('watches')""",
+    f"""CREATE TRIGGER erasure_added AFTER INSERT ON jobs FOR EACH ROW WHEN (NEW.kind = '{FULL_ERASURE}')
+        EXECUTE FUNCTION raise_revision('erasures')""",
+    f"""CREATE TRIGGER erasure_done AFTER DELETE ON jobs FOR EACH ROW WHEN (OLD.kind = '{FULL_ERASURE}')
+        EXECUTE FUNCTION raise_revision('erasures')""",
 )

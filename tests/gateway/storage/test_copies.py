@@ -65,8 +65,7 @@ async def process(clock: ManualClock) -> tuple[Process, MemoryStore]:
     store = MemoryStore()
     await store.open()
     made = Process(store, clock)
-    await made.copies.begin()
-    await made.people.load()
+    await made.copies.fresh()
     return made, store
 
 
