@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import partial
 
-from adapters.web.attempts import WrongTokens
 from gateway.access.policy import AccessPolicy
 from gateway.access.token_budgets import DailyBudgets
 from gateway.agents.agent_book import AgentBook
@@ -20,9 +19,18 @@ from gateway.app.inbox import build_inbox
 from gateway.app.lifecycle import Gateway, Parts
 from gateway.app.page_guests import build_page_guests
 from gateway.app.questions import build_expiries, build_unanswered, show_closed
+from gateway.app.server import build_server
 from gateway.app.shared_state import SharedState, build_shared_state, keep_copies
+from gateway.app.sharing import (
+    owner_of,
+    publish_recorded,
+    publish_reply,
+    shared_accounts,
+    shared_coordinator,
+    shared_outbox,
+)
 from gateway.app.shield import gateways_shield
-from gateway.app.signals import ReadyReplies, subscribe
+from gateway.app.signals import ReadyReplies, subscribe_channels, subscribe_worker
 from gateway.app.tools import SharedTools, build_shared_tools
 from gateway.app.voice import Voice, build_transcriber, live_settings, voice_settings, with_memory
 from gateway.channels.registry import key_of
@@ -34,12 +42,10 @@ from gateway.ingress.inbox import Inbox
 from gateway.ingress.room_history import RoomRule, Rooms
 from gateway.interactions.question_expiry import QuestionExpiry
 from gateway.runtime.data_dir import DataDir
-from gateway.runtime.http_server import Server
 from gateway.scheduling.crisis_notices import NoticeJobs
 from gateway.scheduling.jobs import JobRunner
 from gateway.speech.live_sessions import LiveSpeechService
 from gateway.speech.voice_notes import VoiceNoteTranscriber
-from gateway.storage.leases import ProcessingCoordinator
 from gateway.storage.owners import SharedStore
 from gateway.turns.after_turn import AfterTurn
 from gateway.turns.commands import SessionCommands
@@ -60,7 +66,7 @@ def build(settings: Settings, secrets: Secrets, extras: Extras | None = None) ->
 
     Raises ConfigurationError with a readable message, after releasing the folder.
     """
-    data = DataDir.claim(settings.data.dir)
+    data = DataDir.claim(settings.data.dir, shared=settings.cluster.shared)
     try:
         return _build(settings, secrets, extras or Extras(), data)
     except BaseException:
@@ -73,14 +79,15 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     delivery = _delivery(base)
     forgetful = extras.transcriber or build_transcriber(settings)
     transcriber = extras.transcriber or with_memory(forgetful, settings, base.preferences, base.clock)
-    owner_of = _owner_of(base.accounts.coordinator)
+    named, cluster = owner_of(base), settings.cluster
+    outbox = shared_outbox(base, delivery)
 
     def when_idle(thread: str, work: IdleWork) -> Awaitable[bool]:
         return worker.when_idle(thread, work)
 
     shared = build_shared_state(base)
     access, jobs = _access(base, shared), _jobs(base)
-    tools, rooms = _shared_tools(base, owner_of, access, jobs), _rooms(base)
+    tools, rooms = _shared_tools(base, named, access, jobs), _rooms(base)
     heartbeat = Heartbeat(base, tools, access, jobs, shared.still_elected(base))
     tools = heartbeat.with_watches(tools)
     agents = build_agents(base, tools, _voice_notes(base, transcriber, forgetful), rooms)
@@ -88,7 +95,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     expired, stopped = show_closed(base, unanswered)
     expiries = build_expiries(base, access, expired)
     after = build_after_turn(base, jobs, agents.book, tools, when_idle)
-    replies = ReadyReplies(base.bus, delivery.enqueue)
+    replies = None if cluster.shared else ReadyReplies(base.bus, delivery.enqueue)
     heartbeat.attach(agents.by_name, agents.lines)
     commands = build_commands(base, agents.book, tools, access, heartbeat.port, stopped)
     turns = _turns(base, agents.book, commands, heartbeat, delivery, replies, expiries, after, tools)
@@ -96,7 +103,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     _subscribe(base, worker, tools, replies)
     keep_copies(base, shared, heartbeat.scheduler, rooms, worker)
     inbox = build_inbox(
-        base, access, worker, owner_of, delivery, tools, rooms, agents.book, turns, expiries.words, unanswered
+        base, access, worker, named, delivery, tools, rooms, agents.book, turns, expiries.words, unanswered
     )
     voice = _voice(base, transcriber, inbox)
     gateway = Gateway(
@@ -107,7 +114,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             reading=base.reading,
             bus=base.bus,
             people=base.people,
-            guests=build_page_guests(base, tools, owner_of, jobs, when_idle, rooms),
+            guests=build_page_guests(base, tools, named, jobs, when_idle, rooms),
             health=inbox.health,
             channels=base.channels,
             inbox=inbox,
@@ -131,7 +138,9 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             background=base.tasks.background,
             turns=base.tasks.turns,
             deliveries=base.tasks.deliveries,
-            leases=_leases(base),
+            leases=shared_accounts(base, outbox, _leases(base)) if cluster.shared else _leases(base),
+            cluster=cluster,
+            outbox=outbox,
             foreign=frozenset(key_of(one.adapter) for one in base.posting if one.foreign),
             left_out=base.left_out,
             cancel_unknown=None if base.api is None else base.api.runs.cancel_unknown,
@@ -140,7 +149,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     base.telemetry.watch_channels(gateway.channel_statuses)
     base.telemetry.watch_state(lambda: gateway.ready, lambda: not base.bus.trouble)
     if extras.http:
-        gateway.server = _server(gateway, base)
+        gateway.server = build_server(gateway, base)
     return gateway
 
 
@@ -148,17 +157,15 @@ def _subscribe(
     base: Foundation,
     worker: Worker,
     tools: SharedTools,
-    replies: ReadyReplies,
+    replies: ReadyReplies | None,
 ) -> None:
-    subscribe(
-        base.bus,
-        owner=base.accounts.coordinator.owner,
-        worker=worker,
-        approvals=tools.approvals,
-        channels=base.channels,
-        broadcaster=base.broadcaster,
-        replies=replies,
-    )
+    """Without `replies` each channel subscribes when this process gets its account."""
+    if not base.settings.cluster.is_worker:
+        return
+    owner = owner_of(base)("")
+    subscribe_worker(base.bus, owner=owner, worker=worker, approvals=tools.approvals)
+    if replies is not None:
+        subscribe_channels(base.bus, base.channels, base.broadcaster, replies)
 
 
 def _access(base: Foundation, shared: SharedState) -> AccessPolicy:
@@ -172,11 +179,6 @@ def _access(base: Foundation, shared: SharedState) -> AccessPolicy:
         guests=base.guests,
         fresh=None if shared.copies is None else shared.copies.fresh,
     )
-
-
-def _owner_of(coordinator: ProcessingCoordinator) -> Callable[[str], str]:
-    """Names the process that runs a thread's turns: one process holds the leases of all threads."""
-    return lambda _thread: coordinator.owner
 
 
 def _jobs(base: Foundation) -> JobRunner:
@@ -247,31 +249,19 @@ def _worker(base: Foundation, turns: TurnRunner, tools: SharedTools) -> Worker:
         clock=base.clock,
         supervisor=base.tasks.turns,
         withdraw=tools.approvals.withdraw,
-    )
-
-
-def _server(gateway: Gateway, base: Foundation) -> Server:
-    page = base.page.adapter
-    return Server(
-        addresses=base.addresses,
-        routes=page.routes() if page else (),
-        webhooks=[
-            *(page.upload_routes() if page else ()),
-            *(route for one in base.posting for route in one.routes),
-            *(base.api.routes() if base.api is not None else ()),
-        ],
-        channels=gateway.channel_lines,
-        ready=lambda: gateway.ready,
-        metrics=base.telemetry.exposition,
-        token_check=base.check_metrics_token,
-        wrong_tokens=WrongTokens(base.clock, "metrics", partial(base.telemetry.wrong_token, "metrics")),
+        shared=shared_coordinator(base),
     )
 
 
 def _delivery(base: Foundation) -> Delivery:
     files = reply_files(base)
     posting = Posting(
-        store=base.store, files=files, live=base.live, clock=base.clock, failpoints=base.failpoints
+        store=base.store,
+        files=files,
+        live=base.live,
+        clock=base.clock,
+        failpoints=base.failpoints,
+        check=base.accounts.check,
     )
     return Delivery(
         store=base.store,
@@ -285,6 +275,7 @@ def _delivery(base: Foundation) -> Delivery:
         telemetry=base.telemetry,
         failpoints=base.failpoints,
         voice=base.replies,
+        shared=base.settings.cluster.shared,
     )
 
 
@@ -313,7 +304,7 @@ def _turns(
     commands: SessionCommands,
     heartbeat: Heartbeat,
     delivery: Delivery,
-    replies: ReadyReplies,
+    replies: ReadyReplies | None,
     expiries: QuestionExpiry,
     after: AfterTurn,
     tools: SharedTools,
@@ -326,8 +317,8 @@ def _turns(
         heartbeats=heartbeat.turns(),
         hooks=TurnHooks(
             events=base.bus.events,
-            on_recorded=tools.ending(base.page.show_recorded),
-            on_reply=replies.publish,
+            on_recorded=tools.ending(publish_recorded(base) if replies is None else base.page.show_recorded),
+            on_reply=publish_reply(base) if replies is None else replies.publish,
             sends_at_once=delivery.sends_at_once,
             discard_media=base.page.discard_media,
             on_asked=expiries.asked,
@@ -376,7 +367,11 @@ def _leases(base: Foundation) -> dict[AccountKey, TokenLease]:
     folder = lock_folder(environment())
     return {
         key_of(one.adapter): TokenLease(
-            channel=one.adapter.name, token=one.token, coordinator=base.accounts.coordinator, folder=folder
+            channel=one.adapter.name,
+            token=one.token,
+            coordinator=base.accounts.coordinator,
+            folder=folder,
+            shared=base.settings.cluster.shared,
         )
         for one in base.posting
         if one.token is not None

@@ -13,6 +13,7 @@ from gateway.agents.documents import AgentDocuments
 from gateway.agents.routes import Routes
 from gateway.agents.speech_lookup import SpeechLookup
 from gateway.app.bus import build_bus
+from gateway.app.leases import build_leases
 from gateway.app.llm import ModelClients
 from gateway.app.memory import Memory, build_memory
 from gateway.app.platforms import BuiltChannel, LeftOut, built_channels
@@ -46,7 +47,7 @@ from gateway.safety.crisis_records import CrisisRecords
 from gateway.safety.notices import notice_target
 from gateway.speech.read_aloud import AnswerReader
 from gateway.speech.voice_download import VoiceDownload
-from gateway.storage.leases import AccountLeases, ProcessingCoordinator
+from gateway.storage.leases import AccountLeases
 from gateway.storage.ports import Store
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.frozen import dataclass
@@ -170,7 +171,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     channels = _channels(page, posting, api, [make(timeline) for make in extras.channels])
     read_aloud = build_read_aloud(settings, extras.speaker, tasks.background)
     taken = Acknowledgements(channels=channels, queues=queues, clock=clock)
-    accounts = AccountLeases(ProcessingCoordinator(store, clock, lease_s=settings.turn.lease_s))
+    accounts = build_leases(settings, store, clock)
     live = _live(settings, store, accounts, queues, clock, tasks, taken)
     return Foundation(
         settings=settings,

@@ -23,9 +23,19 @@ from gateway.app.shared_state import SharedState
 from gateway.app.tools import SharedTools
 from gateway.app.voice import Voice
 from gateway.channels.registry import ChannelRegistry, key_of
-from gateway.channels.supervisor import ChannelStatus, ChannelSupervisor, Lease, any_alive, channel_lines
+from gateway.channels.supervisor import (
+    SHARED_AGAIN_S,
+    TOKEN_IN_USE_S,
+    ChannelStatus,
+    ChannelSupervisor,
+    Lease,
+    any_alive,
+    channel_lines,
+)
 from gateway.cluster.bus import Bus
+from gateway.config.cluster import ClusterSettings
 from gateway.delivery.outbox import Delivery
+from gateway.delivery.shared_outbox import SharedOutbox
 from gateway.files.folder_store import FolderFileStore
 from gateway.ingress.inbox import Inbox
 from gateway.interactions.question_expiry import QuestionExpiry
@@ -39,6 +49,7 @@ from gateway.scheduling.jobs import JobRunner
 from gateway.storage.health import StoreHealth
 from gateway.storage.leases import AccountLeases
 from gateway.storage.ports import Store
+from gateway.storage.shared_leases import SharedAccounts
 from gateway.turns.worker import Worker
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
@@ -103,6 +114,9 @@ class Parts:
     """The accounts of plug-ins' channels."""
     left_out: tuple[LeftOut, ...] = ()
     """The configured channels that could not be built."""
+    cluster: ClusterSettings = ClusterSettings()
+    outbox: SharedOutbox | None = None
+    """Finds the replies that other processes have committed, in a process among several that sends."""
     cancel_unknown: Callable[[], Awaitable[int]] | None = None
     """Cancels what waits for a workflow that is no longer configured; returns how many."""
 
@@ -116,8 +130,14 @@ class Gateway:
         """Optional; set before `start`. The server asks this gateway whether it is ready."""
         self._ready = False
         self._supervisors = [
-            ChannelSupervisor(adapter, clock=parts.clock, lease=parts.leases.get(key_of(adapter)))
+            ChannelSupervisor(
+                adapter,
+                clock=parts.clock,
+                lease=parts.leases.get(key_of(adapter)),
+                token_again_s=SHARED_AGAIN_S if parts.cluster.shared else TOKEN_IN_USE_S,
+            )
             for adapter in parts.channels
+            if parts.cluster.is_edge
         ]
         # Without the reason: a status is public, and the reason is text of a foreign package.
         self._left_out = tuple(
@@ -168,23 +188,23 @@ class Gateway:
         parts = self._parts
         try:
             await parts.store.open()
-            # The lock on the data folder proves that the holder of these leases is dead.
-            await parts.store.break_leases()
-            await parts.accounts.take(key_of(channel) for channel in parts.channels)
+            await self._take_leases()
             await parts.people.load()
             await parts.guests.load()
-            await parts.jobs.recover()
-            orphans = await parts.sweep_media()
+            orphans = 0
+            if not parts.cluster.shared:
+                await parts.jobs.recover()
+                orphans = await parts.sweep_media()
             if self.server is not None:
                 await self.server.start()
             await parts.bus.open()
             parts.background.spawn(parts.accounts.coordinator.keep_renewing(), name="lease renewal")
             # Unfinished work comes before new messages: first the unsent replies, which are older than the
             # answers of the unfinished turns, then those turns, then the channels.
-            unsent = await parts.delivery.recover()
+            unsent = 0 if parts.cluster.shared else await parts.delivery.recover()
             if parts.cancel_unknown is not None:
                 await parts.cancel_unknown()
-            waiting = await parts.worker.recover()
+            waiting = await self._recover_turns()
             await parts.voice.start()
             for supervisor in self._supervisors:
                 self._start_channel(supervisor)
@@ -203,8 +223,16 @@ class Gateway:
         if waiting or unsent or orphans:
             left = {"messages": waiting, "replies": unsent, "orphaned_voice_notes": orphans}
             _log.info("taken up again", extra=left)
+        self._start_services()
+
+    def _start_services(self) -> None:
+        """Start what runs beside channels and turns until the gateway stops."""
+        parts = self._parts
         parts.background.spawn(parts.remove_reactions(), name="reactions left")
-        parts.background.spawn(parts.jobs.run(), name="jobs")
+        if parts.outbox is not None:
+            parts.background.spawn(parts.outbox.run(), name="replies of other processes")
+        if parts.cluster.is_worker:
+            parts.background.spawn(parts.jobs.run(), name="jobs")
         parts.shared.once(parts.expiries.run, name="expiring questions")
         parts.background.spawn(parts.guests.watch(), name="invited people")
         parts.background.spawn(parts.agents.warm_up(), name="model warm-up")
@@ -244,6 +272,26 @@ class Gateway:
         await self._close()
         return finished
 
+    async def _take_leases(self) -> None:
+        """Alone, take over what a dead process held; among several, only what has no live owner."""
+        parts = self._parts
+        if isinstance(parts.accounts, SharedAccounts):
+            await parts.accounts.coordinator.report()
+            return
+        # The lock on the data folder proves that the holder of these leases is dead.
+        await parts.store.break_leases()
+        await parts.accounts.take(key_of(channel) for channel in parts.channels)
+
+    async def _recover_turns(self) -> int:
+        """Begin what was left unfinished; how many entries, or threads among several processes."""
+        parts = self._parts
+        if not parts.cluster.shared:
+            return await parts.worker.recover()
+        if not parts.cluster.is_worker:
+            return 0
+        parts.background.spawn(parts.worker.look_for_work(), name="work of other processes")
+        return await parts.worker.claim()
+
     async def channels_ended(self) -> None:
         """Wait until every channel has ended by itself, as the terminal does at the end of its input."""
         if self._channels:
@@ -264,11 +312,15 @@ class Gateway:
         await parts.reading.close()
         await parts.memory.close()
         await parts.bus.close()
+        if isinstance(parts.accounts, SharedAccounts):
+            await parts.accounts.coordinator.retire()
         await parts.store.close()
         parts.data.release()
 
     def _note_page(self) -> None:
         parts = self._parts
+        if not parts.cluster.is_edge:
+            return
         has_page = self.server is not None and any(channel.name == "web" for channel in parts.channels)
         try:
             parts.data.note_page(parts.addresses.url if has_page else "")

@@ -30,11 +30,11 @@ class SharedState:
         self._tasks = tasks
 
     def once(self, work: Callable[[], Coroutine[Any, Any, None]], *, name: str) -> None:
-        """Run `work` in one process of those that share the store: now, if this one is alone."""
-        if self.elected is None:
-            self._tasks.spawn(work(), name=name)
-        else:
+        """Run `work` in one of the processes that run turns: now, if this one is alone."""
+        if self.elected is not None:
             self.elected.add(name, work)
+        elif self.copies is None:
+            self._tasks.spawn(work(), name=name)
 
     def start(self) -> None:
         """Begin, after all work was named by `once`."""

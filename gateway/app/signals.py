@@ -49,19 +49,16 @@ class ReadyReplies:
             self._send(row_id, published[1], sending=published[2])
 
 
-def subscribe(
-    bus: Bus,
-    *,
-    owner: str,
-    worker: Worker,
-    approvals: ApprovalService,
-    channels: Iterable[Channel],
-    broadcaster: EventBroadcaster,
-    replies: ReadyReplies,
-) -> None:
-    """Subscribe the parts of this process, which holds its leases under the name `owner`."""
+def subscribe_worker(bus: Bus, *, owner: str, worker: Worker, approvals: ApprovalService) -> None:
+    """Subscribe what runs turns; controls are sent to `owner`."""
     bus.on_wake(worker.wake)
     bus.on_control(owner, _controls(worker, approvals))
+
+
+def subscribe_channels(
+    bus: Bus, channels: Iterable[Channel], broadcaster: EventBroadcaster, replies: ReadyReplies
+) -> None:
+    """Subscribe what shows turns and sends replies, on every channel."""
     for channel in channels:
         bus.on_events(key_of(channel), broadcaster.reader_for(channel))
         bus.on_outbox(key_of(channel), replies.ready)

@@ -44,8 +44,9 @@ def _postgres(settings: Settings) -> Store:
         raise ConfigurationError(
             "storage.kind: is postgres, and the driver is not installed; run: pip install 'parlour[postgres]'"
         ) from error
-    # One gateway for each database, as one process for each data folder.
+    # One gateway for each database, as one process for each data folder, unless it says that it is one of
+    # several.
     try:
-        return PostgresStore(url, alone=True)
+        return PostgresStore(url, use="shared" if settings.cluster.shared else "alone")
     except StorageError as error:
         raise ConfigurationError(f"storage.url: {error}") from error

@@ -33,6 +33,8 @@ OPERATOR_S = 15.0
 COUNTED_LOGIN_S = 120.0
 """The same where each attempt uses one of the day's log-ins: after 1,000 of them Discord resets the token."""
 TOKEN_IN_USE_S = 10.0
+SHARED_AGAIN_S = 1.0
+"""The same where another process of this gateway may hold the account: this one takes over when that ends."""
 ENDING_S = 5.0
 """Seconds for a run to end; with the time for turns, within the 30 s of common service managers."""
 _WORDS_CHARS = 300
@@ -74,7 +76,9 @@ class ChannelSupervisor:
         clock: Clock,
         lease: Lease | None = None,
         chance: Callable[[], float] = random.random,
+        token_again_s: float = TOKEN_IN_USE_S,
     ) -> None:
+        self._token_again_s = token_again_s
         self._adapter = adapter
         self._clock = clock
         self._lease = lease
@@ -208,8 +212,8 @@ class ChannelSupervisor:
             self._note(str(error), pause, level=logging.ERROR)
             return pause
         if isinstance(error, TokenInUse):
-            self._note(str(error), TOKEN_IN_USE_S, level=logging.WARNING)
-            return TOKEN_IN_USE_S
+            self._note(str(error), self._token_again_s, level=logging.WARNING)
+            return self._token_again_s
         base = BACKOFF_S[min(self._failures, len(BACKOFF_S) - 1)]
         self._failures += 1
         pause = base * (1.0 + _JITTER * self._chance())

@@ -37,8 +37,17 @@ class TokenLease:
     """
 
     def __init__(
-        self, *, channel: str, token: Callable[[], str], coordinator: ProcessingCoordinator, folder: Path
+        self,
+        *,
+        channel: str,
+        token: Callable[[], str],
+        coordinator: ProcessingCoordinator,
+        folder: Path,
+        shared: bool = False,
     ) -> None:
+        """`shared`: other processes of this gateway may lock the file too; the store says which of them
+        receives."""
+        self._shared = shared
         self._channel = channel
         self._token = token
         self._coordinator = coordinator
@@ -53,7 +62,8 @@ class TokenLease:
         digest = hashlib.sha256(self._token().encode()).hexdigest()[:_HASH_CHARS]
         # The file first: it also separates two channels of this process, which the store would give the same
         # lease twice.
-        with _locked(self._folder, f"{self._channel}-{digest}.lock", self._channel):
+        name = f"{self._channel}-{digest}.lock"
+        with _locked(self._folder, name, self._channel, shared=self._shared):
             # Not a thread's key: `bot` is no channel, and threads are listed by messages, not by leases.
             lease = await self._coordinator.acquire(f"bot:{self._channel}:{digest}", on_lost)
             if lease is None:
@@ -76,7 +86,7 @@ def lock_folder(environ: Mapping[str, str]) -> Path:
 
 
 @contextmanager
-def _locked(folder: Path, name: str, channel: str) -> Iterator[None]:
+def _locked(folder: Path, name: str, channel: str, *, shared: bool) -> Iterator[None]:
     """Lock the file `name`. The kernel releases the lock when the process ends in any way. The file stays,
     because another process may just have opened it."""
     try:
@@ -92,7 +102,7 @@ def _locked(folder: Path, name: str, channel: str) -> Iterator[None]:
             "make it a folder that is yours alone, or set XDG_RUNTIME_DIR to one"
         ) from error
     try:
-        _take(lock, channel)
+        _take(lock, channel, shared=shared)
         yield
     finally:
         os.close(lock)
@@ -109,9 +119,9 @@ def _open_folder(folder: Path) -> int:
     raise PermissionError(0, "it belongs to, or is open to, other users")
 
 
-def _take(lock: int, channel: str) -> None:
+def _take(lock: int, channel: str, *, shared: bool) -> None:
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except BlockingIOError as error:
         pid = os.pread(lock, _PID_CHARS, 0).decode("ascii", "replace").strip()
         who = f"process {pid}" if pid.isdigit() else "another process"

@@ -43,7 +43,7 @@ from gateway.runtime.metrics import Telemetry
 from gateway.storage.codec import reply_of
 from gateway.storage.leases import AccountLeases
 from gateway.storage.log_records import AssistantRecord, content_of, files_of, text_of
-from gateway.storage.ports import InboxEntry, OutboxRow, Store
+from gateway.storage.ports import InboxEntry, Lease, OutboxRow, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import FenceLost, StorageError
 from pipeline.domain.ids import ThreadKey, new_id
@@ -98,7 +98,13 @@ class Delivery:
         telemetry: Telemetry,
         failpoints: Failpoints,
         voice: VoiceReplies | None = None,
+        shared: bool = False,
     ) -> None:
+        """`shared`: other processes commit replies too, and `take` queues them all."""
+        self._shared = shared
+        self._taken: set[int] = set()
+        self.ended: set[int] = set()
+        """The rows that `take` queued and that have ended since the last look into the store."""
         self._store = store
         self._leases = leases
         self._channels = channels
@@ -115,7 +121,12 @@ class Delivery:
         """Whether a reply that is committed now would be posted right after. Its row may then begin in state
         sending, which saves the write before the post."""
         adapter = self._channels.of(thread)
-        if adapter is None or shows(adapter) or adapter.capabilities.resolution == "placeholder":
+        if (
+            self._shared
+            or adapter is None
+            or shows(adapter)
+            or adapter.capabilities.resolution == "placeholder"
+        ):
             return False
         queue = self._queues.queue_for(adapter, thread, private=entry.item.private)
         return queue.is_free and not self._posting.has_preview(thread, entry.message_id)
@@ -126,6 +137,15 @@ class Delivery:
         delivery = ReplyDelivery(row_id=row_id, reply=reply, maybe_sent=False, born_at=born_at)
         delivery.marked = sending
         self._add(_Job(delivery))
+
+    async def take(self, row: OutboxRow) -> None:
+        """Queue a row that another process may have committed, unless it is queued. Raises StorageError."""
+        if row.id in self._taken or row.id in self.ended:
+            return
+        job = await self._job(row)
+        if job is not None:
+            self._taken.add(row.id)
+            self._add(job)
 
     async def recover(self) -> int:
         """Queue the rows that an earlier process left; returns their number."""
@@ -159,8 +179,8 @@ class Delivery:
     async def _deliver(self, adapter: Channel, queue: ChatQueue, job: _Job) -> None:
         try:
             thread = job.reply.thread
-            held = self._leases.held.get(thread.account_key)
-            job.delivery.lease = held or await self._leases.of(thread)
+            held = self._leases.held.get(thread.account_key) or await self._leases.of(thread)
+            job.delivery.lease = self._same(held, job) if self._shared else held
             await self._send(adapter, queue, job)
         except FenceLost:
             # The row stays as it is: the account's new process has read it, or reads it now.
@@ -172,6 +192,18 @@ class Delivery:
                 with contextlib.suppress(StorageError):
                     await self._store.mark_retry(job.delivery.lease, job.delivery.row_id, "", 0.0)
             raise
+        finally:
+            if self._shared:
+                self._taken.discard(job.delivery.row_id)
+                self.ended.add(job.delivery.row_id)
+
+    @staticmethod
+    def _same(held: Lease, job: _Job) -> Lease:
+        """`held`, if it is the lease under which the row was read. Raises FenceLost otherwise: another
+        process may have sent the reply since."""
+        if job.delivery.lease != held:
+            raise FenceLost(f"{held.thread}: another process sent from this account meanwhile")
+        return held
 
     async def _send(self, adapter: Channel, queue: ChatQueue, job: _Job) -> None:
         if job.not_before:
@@ -232,6 +264,7 @@ class Delivery:
             mark = partial(self._store.mark_sending, job.delivery.lease, job.delivery.row_id)
             await retry_until_stored(mark, self._clock)
         self._failpoints.reach("send-before")
+        self._leases.check()
         receipt = await call_with_timeout(adapter.send(reply), self._clock)
         self._failpoints.reach("send-after")
         return receipt
@@ -345,6 +378,7 @@ class Delivery:
             reply=reply,
             maybe_sent=row.state == "sending",
             born_at=self._clock.monotonic() - age,
+            lease=lease,
         )
         return _Job(delivery, not_before=row.not_before)
 

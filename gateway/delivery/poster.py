@@ -18,6 +18,7 @@ those of its text.
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -89,8 +90,17 @@ class Posting:
     """Posts replies on posting channels."""
 
     def __init__(
-        self, *, store: Store, files: ReplyFiles, live: LiveReplies, clock: Clock, failpoints: Failpoints
+        self,
+        *,
+        store: Store,
+        files: ReplyFiles,
+        live: LiveReplies,
+        clock: Clock,
+        failpoints: Failpoints,
+        check: Callable[[], None] = lambda: None,
     ) -> None:
+        """`check` raises StorageError while another process may send instead; called right before a post."""
+        self._check = check
         self._store = store
         self._files = files
         self._live = live
@@ -219,6 +229,7 @@ class Posting:
         placeholder = adapter.render(Outgoing(text=PLACEHOLDER))[0]
         await queue.limiter.acquire()
         self._failpoints.reach("place-before")
+        self._check()
         post = adapter.post(
             reply.thread, placeholder, key=f"{reply.key}:{index}", reply_handle=_handle(reply, index)
         )
@@ -236,6 +247,7 @@ class Posting:
         """Edit the part into a message; its id, empty if the message is gone or cannot be edited."""
         await queue.limiter.acquire()
         self._failpoints.reach("send-before")
+        self._check()
         try:
             edit = adapter.edit(delivery.reply.thread, known.native_id, part)
             receipt = await call_with_timeout(edit, self._clock)
@@ -287,6 +299,7 @@ class Posting:
             )
         delivery.marked = False
         self._failpoints.reach("send-before")
+        self._check()
         try:
             post = adapter.post(reply.thread, part, key=key, reply_handle=_handle(reply, index))
             receipt = await call_with_timeout(post, self._clock)

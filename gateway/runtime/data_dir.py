@@ -43,8 +43,9 @@ class DataDir:
         self._lock = lock
 
     @classmethod
-    def claim(cls, path: Path) -> DataDir:
-        """Create and lock the folder. Raises DataDirBusy, or ConfigurationError with a readable message."""
+    def claim(cls, path: Path, *, shared: bool = False) -> DataDir:
+        """Create and lock the folder; `shared`, other processes that claim it so may have it too. Raises
+        DataDirBusy, or ConfigurationError with a readable message."""
         try:
             path.mkdir(parents=True, exist_ok=True, mode=0o700)
             lock_path = path / _LOCK_FILE
@@ -54,15 +55,16 @@ class DataDir:
                 f"data.dir: cannot use {path} ({error.strerror}); make it writable or choose another folder"
             ) from error
         try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(lock, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
         except OSError as error:
             pid, ended, page = lock.read(_LOCK_CHARS).partition("\n")
             lock.close()
             raise DataDirBusy(path, pid.strip(), page.strip() if ended else None) from error
-        lock.seek(0)
-        lock.truncate()
-        lock.write(str(os.getpid()))
-        lock.flush()
+        if not shared:  # another process may have noted its page
+            lock.seek(0)
+            lock.truncate()
+            lock.write(str(os.getpid()))
+            lock.flush()
         return cls(path, lock)
 
     def note_page(self, url: str) -> None:

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, groupby
-from typing import Any, TypeVar, cast
+from typing import Any, Final, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
 import asyncpg
@@ -27,10 +27,17 @@ __all__ = ["Connection", "Database", "place_of"]
 T = TypeVar("T")
 Work = Callable[[Connection], Awaitable[T]]
 
+Use = Literal["alone", "shared", "beside"]
+"""`alone`: while no other process has it open alone or shared; `shared`: while none has it alone; `beside`:
+at any time, as a command does."""
 _CONNECT_S = 10.0
 _STATEMENT_S = 60.0
 _OWNER_LOCK = 0x5061726C6F7573
-"""The key of the advisory lock that a gateway holds while it has the database open alone."""
+"""The key of the advisory lock that a gateway holds while it has the database open."""
+_HOLD: Final[Mapping[Use, str]] = {
+    "alone": "SELECT pg_advisory_lock($1)",
+    "shared": "SELECT pg_advisory_lock_shared($1)",
+}
 _APPLY = "SELECT apply($1::jsonb)"
 
 
@@ -42,11 +49,11 @@ class Database:
     """
 
     def __init__(
-        self, url: str, *, steps: Sequence[Step] = STEPS, alone: bool = False, claim_s: float = 10.0
+        self, url: str, *, steps: Sequence[Step] = STEPS, use: Use = "beside", claim_s: float = 10.0
     ) -> None:
-        """`alone`: it can be opened only while no other process has it open alone; that is waited for up to
+        """It is opened once its `use` allows it beside those of other processes; that is waited for up to
         `claim_s` seconds."""
-        self._alone = alone
+        self._use = use
         self._claim_s = claim_s
         self._url = url
         self._steps = steps
@@ -118,17 +125,18 @@ class Database:
         )
 
     async def claim(self, connection: Connection) -> None:
-        """Hold the database for this process as long as the connection lasts, where it is to be alone. Raises
-        StorageError while another process holds it."""
-        if not self._alone:
+        """Hold the database for this process as long as the connection lasts. Raises StorageError while
+        another process holds it otherwise."""
+        if self._use == "beside":
             return
         # The server needs a moment to notice the end of a process that was killed.
         await connection.execute(f"SET lock_timeout = '{round(self._claim_s * 1000)}ms'")
         try:
-            await connection.execute("SELECT pg_advisory_lock($1)", _OWNER_LOCK)
+            await connection.execute(_HOLD[self._use], _OWNER_LOCK)
         except asyncpg.LockNotAvailableError:
             raise StorageError(
-                f"{self.place} is in use by another gateway; stop that one, or give this one another database"
+                f"{self.place} is in use by another gateway; stop that one, give this one another database, "
+                "or set cluster.role for both"
             ) from None
         await connection.execute("RESET lock_timeout")
 

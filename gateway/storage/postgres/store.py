@@ -26,7 +26,7 @@ from gateway.storage.ports import (
 )
 from gateway.storage.postgres import answers, crises, entries, log, operations
 from gateway.storage.postgres.books import PostgresBooks
-from gateway.storage.postgres.database import Connection, Database
+from gateway.storage.postgres.database import Connection, Database, Use
 from gateway.storage.postgres.jobs import PostgresJobs
 from gateway.storage.postgres.operations import plain
 from gateway.storage.postgres.owners import PostgresOwners
@@ -49,10 +49,10 @@ class PostgresStore(PostgresBooks):
     committed.
     """
 
-    def __init__(self, url: str, *, alone: bool = False) -> None:
-        """`alone`: it can be opened only while no other gateway has the database open."""
+    def __init__(self, url: str, *, use: Use = "beside") -> None:
+        """`use` says beside which other gateways it can be opened."""
         self.url = url
-        self.database = Database(url, alone=alone)
+        self.database = Database(url, use=use)
         super().__init__(self.database)
         self.jobs = PostgresJobs(self.database)
         self.states = PostgresStates(self.database)

@@ -141,7 +141,7 @@ async def test_a_closed_database_says_so(postgres: Database) -> None:
 
 
 async def test_one_gateway_at_a_time_has_the_database_alone(postgres_url: str) -> None:
-    first, second = Database(postgres_url, alone=True), Database(postgres_url, alone=True, claim_s=0.01)
+    first, second = Database(postgres_url, use="alone"), Database(postgres_url, use="alone", claim_s=0.01)
     await first.open()
     with pytest.raises(StorageError, match="in use by another gateway"):
         await second.open()

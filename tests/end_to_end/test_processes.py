@@ -1,0 +1,151 @@
+"""Several processes on one store: who answers, and who takes over what a dead one leaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pipeline.llm.scripted import ScriptedLlm
+from tests.support.channel import types_of
+from tests.support.posting_channel import MemoryPosts
+from tests.support.processes import Process, Processes, processes
+
+
+async def test_the_edge_takes_messages_and_a_worker_answers_them(tmp_path: Path) -> None:
+    async with processes(tmp_path) as cluster:
+        edge = await cluster.start("edge")
+        worker = await cluster.start("work")
+        taken = await edge.channel.say("hello")
+        reply = await edge.channel.reply(taken.message_id)
+        assert reply.text == "You said: hello"
+        await edge.channel.terminal(taken.message_id)
+        events = types_of(edge.channel.events_of(taken.message_id))
+        assert (events[0], events[-1]) == ("turn_started", "response_complete")
+        assert worker.llm.requests
+        assert not edge.llm.requests
+        assert not worker.channel.sent
+
+
+async def test_several_workers_answer_each_message_once_and_in_order(tmp_path: Path) -> None:
+    async with processes(tmp_path) as cluster:
+        edge = await cluster.start("edge")
+        workers = [await cluster.start("work") for _ in range(2)]
+        said = [
+            (chat, number, await edge.channel.say(f"{chat} {number}", chat=chat))
+            for number in range(3)
+            for chat in ("a", "b", "c", "d")
+        ]
+        for _, _, taken in said:
+            await edge.channel.reply(taken.message_id)
+        await cluster.clock.advance(5.0)
+        for chat in ("a", "b", "c", "d"):
+            sent = [one.text for one in edge.channel.sent if one.thread.chat == chat]
+            assert sent == [f"You said: {chat} {number}" for number in range(3)]
+        assert sum(len(worker.llm.requests) for worker in workers) == len(said)
+
+
+async def test_a_process_that_does_everything_works_beside_another(tmp_path: Path) -> None:
+    async with processes(tmp_path) as cluster:
+        first = await cluster.start("all")
+        second = await cluster.start("all")
+        said = [await first.channel.say(f"n{number}", chat=f"c{number}") for number in range(6)]
+        replies = [await first.channel.reply(taken.message_id) for taken in said]
+        assert [reply.text for reply in replies] == [f"You said: n{number}" for number in range(6)]
+        assert not second.channel.sent
+        assert len(first.llm.requests) + len(second.llm.requests) == 6
+
+
+async def test_a_dead_workers_turn_is_finished_by_another(tmp_path: Path) -> None:
+    async with processes(tmp_path) as cluster:
+        edge, first = await cluster.start("edge"), await cluster.start("work", llm=_slow(cluster, 5.0))
+        taken = await edge.channel.say("hello")
+        await edge.channel.until(lambda: "llm_token" in _types(edge, taken.message_id))
+        await cluster.start("work")
+        died_at = cluster.clock.monotonic()
+        await first.die()
+        reply = await edge.channel.reply(taken.message_id)
+        assert reply.text == "You said: hello"
+        # The time to live of its report, and the second after which each worker looks.
+        assert cluster.clock.monotonic() - died_at < 6.0 + 1.0 + 1.0
+        await cluster.clock.advance(5.0)
+        assert [one.message_id for one in edge.channel.sent] == [taken.message_id]
+
+
+async def test_a_worker_that_stops_in_order_leaves_its_threads_at_once(tmp_path: Path) -> None:
+    async with processes(tmp_path) as cluster:
+        edge, first = await cluster.start("edge"), await cluster.start("work", llm=_slow(cluster, 5.0))
+        taken = await edge.channel.say("hello")
+        await edge.channel.until(lambda: "llm_token" in _types(edge, taken.message_id))
+        await cluster.start("work")
+        await first.stop()
+        stopped_at = cluster.clock.monotonic()
+        await edge.channel.reply(taken.message_id)
+        assert cluster.clock.monotonic() - stopped_at < 3.0
+
+
+async def test_a_standby_edge_takes_over_the_accounts_of_a_dead_one(tmp_path: Path) -> None:
+    async with processes(tmp_path) as cluster:
+        first = await cluster.start("edge")
+        worker = await cluster.start("work", llm=_slow(cluster, 2.0))
+        standby = await cluster.start("edge")
+        assert [status.state for status in standby.gateway.channel_statuses()] == ["down"]
+        taken = await first.channel.say("hello")
+        await first.channel.until(lambda: "turn_started" in _types(first, taken.message_id))
+        await first.die()
+        reply = await standby.channel.reply(taken.message_id)
+        assert reply.text == "You said: hello"
+        assert not first.channel.sent
+        again = await standby.channel.say("and now")
+        await standby.channel.reply(again.message_id)
+        assert len(worker.llm.requests) == 2
+
+
+async def test_without_signals_everything_is_found_in_the_store(tmp_path: Path) -> None:
+    async with processes(tmp_path) as cluster:
+        edge = await cluster.start("edge")
+        await cluster.start("work")
+        cluster.hub.take_away()
+        taken = await edge.channel.say("hello")
+        reply = await edge.channel.reply(taken.message_id)
+        assert reply.text == "You said: hello"
+        assert any("bus degraded" in line for line in edge.gateway.channel_lines())
+        cluster.hub.bring_back()
+        await edge.bus.round_trip()
+        again = await edge.channel.say("again")
+        await edge.channel.reply(again.message_id)
+        assert not any("bus degraded" in line for line in edge.gateway.channel_lines())
+
+
+async def test_a_stop_reaches_the_worker_that_runs_the_turn(tmp_path: Path) -> None:
+    async with processes(tmp_path) as cluster:
+        edge = await cluster.start("edge")
+        workers = [await cluster.start("work", llm=_slow(cluster, 5.0)) for _ in range(2)]
+        taken = await edge.channel.say("hello")
+        await edge.channel.until(lambda: "llm_token" in _types(edge, taken.message_id))
+        await edge.channel.say("/stop")
+        ended = await edge.channel.terminal(taken.message_id)
+        assert ended.type == "error"
+        assert sum(worker.llm.cancelled for worker in workers) == 1
+
+
+async def test_a_preview_goes_on_in_the_same_message_after_its_worker_died(tmp_path: Path) -> None:
+    words = "one two three four five six"
+    async with processes(tmp_path) as cluster:
+        posts = MemoryPosts()
+        edge = await cluster.start("edge", posts=posts)
+        first = await cluster.start("work", llm=_slow(cluster, 1.0), posts=MemoryPosts())
+        await posts.receive(words, native_id="1")
+        await posts.until(lambda: any("two" in shown for shown in posts.texts()))
+        await cluster.start("work", llm=_slow(cluster, 1.0), posts=MemoryPosts())
+        await first.die()
+        await posts.until(lambda: any(shown.endswith("six") for shown in posts.texts()))
+        await cluster.clock.advance(5.0)
+        assert len(posts.texts()) == 1
+        assert edge.gateway.ready
+
+
+def _slow(cluster: Processes, delay_s: float) -> ScriptedLlm:
+    return ScriptedLlm.echo(clock=cluster.clock, delay_s=delay_s)
+
+
+def _types(process: Process, message_id: str) -> list[str]:
+    return types_of(process.channel.events_of(message_id))
