@@ -11,6 +11,7 @@ from collections.abc import Collection
 from typing import Final, Protocol, runtime_checkable
 
 from gateway.storage.changes import ChangeBook
+from gateway.storage.crash_counts import SharedDeathBook
 from gateway.storage.jobs import SharedJobBook
 from gateway.storage.lease import Lease
 from pipeline.domain.frozen import dataclass
@@ -82,6 +83,11 @@ class SharedStore(Protocol):
     @property
     def owners(self) -> OwnerBook:
         """Its processes."""
+        ...
+
+    @property
+    def deaths(self) -> SharedDeathBook:
+        """The deaths of its processes."""
         ...
 
     @property

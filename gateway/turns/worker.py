@@ -343,6 +343,8 @@ class Worker:
             return None
         live.unread = False
         entry = await self._store.next_entry(thread)
+        if entry is not None and self._shared is not None and entry.attempts > entry.excused:
+            self._turns.note_deaths(await self._shared.deaths(entry.seq), more=True)
         live.unread = live.unread or entry is not None
         return entry
 

@@ -65,7 +65,7 @@ class ProcessStore:
         self.dead = dead or asyncio.Event()
 
     def __getattr__(self, name: str) -> Any:
-        if self.dead.is_set():
+        if self.dead.is_set() and name != "close":
             raise StorageError("the process is dead")
         found = getattr(self._part, name)
         module = type(found).__module__

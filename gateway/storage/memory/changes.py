@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from typing import Protocol
 
 from gateway.storage.changes import WATCHED_KINDS, CopiedBook
 from gateway.storage.erasure import FULL_ERASURE
@@ -13,6 +14,12 @@ from gateway.storage.memory.page_chats import MemoryPage
 from gateway.storage.memory.rows import EntryRow
 
 
+class _Books(Protocol):
+    identities: MemoryIdentities
+    page: MemoryPage
+    jobs: MemoryJobs
+
+
 class MemoryChanges:
     """A part of `MemoryStore`, which passes the books and its check that the store is open."""
 
@@ -20,27 +27,23 @@ class MemoryChanges:
         self,
         require_open: Callable[[], None],
         entries: Mapping[int, EntryRow],
-        identities: MemoryIdentities,
-        page: MemoryPage,
-        jobs: MemoryJobs,
+        books: _Books,
     ) -> None:
         self._require_open = require_open
         self._entries = entries
-        self._identities = identities
-        self._page = page
-        self._jobs = jobs
+        self._books = books
 
     async def revisions(self) -> Mapping[CopiedBook, int]:
         self._require_open()
-        watched = [job for kind in WATCHED_KINDS for job in await self._jobs.all_of(kind)]
+        watched = [job for kind in WATCHED_KINDS for job in await self._books.jobs.all_of(kind)]
         return {
-            "identities": _number(await self._identities.linked()),
-            "people": _number([one.id for one in await self._page.people.people()]),
-            "chats": _number(await self._page.all_names(), await self._page.deleted()),
+            "identities": _number(await self._books.identities.linked()),
+            "people": _number([one.id for one in await self._books.page.people.people()]),
+            "chats": _number(await self._books.page.all_names(), await self._books.page.deleted()),
             "watches": _number(
                 [(one.id, one.body if one.kind == HEARTBEAT_SETTINGS else "") for one in watched]
             ),
-            "erasures": _number([one.id for one in await self._jobs.all_of(FULL_ERASURE)]),
+            "erasures": _number([one.id for one in await self._books.jobs.all_of(FULL_ERASURE)]),
         }
 
     async def stopped(self, seqs: Collection[int]) -> frozenset[int]:

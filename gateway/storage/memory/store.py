@@ -72,24 +72,20 @@ class MemoryStore:
         self._outbox_ids: dict[str, int] = {}
         self._shown: dict[str, dict[int, SentPart]] = {}
         self._interactions: dict[str, InteractionRow] = {}
-        check, self.owners = self._require_open, MemoryOwners(self._require_open, self._threads)
+        check, self.deaths = self._require_open, MemoryDeaths(self._require_open, self._entries)
+        self.owners = MemoryOwners(check, self._threads, self.deaths)
         self.pairings, self.voices = MemoryPairings(check), MemoryVoices(check)
         self.jobs, self.states = MemoryJobs(check, self.owners.is_live), MemoryStates(check)
         self.file_changes, self.bursts = MemoryFileChanges(check), MemoryBursts(self._fenced)
         self.expiries, self.crises = MemoryExpiries(check, self._interactions), MemoryCrises(check)
         self.feedback = MemoryFeedback(check, self._outbox, self._entries, self._shown)
-        self.usage, self.memories, self.shield = (
-            MemoryUsage(check),
-            MemoryMemories(check),
-            MemoryShield(check),
-        )
+        self.usage, self.memories = MemoryUsage(check), MemoryMemories(check)
         self.identities = MemoryIdentities(check, self.states, self.usage, self.memories)
         given, rows = (check, self._entries), (self._threads, self._entries, self._outbox, self._interactions)
-        self.deaths, self.finished = MemoryDeaths(*given), MemoryFinished(*given)
+        self.shield, self.finished = MemoryShield(check), MemoryFinished(*given)
         self.page = MemoryPage(check, *rows, self.jobs, self.states, self.feedback, self.shield)
-        self.changes = MemoryChanges(*given, self.identities, self.page, self.jobs)
         self.search = MemorySearch(check, *rows[:2], self.page.is_deleted)
-        self.erasure = MemoryErasure(check, *rows, self)
+        self.erasure, self.changes = MemoryErasure(check, *rows, self), MemoryChanges(*given, self)
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:
@@ -181,7 +177,7 @@ class MemoryStore:
         row = self._thread(thread)
         if row.owner != owner and not self.owners.is_free(row, now):
             return None
-        row.fence, row.owner, row.expires_at = row.fence + 1, owner, now + ttl_s
+        self.owners.take(row, owner, until=now + ttl_s, now=now)
         return Lease(thread=thread, owner=owner, fence=row.fence, expires_at=row.expires_at)
 
     async def renew_lease(self, lease: Lease, *, ttl_s: float, now: float) -> Lease:

@@ -40,4 +40,25 @@ END $$""",
         EXECUTE FUNCTION raise_revision('erasures')""",
     f"""CREATE TRIGGER erasure_done AFTER DELETE ON jobs FOR EACH ROW WHEN (OLD.kind = '{FULL_ERASURE}')
         EXECUTE FUNCTION raise_revision('erasures')""",
+    # All that the process had at work died with it, also what a third one takes later.
+    """CREATE FUNCTION note_deaths() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    IF is_abandoned(OLD) THEN
+        DELETE FROM deaths USING inbox WHERE inbox.seq = deaths.seq AND outcome IS NOT NULL;
+        INSERT INTO deaths (seq, total, alone)
+            SELECT seq, begun, alone + CASE count(*) OVER () WHEN 1 THEN 1 ELSE 0 END
+            FROM (
+                SELECT inbox.seq, attempts - excused AS begun, coalesce(deaths.alone, 0) AS alone
+                FROM inbox JOIN threads ON threads.id = inbox.thread LEFT JOIN deaths USING (seq)
+                WHERE threads.owner = OLD.owner AND outcome IS NULL
+                    AND attempts - excused > coalesce(total, 0)) AS cut_off
+            ON CONFLICT (seq) DO UPDATE SET total = excluded.total, alone = excluded.alone;
+    END IF;
+    RETURN NEW;
+END $$""",
+    # The condition leaves out the leases of a gateway that is alone, which expire.
+    """CREATE TRIGGER taken_over BEFORE UPDATE OF owner ON threads FOR EACH ROW
+        WHEN (OLD.expires_at >= 5e17 AND OLD.owner IS NOT NULL AND NEW.owner IS NOT NULL
+            AND NEW.owner <> OLD.owner)
+        EXECUTE FUNCTION note_deaths()""",
 )
