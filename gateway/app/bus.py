@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any, Final
 
+from gateway.app.store import database_url
 from gateway.cluster.bus import Bus
 from gateway.cluster.in_process import InProcessBus
 from gateway.cluster.remote import RemoteBus
@@ -25,7 +26,9 @@ _TRANSPORTS: Final = {
 def build_bus(settings: Settings, clock: Clock, tasks: Supervisor) -> Bus:
     """The configured bus, not yet opened. Raises ConfigurationError where its library is not installed."""
     transport = _transport(settings)
-    return InProcessBus() if transport is None else RemoteBus((transport,), clock, tasks.spawn)
+    if transport is None:
+        return InProcessBus()
+    return RemoteBus((transport, *_spare(settings)), clock, tasks.spawn)
 
 
 async def bus_state(settings: Settings, clock: Clock) -> tuple[bool, str] | None:
@@ -47,15 +50,26 @@ async def bus_state(settings: Settings, clock: Clock) -> tuple[bool, str] | None
     return True, f"{transport.name} carries a signal in {1_000 * (clock.monotonic() - began):.1f} ms"
 
 
+def _spare(settings: Settings) -> tuple[Transport, ...]:
+    """What carries signals among several processes while Redis is away: the database that they share."""
+    if not settings.cluster.shared or settings.bus.kind != "redis":
+        return ()
+    return (_made("postgres", database_url(settings)),)
+
+
 def _transport(settings: Settings) -> Transport | None:
     kind, url = settings.bus.kind, settings.bus.url
     if kind == "process" or url is None:
         return None
+    return _made(kind, url.resolve())
+
+
+def _made(kind: str, url: str) -> Transport:
     module, name = _TRANSPORTS[kind]
     try:
         make: Any = getattr(import_module(module), name)
     except ImportError as error:
         words = f'bus.kind: "{kind}" needs a library that is not installed; pip install "parlour[{kind}]"'
         raise ConfigurationError(words) from error
-    transport: Transport = make(url.resolve())
+    transport: Transport = make(url)
     return transport

@@ -91,19 +91,16 @@ class LiveReplies:
         taken: Acknowledgements | None = None,
     ) -> None:
         """`show_work` returns how much progress an account shows; `taken` shows which messages are taken."""
-        self._taken = taken
+        self._taken, self._show_work = taken, show_work
         self._store, self._leases, self._queues = store, leases, queues
-        self._clock = clock
-        self._supervisor = supervisor
-        self._show_work = show_work
+        self._clock, self._supervisor = clock, supervisor
         self._live = BoundedDict[tuple[ThreadKey, str], LiveReply](
             MOST_LIVE, on_evict=lambda _, live: live.give_up()
         )
 
     def sender_for(self, adapter: PostingChannel, thread: ThreadKey, origin: Origin) -> LiveReply:
         """The event sender of one turn. A turn that restarts continues with its existing preview."""
-        key = (thread, origin.message_id)
-        live = self._live.get(key)
+        live = self._live.get(key := (thread, origin.message_id))
         if live is None:
             # Fetched on each use: ChatQueues may forget an idle queue, and a stored one would then run in
             # parallel with the chat's new queue.
@@ -142,13 +139,10 @@ class LiveReply:
         taken: Acknowledgements | None = None,
     ) -> None:
         self._taken = taken
-        self._adapter = adapter
-        self._thread = thread
-        self._origin = origin
+        self._adapter, self._thread, self._origin = adapter, thread, origin
         self._find_queue = queue
         self._store, self._leases = store, leases
-        self._clock = clock
-        self._supervisor = supervisor
+        self._clock, self._supervisor = clock, supervisor
         self._questions = QuestionMessages(
             adapter,
             thread,
@@ -160,13 +154,13 @@ class LiveReply:
             clock=clock,
         )
         self._work = work
-        self._work_shown = self._transcript = self._text = ""
+        self._work_shown = self._transcript = self._text = self._earlier = ""
+        """`_earlier` is the text of a run that began again; shown until the new one is as long."""
         self._work_not_before = 0.0
         self._view: LiveView | None = None
         self._previews = True
         self._shown: Outgoing | None = None
-        self._not_before = 0.0
-        self._failures = 0
+        self._not_before, self._failures = 0.0, 0
         self._typing: asyncio.Task[None] | None = None
         self._ended = False
         self._post_cut = self._edit_cut = False
@@ -267,6 +261,7 @@ class LiveReply:
             self._taken.taken(
                 self._thread, origin.message_id, reply_handle=origin.reply_handle, private=origin.private
             )
+        self._earlier = self._longest
         # A spoken answer to a question ends without text, and the resumed turn shares its message.
         self._transcript = self._text = ""
         self._not_before = self._clock.monotonic() + _FIRST_PREVIEW_S
@@ -280,7 +275,7 @@ class LiveReply:
 
     async def _show(self) -> None:
         """Show the newest text in the preview; runs in the chat's queue."""
-        text, work = self._text, self._work_line()
+        text, work = self._longest, self._work_line()
         words = f"{closed_code(text)}\n\n{work}" if text and work else text or work
         outgoing = Outgoing(text=words, heard=self._transcript, unfinished=True)
         if self._ended or not self._previews or not (words or self._transcript):
@@ -319,10 +314,14 @@ class LiveReply:
 
     def _schedule_rest(self, text: str, transcript: str, work: str) -> None:
         """Schedule a preview for text or progress that arrived meanwhile."""
-        if self._text != text or self._transcript != transcript:
+        if self._longest != text or self._transcript != transcript:
             self._schedule()
         elif self._work.markdown != work:
             self._schedule(not_before=self._work_not_before)
+
+    @property
+    def _longest(self) -> str:
+        return max(self._text, self._earlier, key=len)
 
     def _work_line(self) -> str:
         """The progress line to show now: it changes at most every `CHANGE_S`, but disappears at once."""

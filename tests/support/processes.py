@@ -92,10 +92,11 @@ class Processes:
     ) -> Process:
         """Start a gateway with the role."""
         channel = MemoryChannel()
+        place = (f'data.dir="{self.folder}"', f'cluster.role="{role}"')
         settings = load(
             None,
             {"TEST_URL": "postgresql://test"},
-            [*_QUIET, *ONE_BY_ONE, f'data.dir="{self.folder}"', f'cluster.role="{role}"', *self.settings, *overrides],
+            [*_QUIET, *ONE_BY_ONE, *place, *self.settings, *overrides],
         )
         tasks = Supervisor()
         bus = RemoteBus((self.hub,), self.clock, tasks.spawn)
@@ -150,8 +151,8 @@ class Process:
 
 @asynccontextmanager
 async def processes(folder: Path, *settings: str) -> AsyncIterator[Processes]:
-    """No gateway yet; those that are started are stopped at the end, the last one first. Time passes as fast as
-    the gateways can follow."""
+    """No gateway yet; those that are started are stopped at the end, the last one first. Time passes as fast
+    as the gateways can follow."""
     async with AsyncExitStack() as stack:
         cluster = Processes(folder=folder, stack=stack, settings=settings)
         time = Supervisor()
