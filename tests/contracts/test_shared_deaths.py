@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Protocol
-
 import pytest
 
 from gateway.storage.crash_counts import Deaths
-from gateway.storage.owners import UNTIL_GONE, Owner, SharedStore
-from gateway.storage.ports import Store
+from gateway.storage.owners import UNTIL_GONE, Owner
+from tests.contracts.shared_store import WholeStore
 from tests.contracts.store_values import NOW, OTHER, THREAD, entry, turn
 
 pytestmark = pytest.mark.parametrize("store_kind", ["memory", "postgres"], indirect=True)
-
-
-class WholeStore(SharedStore, Store, Protocol):
-    """A store that several processes can share, with everything."""
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 
@@ -12,9 +12,8 @@ from gateway.storage.erasure import FULL_ERASURE
 from gateway.storage.heartbeats import HEARTBEAT_SETTINGS, WATCH
 from gateway.storage.identities import Identity, JoinRequest, LinkCode, TryLimits
 from gateway.storage.jobs import NewJob
-from gateway.storage.owners import SharedStore
 from gateway.storage.page_people import Invitation, PagePerson
-from gateway.storage.ports import Store
+from tests.contracts.shared_store import WholeStore
 from tests.contracts.store_values import NOW, OTHER, THREAD, entry, lease_on, turn
 
 pytestmark = pytest.mark.parametrize("store_kind", ["memory", "postgres"], indirect=True)
@@ -22,10 +21,6 @@ pytestmark = pytest.mark.parametrize("store_kind", ["memory", "postgres"], indir
 ANN = Identity(channel="telegram", account="main", user="1")
 BEN = Identity(channel="slack", account="main", user="2")
 LIMITS = TryLimits(window_s=60.0, identity=5, everybody=9)
-
-
-class WholeStore(SharedStore, Store, Protocol):
-    """A store that several processes can share, with everything."""
 
 
 @pytest.fixture
