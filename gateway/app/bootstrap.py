@@ -178,6 +178,7 @@ def _access(base: Foundation, shared: SharedState) -> AccessPolicy:
         rules={**rules, **base.extras.rules},
         guests=base.guests,
         fresh=None if shared.copies is None else shared.copies.fresh,
+        usage=base.store.usage if base.settings.cluster.shared else None,
     )
 
 
