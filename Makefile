@@ -10,7 +10,7 @@ ARGS   ?=
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help run chat test soak check mutate bench eval models setup format lock clean
+.PHONY: help run chat test cluster soak check mutate bench eval models setup format lock clean
 
 help: ## this list
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
@@ -27,6 +27,9 @@ test: models ## set everything up and run every test
 	@$(BIN)/parlour models get voice-en
 	@$(BIN)/python -m tests.support.browser
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)
+
+cluster: models ## three processes on Postgres and Valkey from wheels, with the page, to try: make cluster ARGS="--workers 3"
+	@$(BIN)/python -m tools.cluster $(ARGS)
 
 soak: models ## the runs that kill the gateway at random moments, for minutes instead of seconds
 	@$(BIN)/python -m pytest --soak -m soak $(ARGS)

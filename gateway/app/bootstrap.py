@@ -35,6 +35,8 @@ from gateway.app.tools import SharedTools, build_shared_tools
 from gateway.app.voice import Voice, build_transcriber, live_settings, voice_settings, with_memory
 from gateway.channels.registry import key_of
 from gateway.channels.token_lease import TokenLease, lock_folder
+from gateway.cluster.bus import EVERY_OWNER
+from gateway.cluster.signals import Release
 from gateway.config import Secrets, Settings, environment
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
@@ -251,6 +253,7 @@ def _worker(base: Foundation, turns: TurnRunner, tools: SharedTools) -> Worker:
         supervisor=base.tasks.turns,
         withdraw=tools.approvals.withdraw,
         shared=shared_coordinator(base),
+        ask_for=lambda thread: base.bus.control(EVERY_OWNER, Release(thread=thread)),
     )
 
 

@@ -171,6 +171,11 @@ class Gateway:
         return self._parts.heartbeat.scheduler.is_idle
 
     @property
+    def worker(self) -> Worker:
+        """What runs the turns."""
+        return self._parts.worker
+
+    @property
     def left_out(self) -> tuple[LeftOut, ...]:
         """The configured channels that could not be built, each with the reason."""
         return self._parts.left_out

@@ -9,7 +9,7 @@ from typing import assert_never
 from adapters.channel import Channel, OutboundReply
 from gateway.channels.registry import key_of
 from gateway.cluster.bus import Bus, OnControl
-from gateway.cluster.signals import Answered, Control, Interrupt, StopBefore, Withdrawn
+from gateway.cluster.signals import Answered, Control, Interrupt, Release, StopBefore, Withdrawn
 from gateway.delivery.event_router import EventBroadcaster
 from gateway.interactions.approvals import ApprovalService
 from gateway.turns.turn_hooks import OnReply
@@ -77,6 +77,8 @@ def _controls(worker: Worker, approvals: ApprovalService) -> OnControl:
                 worker.interrupt(control.thread, control.seq, control.at)
             case Answered():
                 approvals.answered(control.interaction_id)
+            case Release():
+                worker.release(control.thread)
             case _:
                 assert_never(control)
 

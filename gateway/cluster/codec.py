@@ -16,6 +16,7 @@ from gateway.cluster.signals import (
     LiveTurn,
     OutboxReady,
     Recorded,
+    Release,
     Signal,
     StopBefore,
     TurnEvent,
@@ -31,6 +32,7 @@ _CONTROLS: Final[Mapping[str, type[Control]]] = {
     "withdrawn": Withdrawn,
     "interrupt": Interrupt,
     "answered": Answered,
+    "release": Release,
 }
 _PLAIN: Final[Mapping[str, type | tuple[type, ...]]] = {
     "str": str,

@@ -59,8 +59,15 @@ class Answered:
     interaction_id: str
 
 
-Control = StopBefore | Withdrawn | Interrupt | Answered
-"""What the owner of a thread is sent about a turn that is running."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Release:
+    """Another process has work on `thread` that is no turn: its owner releases it if it has none."""
+
+    thread: str
+
+
+Control = StopBefore | Withdrawn | Interrupt | Answered | Release
+"""What the owner of a thread is sent about it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

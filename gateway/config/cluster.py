@@ -27,10 +27,10 @@ class ClusterSettings(Section):
         max_length=200,
     )
     beat_s: float = setting(
-        2.0, "Seconds between two reports to the database that this process is alive.", ge=0.1, le=60
+        1.0, "Seconds between two reports to the database that this process is alive.", ge=0.1, le=60
     )
     ttl_s: float = setting(
-        6.0,
+        3.0,
         "Seconds without a report after which other processes take over what this one was doing.",
         ge=0.3,
         le=600,

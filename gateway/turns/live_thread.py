@@ -38,6 +38,8 @@ class LiveThread:
     """The store may hold entries of the thread that were not read yet."""
     begun: InboxEntry | None = None
     """An entry that was accepted as the first of its thread, with its attempt counted."""
+    asked: int = 0
+    """How often the process that has the thread was asked to release it for idle work."""
     claimed: Lease | None = None
     """The lease under which its first turn runs, if it was taken over."""
     task: asyncio.Task[object] | None = None
@@ -78,6 +80,12 @@ class LiveThread:
             await self.work.wait()
         finally:
             self._lingers = False
+
+    def hurry(self) -> None:
+        """End the wait now, if it waits and there is no work."""
+        if self._lingers and not self.work.is_set():
+            self.lingered = True
+            self.work.set()
 
     def end(self) -> None:
         """Forget the timer, and report the idle work that is left as not done."""

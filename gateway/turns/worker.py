@@ -31,9 +31,10 @@ _log = logging.getLogger(__name__)
 
 LINGER_S = 20.0
 _BACKOFF_S = (0.5, 1.0, 2.0, 5.0)
-LOOK_S = 1.0
+LOOK_S = 0.5
 """How often a process among several looks for threads without a live owner, in seconds."""
 _MOST_CLAIMED = 64
+_MOST_ASKED = 5
 _POLL_S = 0.2
 """How often a shutdown looks for turns that wait for a person, in seconds."""
 
@@ -53,9 +54,12 @@ class Worker:
         withdraw: Callable[[str, Collection[str]], Awaitable[None]] | None = None,
         linger_s: float = LINGER_S,
         shared: SharedCoordinator | None = None,
+        ask_for: Callable[[str], None] = lambda _thread: None,
     ) -> None:
-        """`shared` is the coordinator, in a process among several."""
+        """`shared` is the coordinator, in a process among several; `ask_for` asks the others to release a
+        thread."""
         self._shared = shared
+        self._ask_for = ask_for
         self._store = store
         self._coordinator = coordinator
         self._turns = turns
@@ -164,6 +168,12 @@ class Worker:
             return
         if live.running_seq < seq and live.began_at <= at:
             live.stop.request()
+
+    def release(self, thread: str) -> None:
+        """Release the thread for another process, if it has no work."""
+        live = self._threads.get(thread)
+        if live is not None and not live.idle:
+            live.hurry()
 
     async def when_idle(self, thread: str, work: IdleWork) -> bool:
         """Run `work` under the thread's lease when none of its entries waits. False if it did not run or not
@@ -296,7 +306,7 @@ class Worker:
 
         lease = await self._acquire(thread, live, on_lost)
         if lease is None:
-            return await self._leave_to_other()
+            return await self._leave_to_other(thread, live)
         try:
             session = await self._turns.open_session(thread)
             while not self._draining:
@@ -330,11 +340,16 @@ class Worker:
         self._shared.adopt(claimed, on_lost)
         return claimed
 
-    async def _leave_to_other(self) -> bool:
-        """What `_own` returns while another process has the thread: alone, its lease must expire first."""
-        if self._shared is None:
-            await self._clock.sleep(1.0)
-        return self._shared is None
+    async def _leave_to_other(self, thread: str, live: LiveThread) -> bool:
+        """What `_own` returns while another process has the thread. Alone, its lease must expire first; one
+        of several leaves the turns to the other, and asks for the thread a few times for idle work."""
+        if self._shared is not None:
+            live.asked += 1
+            if not live.idle or live.asked > _MOST_ASKED:
+                return False
+            self._ask_for(thread)
+        await self._clock.sleep(1.0)
+        return True
 
     async def _unread_entry(self, thread: str, live: LiveThread) -> InboxEntry | None:
         """The oldest unfinished entry. After an entry that was accepted as the first of its thread there is

@@ -15,7 +15,15 @@ from gateway.cluster.in_process import InProcessBus
 from gateway.cluster.postgres_transport import PostgresTransport
 from gateway.cluster.redis_transport import RedisTransport
 from gateway.cluster.remote import RemoteBus
-from gateway.cluster.signals import Answered, Control, Interrupt, LiveTurn, StopBefore, Withdrawn
+from gateway.cluster.signals import (
+    Answered,
+    Control,
+    Interrupt,
+    LiveTurn,
+    Release,
+    StopBefore,
+    Withdrawn,
+)
 from gateway.cluster.transport import Transport
 from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import SystemClock
@@ -36,6 +44,7 @@ CONTROLS: tuple[Control, ...] = (
     Withdrawn(thread=THREAD, seq=5),
     Interrupt(thread=THREAD, seq=8, at=1_700_000_000.25),
     Answered(thread=THREAD, interaction_id="tool_act_1"),
+    Release(thread=THREAD),
 )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gateway.storage.ports import Lease
 from pipeline.llm.scripted import ScriptedLlm
 from tests.support.channel import types_of
 from tests.support.posting_channel import MemoryPosts
@@ -64,8 +65,8 @@ async def test_a_dead_workers_turn_is_finished_by_another(tmp_path: Path) -> Non
         await first.die()
         reply = await edge.channel.reply(taken.message_id)
         assert reply.text == "You said: hello"
-        # The time to live of its report, and the second after which each worker looks.
-        assert cluster.clock.monotonic() - died_at < 6.0 + 1.0 + 1.0
+        # The time to live of its report, and the time after which each worker looks; and the answer.
+        assert cluster.clock.monotonic() - died_at < 3.0 + 0.5 + 1.0
         await cluster.clock.advance(5.0)
         assert [one.message_id for one in edge.channel.sent] == [taken.message_id]
 
@@ -143,6 +144,26 @@ async def test_a_preview_goes_on_in_the_same_message_after_its_worker_died(tmp_p
         answers = [shown for shown in message.versions if shown.startswith("You said")]
         assert [len(shown) for shown in answers] == sorted(len(shown) for shown in answers)
         assert edge.gateway.ready
+
+
+async def test_a_job_of_another_process_gets_a_thread_that_only_lingers(tmp_path: Path) -> None:
+    async with processes(tmp_path, "agent.titles=true") as cluster:
+        edge = await cluster.start("edge")
+        script = ScriptedLlm(clock=cluster.clock)
+        await cluster.start("work", llm=script)
+        taken = await edge.channel.say("hello")
+        await edge.channel.reply(taken.message_id)
+        thread = "console:local:c1"
+        other = await cluster.start("work")
+        ran: list[str] = []
+
+        async def work(lease: Lease, _session: object) -> None:
+            ran.append(lease.owner)
+
+        assert await other.gateway.worker.when_idle(thread, work)
+        assert len(ran) == 1
+        again = await edge.channel.say("again")
+        await edge.channel.reply(again.message_id)
 
 
 def _slow(cluster: Processes, delay_s: float) -> ScriptedLlm:

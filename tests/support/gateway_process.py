@@ -105,10 +105,11 @@ class GatewayProcess:
         port: int = 0,
         executed: bool = False,
         sources: Path = ROOT,
+        data_dir: Path | None = None,
     ) -> None:
         self.folder = folder
         self._sources = sources
-        self.data_dir = folder / "data"
+        self.data_dir = data_dir or folder / "data"
         self.log_path = folder / "gateway.log"
         self.url = ""
         self._overrides = tuple(overrides)

@@ -133,15 +133,15 @@ class Talker:
         self._plan = plan
         self._stage = stage
         self._chance = random.Random(f"{plan.seed}/{name}")
-        self._chat = WebChat()
-        self._texts: dict[str, str] = {}
+        self.chat = WebChat()
+        self.texts: dict[str, str] = {}
         """client_id -> text; empty for a voice note."""
         self._open: list[str] = []
         self.duplicates_sent = 0
 
     async def run(self) -> None:
         """Talk until the stage is cleared or the chat is full, and everything sent is answered."""
-        async with self._chat as chat:
+        async with self.chat as chat:
             while True:
                 await self._stage.up.wait()
                 try:
@@ -155,39 +155,37 @@ class Talker:
     async def history(self, gateway: GatewayProcess) -> ChatHistory:
         """What this chat's client received, and what a new one is shown."""
         return ChatHistory(
-            sent=self._texts,
-            expected={client_id: f"You said: {text or HEARD}" for client_id, text in self._texts.items()},
-            seen=self._chat.seen,
-            final=await final_lines(self._chat.chat, gateway),
+            sent=self.texts,
+            expected={client_id: f"You said: {text or HEARD}" for client_id, text in self.texts.items()},
+            seen=self.chat.seen,
+            final=await final_lines(self.chat.chat, gateway),
         )
 
     async def _talk(self) -> bool:
         """Send and read on one socket; True when there is nothing left to say or to wait for."""
         while True:
-            self._open = [
-                client_id for client_id in self._open if not is_answered(self._chat.seen, client_id)
-            ]
-            finished = self._stage.stopping or len(self._texts) >= _MOST_PER_CHAT
+            self._open = [client_id for client_id in self._open if not is_answered(self.chat.seen, client_id)]
+            finished = self._stage.stopping or len(self.texts) >= _MOST_PER_CHAT
             if finished and not self._open:
                 return True
             while not finished and len(self._open) < _WINDOW:
                 await self._say_something_new()
-            frame = await self._chat.receive()
+            frame = await self.chat.receive()
             if frame["type"] == "problem":
                 raise Disconnected(None, frame["code"])
 
     async def _say_something_new(self) -> None:
-        client_id = f"k{self._name}-{len(self._texts)}"
+        client_id = f"k{self._name}-{len(self.texts)}"
         spoken = self._chance.random() < self._plan.voice_share
         words = " ".join("word" for _ in range(self._chance.randint(1, 12)))
-        self._texts[client_id] = "" if spoken else f"{client_id} {words}"
+        self.texts[client_id] = "" if spoken else f"{client_id} {words}"
         self._open.append(client_id)
         await self._send(client_id)
         if self._by_chance():
             await self._repeat(client_id)
 
     async def _repeat_unacknowledged(self) -> None:
-        accepted = self._chat.seen.accepted
+        accepted = self.chat.seen.accepted
         for client_id in self._open:
             if client_id not in accepted:
                 await self._send(client_id)
@@ -199,11 +197,11 @@ class Talker:
         await self._send(client_id)
 
     async def _send(self, client_id: str) -> None:
-        text = self._texts[client_id]
+        text = self.texts[client_id]
         if text:
-            await self._chat.send_text(client_id, text)
+            await self.chat.send_text(client_id, text)
         else:
-            await self._chat.send_voice(client_id, _VOICE_NOTE, mime="audio/ogg")
+            await self.chat.send_voice(client_id, _VOICE_NOTE, mime="audio/ogg")
 
     def _by_chance(self) -> bool:
         return self._chance.random() < self._plan.duplicate_share

@@ -18,6 +18,7 @@ from gateway.cluster.signals import (
     LiveTurn,
     OutboxReady,
     Recorded,
+    Release,
     Signal,
     StopBefore,
     TurnEvent,
@@ -60,6 +61,7 @@ _SIGNALS: tuple[Signal, ...] = (
             Withdrawn(thread="console:local:c1", seq=4),
             Interrupt(thread="console:local:c1", seq=4, at=1_700_000_000.123456),
             Answered(thread="console:local:c1", interaction_id="tool_act_1"),
+            Release(thread="console:local:c1"),
         )
     ),
     *(
