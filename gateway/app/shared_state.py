@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any
 
+from gateway.app.cluster_figures import ClusterWatch
 from gateway.app.components import Foundation
 from gateway.ingress.room_history import Rooms
 from gateway.runtime.tasks import Supervisor
@@ -14,6 +15,7 @@ from gateway.scheduling.elected_work import ELECTED, ElectedWork
 from gateway.scheduling.watches import WatchScheduler
 from gateway.storage.copies import BookCopies
 from gateway.storage.owners import SharedStore
+from gateway.storage.shared_leases import SharedAccounts
 from gateway.turns.stopped_turns import StoppedTurns
 from gateway.turns.worker import Worker
 
@@ -27,6 +29,7 @@ class SharedState:
         self.copies = copies
         self.elected = elected
         self.stopped: StoppedTurns | None = None
+        self.watch: ClusterWatch | None = None
         self._tasks = tasks
 
     def once(self, work: Callable[[], Coroutine[Any, Any, None]], *, name: str) -> None:
@@ -44,6 +47,8 @@ class SharedState:
             self._tasks.spawn(self.elected.run(), name="elected work")
         if self.stopped is not None:
             self._tasks.spawn(self.stopped.run(), name="stopped turns")
+        if self.watch is not None:
+            self._tasks.spawn(self.watch.run(), name="processes")
 
     def still_elected(self, base: Foundation) -> Callable[[], Awaitable[bool]] | None:
         """What asks the store whether this process is the elected one; None if it is alone."""
@@ -71,7 +76,11 @@ def build_shared_state(base: Foundation) -> SharedState:
     elected = None
     if base.settings.cluster.is_worker:
         elected = ElectedWork(base.accounts.coordinator, base.clock, tasks.spawn)
-    return SharedState(tasks, copies=copies, elected=elected)
+    state = SharedState(tasks, copies=copies, elected=elected)
+    if isinstance(base.accounts, SharedAccounts):
+        state.watch = ClusterWatch(store.owners, base.accounts.coordinator, base.clock)
+        base.telemetry.watch_cluster(state.watch.figures)
+    return state
 
 
 def keep_copies(

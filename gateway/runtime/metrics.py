@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from gateway.runtime.cluster_metrics import ClusterCollector, ClusterFigures
 from gateway.runtime.measured import Counted, Spread
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import ActionCompleted, LlmToken, PipelineEvent, TranscriptReady
@@ -165,6 +166,10 @@ class Telemetry:
     def watch_channels(self, read: Callable[[], Iterable[ChannelFigures]]) -> None:
         """Call `read` at each scrape for the channels' status. Call this once."""
         self.registry.register(_Channels(read))
+
+    def watch_cluster(self, read: Callable[[], ClusterFigures]) -> None:
+        """Call `read` at each scrape for what is known of the processes on the store. Call this once."""
+        self.registry.register(ClusterCollector(read))
 
     def stages(self, received_at: float) -> TurnStages:
         """Measures the stages of one turn that begins now, and counts its tool calls."""

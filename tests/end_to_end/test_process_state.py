@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gateway.interactions.approvals import ALLOW
 from gateway.scheduling.reminders import REMINDER
 from gateway.storage.jobs import NewJob
+from pipeline.domain.chat import ToolCall
+from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.ids import ThreadKey
-from pipeline.llm.scripted import ScriptedLlm
+from pipeline.domain.messages import ApprovalReply, Author, button_handle
+from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.heartbeats import OWN, done, own_file
 from tests.support.heartbeats import document as heartbeat_document
 from tests.support.processes import Process, Processes, processes
+
+_THREAD = ThreadKey(channel="console", account="local", chat="c1")
 
 
 async def test_without_signals_a_stop_is_found_in_the_store(tmp_path: Path) -> None:
@@ -65,6 +71,34 @@ async def test_what_is_watched_is_checked_by_one_process_and_then_by_another(tmp
         await cluster.clock.advance(180.0)
         assert len(third.llm.requests) == 1
         assert [text for text in _texts(edge) if text in words] == words
+
+
+async def test_an_answer_is_found_in_the_store_where_its_signal_is_lost(tmp_path: Path) -> None:
+    load = ScriptedAnswer.calling(ToolCall(id="l", name="load_tools", arguments='{"groups": ["files"]}'))
+    write = ToolCall(id="c", name="write_file", arguments='{"path": "a.txt", "text": "hello"}')
+    answers = [load, ScriptedAnswer.calling(write), ScriptedAnswer.of("It is written.")]
+    async with processes(tmp_path) as cluster:
+        edge = await cluster.start("edge")
+        await cluster.start("work", llm=ScriptedLlm(answers))
+        taken = await edge.channel.say("write it")
+        await edge.channel.until(
+            lambda: any(isinstance(one, ApprovalRequired) for one in edge.channel.events)
+        )
+        cluster.hub.take_away()
+        (question,) = await cluster.store.pending_interactions(_THREAD.encode(), now=0.0)
+        press = ApprovalReply(
+            message_id="m_press",
+            native_id="press",
+            thread=_THREAD,
+            author=Author(id="owner"),
+            received_at=cluster.clock.now(),
+            interaction_id=button_handle(question.id),
+            choice="",
+            option=question.options.index(ALLOW),
+        )
+        await edge.channel.bring(press)
+        reply = await edge.channel.reply(taken.message_id)
+        assert reply.text == "It is written."
 
 
 def _slow(cluster: Processes, delay_s: float) -> ScriptedLlm:
