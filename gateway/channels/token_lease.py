@@ -30,6 +30,13 @@ class TokenInUse(ParlourError):
     permanent = False
 
 
+class StandsBy(TokenInUse):
+    """Another process of this gateway has what `name` names; this one takes over when that ends."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"{name} is run by another process, and by this one when that ends")
+
+
 class TokenLease:
     """The right to receive with one bot token; can be acquired repeatedly.
 
@@ -67,7 +74,9 @@ class TokenLease:
             # Not a thread's key: `bot` is no channel, and threads are listed by messages, not by leases.
             lease = await self._coordinator.acquire(f"bot:{self._channel}:{digest}", on_lost)
             if lease is None:
-                raise TokenInUse(_words(self._channel, "another process that shares this store"))
+                raise StandsBy(self._channel) if self._shared else TokenInUse(
+                    _words(self._channel, "another process that shares this store")
+                )
             try:
                 yield
             finally:

@@ -155,8 +155,9 @@ async def run_cluster_faults(
             crowds.append(Crowd(platform, people))
         made = await stack.enter_async_context(cluster(folder / "cluster", settings=settings))
         gateways = [made.add("one", "all"), made.add("two", "all"), made.add("three", "work")]
-        for gateway in gateways:
-            await gateway.start()
+        await gateways[0].start()
+        for gateway in gateways[1:]:
+            await gateway.spawn()
         stage = _PageStage(gateways[:2])
         chats: list[Talker] = []
         kill_plan = KillPlan(chats=plan.chats, seed=plan.seed, voice_share=0.0)
