@@ -242,13 +242,14 @@ class Gateway:
         parts.background.spawn(parts.guests.watch(), name="invited people")
         parts.background.spawn(parts.agents.warm_up(), name="model warm-up")
         parts.background.spawn(parts.voice.warm_up(), name="voice warm-up")
-        parts.background.spawn(parts.files.remove_old(), name="old files")
+        # The processes of one gateway share the data folder.
+        parts.shared.once(parts.files.remove_old, name="old files")
         parts.shared.once(parts.crises.remove_old, name="old crisis records")
         parts.heartbeat.start(parts.shared.once)
         parts.memory.start(parts.background, parts.shared.once)
+        parts.shared.once(parts.tools.chronicle.remove_old, name="old changes of files")
+        parts.shared.once(parts.tools.command_folders.remove_old, name="old files of commands")
         parts.shared.start()
-        parts.background.spawn(parts.tools.chronicle.remove_old(), name="old changes of files")
-        parts.background.spawn(parts.tools.command_folders.remove_old(), name="old files of commands")
         parts.background.spawn(parts.health.watch(), name="store check")
         parts.background.spawn(parts.health.watch_for_damage(), name="store damage check")
 

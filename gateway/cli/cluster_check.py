@@ -41,7 +41,7 @@ def _problems(settings: Settings, alive: Iterable[ListedOwner], unowned: int) ->
     roles = {one.owner.role for one in alive}
     held = {account for one in alive for account in one.owner.accounts}
     versions = sorted({one.owner.version for one in alive} | {__version__})
-    wanted = [f"{one.key[0]}:{one.key[1]}" for one in settings.channels.accounts() if one.settings.enabled]
+    wanted = [f"{one.key[0]}:{one.key[1]}" for one in settings.channels.accounts() if one.settings.active]
     missing = [account for account in wanted if account not in held]
     found = []
     if roles.isdisjoint(_WORKERS):
