@@ -12,8 +12,10 @@ from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import ApprovalReply, Author, button_handle
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from tests.support.gate_graph import Ledger, gate_graph
 from tests.support.heartbeats import OWN, done, own_file
 from tests.support.heartbeats import document as heartbeat_document
+from tests.support.posting_channel import MemoryPosts
 from tests.support.processes import Process, Processes, processes
 
 _THREAD = ThreadKey(channel="console", account="local", chat="c1")
@@ -99,6 +101,26 @@ async def test_an_answer_is_found_in_the_store_where_its_signal_is_lost(tmp_path
         await edge.channel.bring(press)
         reply = await edge.channel.reply(taken.message_id)
         assert reply.text == "It is written."
+
+
+async def test_a_question_that_expires_is_closed_once_and_by_the_process_that_shows_it(
+    tmp_path: Path,
+) -> None:
+    ledger = Ledger(tmp_path / "ledger")
+    graph = gate_graph(ledger, expires_s=30, prompt="Pay?")
+    async with processes(tmp_path) as cluster:
+        posts, others = MemoryPosts(), [MemoryPosts() for _ in range(2)]
+        await cluster.start("edge", posts=posts, graph=graph)
+        for one in others:
+            await cluster.start("work", posts=one, graph=graph)
+        await posts.receive("pay", native_id="1")
+        await posts.until(lambda: any(one.buttons for one in posts.messages))
+        await posts.until(lambda: not any(one.buttons for one in posts.messages))
+        await posts.until(lambda: any("not answered in time" in shown for shown in posts.texts()))
+        await cluster.clock.advance(60.0)
+        assert sum("I did not continue" in shown for shown in posts.texts()) == 1
+        assert not any(one.messages for one in others)
+    assert ledger.lines() == ["prepare", "ask"]
 
 
 def _slow(cluster: Processes, delay_s: float) -> ScriptedLlm:
