@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from gateway.app.cluster_figures import ClusterWatch
+from gateway.app.cluster_watch import ClusterWatch
 from gateway.app.components import Foundation
 from gateway.ingress.room_history import Rooms
 from gateway.runtime.tasks import Supervisor

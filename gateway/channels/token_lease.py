@@ -74,8 +74,10 @@ class TokenLease:
             # Not a thread's key: `bot` is no channel, and threads are listed by messages, not by leases.
             lease = await self._coordinator.acquire(f"bot:{self._channel}:{digest}", on_lost)
             if lease is None:
-                raise StandsBy(self._channel) if self._shared else TokenInUse(
-                    _words(self._channel, "another process that shares this store")
+                raise (
+                    StandsBy(self._channel)
+                    if self._shared
+                    else TokenInUse(_words(self._channel, "another process that shares this store"))
                 )
             try:
                 yield

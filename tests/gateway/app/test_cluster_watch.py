@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from gateway.app.cluster_figures import READ_EVERY_S, ClusterWatch
+from gateway.app.cluster_watch import READ_EVERY_S, ClusterWatch
 from gateway.runtime.metrics import Telemetry
 from gateway.runtime.tasks import Supervisor
 from gateway.storage.memory import MemoryStore

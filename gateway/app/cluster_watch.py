@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from typing import Final, NoReturn
 
-from gateway.runtime.cluster_metrics import ClusterFigures
+from gateway.runtime.cluster_figures import ClusterFigures
 from gateway.storage.owners import OwnerBook
 from gateway.storage.shared_leases import SharedCoordinator
 from pipeline.domain.clock import Clock
