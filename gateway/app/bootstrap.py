@@ -78,11 +78,9 @@ def build(settings: Settings, secrets: Secrets, extras: Extras | None = None) ->
 
 def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) -> Gateway:
     base = build_components(settings, secrets, extras, data)
-    delivery = _delivery(base)
-    forgetful = extras.transcriber or build_transcriber(settings)
+    delivery, forgetful = _delivery(base), extras.transcriber or build_transcriber(settings)
     transcriber = extras.transcriber or with_memory(forgetful, settings, base.preferences, base.clock)
-    named, cluster = owner_of(base), settings.cluster
-    outbox = shared_outbox(base, delivery)
+    named, cluster, outbox = owner_of(base), settings.cluster, shared_outbox(base, delivery)
 
     def when_idle(thread: str, work: IdleWork) -> Awaitable[bool]:
         return worker.when_idle(thread, work)
@@ -107,7 +105,6 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     inbox = build_inbox(
         base, access, worker, named, delivery, tools, rooms, agents.book, turns, expiries.words, unanswered
     )
-    voice = _voice(base, transcriber, inbox)
     gateway = Gateway(
         Parts(
             data=data,
@@ -125,7 +122,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             delivery=delivery,
             addresses=base.addresses,
             models=base.models,
-            voice=voice,
+            voice=_voice(base, transcriber, inbox),
             tools=tools,
             agents=agents,
             expiries=expiries,

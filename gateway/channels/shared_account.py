@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 
-from gateway.channels.token_lease import StandsBy
+from gateway.channels.token_lease import HeldElsewhere
 from gateway.storage.shared_leases import SharedAccounts
 from pipeline.domain.ids import AccountKey
 
@@ -37,13 +37,13 @@ class SharedAccount:
     async def held(self, on_lost: Callable[[], None]) -> AsyncIterator[None]:
         """Hold it within the block. `on_lost` is called when another process has taken it over.
 
-        Raises StandsBy while another process has it, ConfigurationError and StorageError.
+        Raises HeldElsewhere while another process has it, ConfigurationError and StorageError.
         """
         async with AsyncExitStack() as stack:
             if self._token is not None:
                 await stack.enter_async_context(self._token(on_lost))
             if not await self._accounts.take_one(self._account, on_lost):
-                raise StandsBy(":".join(self._account))
+                raise HeldElsewhere(":".join(self._account))
             stack.push_async_callback(self._accounts.give_up, self._account)
             stack.callback(self._attach())
             await self._take_up()

@@ -16,7 +16,7 @@ from typing import Literal, Protocol
 
 from adapters.channel import ChannelAdapter, ChannelHealth, OnInbound
 from adapters.login_errors import LoginRefused
-from gateway.channels.token_lease import StandsBy, TokenInUse
+from gateway.channels.token_lease import HeldElsewhere, TokenInUse
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError, ParlourError
 from pipeline.domain.frozen import dataclass
@@ -212,7 +212,7 @@ class ChannelSupervisor:
             self._note(str(error), pause, level=logging.ERROR)
             return pause
         if isinstance(error, TokenInUse):
-            level = logging.INFO if isinstance(error, StandsBy) else logging.WARNING
+            level = logging.INFO if isinstance(error, HeldElsewhere) else logging.WARNING
             self._note(str(error), self._token_again_s, level=level)
             return self._token_again_s
         base = BACKOFF_S[min(self._failures, len(BACKOFF_S) - 1)]

@@ -30,7 +30,7 @@ class TokenInUse(ParlourError):
     permanent = False
 
 
-class StandsBy(TokenInUse):
+class HeldElsewhere(TokenInUse):
     """Another process of this gateway has what `name` names; this one takes over when that ends."""
 
     def __init__(self, name: str) -> None:
@@ -75,7 +75,7 @@ class TokenLease:
             lease = await self._coordinator.acquire(f"bot:{self._channel}:{digest}", on_lost)
             if lease is None:
                 raise (
-                    StandsBy(self._channel)
+                    HeldElsewhere(self._channel)
                     if self._shared
                     else TokenInUse(_words(self._channel, "another process that shares this store"))
                 )

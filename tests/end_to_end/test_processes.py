@@ -128,7 +128,7 @@ async def test_a_stop_reaches_the_worker_that_runs_the_turn(tmp_path: Path) -> N
         assert sum(worker.llm.cancelled for worker in workers) == 1
 
 
-async def test_a_preview_goes_on_in_the_same_message_after_its_worker_died(tmp_path: Path) -> None:
+async def test_a_preview_continues_in_the_same_message_after_its_worker_died(tmp_path: Path) -> None:
     words = "one two three four five six"
     async with processes(tmp_path) as cluster:
         posts = MemoryPosts()

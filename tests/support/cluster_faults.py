@@ -20,7 +20,7 @@ from pathlib import Path
 import asyncpg
 
 from pipeline.domain.clock import SystemClock
-from tests.support.channel_faults import ChannelFaultPlan, Crowd
+from tests.support.channel_faults import ChannelFaultPlan, Crowd, hearing
 from tests.support.channel_ledger import ChannelVerdict
 from tests.support.cluster import Cluster, cluster
 from tests.support.gateway_process import GatewayProcess, slow_echo
@@ -33,7 +33,7 @@ from tests.support.web_client import Disconnected, WebChat
 TTL_S = 2.0
 BEAT_S = 0.5
 FROZEN_S = TTL_S + 1.0
-"""Longer than the time to live: others have taken over when a frozen process goes on."""
+"""Longer than the time to live: others have taken over when a frozen process continues."""
 _PAUSE_S = (0.3, 1.2)
 """Seconds between two faults."""
 _SETTLE_S = 150.0
@@ -156,6 +156,7 @@ async def run_cluster_faults(
         made = await stack.enter_async_context(cluster(folder / "cluster", settings=settings))
         gateways = [made.add("one", "all"), made.add("two", "all"), made.add("three", "work")]
         await gateways[0].start()
+        await hearing(gateways[0], platforms)
         for gateway in gateways[1:]:
             await gateway.spawn()
         stage = _PageStage(gateways[:2])
@@ -242,7 +243,7 @@ async def _play(made: Cluster, plan: ClusterFaultPlan, crowds: Sequence[Crowd], 
 
 
 async def _freeze(gateway: GatewayProcess) -> None:
-    """Stop the process for longer than the time to live; it goes on without having noticed."""
+    """Stop the process for longer than the time to live; it continues without having noticed."""
     if gateway.returncode is not None:
         await gateway.spawn()
         return

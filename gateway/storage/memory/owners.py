@@ -22,7 +22,7 @@ class MemoryOwners:
         self._owners: dict[str, tuple[Owner, float]] = {}
 
     def is_free(self, row: ThreadRow, now: float) -> bool:
-        """Whether nobody has the lease of the thread."""
+        """Whether no process has the lease of the thread."""
         if row.owner is None or row.expires_at <= now:
             return True
         if row.expires_at < UNTIL_GONE / 2:

@@ -148,7 +148,7 @@ class MemoryStore:
 
     async def newest_entries(self, *, limit: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
         self._require_open()
-        newest = [self._entries[seq] for seq in sorted(self._entries, reverse=True)[:limit]]
+        newest = (self._entries[seq] for seq in sorted(self._entries, reverse=True)[:limit])
         return tuple((row.thread, row.view().body) for row in newest)
 
     async def start_attempt(self, lease: Lease, seq: int) -> int:
@@ -323,8 +323,7 @@ class MemoryStore:
         self._require_open()
         if entry is not None and entry.dedupe_key in self._accepted:
             return "already_answered"
-        row = self._interactions.get(interaction_id)
-        if row is None:
+        if (row := self._interactions.get(interaction_id)) is None:
             return "unknown"
         status = judge_answer(
             row.interaction, answered=row.choice, thread=thread, user=user, choice=choice, now=now
@@ -339,8 +338,7 @@ class MemoryStore:
 
     async def interaction(self, interaction_id: str) -> tuple[Interaction, str | None] | None:
         self._require_open()
-        row = self._interactions.get(interaction_id)
-        return None if row is None else (row.view(), row.choice)
+        return None if (row := self._interactions.get(interaction_id)) is None else (row.view(), row.choice)
 
     async def pending_interactions(self, thread: str, *, now: float) -> tuple[Interaction, ...]:
         self._require_open()
