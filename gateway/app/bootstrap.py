@@ -18,7 +18,7 @@ from gateway.app.heartbeat import Heartbeat
 from gateway.app.inbox import build_inbox
 from gateway.app.lifecycle import Gateway, Parts
 from gateway.app.page_guests import build_page_guests
-from gateway.app.questions import build_expiries, build_unanswered, show_closed
+from gateway.app.questions import build_questions
 from gateway.app.server import build_server
 from gateway.app.shared_state import SharedState, build_shared_state, keep_copies
 from gateway.app.sharing import (
@@ -91,16 +91,13 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     heartbeat = Heartbeat(base, tools, access, jobs, shared.still_elected(base))
     tools = heartbeat.with_watches(tools)
     agents = build_agents(base, tools, _voice_notes(base, transcriber, forgetful), rooms)
-    unanswered = build_unanswered(base)
-    expired, stopped = show_closed(base, unanswered)
-    expiries = build_expiries(base, access, expired)
+    unanswered, expiries, stopped = build_questions(base, access)
     after = build_after_turn(base, jobs, agents.book, tools, when_idle)
     replies = None if cluster.shared else ReadyReplies(base.bus, delivery.enqueue)
     heartbeat.attach(agents.by_name, agents.lines)
     commands = build_commands(base, agents.book, tools, access, heartbeat.port, stopped)
     turns = _turns(base, agents.book, commands, heartbeat, delivery, replies, expiries, after, tools)
-    worker = _worker(base, turns, tools)
-    _subscribe(base, worker, tools, replies)
+    worker = _worker(base, turns, tools, replies)
     keep_copies(base, shared, heartbeat.scheduler, rooms, worker)
     inbox = build_inbox(
         base, access, worker, named, delivery, tools, rooms, agents.book, turns, expiries.words, unanswered
@@ -145,11 +142,16 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             cancel_unknown=None if base.api is None else base.api.runs.cancel_unknown,
         )
     )
-    base.telemetry.watch_channels(gateway.channel_statuses)
-    base.telemetry.watch_state(lambda: gateway.ready, lambda: not base.bus.trouble)
+    _count(base, gateway)
     if extras.http:
         gateway.server = build_server(gateway, base)
     return gateway
+
+
+def _count(base: Foundation, gateway: Gateway) -> None:
+    """Have the gateway's state counted for Prometheus."""
+    base.telemetry.watch_channels(gateway.channel_statuses)
+    base.telemetry.watch_state(lambda: gateway.ready, lambda: not base.bus.trouble)
 
 
 def _subscribe(
@@ -241,8 +243,10 @@ def _rooms(base: Foundation) -> Rooms:
     return Rooms(channels=base.channels, rules={**rules, **others}, store=base.store, clock=base.clock)
 
 
-def _worker(base: Foundation, turns: TurnRunner, tools: SharedTools) -> Worker:
-    return Worker(
+def _worker(
+    base: Foundation, turns: TurnRunner, tools: SharedTools, replies: ReadyReplies | None
+) -> Worker:
+    worker = Worker(
         store=base.store,
         coordinator=base.accounts.coordinator,
         turns=turns,
@@ -252,6 +256,8 @@ def _worker(base: Foundation, turns: TurnRunner, tools: SharedTools) -> Worker:
         shared=shared_coordinator(base),
         ask_for=lambda thread: base.bus.control(EVERY_OWNER, Release(thread=thread)),
     )
+    _subscribe(base, worker, tools, replies)
+    return worker
 
 
 def _delivery(base: Foundation) -> Delivery:

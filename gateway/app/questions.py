@@ -1,4 +1,4 @@
-"""Build what becomes of questions that nobody answers: they expire, and their messages say so."""
+"""Build what becomes of questions that no one answers: they expire, and their messages say so."""
 
 from __future__ import annotations
 
@@ -19,6 +19,16 @@ OnClosed = Callable[[Interaction], None]
 
 _NOTES: Final = {"expired questions": TOO_LATE, "stopped questions": STOPPED}
 """The names under which the bus reports closed questions, and what their messages then say."""
+
+
+def build_questions(
+    base: Foundation, access: AccessPolicy
+) -> tuple[UnansweredQuestions, QuestionExpiry, OnClosed]:
+    """What edits the messages of questions without an answer, what enqueues those that expire, and what shows
+    that a run was stopped which had asked one."""
+    unanswered = build_unanswered(base)
+    expired, stopped = show_closed(base, unanswered)
+    return unanswered, build_expiries(base, access, expired), stopped
 
 
 def build_unanswered(base: Foundation) -> UnansweredQuestions:

@@ -93,9 +93,7 @@ def keep_copies(
     state.copies.keep("watches", watches.reload)
     state.copies.keep("erasures", partial(_forget_rooms, rooms))
     if base.settings.cluster.is_worker:
-        state.stopped = StoppedTurns(
-            store.changes, base.clock, running=worker.running, stop=worker.stop_entry
-        )
+        state.stopped = StoppedTurns(store.changes, base.clock, worker.threads)
 
 
 async def _forget_rooms(rooms: Rooms) -> None:

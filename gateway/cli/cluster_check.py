@@ -45,9 +45,9 @@ def _problems(settings: Settings, alive: Iterable[ListedOwner], unowned: int) ->
     missing = [account for account in wanted if account not in held]
     found = []
     if roles.isdisjoint(_WORKERS):
-        found.append('nobody runs turns: start a process with cluster.role "work" or "all"')
+        found.append('no process runs turns: start a process with cluster.role "work" or "all"')
     if roles.isdisjoint(_EDGES):
-        found.append('nobody receives messages: start a process with cluster.role "edge" or "all"')
+        found.append('no process receives messages: start a process with cluster.role "edge" or "all"')
     elif missing:
         names = ", ".join(missing)
         found.append(f"no process has {names}: look at /readyz and the log of those that receive messages")

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.parametrize("store_kind", ["memory", "postgres"], indir
 
 ALIVE_S = 600.0
 GONE_S = -1.0
-"""A report with this time to live has expired already, on a store with a clock of its own too."""
+"""A report with this time to live has expired already, also on a store with a clock."""
 
 
 @pytest.fixture

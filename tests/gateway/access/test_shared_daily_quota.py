@@ -1,4 +1,4 @@
-"""The limits of an open account over several processes, each with counts of its own in memory."""
+"""The limits of an open account over several processes, each with separate counts in memory."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ async def test_the_places_of_a_day_are_those_of_all_processes(store: MemoryStore
     assert await first.admit("ben", event="e5") is None
 
 
-async def test_without_the_store_nobody_is_admitted(store: MemoryStore) -> None:
+async def test_without_the_store_no_one_is_admitted(store: MemoryStore) -> None:
     one = process(store, ManualClock())
     await store.close()
     with pytest.raises(StorageError):

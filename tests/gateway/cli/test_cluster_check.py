@@ -62,16 +62,16 @@ def test_processes_in_order_are_green_and_each_is_shown(tmp_path: Path) -> None:
 
 def test_what_is_missing_is_red_with_what_to_do(tmp_path: Path) -> None:
     settings = _settings(tmp_path, *_TELEGRAM)
-    (nobody,) = cluster_findings(settings, [_listed("a", "all", left_s=-1)], 0, 0.0)
-    assert not nobody.good
-    assert nobody.words == "no process is alive; start one with `parlour serve`"
+    (none,) = cluster_findings(settings, [_listed("a", "all", left_s=-1)], 0, 0.0)
+    assert not none.good
+    assert none.words == "no process is alive; start one with `parlour serve`"
     (workless, *_) = cluster_findings(settings, [_listed("a", "edge")], 2, 0.0)
     assert not workless.good
-    assert 'nobody runs turns: start a process with cluster.role "work" or "all"' in workless.words
+    assert 'no process runs turns: start a process with cluster.role "work" or "all"' in workless.words
     assert "2 conversations wait for a process that runs turns" in workless.words
     assert "no process has telegram:" in workless.words
     (deaf, *_) = cluster_findings(settings, [_listed("a", "work", version="0.0.9")], 0, 0.0)
-    assert 'nobody receives messages: start a process with cluster.role "edge" or "all"' in deaf.words
+    assert 'no process receives messages: start a process with cluster.role "edge" or "all"' in deaf.words
     assert f"the versions 0.0.9, {__version__} run or are installed here" in deaf.words
 
 
