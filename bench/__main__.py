@@ -64,8 +64,10 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure the gateway.")
     parser.add_argument("names", nargs="*", metavar="NAME", help="which benches (default: all)")
     parser.add_argument("--list", action="store_true", help="name the benches and run none")
-    parser.add_argument("--kills", type=int, default=20, metavar="N", help="crash: how many kills")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="crash, channels: the random seed")
+    parser.add_argument("--kills", type=int, metavar="N", help="crash, cluster: how many kills (20, 200)")
+    parser.add_argument(
+        "--seed", type=int, default=1, metavar="N", help="crash, channels, cluster: the random seed"
+    )
     parser.add_argument("--rounds", type=int, default=9, metavar="N", help="graph: how many rounds")
     parser.add_argument("--against", metavar="COMMIT", help="turn, conversation: a commit to measure beside")
     parser.add_argument("--peer", type=Path, default=graph.PEER, metavar="PYTHON", help="graph: LangGraph's")
@@ -81,7 +83,7 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
         ),
         "crash": Bench(
             summary="kill -9 under load: lost, doubled, out of order",
-            run=lambda: crash.run(kills=options.kills, seed=options.seed),
+            run=lambda: crash.run(kills=options.kills or 20, seed=options.seed),
         ),
         "channels": Bench(
             summary="Telegram, Slack and Discord, beside bare echo bots; faults and kills",
@@ -94,7 +96,8 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
         "page": Bench(summary="the page's first paint and its weight, in Chromium", run=page.run),
         "store": Bench(summary="the stores alone: SQLite and Postgres", run=store.run),
         "cluster": Bench(
-            summary="turns on Postgres beside SQLite, and signals over each bus", run=cluster.run
+            summary="turns on Postgres beside SQLite, signals over each bus, processes and faults",
+            run=lambda: cluster.run(kills=options.kills or 200, seed=options.seed),
         ),
         "heartbeat": Bench(
             summary="the scheduler's tick with 10,000 watches, and a day on which nothing happens",

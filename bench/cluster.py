@@ -1,5 +1,6 @@
-"""What a cluster's parts cost with one gateway a database: Postgres beside SQLite, and the buses between two
-processes. The servers are real, and Postgres waits for the disk at each commit.
+"""What a cluster costs and what it survives: Postgres beside SQLite, the buses between two processes, one
+worker beside two, and a run of faults. The servers are real, and Postgres waits for the disk at each commit,
+except in the run of faults.
 """
 
 from __future__ import annotations
@@ -7,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from statistics import median
 
 from bench.cluster_bus import (
     PACED_S,
@@ -17,16 +19,23 @@ from bench.cluster_bus import (
     measure_between,
     measure_within,
 )
+from bench.cluster_processes import ProcessFigures, measure_processes
 from bench.cluster_turns import THREADS, Pair, Side, measure_accepts, measure_turns
 from bench.report import ROOT, BenchUnavailable, Report, scratch_folder, table
+from tests.support.cluster_faults import ClusterFaultPlan, ClusterFaultRun, run_cluster_faults
+from tests.support.platforms.discord import FakeDiscord
+from tests.support.platforms.platform import FakePlatform
+from tests.support.platforms.slack import FakeSlack
+from tests.support.platforms.telegram import FakeTelegram
 from tests.support.postgres_server import NoServer, mortal_server
 from tests.support.valkey import Valkey
 
 _WITHIN, _POSTGRES, _REDIS = "in process", "Postgres", "Redis"
 
 
-async def run() -> Report:
-    """Stores first, then whole turns, then the buses. Raises BenchUnavailable without a Postgres server."""
+async def run(*, kills: int, seed: int) -> Report:
+    """Stores first, then whole turns, buses, processes, and faults, of which `kills` are `kill -9`. Raises
+    BenchUnavailable without a Postgres server."""
     load = os.getloadavg()[0]
     with scratch_folder() as folder:
         try:
@@ -35,12 +44,28 @@ async def run() -> Report:
                 accepts = await measure_accepts(folder, server)
                 turns = await measure_turns(folder, server)
                 postgres = await measure_between("postgres", server.url, server.pid)
+            processes = await measure_processes(folder, ROOT / "build")
+            faults = await run_cluster_faults(folder / "faults", _plan(kills, seed), _platforms())
         except NoServer as error:
             raise BenchUnavailable(f"the cluster bench needs a Postgres server: {error}") from None
         redis = await _redis(folder)
-    return _report(
-        accepts, turns, {_WITHIN: await measure_within(), _POSTGRES: postgres, _REDIS: redis}, load
+    buses = {_WITHIN: await measure_within(), _POSTGRES: postgres, _REDIS: redis}
+    return _report(accepts, turns, buses, processes, faults, load)
+
+
+def _plan(kills: int, seed: int) -> ClusterFaultPlan:
+    """The other faults in proportion to the kills."""
+    return ClusterFaultPlan(
+        kills=kills,
+        freezes=kills // 2,
+        postgres_restarts=max(1, kills // 40),
+        valkey_kills=max(1, kills // 10),
+        seed=seed,
     )
+
+
+def _platforms() -> list[FakePlatform]:
+    return [FakeTelegram(), FakeSlack(), FakeDiscord()]
 
 
 async def _redis(folder: Path) -> BusFigures:
@@ -49,7 +74,12 @@ async def _redis(folder: Path) -> BusFigures:
 
 
 def _report(
-    accepts: Mapping[int, Pair], turns: Mapping[int, Pair], buses: Mapping[str, BusFigures], load: float
+    accepts: Mapping[int, Pair],
+    turns: Mapping[int, Pair],
+    buses: Mapping[str, BusFigures],
+    processes: ProcessFigures,
+    faults: ClusterFaultRun,
+    load: float,
 ) -> Report:
     together, alone = turns[THREADS], turns[1]
     between = {_POSTGRES.lower(): buses[_POSTGRES], _REDIS.lower(): buses[_REDIS]}
@@ -72,6 +102,8 @@ def _report(
         **{f"token_us_{name}": round(one.paced.gateways_us, 1) for name, one in between.items()},
         "token_us_process": round(buses[_WITHIN].paced.gateways_us, 1),
         **{f"tokens_per_s_{name}": round(_rate(one)) for name, one in between.items()},
+        **_process_figures(processes),
+        **_fault_figures(faults),
         "load": round(load, 1),
     }
     return Report(
@@ -79,7 +111,12 @@ def _report(
         title="cluster: Postgres beside SQLite, both waiting for the disk, and the buses",
         head=("", "SQLite", "Postgres", "ratio"),
         rows=_store_rows("accept", accepts, "callers") + _store_rows("whole turn", turns, "threads"),
-        more=("", *table(("", *buses), _bus_rows(buses))),
+        more=(
+            "",
+            *table(("", *buses), _bus_rows(buses)),
+            "",
+            *table(("processes and faults", ""), _process_rows(processes, faults)),
+        ),
         notes=(
             "accepts: the stores alone, in the bench's process",
             "whole turns: `parlour serve` with the scripted model, from a message on the page's socket",
@@ -89,9 +126,49 @@ def _report(
             f"paced: {TURNS} turns of {PER_TURN_S} tokens a second each for {PACED_S:g} s",
             "  the bench's timer is part of each column, and nearly the whole cost in one process",
             "at once: as fast as they are shown",
+            f"faults: {_fault_words(faults.plan)}, in {faults.seconds:.0f} s",
             f"load of the machine at the start: {load:.1f}",
         ),
         figures=figures,
+    )
+
+
+def _process_figures(processes: ProcessFigures) -> dict[str, object]:
+    return {
+        "two_workers_ratio": round(processes.workers_ratio, 2),
+        "edge_token_us": round(processes.edge_token_us, 1),
+        "edge_rss_mb": round(processes.edge_mb),
+        "work_rss_mb": round(processes.work_mb),
+    }
+
+
+def _fault_figures(faults: ClusterFaultRun) -> dict[str, object]:
+    verdicts = [*faults.channels.values()]
+    return {
+        "kills": faults.plan.kills,
+        "accepted": sum(one.accepted for one in verdicts) + faults.page.accepted,
+        "lost": sum(one.lost for one in verdicts) + faults.page.lost,
+        "duplicates": sum(one.duplicates for one in verdicts) + faults.page.answered_twice,
+        "labelled_repeats": sum(one.labelled_repeats for one in verdicts),
+        "order_errors": sum(one.order_errors for one in verdicts)
+        + faults.page.order_errors
+        + faults.stored.order_errors,
+        "stale_writes": faults.stored.unanswered + faults.stored.unsent,
+        "shrunk": faults.shrunk,
+        "takeovers": len(faults.takeovers_s),
+        "takeover_p50_s": round(median(faults.takeovers_s), 2) if faults.takeovers_s else None,
+    }
+
+
+def _process_rows(processes: ProcessFigures, faults: ClusterFaultRun) -> list[tuple[str, str]]:
+    rows = _process_figures(processes) | _fault_figures(faults)
+    return [(name.replace("_", " "), "none" if value is None else str(value)) for name, value in rows.items()]
+
+
+def _fault_words(plan: ClusterFaultPlan) -> str:
+    return (
+        f"{plan.kills} kills, {plan.freezes} freezes, {plan.postgres_restarts} restarts of Postgres and "
+        f"{plan.valkey_kills} kills of Valkey, seed {plan.seed}"
     )
 
 

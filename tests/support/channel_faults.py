@@ -210,9 +210,11 @@ class Crowd:
 
     async def all_answered(self) -> None:
         """Return when every message has its whole answer, and none waits for its acknowledgement."""
-        await self.platform.until(
-            lambda: self._all_answered() and not unacknowledged(self.platform), timeout_s=2 * _SETTLE_S
-        )
+        await self.platform.until(self.is_answered, timeout_s=2 * _SETTLE_S)
+
+    def is_answered(self) -> bool:
+        """Whether every message has its whole answer, and none waits for its acknowledgement."""
+        return self._all_answered() and not unacknowledged(self.platform)
 
     def verdict(self) -> ChannelVerdict:
         """The judge's verdict on the people's chats."""

@@ -202,8 +202,8 @@ async def _with_faults(
             await _play(made, plan, crowds, kills)
             stage.stopping = True
             patience.reschedule(asyncio.get_running_loop().time() + _SETTLE_S)
-            for crowd in crowds:
-                await crowd.all_answered()
+            while not all(crowd.is_answered() for crowd in crowds):
+                await _CLOCK.sleep(0.2)
             while (left := await _stored(made.postgres.url)).unanswered or left.unsent:
                 await _CLOCK.sleep(0.2)
     except TimeoutError:
