@@ -271,7 +271,8 @@ class Worker:
         if entry is None:
             return
         try:
-            lease = await self._coordinator.acquire(thread, _do_nothing)
+            # Held for one write, which is refused if it is lost.
+            lease = await self._coordinator.acquire(thread, lambda: None)
             if lease is not None:
                 await self._store.discount_attempt(lease, entry.seq)
                 await self._coordinator.release(lease)
@@ -392,10 +393,6 @@ async def _run_idle(idle: Idle, lease: Lease, session: SessionState) -> None:
             idle.completed.set_exception(error)
     else:
         idle.end(completed=True)
-
-
-def _do_nothing() -> None:
-    """Ignore a lost lease: it is held for one write."""
 
 
 async def _withdraw_nothing(_thread: str, _but: Collection[str]) -> None:
