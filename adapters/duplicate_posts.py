@@ -14,7 +14,16 @@ from pipeline.domain.ids import ThreadKey
 
 
 @runtime_checkable
-class AdoptingChannel(Protocol):
+class RetractingChannel(Protocol):
+    """A channel that can delete its posts. One attempt per call; `classify` takes any exception."""
+
+    async def take_back(self, thread: ThreadKey, native_id: str) -> None:
+        """Delete one of the bot's messages; a missing one is no error."""
+        ...
+
+
+@runtime_checkable
+class AdoptingChannel(RetractingChannel, Protocol):
     """Implemented where `capabilities.adopts`. One attempt per call; `classify` takes any exception."""
 
     async def adopt(
@@ -25,8 +34,4 @@ class AdoptingChannel(Protocol):
         The search covers the ids below the message `repeat`, which shows the part again, and above the newest
         of the recorded messages `known`; `labels` are messages about the repeat. Raises InvalidInput where
         the search is impossible, and the errors of the calls."""
-        ...
-
-    async def take_back(self, thread: ThreadKey, native_id: str) -> None:
-        """Delete one of the bot's messages; a missing one is no error."""
         ...

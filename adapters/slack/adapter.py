@@ -262,6 +262,9 @@ class SlackAdapter:
         await self._at_work.end(thread)
         return receipt
 
+    async def take_back(self, thread: ThreadKey, native_id: str) -> None:
+        await self._posts.delete(thread, native_id)
+
     async def find(
         self,
         thread: ThreadKey,

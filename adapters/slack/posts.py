@@ -67,6 +67,16 @@ class Posts:
             raise CallFailed(Failure(kind="transient", message=words, maybe_delivered=True))
         return Receipt(native_id=f"{thread.chat}:{ts}")
 
+    async def delete(self, thread: ThreadKey, native_id: str) -> None:
+        """Delete a message; a missing one is no error. Raises CallFailed."""
+        try:
+            await self._calls.run(
+                "chat.delete", lambda client: client.chat_delete(channel=thread.chat, ts=ts_of(native_id))
+            )
+        except CallFailed as failed:
+            if failed.failure.kind != "not_found":
+                raise
+
     async def edit(self, thread: ThreadKey, native_id: str, part: Part) -> Receipt:
         """Edit one of the bot's messages to show `part`. A stream that is still open in it is ended first."""
         ts = ts_of(native_id)

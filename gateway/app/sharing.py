@@ -55,7 +55,9 @@ def shared_outbox(base: Foundation, delivery: Delivery) -> SharedOutbox | None:
     accounts = base.accounts
     if not isinstance(accounts, SharedAccounts) or not base.settings.cluster.is_edge:
         return None
-    return SharedOutbox(base.store, accounts, delivery, base.clock)
+    outbox = SharedOutbox(base.store, accounts, delivery, base.clock)
+    base.live.look = outbox.look
+    return outbox
 
 
 def shared_accounts(

@@ -147,6 +147,11 @@ class ChatQueue:
         self._changed.set()
 
     @property
+    def has_work(self) -> bool:
+        """Whether submitted work waits."""
+        return bool(self._work)
+
+    @property
     def is_free(self) -> bool:
         """Whether work that is submitted now runs at once and may make a call."""
         return not self._work and self._preview is None and self.limiter.wait_s() == 0.0

@@ -9,7 +9,8 @@ from adapters.channel import Channel, shows
 from gateway.channels.registry import ChannelRegistry
 from gateway.cluster.bus import EventReader
 from gateway.cluster.signals import LiveTurn
-from gateway.delivery.preview import LiveReplies, Origin
+from gateway.delivery.origin import Origin
+from gateway.delivery.preview import LiveReplies
 from pipeline.domain.events import LlmToken, PipelineEvent, TurnStarted
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.ports import EventSender

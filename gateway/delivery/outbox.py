@@ -29,6 +29,7 @@ from adapters.channel import (
 )
 from gateway.channels.registry import ChannelRegistry
 from gateway.delivery.chat_queue import ChatQueue, ChatQueues
+from gateway.delivery.late_posts import RowPosts, take_back_late_posts
 from gateway.delivery.platform_calls import (
     MOST_ATTEMPTS,
     call_with_timeout,
@@ -102,9 +103,10 @@ class Delivery:
     ) -> None:
         """`shared`: other processes commit replies too, and `take` queues them all."""
         self._shared = shared
-        self._taken: set[int] = set()
+        self._taken: dict[int, Lease] = {}
+        """The lease under which `take` queued each row that has not ended."""
         self.ended: set[int] = set()
-        """The rows that `take` queued and that have ended since the last look into the store."""
+        """The rows that `take` queued and that were sent or given up since the last look into the store."""
         self._store = store
         self._leases = leases
         self._channels = channels
@@ -139,12 +141,14 @@ class Delivery:
         self._add(_Job(delivery))
 
     async def take(self, row: OutboxRow) -> None:
-        """Queue a row that another process may have committed, unless it is queued. Raises StorageError."""
-        if row.id in self._taken or row.id in self.ended:
+        """Queue a row that another process may have committed, unless it is queued under the current lease:
+        one of an earlier lease is dropped. Raises StorageError."""
+        current = await self._leases.of(ThreadKey.decode(row.thread))
+        if self._taken.get(row.id) == current or row.id in self.ended:
             return
         job = await self._job(row)
         if job is not None:
-            self._taken.add(row.id)
+            self._taken[row.id] = job.delivery.lease
             self._add(job)
 
     async def recover(self) -> int:
@@ -182,10 +186,14 @@ class Delivery:
             held = self._leases.held.get(thread.account_key) or await self._leases.of(thread)
             job.delivery.lease = self._same(held, job) if self._shared else held
             await self._send(adapter, queue, job)
+            if self._shared:
+                self.ended.add(job.delivery.row_id)
         except FenceLost:
             # The row stays as it is: the account's new process has read it, or reads it now.
             self._leases.lost(job.reply.thread)
             _log.warning("reply left to the process that sends now", extra={"row": job.delivery.row_id})
+            late = RowPosts(thread=job.reply.thread, row_id=job.delivery.row_id, posted=job.delivery.posted)
+            await take_back_late_posts(adapter, queue, self._store, self._clock, late)
         except asyncio.CancelledError:
             if job.delivery.marked:
                 # Nothing was posted yet, so that the next process need not look for it.
@@ -193,9 +201,8 @@ class Delivery:
                     await self._store.mark_retry(job.delivery.lease, job.delivery.row_id, "", 0.0)
             raise
         finally:
-            if self._shared:
-                self._taken.discard(job.delivery.row_id)
-                self.ended.add(job.delivery.row_id)
+            if self._taken.get(job.delivery.row_id) == job.delivery.lease:
+                del self._taken[job.delivery.row_id]
 
     @staticmethod
     def _same(held: Lease, job: _Job) -> Lease:

@@ -81,6 +81,8 @@ class ReplyDelivery:
     """By part, the id of the separate message before it that holds the repeat label."""
     edited: set[int] = field(default_factory=set)
     """Parts with an edit that may have been carried out."""
+    posted: list[str] = field(default_factory=list)
+    """The ids of the messages that this process posted for it."""
     failed_lookups: int = 0
     unsettled: bool = False
     """The preview's last edit was interrupted; it may still arrive and overwrite the answer."""
@@ -307,6 +309,7 @@ class Posting:
             if classify_failure(adapter, error).maybe_delivered:
                 delivery.doubtful.add(index)
             raise
+        delivery.posted.append(receipt.native_id)
         self._failpoints.reach("send-after")
         if not in_doubt:
             return receipt.native_id

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 
@@ -16,9 +16,11 @@ from adapters.channel import Failure, LiveView, Outgoing, PostingChannel
 from adapters.formatting.fences import closed_code
 from gateway.delivery.acknowledgements import Acknowledgements
 from gateway.delivery.chat_queue import PATIENCE_S, ChatQueue, ChatQueues, PreviewInterrupted
+from gateway.delivery.origin import Origin, Taken
 from gateway.delivery.platform_calls import MOST_ATTEMPTS, classify_failure
 from gateway.delivery.progress import CHANGE_S, ProgressLines, Verbosity
 from gateway.delivery.question_messages import QuestionMessages
+from gateway.delivery.transcript_line import transcript_line
 from gateway.runtime.tasks import Supervisor
 from gateway.storage.leases import AccountLeases
 from gateway.storage.ports import SentPart, Store
@@ -36,13 +38,10 @@ from pipeline.domain.events import (
     TranscriptReady,
     TurnStarted,
 )
-from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import AccountKey, ThreadKey
 
 _log = logging.getLogger(__name__)
 
-_WAITING = "In the queue, about {seconds} seconds."
-_LONGEST_WAIT_S = 3_600.0
 _FIRST_PREVIEW_S = 0.7
 """Delay before the first preview: an answer that is ready sooner needs none."""
 _GROWTH_CHARS = 2_000
@@ -55,25 +54,6 @@ _LONGEST_TYPING_S = 300.0
 _LANDING_S = 1.0
 """Wait before a look-up: an interrupted post may still be on its way for this long."""
 MOST_LIVE = 2_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Origin:
-    """The parts of the answered message that showing the answer needs."""
-
-    message_id: str
-    reply_handle: str = ""
-    private: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Taken:
-    """The result of ending a preview, for the final answer."""
-
-    native_id: str = ""
-    """The id of the preview's message; empty for none."""
-    unsettled: bool = False
-    """An edit was interrupted: the platform may still carry it out and overwrite newer text."""
 
 
 class LiveReplies:
@@ -92,6 +72,8 @@ class LiveReplies:
     ) -> None:
         """`show_work` returns how much progress an account shows; `taken` shows which messages are taken."""
         self._taken, self._show_work = taken, show_work
+        self.look: Callable[[], Awaitable[None]] | None = None
+        """Queues the replies that other processes have committed; None where there is no other."""
         self._store, self._leases, self._queues = store, leases, queues
         self._clock, self._supervisor = clock, supervisor
         self._live = BoundedDict[tuple[ThreadKey, str], LiveReply](
@@ -107,7 +89,7 @@ class LiveReplies:
             queue = partial(self._queues.queue_for, adapter, thread, private=origin.private)
             work = ProgressLines(self._show_work(thread.account_key))
             shared = (self._store, self._leases, self._clock, self._supervisor)
-            live = LiveReply(adapter, thread, origin, queue, *shared, work, self._taken)
+            live = LiveReply(adapter, thread, origin, queue, *shared, work, self._taken, self.look)
             self._live[key] = live
         return live
 
@@ -137,8 +119,9 @@ class LiveReply:
         supervisor: Supervisor,
         work: ProgressLines,
         taken: Acknowledgements | None = None,
+        look: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        self._taken = taken
+        self._taken, self._look = taken, look
         self._adapter, self._thread, self._origin = adapter, thread, origin
         self._find_queue = queue
         self._store, self._leases = store, leases
@@ -180,7 +163,7 @@ class LiveReply:
                 self._origin = replace(self._origin, reply_handle=reply_handle)
                 self._joined.append(event.joined)
             case TranscriptPending() | TranscriptPartial() | TranscriptReady():
-                self._transcript = _transcript_line(event)
+                self._transcript = transcript_line(event)
                 self._schedule()
             case LlmToken(text=text, offset=offset) if offset <= len(self._text):
                 self._text = self._text[:offset] + text
@@ -274,7 +257,13 @@ class LiveReply:
             self._queue.schedule_preview(self._origin.message_id, self._show, not_before=due)
 
     async def _show(self) -> None:
-        """Show the newest text in the preview; runs in the chat's queue."""
+        """Show the newest text once no reply to an earlier message waits; runs in the chat's queue."""
+        if self._view is None and await self._reply_waits():
+            self._schedule()
+        else:
+            await self._show_newest()
+
+    async def _show_newest(self) -> None:
         text, work = self._longest, self._work_line()
         words = f"{closed_code(text)}\n\n{work}" if text and work else text or work
         outgoing = Outgoing(text=words, heard=self._transcript, unfinished=True)
@@ -336,6 +325,12 @@ class LiveReply:
         # In private chats a channel that adopts shows drafts, which vanish by themselves.
         return can.resolution == "lookup" or (can.adopts and not self._origin.private)
 
+    async def _reply_waits(self) -> bool:
+        """Whether the reply to an earlier message is to be posted first: another process committed it."""
+        if self._look is not None:
+            await self._look()
+        return self._queue.has_work
+
     async def _open(self) -> LiveView | None:
         """Open the preview, on the message of an interrupted attempt if there is one."""
         try:
@@ -387,13 +382,3 @@ class LiveReply:
                 pause = max(pause, failure.retry_after_s or 0.0)
                 _log.debug("typing was not shown", extra={"reason": failure.message})
             await self._clock.sleep(pause)
-
-
-def _transcript_line(event: TranscriptPending | TranscriptPartial | TranscriptReady) -> str:
-    match event:
-        case TranscriptPending(eta_s=eta_s):
-            return _WAITING.format(seconds=round(min(_LONGEST_WAIT_S, eta_s)))
-        case TranscriptPartial(text=text):
-            return f"{text} …"
-        case TranscriptReady(text=text):
-            return text

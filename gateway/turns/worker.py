@@ -22,6 +22,7 @@ from gateway.turns.live_thread import Idle, IdleWork, LiveThread
 from gateway.turns.runner import TurnRunner
 from gateway.turns.sessions import SessionState
 from gateway.turns.stop_words import stops_all
+from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import FenceLost, StorageError
 from pipeline.graph.execution.control import asked_to_stop
@@ -35,6 +36,10 @@ LOOK_S = 0.5
 """How often a process among several looks for threads without a live owner, in seconds."""
 _MOST_CLAIMED = 64
 _MOST_ASKED = 5
+_ELSEWHERE_S = 10.0
+"""For so long a wake of a thread that another process has is ignored: that one is woken too, and what it
+leaves is claimed. Without this, each message would cost a refused lease of every process."""
+_MOST_ELSEWHERE = 20_000
 _POLL_S = 0.2
 """How often a shutdown looks for turns that wait for a person, in seconds."""
 
@@ -68,7 +73,7 @@ class Worker:
         self._withdraw = withdraw or _withdraw_nothing
         self._linger_s = linger_s
         self.threads: dict[str, LiveThread] = {}
-        """Those that have a runner in this process."""
+        self._elsewhere = BoundedDict[str, float](_MOST_ELSEWHERE)
         self._draining = False
         self._has_halted = False
         """Whether a turn was halted before a shutdown, and waits for the next start."""
@@ -112,9 +117,14 @@ class Worker:
             live.unread = True
             live.work.set()
             self._turns.bursts.wake(thread)
-        elif self._shared is None or self._turns.slots.free:
-            # One of several without a free slot leaves the thread to the others, or claims it later.
+        elif self._shared is None or self._may_try(thread):
             self._start(thread)
+
+    def _may_try(self, thread: str) -> bool:
+        """Whether one of several tries to get a thread that it was woken for. Without a free slot it leaves
+        it to the others, or claims it later."""
+        until = self._elsewhere.get(thread)
+        return bool(self._turns.slots.free) and (until is None or until <= self._clock.monotonic())
 
     def may_begin(self) -> bool:
         """Whether a message that is accepted now, as the first of its thread, starts its turn at once."""
@@ -336,6 +346,7 @@ class Worker:
         """What `_own` returns while another process has the thread. Alone, its lease must expire first; one
         of several leaves the turns to the other, and asks for the thread a few times for idle work."""
         if self._shared is not None:
+            self._elsewhere[thread] = self._clock.monotonic() + _ELSEWHERE_S
             live.asked += 1
             if not live.idle or live.asked > _MOST_ASKED:
                 return False

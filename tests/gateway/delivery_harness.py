@@ -12,9 +12,10 @@ from adapters.channel import OutboundReply
 from gateway.channels.registry import ChannelRegistry
 from gateway.channels.timeline import StoreTimeline
 from gateway.delivery.chat_queue import ChatQueues
+from gateway.delivery.origin import Origin
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
-from gateway.delivery.preview import LiveReplies, LiveReply, Origin
+from gateway.delivery.preview import LiveReplies, LiveReply
 from gateway.delivery.reply_files import ReplyFiles
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry

@@ -216,9 +216,15 @@ class Crowd:
         """Whether every message has its whole answer, and none waits for its acknowledgement."""
         return self._all_answered() and not unacknowledged(self.platform)
 
-    def verdict(self) -> ChannelVerdict:
-        """The judge's verdict on the people's chats."""
-        return judge_channel(self.platform, self._asked, self._says)
+    def verdict(self, accepted: Sequence[str] = ()) -> ChannelVerdict:
+        """The judge's verdict on the people's chats; `accepted` are all texts in the order in which they were
+        accepted, where that may be another than the one in which they were said."""
+        places = {text: place for place, text in enumerate(accepted)}
+        asked = {
+            place: sorted(texts, key=lambda text: places.get(text, len(places))) if places else texts
+            for place, texts in self._asked.items()
+        }
+        return judge_channel(self.platform, asked, self._says)
 
     def _share(self, life: int, number: int) -> int:
         """How many messages the chat writes in this life, so that all lives come to the plan's number."""

@@ -8,6 +8,7 @@ Two processes hold accounts and run turns, one runs turns alone. What people see
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import signal
@@ -167,14 +168,14 @@ async def run_cluster_faults(
                 group.create_task(crowd.greet())
         talking = await _with_faults(made, plan, crowds, kill_plan, stage, chats)
         histories = [await _history(chat, stage) for chat in chats]
-        stored = await _stored(made.postgres.url)
+        stored, accepted = await _stored(made.postgres.url), await _accepted(made.postgres.url)
         takeovers = await _takeovers(made.postgres.url, talking)
         shrunk = sum(_shrunk(platform) for platform in platforms)
         for gateway in gateways:
             await gateway.stop()
         return ClusterFaultRun(
             plan=plan,
-            channels={crowd.platform.name: crowd.verdict() for crowd in crowds},
+            channels={crowd.platform.name: crowd.verdict(accepted) for crowd in crowds},
             page=judge(histories),
             stored=stored,
             shrunk=shrunk,
@@ -299,6 +300,17 @@ async def _stored(url: str) -> StoredFigures:
         ),
         begun_again=sum(max(0, row["attempts"] - 1) for row in rows),
     )
+
+
+async def _accepted(url: str) -> Sequence[str]:
+    """The texts of all messages, in the order in which they were accepted. A platform delivers again what a
+    frozen process did not acknowledge, and by then later messages are accepted."""
+    connection = await asyncpg.connect(url, server_settings={"search_path": "parlour"})
+    try:
+        rows = await connection.fetch("SELECT body FROM inbox WHERE kind = 'message' ORDER BY seq")
+    finally:
+        await connection.close()
+    return [json.loads(row["body"])["text"] for row in rows]
 
 
 async def _takeovers(url: str, kills: Sequence[float]) -> list[float]:

@@ -10,7 +10,8 @@ from adapters.channel import RateLimits
 from gateway.channels.registry import ChannelRegistry
 from gateway.delivery.acknowledgements import Acknowledgements
 from gateway.delivery.chat_queue import ChatQueues
-from gateway.delivery.preview import LiveReplies, Origin
+from gateway.delivery.origin import Origin
+from gateway.delivery.preview import LiveReplies
 from gateway.runtime.tasks import Supervisor
 from gateway.storage.leases import AccountLeases, ProcessingCoordinator
 from gateway.storage.memory import MemoryStore

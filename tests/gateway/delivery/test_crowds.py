@@ -7,7 +7,8 @@ from collections import deque
 
 from adapters.channel import LiveView, Outgoing, RateLimits
 from gateway.delivery.chat_queue import IDLE_QUEUES
-from gateway.delivery.preview import MOST_LIVE, Origin
+from gateway.delivery.origin import Origin
+from gateway.delivery.preview import MOST_LIVE
 from pipeline.domain.events import ApprovalRequired, LlmToken, TurnStarted
 from pipeline.domain.ids import ThreadKey
 from tests.gateway.delivery.test_uncertain_delivery import FullDisk

@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 
 from adapters.channel import Part, Receipt
+from gateway.delivery.origin import Origin
 from gateway.delivery.poster import REPEAT_LABEL
-from gateway.delivery.preview import Origin
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import ApprovalRequired, ApprovalResolved, TurnStarted
 from pipeline.domain.ids import ThreadKey

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.delivery.preview import Origin
+from gateway.delivery.origin import Origin
 from pipeline.domain.events import (
     ApprovalRequired,
     ErrorEvent,

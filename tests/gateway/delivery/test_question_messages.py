@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from adapters.channel import FailureKind, Part, Receipt, Resolution
-from gateway.delivery.preview import Origin
+from gateway.delivery.origin import Origin
 from pipeline.domain.events import ApprovalRequired, ApprovalResolved, ErrorEvent
 from pipeline.domain.ids import ThreadKey
 from tests.gateway.delivery_harness import DeliveryHarness, open_delivery, restarted

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import pytest
 
 from adapters.channel import Part, Receipt, Resolution
+from gateway.delivery.origin import Origin
 from gateway.delivery.platform_calls import LONGEST_CALL_S
 from gateway.delivery.poster import REPEAT_LABEL
-from gateway.delivery.preview import Origin
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Lease, SentPart
 from pipeline.domain.errors import StorageError

@@ -29,7 +29,8 @@ from gateway.channels.timeline import StoreTimeline
 from gateway.delivery.chat_queue import ChatQueues
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
-from gateway.delivery.preview import LiveReplies, Origin
+from gateway.delivery.origin import Origin
+from gateway.delivery.preview import LiveReplies
 from gateway.delivery.reply_files import ReplyFiles
 from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.metrics import Telemetry
