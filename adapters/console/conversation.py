@@ -172,8 +172,8 @@ class Conversation:
                 # The line above it names the values, which can be typed behind the command.
                 return
             case ApprovalRequired():
-                # The text of a paused run is in its turn's reply, which follows.
-                self._add(event, said=event.paused)
+                # The text of a paused run is in its turn's reply, which follows. A question may come again.
+                self._add(event, said=event.paused or event.interaction_id in self._questions)
             case ApprovalResolved():
                 shown_choice = "no one answered in time" if event.choice == EXPIRED else event.choice
                 self._screen.line(f"approval: {shown_choice}")

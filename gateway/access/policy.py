@@ -7,13 +7,14 @@ person: access in one place gives none in another. Every item of a channel witho
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Literal, Protocol
 
-from gateway.access.daily_quota import DailyQuota
+from gateway.access.daily_quota import DailyQuota, SharedDailyQuota
 from gateway.access.pairing import PairingService
 from gateway.access.room_checks import RoomChecks, may_consider
 from gateway.storage.pairings import PairingBook
+from gateway.storage.usage import UsageBook
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.frozen import dataclass
@@ -169,7 +170,7 @@ OWNER_ONLY: Mapping[str, str] = {"web": "owner", "console": "owner"}
 class AccessPolicy:
     """Decides about every inbound item.
 
-    `rules` by (channel, account). A restart resets the counts of open accounts.
+    `rules` by (channel, account). A restart resets the counts of open accounts, if they are in memory.
     """
 
     def __init__(
@@ -180,21 +181,26 @@ class AccessPolicy:
         rules: Mapping[AccountKey, AccessRule] | None = None,
         owners: Mapping[str, str] = OWNER_ONLY,
         guests: Guests | None = None,
+        fresh: Callable[[], Awaitable[None]] | None = None,
+        usage: UsageBook | None = None,
     ) -> None:
-        """`guests` decides about the people whom the owner of a channel in `owners` has invited."""
+        """`guests` decides about the people whom the owner of a channel in `owners` has invited. `fresh` is
+        called before each decision where other processes write too: what decides may be a copy. It raises
+        StorageError if that may be too old. With `usage` the counts of open accounts are those of all
+        processes, else those since the start of this one."""
+        self._fresh = fresh
         self._guests = guests
         self._rules = dict(rules or {})
         self._owners = dict(owners)
         self._pairing = PairingService(book, clock)
         self._room_checks = RoomChecks(clock)
-        self._days = {
-            account: DailyQuota(clock, messages=rule.open_messages_per_day, people=rule.open_people)
-            for account, rule in self._rules.items()
-        }
+        self._days = {account: _quota(clock, usage, account, rule) for account, rule in self._rules.items()}
 
     async def authorise(self, item: Inbound) -> Allowed | Denied:
         """Whether `item` may be accepted. Reads the store only for people on no list, and writes at most the
         pairing request of a stranger who is shown a code. Raises StorageError."""
+        if self._fresh is not None:
+            await self._fresh()
         if type(item) not in _KINDS:
             return Denied(reason=f"{type(item).__name__} is no kind that has a rule")
         channel = item.thread.channel
@@ -215,6 +221,8 @@ class AccessPolicy:
     async def still_allows(self, item: Inbound | ByItself) -> bool:
         """Whether the author of an earlier request still has access, so that its result may be sent now.
         Counts and writes nothing. True on a channel without a rule. Raises StorageError."""
+        if self._fresh is not None:
+            await self._fresh()
         owner = self._owners.get(item.thread.channel)
         if owner is not None:
             return isinstance(await self._owned(item, owner), Allowed)
@@ -245,7 +253,7 @@ class AccessPolicy:
         if rule.lists(item):
             return Allowed()
         if rule.mode == "open":
-            return self._while_open(item)
+            return await self._while_open(item)
         who = f"author {item.author.id} is on no list of {item.thread.channel}"
         if rule.mode == "list":
             return Denied(reason=who, words=_NOT_IN_PRIVATE.format(user=item.author.id))
@@ -269,7 +277,7 @@ class AccessPolicy:
         if rule.lists(item):
             return Allowed(if_named=if_named)
         if rule.mode == "open":
-            verdict = self._while_open(item)
+            verdict = await self._while_open(item)
             if isinstance(verdict, Allowed):
                 return Allowed(if_named=if_named)
             return verdict if addressed else Denied(reason=verdict.reason)
@@ -285,7 +293,7 @@ class AccessPolicy:
             return Denied(reason="the room has had its checks of this hour", chatter=True)
         return Allowed(may_decline=True)
 
-    def _while_open(self, item: Inbound) -> Allowed | Denied:
+    async def _while_open(self, item: Inbound) -> Allowed | Denied:
         if isinstance(item, Reaction):
             # It takes no place among the day's people: everyone in a room may react to anything.
             return Allowed()
@@ -294,10 +302,23 @@ class AccessPolicy:
         stops = isinstance(item, BargeIn) or (isinstance(item, SessionCommand) and item.name == "stop")
         free = stops or isinstance(item, ApprovalReply)
         day = self._days[item.thread.account_key]
-        refused = day.admit(item.author.id, event="" if free else item.native_id)
+        event = "" if free else item.native_id
+        if isinstance(day, SharedDailyQuota):
+            refused = await day.admit(item.author.id, event=event)
+        else:
+            refused = day.admit(item.author.id, event=event)
         if refused is None:
             return Allowed()
         return Denied(reason=f"author {item.author.id}: {refused.reason}", words=refused.words)
+
+
+def _quota(
+    clock: Clock, usage: UsageBook | None, account: AccountKey, rule: AccessRule
+) -> DailyQuota | SharedDailyQuota:
+    messages, people = rule.open_messages_per_day, rule.open_people
+    if usage is None:
+        return DailyQuota(clock, messages=messages, people=people)
+    return SharedDailyQuota(clock, usage, account, messages=messages, people=people)
 
 
 def _is_voice_note(item: Inbound) -> bool:

@@ -1,7 +1,8 @@
 """Daily budgets: limit the tokens and cost of a person, a chat and everybody; sums are kept in the store.
 
-The check before a turn uses sums in memory that are written through, so it costs no read. Concurrent turns
-may exceed a budget by what they use: nothing is reserved. Without a limit only each person's use is counted,
+The check before a turn uses sums in memory that are written through, so it costs no read; where several
+processes share the store it reads them, because the others write too. Concurrent turns may exceed a budget by
+what they use: nothing is reserved. Without a limit only each person's use is counted,
 in memory first, and written some seconds later. Not here: the number of messages per person
 (`sender_rate_limit`).
 """
@@ -73,13 +74,16 @@ class DailyBudgets:
         person_of: Callable[[ThreadKey, str], str] = own_person,
         on_spent: Callable[[str, int, float], None] = lambda _channel, _tokens, _cost: None,
         spawn: Callable[[Coroutine[Any, Any, None]], object] | None = None,
+        shared: bool = False,
     ) -> None:
         """`agents` gives the tokens a day of each agent that has a limit, `person_of` the key of the person
         that a user of an account is. `on_spent` is called with the channel, tokens and dollars of each call,
         also without limits. `spawn` starts a task; without it, use is written when it is read or at `flush`.
+        `shared`: other processes count too.
         """
         self._on_spent = on_spent
         self._usage = usage
+        self._shared = shared
         self._clock = clock
         self._settings = settings
         self._agents = agents or {}
@@ -202,10 +206,10 @@ class DailyBudgets:
         )
 
     async def _of(self, scopes: Sequence[str]) -> dict[str, Spent]:
-        if self._day != self.today() or any(scope not in self._sums for scope in scopes):
+        if self._shared or self._day != self.today() or any(scope not in self._sums for scope in scopes):
             async with self._lock:
                 day = await self._begin_day()
-                if len(self._sums) > _MAX_KNOWN:
+                if self._shared or len(self._sums) > _MAX_KNOWN:
                     self._sums.clear()
                 unknown = [scope for scope in scopes if scope not in self._sums]
                 self._sums |= await self._usage.of(day, unknown)

@@ -19,7 +19,9 @@ from gateway.app.heartbeat import Heartbeat
 from gateway.app.inbox import build_inbox
 from gateway.app.lifecycle import Gateway, Parts
 from gateway.app.page_guests import build_page_guests
+from gateway.app.questions import build_questions
 from gateway.app.server import build_server
+from gateway.app.shared_state import SharedState, build_shared_state, keep_copies
 from gateway.app.sharing import (
     owner_of,
     publish_recorded,
@@ -39,16 +41,15 @@ from gateway.cluster.signals import Release
 from gateway.config import Secrets, Settings, environment
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
-from gateway.delivery.unanswered_questions import UnansweredQuestions
 from gateway.ingress.inbox import Inbox
 from gateway.ingress.room_history import RoomRule, Rooms
 from gateway.interactions.question_expiry import QuestionExpiry
-from gateway.interactions.word_questions import WordQuestions
 from gateway.runtime.data_dir import DataDir
 from gateway.scheduling.crisis_notices import NoticeJobs
 from gateway.scheduling.jobs import JobRunner
 from gateway.speech.live_sessions import LiveSpeechService
 from gateway.speech.voice_notes import VoiceNoteTranscriber
+from gateway.storage.owners import SharedStore
 from gateway.turns.after_turn import AfterTurn
 from gateway.turns.commands import SessionCommands
 from gateway.turns.live_thread import IdleWork
@@ -85,20 +86,20 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
     def when_idle(thread: str, work: IdleWork) -> Awaitable[bool]:
         return worker.when_idle(thread, work)
 
-    access, jobs = _access(base), _jobs(base)
+    shared = build_shared_state(base)
+    access, jobs = _access(base, shared), _jobs(base)
     tools, rooms = _shared_tools(base, named, access, jobs), _rooms(base)
-    heartbeat = Heartbeat(base, tools, access, jobs)
+    heartbeat = Heartbeat(base, tools, access, jobs, shared.still_elected(base))
     tools = heartbeat.with_watches(tools)
     agents = build_agents(base, tools, _voice_notes(base, transcriber, forgetful), rooms)
-    unanswered = _unanswered(base)
-    expiries = _expiries(base, access, unanswered)
+    unanswered, expiries, stopped = build_questions(base, access)
     after = build_after_turn(base, jobs, agents.book, tools, when_idle)
     replies = None if cluster.shared else ReadyReplies(base.bus, delivery.enqueue)
     heartbeat.attach(agents.by_name, agents.lines)
-    commands = build_commands(base, agents.book, tools, access, heartbeat.port, unanswered.stopped)
+    commands = build_commands(base, agents.book, tools, access, heartbeat.port, stopped)
     turns = _turns(base, agents.book, commands, heartbeat, delivery, replies, expiries, after, tools)
-    worker = _worker(base, turns, tools)
-    _subscribe(base, worker, tools, replies)
+    worker = _worker(base, turns, tools, replies)
+    keep_copies(base, shared, heartbeat.scheduler, rooms, worker)
     inbox = build_inbox(
         base, access, worker, named, delivery, tools, rooms, agents.book, turns, expiries.words, unanswered
     )
@@ -124,6 +125,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             agents=agents,
             expiries=expiries,
             jobs=jobs,
+            shared=shared,
             heartbeat=heartbeat,
             crises=base.crises,
             memory=base.memory,
@@ -142,16 +144,21 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             cancel_unknown=None if base.api is None else base.api.runs.cancel_unknown,
         )
     )
-    _watch(gateway, base)
+    _count(base, gateway)
+    _serve(gateway, base)
     return gateway
 
 
-def _watch(gateway: Gateway, base: Foundation) -> None:
-    """Let the metrics, and the HTTP server if there is one, show the gateway's state."""
-    base.telemetry.watch_channels(gateway.channel_statuses)
-    base.telemetry.watch_state(lambda: gateway.ready, lambda: not base.bus.trouble)
+def _serve(gateway: Gateway, base: Foundation) -> None:
+    """Let the HTTP server, if there is one, show the gateway's state."""
     if base.extras.http:
         gateway.server = build_server(gateway, base)
+
+
+def _count(base: Foundation, gateway: Gateway) -> None:
+    """Have the gateway's state counted for Prometheus."""
+    base.telemetry.watch_channels(gateway.channel_statuses)
+    base.telemetry.watch_state(lambda: gateway.ready, lambda: not base.bus.trouble)
 
 
 def _subscribe(
@@ -169,22 +176,30 @@ def _subscribe(
         subscribe_channels(base.bus, base.channels, base.broadcaster, replies)
 
 
-def _access(base: Foundation) -> AccessPolicy:
+def _access(base: Foundation, shared: SharedState) -> AccessPolicy:
     rules = {(one.adapter.name, one.adapter.account): one.rule for one in base.posting}
     if base.api is not None:
         rules[key_of(base.api.adapter)] = base.api.rule
     return AccessPolicy(
-        book=base.store.pairings, clock=base.clock, rules={**rules, **base.extras.rules}, guests=base.guests
+        book=base.store.pairings,
+        clock=base.clock,
+        rules={**rules, **base.extras.rules},
+        guests=base.guests,
+        fresh=None if shared.copies is None else shared.copies.fresh,
+        usage=base.store.usage if base.settings.cluster.shared else None,
     )
 
 
 def _jobs(base: Foundation) -> JobRunner:
+    shared = base.settings.cluster.shared
     runner = JobRunner(
         book=base.store.jobs,
         clock=base.clock,
         spawn=base.tasks.background.spawn,
         count=base.telemetry.job_ended,
         redact=base.redactor.text,
+        shared=base.store.jobs if shared and isinstance(base.store, SharedStore) else None,
+        process=base.accounts.coordinator.owner if shared else "",
     )
     base.memory.use(runner)
     NoticeJobs(jobs=runner, store=base.store, wake=base.bus.wake, failpoints=base.failpoints)
@@ -203,6 +218,7 @@ def _shared_tools(
         person_of=base.people.person_of,
         on_spent=base.telemetry.model_called,
         spawn=partial(base.tasks.background.spawn, name="use"),
+        shared=settings.cluster.shared,
     )
     return build_shared_tools(
         settings,
@@ -234,8 +250,10 @@ def _rooms(base: Foundation) -> Rooms:
     return Rooms(channels=base.channels, rules={**rules, **others}, store=base.store, clock=base.clock)
 
 
-def _worker(base: Foundation, turns: TurnRunner, tools: SharedTools) -> Worker:
-    return Worker(
+def _worker(
+    base: Foundation, turns: TurnRunner, tools: SharedTools, replies: ReadyReplies | None
+) -> Worker:
+    worker = Worker(
         store=base.store,
         coordinator=base.accounts.coordinator,
         turns=turns,
@@ -245,6 +263,8 @@ def _worker(base: Foundation, turns: TurnRunner, tools: SharedTools) -> Worker:
         shared=shared_coordinator(base),
         ask_for=lambda thread: base.bus.control(EVERY_OWNER, Release(thread=thread)),
     )
+    _subscribe(base, worker, tools, replies)
+    return worker
 
 
 def _delivery(base: Foundation) -> Delivery:
@@ -289,26 +309,6 @@ def _voice_notes(
         speech_of=base.speech_of,
         max_bytes=base.settings.voice.max_bytes,
         telemetry=base.telemetry,
-    )
-
-
-def _unanswered(base: Foundation) -> UnansweredQuestions:
-    return UnansweredQuestions(
-        store=base.store,
-        channels=base.channels,
-        queues=base.queues,
-        timeline=base.timeline,
-    )
-
-
-def _expiries(base: Foundation, access: AccessPolicy, unanswered: UnansweredQuestions) -> QuestionExpiry:
-    return QuestionExpiry(
-        store=base.store,
-        clock=base.clock,
-        wake=base.bus.wake,
-        still_allowed=access.still_allows,
-        show=unanswered.show,
-        words=WordQuestions(base.store, base.clock),
     )
 
 

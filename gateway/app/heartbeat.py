@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,7 @@ from gateway.app.tools import AgentTools, SharedTools
 from gateway.config import DEFAULT_AGENT, Settings, agent_settings
 from gateway.config.chat_place_rules import place_thread
 from gateway.config.heartbeat_rules import OWNERS
+from gateway.scheduling.elected_work import Once
 from gateway.scheduling.heartbeat_document import DocumentFile, OwnHeartbeat
 from gateway.scheduling.heartbeat_log import HeartbeatLog
 from gateway.scheduling.heartbeat_news import NewsJobs
@@ -47,7 +48,16 @@ _CHANGES: Final = "only a tool that reads can be watched, and {name} is not know
 class Heartbeat:
     """The parts of the heartbeat. Without `heartbeat.enabled` only those that end what a process left."""
 
-    def __init__(self, base: Foundation, shared: SharedTools, access: AccessPolicy, jobs: JobRunner) -> None:
+    def __init__(
+        self,
+        base: Foundation,
+        shared: SharedTools,
+        access: AccessPolicy,
+        jobs: JobRunner,
+        still_leads: Callable[[], Awaitable[bool]] | None = None,
+    ) -> None:
+        """`still_leads` asks the store whether this process checks for all that share it; None for one that
+        is alone."""
         settings = base.settings
         self._base = base
         self._jobs = jobs
@@ -68,6 +78,7 @@ class Heartbeat:
             spawn=base.tasks.background.spawn,
             document=None if own is None else DocumentFile(own, base.clock),
             quiet=QuietHours.optional(settings.bot.quiet_hours),
+            still_leads=still_leads,
         )
         self.port = HeartbeatPort(self.scheduler, base.store, every_s=every_s) if self.is_on else None
         NewsJobs(
@@ -111,10 +122,10 @@ class Heartbeat:
             max_attempts=base.settings.turn.max_attempts,
         )
 
-    def start(self) -> None:
-        """Begin to check what is watched."""
+    def start(self, once: Once) -> None:
+        """Begin to check what is watched, `once` for all processes that share the store."""
         if self.is_on:
-            self._base.tasks.background.spawn(self.scheduler.run(), name="heartbeats")
+            once(self.scheduler.run, name="heartbeats")
 
     def _ended(self, due: HeartbeatDue, result: HeartbeatResult, jobs: tuple[NewJob, ...]) -> None:
         self._jobs.note_added(jobs)

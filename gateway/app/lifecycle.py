@@ -19,6 +19,7 @@ from gateway.app.memory import Memory
 from gateway.app.page_guests import PageGuests
 from gateway.app.platforms import LeftOut
 from gateway.app.plugin_channels import only_own
+from gateway.app.shared_state import SharedState
 from gateway.app.tools import SharedTools
 from gateway.app.voice import Voice
 from gateway.channels.registry import ChannelRegistry, key_of
@@ -93,6 +94,7 @@ class Parts:
     agents: BuiltAgents
     expiries: QuestionExpiry
     jobs: JobRunner
+    shared: SharedState
     heartbeat: Heartbeat
     crises: CrisisRecords
     memory: Memory
@@ -238,18 +240,19 @@ class Gateway:
             parts.background.spawn(parts.outbox.run(), name="replies of other processes")
         if parts.cluster.is_worker:
             parts.background.spawn(parts.jobs.run(), name="jobs")
-        parts.background.spawn(parts.expiries.run(), name="expiring questions")
+        parts.shared.once(parts.expiries.run, name="expiring questions")
         parts.background.spawn(parts.guests.watch(), name="invited people")
         parts.background.spawn(parts.agents.warm_up(), name="model warm-up")
         parts.background.spawn(parts.voice.warm_up(), name="voice warm-up")
-        parts.background.spawn(parts.files.remove_old(), name="old files")
-        parts.background.spawn(parts.expire_media(), name="old uploads")
-        parts.background.spawn(parts.crises.remove_old(), name="old crisis records")
-        if parts.cluster.is_worker:
-            parts.heartbeat.start()
-        parts.memory.start(parts.background)
-        parts.background.spawn(parts.tools.chronicle.remove_old(), name="old changes of files")
-        parts.background.spawn(parts.tools.command_folders.remove_old(), name="old files of commands")
+        # The processes of one gateway share the data folder.
+        parts.shared.once(parts.files.remove_old, name="old files")
+        parts.shared.once(parts.expire_media, name="old uploads")
+        parts.shared.once(parts.crises.remove_old, name="old crisis records")
+        parts.heartbeat.start(parts.shared.once)
+        parts.memory.start(parts.background, parts.shared.once)
+        parts.shared.once(parts.tools.chronicle.remove_old, name="old changes of files")
+        parts.shared.once(parts.tools.command_folders.remove_old, name="old files of commands")
+        parts.shared.start()
         parts.background.spawn(parts.health.watch(), name="store check")
         parts.background.spawn(parts.health.watch_for_damage(), name="store damage check")
 

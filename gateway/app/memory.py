@@ -7,6 +7,7 @@ from gateway.config.memory import MemorySettings
 from gateway.memory.embedding_job import EmbeddingJob
 from gateway.memory.retention import MemoryRetention
 from gateway.runtime.tasks import Supervisor
+from gateway.scheduling.elected_work import Once
 from gateway.scheduling.jobs import JobRunner
 from pipeline.domain.clock import Clock
 from pipeline.memory.embedding import Embedder
@@ -36,9 +37,10 @@ class Memory:
             self._embedding = EmbeddingJob(self.book, self.embedder, jobs, self._clock)
             jobs.handle(self._embedding.kind)
 
-    def start(self, tasks: Supervisor) -> None:
-        """Delete what is old and embed what is new, as tasks of `tasks`."""
-        tasks.spawn(self._retention.remove_old(), name="old memories")
+    def start(self, tasks: Supervisor, once: Once) -> None:
+        """Delete what is old, `once` for all processes that share the store, and embed what is new, as tasks
+        of `tasks`."""
+        once(self._retention.remove_old, name="old memories")
         if self._embedding is not None:
             tasks.spawn(self._embedding.run(), name="memory vectors")
 

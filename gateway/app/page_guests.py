@@ -66,7 +66,7 @@ class PageGuests:
         self._removed(people)
 
     async def _stop_unknown(self) -> None:
-        await self._stops.stop_where(self._is_removed)
+        await self._stops.stop_where(self._is_removed, read=self._accounts.reload_people)
 
     def _is_removed(self, key: str) -> bool:
         thread = ThreadKey.decode(key)

@@ -34,7 +34,12 @@ def gateways_shield(base: Foundation, budgets: Budgets) -> Shield:
             settings, llm, calls=calls, clock=base.clock, budgets=budgets, redactor=base.redactor
         )
     return build_shield(
-        settings, store=base.store, clock=base.clock, failpoints=base.failpoints, evaluator=evaluator
+        settings,
+        store=base.store,
+        clock=base.clock,
+        failpoints=base.failpoints,
+        evaluator=evaluator,
+        shared=base.settings.cluster.shared,
     )
 
 
@@ -45,13 +50,14 @@ def build_shield(
     clock: Clock,
     failpoints: Failpoints,
     evaluator: Evaluator | None = None,
+    shared: bool = False,
 ) -> Shield:
     """Build it; without an `evaluator` a person decides at tier 2. Raises ConfigurationError, which names
     every mistake of the policy, or what is wrong with the operator's classifier."""
     return Shield(
         policies=PolicyBook(settings.policy),
         audit=StoreAudit(store.shield.audit, clock, failpoints),
-        taints=Taints(store.shield.taints),
+        taints=Taints(store.shield.taints, shared=shared),
         permissions=Permissions(store.shield.permissions, clock),
         clock=clock,
         flow_mode=settings.flow,

@@ -244,6 +244,7 @@ def build_shared_tools(
             approval_s=settings.tools.approval_s,
             send=send,
             per_hour=settings.shield.approvals_per_hour,
+            shared=settings.cluster.shared,
         ),
         reminders=build_reminders(settings, documents, jobs, store, clock, wake, access),
         budgets=budgets,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gateway.app.store import database_url
 from gateway.cli.channel_checks import Finding
+from gateway.cli.cluster_check import cluster_findings
 from gateway.config import Settings
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError, ParlourError
@@ -58,4 +59,5 @@ async def _examined(settings: Settings, clock: Clock) -> tuple[Finding, ...]:
     return (
         Finding(name="store", good=True, words=f"{where}; {words}"),
         Finding(name="jobs", good=not dead, words=f"{waiting} waiting, {given_up}"),
+        *cluster_findings(settings, found.owners, found.unowned, found.clock_ahead_s),
     )

@@ -3,6 +3,7 @@
 | signal | reaches | delivered | if it is lost |
 |---|---|---|---|
 | wake | each worker | at least once, merged by thread | the entry waits for the next read of the store |
+| changed | each process | at least once, merged by book and key | it is seen within a second |
 | control | one owner | at most once, in order | the turn runs to its end; an answer counts at its expiry |
 | event | the account's reader | at most once, in order in a turn | the answer appears when it is complete |
 | outbox | the account's outbox | at least once, merged by account | the reply waits for the next read |
@@ -13,9 +14,9 @@ error. Publishing does not block and raises nothing: a subscriber that raises is
 the signal. "At least once" holds for a subscriber that is connected: it is called once or more after the last
 signal. Several signals may arrive as one, and one may arrive again, so its handler is idempotent.
 
-An implementation with a queue bounds it. Wakes and outbox signals are merged; of the events only the tokens
-of answers may be left out, as `EventSender` allows. Controls and other events are kept: running turns bound
-their number.
+An implementation with a queue bounds it. Wakes, changes and outbox signals are merged; of the events only
+the tokens of answers may be left out, as `EventSender` allows. Controls and other events are kept: running
+turns bound their number.
 """
 
 from __future__ import annotations
@@ -38,6 +39,8 @@ OnWake = Callable[[str], None]
 """Called with a thread, an encoded ThreadKey."""
 OnControl = Callable[[Control], None]
 OnRecorded = Callable[[Recorded], None]
+OnChanged = Callable[[str, str], None]
+"""Called with a book of the store, and the key of what has changed in it; empty for all of it."""
 OnOutbox = Callable[[AccountKey, int], None]
 """Called with an account and the newest of its rows that are ready."""
 
@@ -98,8 +101,16 @@ class Bus(Protocol):
         """Have an entry of the log shown that no event and no reply reports."""
         ...
 
+    def changed(self, book: str, key: str = "") -> None:
+        """Have each process read `book` again, or what it has under `key`: the change is durable."""
+        ...
+
     def on_wake(self, handler: OnWake) -> Unsubscribe:
         """Call `handler` for each wake."""
+        ...
+
+    def on_changed(self, handler: OnChanged) -> Unsubscribe:
+        """Call `handler` for each change."""
         ...
 
     def on_control(self, owner: str, handler: OnControl) -> Unsubscribe:

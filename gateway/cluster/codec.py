@@ -9,6 +9,7 @@ from typing import Any, Final, assert_never
 
 from gateway.cluster.signals import (
     Answered,
+    Changed,
     Control,
     ControlSignal,
     Interrupt,
@@ -44,7 +45,16 @@ _FIELDS: Final = {
     kind: tuple(
         (one.name, str(one.type), _PLAIN[str(one.type)]) for one in fields(kind) if str(one.type) in _PLAIN
     )
-    for kind in (Wake, OutboxReady, Recorded, ControlSignal, TurnEvent, LiveTurn, *_CONTROLS.values())
+    for kind in (
+        Wake,
+        Changed,
+        OutboxReady,
+        Recorded,
+        ControlSignal,
+        TurnEvent,
+        LiveTurn,
+        *_CONTROLS.values(),
+    )
 }
 """Name, annotation and type of those, by what has them. Each token of an answer is written and read."""
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
@@ -57,6 +67,8 @@ def signal_to_json(signal: Signal) -> str:
     match signal:
         case Wake():
             body = {"signal": "wake", "thread": signal.thread}
+        case Changed():
+            body = {"signal": "changed", "book": signal.book, "key": signal.key}
         case OutboxReady():
             body = {"signal": "outbox", "account": list(signal.account), "row_id": signal.row_id}
         case ControlSignal():
@@ -86,6 +98,8 @@ def _signal(body: Mapping[str, Any]) -> Signal | None:
     match body["signal"]:
         case "wake":
             return Wake(**_values_of(Wake, body))
+        case "changed":
+            return Changed(**_values_of(Changed, body))
         case "outbox":
             channel, account = body["account"]
             return OutboxReady(account=(channel, account), **_values_of(OutboxReady, body))

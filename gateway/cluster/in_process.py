@@ -13,6 +13,7 @@ from weakref import WeakValueDictionary
 from gateway.cluster.bus import (
     EventReader,
     EventStream,
+    OnChanged,
     OnControl,
     OnOutbox,
     OnRecorded,
@@ -20,7 +21,7 @@ from gateway.cluster.bus import (
     Unsubscribe,
     dropped,
 )
-from gateway.cluster.signals import Control, LiveTurn, Recorded
+from gateway.cluster.signals import Changed, Control, LiveTurn, Recorded
 from pipeline.domain.ids import AccountKey, ThreadKey
 
 _log = logging.getLogger(__name__)
@@ -33,6 +34,7 @@ class InProcessBus:
 
     def __init__(self) -> None:
         self._wakes = _Handlers[str]()
+        self._changes = _Handlers[Changed]()
         self._controls: dict[str, _Handlers[Control]] = {}
         self._readers: dict[AccountKey, EventReader] = {}
         self._outboxes: dict[AccountKey, OnOutbox] = {}
@@ -88,9 +90,19 @@ class InProcessBus:
         except Exception:  # noqa: BLE001 - a subscriber's failure is never the publisher's
             _log.exception("an entry was not shown", extra={"thread_key": recorded.thread.encode()})
 
+    def changed(self, book: str, key: str = "") -> None:
+        """See `Bus.changed`."""
+        self._changes.call(Changed(book=book, key=key))
+
     def on_wake(self, handler: OnWake) -> Unsubscribe:
         """See `Bus.on_wake`."""
         return _nothing if self._closed else self._wakes.add(handler)
+
+    def on_changed(self, handler: OnChanged) -> Unsubscribe:
+        """See `Bus.on_changed`."""
+        if self._closed:
+            return _nothing
+        return self._changes.add(lambda changed: handler(changed.book, changed.key))
 
     def on_control(self, owner: str, handler: OnControl) -> Unsubscribe:
         """See `Bus.on_control`."""
@@ -135,6 +147,7 @@ class InProcessBus:
         self._outboxes.clear()
         self._recorded.clear()
         self._wakes.clear()
+        self._changes.clear()
         for handlers in self._controls.values():
             handlers.clear()
 

@@ -5,6 +5,7 @@ The first transport that is up carries a signal, so a second one is a spare: eac
 | topic | carries | listened to by |
 |---|---|---|
 | `wake` | wakes | each process |
+| `changed` | changes of books | each process |
 | `control:OWNER` | controls | the process that has the owner's name; `*` for each that runs turns |
 | `outbox:CHANNEL:ACCOUNT` | outbox signals | the process that sends on the account |
 | `events:CHANNEL:ACCOUNT` | events of turns | the process that shows the account |
@@ -26,6 +27,7 @@ from gateway.cluster.bus import (
     EVERY_OWNER,
     EventReader,
     EventStream,
+    OnChanged,
     OnControl,
     OnOutbox,
     OnRecorded,
@@ -37,11 +39,13 @@ from gateway.cluster.in_process import InProcessBus
 from gateway.cluster.link import Link
 from gateway.cluster.shown_turns import ShownTurns
 from gateway.cluster.signals import (
+    Changed,
     Control,
     ControlSignal,
     LiveTurn,
     OutboxReady,
     Recorded,
+    Signal,
     TurnEvent,
     Wake,
 )
@@ -61,6 +65,7 @@ class Spawn(Protocol):
 
 
 _WAKE: Final = "wake"
+_CHANGED: Final = "changed"
 _PROBE: Final = "probe"
 
 
@@ -78,6 +83,7 @@ class RemoteBus:
         )
         for link in self._links:
             link.listen(_WAKE)
+            link.listen(_CHANGED)
         self._shown = ShownTurns(self._own)
         self._events = Backlog[TurnEvent]()
         self._spawn = spawn
@@ -101,6 +107,11 @@ class RemoteBus:
         """See `Bus.wake`."""
         self._own.wake(thread)
         self._publish(_WAKE, signal_to_json(Wake(thread=thread)), key=(_WAKE, thread))
+
+    def changed(self, book: str, key: str = "") -> None:
+        """See `Bus.changed`."""
+        self._own.changed(book, key)
+        self._publish(_CHANGED, signal_to_json(Changed(book=book, key=key)), key=(_CHANGED, book, key))
 
     def control(self, owner: str, control: Control) -> None:
         """See `Bus.control`."""
@@ -141,6 +152,10 @@ class RemoteBus:
     def on_wake(self, handler: OnWake) -> Unsubscribe:
         """See `Bus.on_wake`."""
         return self._own.on_wake(handler)
+
+    def on_changed(self, handler: OnChanged) -> Unsubscribe:
+        """See `Bus.on_changed`."""
+        return self._own.on_changed(handler)
 
     def on_control(self, owner: str, handler: OnControl) -> Unsubscribe:
         """See `Bus.on_control`."""
@@ -221,10 +236,16 @@ class RemoteBus:
             signal = signal_from_json(body)
         except InvalidInput as error:
             _log.warning("a signal was not understood", extra={"reason": str(error)})
-            return
+        else:
+            self._deliver(signal)
+
+    def _deliver(self, signal: Signal | None) -> None:
+        """Pass on a signal of another process."""
         match signal:
             case Wake():
                 self._own.wake(signal.thread)
+            case Changed():
+                self._own.changed(signal.book, signal.key)
             case ControlSignal():
                 self._own.control(signal.owner, signal.control)
             case OutboxReady():

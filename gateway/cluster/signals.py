@@ -119,4 +119,12 @@ class Recorded:
     entry_id: int
 
 
-Signal = Wake | ControlSignal | TurnEvent | OutboxReady | Recorded
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """A book of the store has changed, of which processes keep copies; or one thing in it, by its key."""
+
+    book: str
+    key: str = ""
+
+
+Signal = Changed | Wake | ControlSignal | TurnEvent | OutboxReady | Recorded

@@ -22,7 +22,7 @@ from pipeline.domain.ids import ThreadKey
 _log = logging.getLogger(__name__)
 
 TOO_LATE = "No one answered in time."
-_STOPPED = "The run was stopped."
+STOPPED = "The run was stopped."
 
 
 class UnansweredQuestions:
@@ -43,7 +43,7 @@ class UnansweredQuestions:
 
     def stopped(self, question: Interaction) -> None:
         """Mark the message of a question that a stop has closed; returns at once."""
-        self.show(question, _STOPPED)
+        self.show(question, STOPPED)
 
     def show(self, question: Interaction, note: str = TOO_LATE) -> None:
         """Mark the question's message as closed, with a `note` that says why; returns at once."""

@@ -90,6 +90,10 @@ class Rooms:
             for place in [at for at, one in lines.items() if wrote(identities, thread.encode(), one.author)]:
                 del lines[place]
 
+    def forget_all(self) -> None:
+        """Forget what everybody wrote: another process erases a person."""
+        self._unaddressed.clear()
+
     async def named(self, message: InboundMessage) -> InboundMessage:
         """See `pipeline.runtime.ports.Rooms`."""
         channel = self._channel(message.thread)

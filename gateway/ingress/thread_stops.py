@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from gateway.cluster.signals import Control, StopBefore
@@ -36,8 +36,12 @@ class ThreadStops:
             self._control(StopBefore(thread=thread, seq=entries[-1].seq + 1, cancelled=0))
             await self._waiting.withdraw(thread)
 
-    async def stop_where(self, wanted: Callable[[str], bool]) -> None:
-        """Stop every thread with unfinished entries that is `wanted`, by its key. Raises StorageError."""
-        for thread in await self._store.open_threads():
+    async def stop_where(self, wanted: Callable[[str], bool], *, read: Callable[[], Awaitable[None]]) -> None:
+        """Stop every thread with unfinished entries that is `wanted`, by its key. `read` is called before,
+        but after the threads were found, to read what decides: who has an unfinished entry is in it, if they
+        may have. Raises StorageError."""
+        threads = await self._store.open_threads()
+        await read()
+        for thread in threads:
             if wanted(thread):
                 await self.stop(thread)

@@ -3,28 +3,42 @@
 The question is durable under an id derived from the action, so a turn that is resumed after a crash finds its
 question, and perhaps the answer. The inbox checks and records answers; the bus reports them to `answered`.
 Only the author may answer, not others in a room. An answer holds for one action in one session and chat.
+
+Where the answer is accepted by another process, the signal that reports it may be lost, and so may the event
+that shows the question: the store is looked at every second, and a question that no message is known to show
+is sent once more.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection
+import logging
+from collections.abc import Awaitable, Callable, Collection
+from functools import partial
+from itertools import count
 from typing import Final
 
 from gateway.cluster.signals import Answered
+from gateway.interactions.question_parts import part_number
 from gateway.storage.codec import TOOL, details_of
+from gateway.storage.copies import LOOK_S
 from gateway.storage.ports import Interaction, Store
 from pipeline.domain.clock import Clock
+from pipeline.domain.errors import StorageError
 from pipeline.domain.events import EXPIRED, ApprovalRequired, ApprovalResolved
 from pipeline.domain.ids import own_person
 from pipeline.runtime.approvals import ApprovalOutcome
 from pipeline.runtime.scope import TurnScope
+
+_log = logging.getLogger(__name__)
 
 ALLOW: Final = "Allow"
 DENY: Final = "Deny"
 ALLOW_FOR_CONVERSATION: Final = "Allow for this conversation"
 
 _LEAST_S = 1.0
+_SHOWN_AFTER_LOOKS = 2
+"""At this look a question should be visible."""
 _OUTCOMES: dict[str, ApprovalOutcome] = {
     ALLOW: "allowed",
     ALLOW_FOR_CONVERSATION: "for_conversation",
@@ -48,7 +62,10 @@ class ApprovalService:
         approval_s: float,
         send: Callable[[Answered], None],
         per_hour: int = 0,
+        shared: bool = False,
     ) -> None:
+        """`shared`: other processes accept answers and show questions."""
+        self._shared = shared
         self._store = store
         self._send = send
         self._clock = clock
@@ -88,7 +105,8 @@ class ApprovalService:
             choice = None if known is None else known[1]
             if choice is None:
                 await self._show(scope, question, tool_name, reasoning)
-                choice = await self._answer_to(question, signal, scope)
+                show = partial(self._show, scope, question, tool_name, reasoning)
+                choice = await self._answer_to(question, signal, scope, show)
             await scope.send(
                 ApprovalResolved(
                     session_id=scope.session_id,
@@ -163,13 +181,19 @@ class ApprovalService:
             )
         )
 
-    async def _answer_to(self, question: Interaction, signal: asyncio.Event, scope: TurnScope) -> str:
+    async def _answer_to(
+        self,
+        question: Interaction,
+        signal: asyncio.Event,
+        scope: TurnScope,
+        show: Callable[[], Awaitable[None]],
+    ) -> str:
         # A clock that was set back must not extend the wait beyond the full time from now.
         remaining = min(self._approval_s, question.expires_at - self._clock.now())
         deadline = self._clock.timeout(max(0.0, remaining))
         try:
             async with scope.waiting(), deadline:
-                await signal.wait()
+                await (self._looked(question, signal, scope, show) if self._shared else signal.wait())
         except TimeoutError:
             if not deadline.expired():
                 raise
@@ -177,6 +201,36 @@ class ApprovalService:
         known = await self._store.interaction(question.id)
         choice = None if known is None else known[1]
         return EXPIRED if choice is None else choice
+
+    async def _looked(
+        self,
+        question: Interaction,
+        signal: asyncio.Event,
+        scope: TurnScope,
+        show: Callable[[], Awaitable[None]],
+    ) -> None:
+        """Return once there is an answer, by the signal or in the store."""
+        for look in count(1):
+            try:
+                async with self._clock.timeout(LOOK_S):
+                    await signal.wait()
+            except TimeoutError:
+                pass
+            else:
+                return
+            try:
+                known = await self._store.interaction(question.id)
+                if known is None or known[1] is not None:
+                    return
+                if look == _SHOWN_AFTER_LOOKS and not await self._is_shown(question.id, scope.message_id):
+                    await show()
+            except StorageError as error:
+                _log.warning("a question's answer is not read", extra={"reason": str(error)})
+
+    async def _is_shown(self, question: str, message_id: str) -> bool:
+        """Whether a message on the platform is on record that shows the question, or may show it. The page
+        and the terminal record none; they show an event that comes twice once."""
+        return any(one.part == part_number(question, 0) for one in await self._store.shown(message_id))
 
 
 def _is_same(known: Interaction, asked: Interaction) -> bool:

@@ -1,7 +1,8 @@
 """Remember which chats have no open question that any words answer, so that a message need not look for one.
 
 Every question of a process is noted here when it is recorded. So only the first message of a chat after a
-start reads the store.
+start reads the store. Where several processes share the store, the turn that asks may run in another one:
+then each message reads it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ _MOST = 10_000
 class WordQuestions:
     """The threads in which any words may be an answer."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, *, shared: bool = False) -> None:
+        """`shared`: turns run in other processes too."""
+        self._shared = shared
         self._store = store
         self._clock = clock
         self.without = BoundedDict[str, None](_MOST)
@@ -37,6 +40,6 @@ class WordQuestions:
         pending = await self._store.pending_interactions(thread, now=self._clock.now())
         if any(one.asks == "words" for one in pending):
             return True
-        if asked == self._asked:
+        if asked == self._asked and not self._shared:
             self.without[thread] = None
         return False

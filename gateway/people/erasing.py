@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import Any
 
 from adapters.web.settings import ACCOUNT, CHANNEL
+from gateway.storage.erasure import FULL_ERASURE as FULL_ERASURE  # noqa: PLC0414 - a part of this
 from gateway.storage.erasure import PersonKeys
 from gateway.storage.identities import Identity
 from gateway.storage.jobs import NewJob
 from gateway.storage.page_people import PagePerson
 from pipeline.domain.errors import InvalidInput
-
-FULL_ERASURE: Final = "full_erasure"
-"""The kind of the job that erases everything of a person. Its key is that of their first identity."""
 
 
 def named_identity(name: str, people: Collection[PagePerson]) -> Identity | None:

@@ -141,6 +141,17 @@ class PageAccounts:
         self._note(frozenset(one.id for one in await self._book.people()))
         self._deleted = set(await self._chats.deleted())
 
+    async def reload_people(self) -> None:
+        """Read again who is invited, as another process may have changed it. Who is missing is left to
+        `watch`, which ends what they have begun. Raises StorageError."""
+        self._note(self._known | {one.id for one in await self._book.people()})
+
+    async def reload_deleted(self) -> tuple[ThreadKey, ...]:
+        """Read again which conversations are deleted; those that were not known. Raises StorageError."""
+        added = await self._chats.deleted() - self._deleted
+        self._deleted |= added
+        return tuple(ThreadKey.decode(key) for key in added)
+
     def is_deleted(self, thread: ThreadKey) -> bool:
         """Whether the conversation was deleted."""
         # With a conversation, its heartbeats are deleted too.

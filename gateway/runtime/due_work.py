@@ -11,7 +11,7 @@ from pipeline.domain.errors import StorageError
 
 _log = logging.getLogger(__name__)
 
-_POLL_S = 60.0
+POLL_S = 60.0
 """The longest wait in seconds: bounds the delay after a sleep or a clock change, since timers use another
 clock, and after work that a command added to the store from outside."""
 _STORE_AGAIN_S = 5.0
@@ -29,11 +29,14 @@ class DueWork:
         next_due: Callable[[], Awaitable[float | None]],
         clock: Clock,
         name: str,
+        poll_s: float = POLL_S,
     ) -> None:
+        """`poll_s` is the longest wait, in seconds: shorter where other processes add work too."""
         self._do_due = do_due
         self._next_due = next_due
         self._clock = clock
         self._name = name
+        self._poll_s = poll_s
         self._changed = asyncio.Event()
 
     def wake(self) -> None:
@@ -58,10 +61,10 @@ class DueWork:
                 await self._do_due()
                 next_due = await self._next_due()
                 if next_due is None:
-                    return _POLL_S
+                    return self._poll_s
                 # Work may have become due during the read: do it without a wait.
                 if (wait := next_due - self._clock.now()) > 0:
-                    return min(wait, _POLL_S)
+                    return min(wait, self._poll_s)
         except StorageError:
             _log.exception("due work waits for the store", extra={"work": self._name})
             return _STORE_AGAIN_S

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from gateway.runtime.cluster_figures import ClusterFigures
 from gateway.runtime.measured import Counted, Spread
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import ActionCompleted, LlmToken, PipelineEvent, TranscriptReady
@@ -173,6 +174,10 @@ class Telemetry:
         """Call `read` at each scrape for the channels' status. Call this once."""
         self.registry.register(_Channels(read))
 
+    def watch_cluster(self, read: Callable[[], ClusterFigures]) -> None:
+        """Call `read` at each scrape for what is known of the processes on the store. Call this once."""
+        self.registry.register(_Cluster(read))
+
     def stages(self, received_at: float) -> TurnStages:
         """Measures the stages of one turn that begins now, and counts its tool calls."""
         return TurnStages(self._stages, self._actions, self._clock, received_at)
@@ -219,6 +224,32 @@ class _Channels(Collector):
             if one.received_ago_s is not None:
                 silent.add_metric(names, one.received_ago_s)
         yield from (up, silent, restarts)
+
+
+class _Cluster(Collector):
+    """The processes on the store, as this one knows them."""
+
+    def __init__(self, read: Callable[[], ClusterFigures]) -> None:
+        self._read = read
+
+    def collect(self) -> Iterator[Metric]:
+        found = self._read()
+        owners = GaugeMetricFamily(
+            "parlour_cluster_owners", "Processes that are alive, by role", labels=("role",)
+        )
+        for role, number in sorted(found.owners.items()):
+            owners.add_metric((role,), number)
+        yield owners
+        if found.beat_age_s is not None:
+            yield GaugeMetricFamily(
+                "parlour_cluster_beat_age_seconds",
+                "Since this process last reported that it is alive",
+                value=found.beat_age_s,
+            )
+        if found.unowned is not None:
+            yield GaugeMetricFamily(
+                "parlour_threads_unowned", "Threads with work and no living process", value=found.unowned
+            )
 
 
 class TurnStages:

@@ -11,10 +11,11 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
-from typing import Literal
+from typing import Literal, NoReturn
 
 from gateway.runtime.due_work import DueWork
-from gateway.storage.jobs import Job, JobBook, NewJob
+from gateway.storage.copies import LOOK_S
+from gateway.storage.jobs import Job, JobBook, NewJob, SharedJobBook
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.frozen import dataclass
@@ -68,18 +69,24 @@ class JobRunner:
         spawn: Spawn,
         count: Callable[[str, str], None],
         redact: Callable[[str], str],
+        shared: SharedJobBook | None = None,
+        process: str = "",
     ) -> None:
+        """Where several processes run jobs, `shared` is the book of all, and `process` the id under which
+        this one reports that it is alive."""
         self._book = book
         self._clock = clock
         self._spawn = spawn
         self._count = count
         self._redact = redact
+        self._shared = shared
+        self._process = process
         self._queues: dict[str, _Queue] = {}
 
     def handle(self, kind: JobKind) -> None:
         """Run the jobs of this kind."""
         self._queues[kind.name] = _Queue(
-            kind, self._book, self._clock, self._spawn, self._count, self._redact
+            kind, self._book, self._clock, self._spawn, self._count, self._redact, self._process
         )
 
     async def add(self, job: NewJob, *, limit: int | None = None) -> bool:
@@ -96,6 +103,8 @@ class JobRunner:
 
     async def recover(self) -> int:
         """Take over what a dead process had claimed; how many jobs. Call before `run`."""
+        if self._shared is not None:
+            return await self._shared.take_back(now=self._clock.now())
         return await self._book.break_leases()
 
     async def run(self) -> None:
@@ -103,6 +112,24 @@ class JobRunner:
         async with asyncio.TaskGroup() as group:
             for queue in self._queues.values():
                 group.create_task(queue.work.run())
+            if self._shared is not None:
+                group.create_task(self._look(self._shared))
+
+    async def _look(self, book: SharedJobBook) -> NoReturn:
+        """Find what other processes have added, and what those that are gone had claimed. One read serves
+        all kinds."""
+        while True:
+            await self._clock.sleep(LOOK_S)
+            try:
+                await book.take_back(now=self._clock.now())
+                soonest = await book.soonest(self._queues.keys())
+            except StorageError as error:
+                _log.warning("jobs of other processes are not read", extra={"reason": str(error)})
+                continue
+            now = self._clock.now()
+            for kind, ready in soonest.items():
+                if ready <= now:
+                    self._queues[kind].work.wake()
 
 
 class _Queue:
@@ -116,7 +143,9 @@ class _Queue:
         spawn: Spawn,
         count: Callable[[str, str], None],
         redact: Callable[[str], str],
+        process: str,
     ) -> None:
+        self._process = process
         self._kind = kind
         self._book = book
         self._clock = clock
@@ -140,9 +169,8 @@ class _Queue:
         await self._free.acquire()
         now = self._clock.now()
         try:
-            job = await self._book.claim(
-                self._kind.name, now=now, until=now + self._kind.timeout_s + _MARGIN_S
-            )
+            until = now + self._kind.timeout_s + _MARGIN_S
+            job = await self._book.claim(self._kind.name, now=now, until=until, by=self._process)
         except BaseException:
             self._free.release()
             raise

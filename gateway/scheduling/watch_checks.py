@@ -81,6 +81,22 @@ class WatchRights(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """A watch after a check."""
+
+    before: Watch
+    after: Watch
+    finding: Finding | None
+    """None if the check failed."""
+    problem: str = ""
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether it has seen something else."""
+        return self.after != self.before
+
+
 class WatchChecks:
     """Makes the checks of every kind, but that of open tasks."""
 

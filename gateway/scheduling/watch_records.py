@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import field, replace
 from typing import Any, Final
 
+from gateway.storage.heartbeats import WATCH
 from gateway.storage.jobs import Job, NewJob
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey, identity_key
 from pipeline.domain.messages import Author
 from pipeline.watches.conditions import Condition
 
-WATCH: Final = "watch"
-"""The kind of the jobs. A job's key is the watch's id."""
 NEVER: Final = 253_370_764_800.0
 """The due time of the jobs, the year 9999: the scheduler keeps the times of the checks itself."""
 

@@ -12,29 +12,33 @@ import logging
 import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from gateway.runtime.failpoints import Failpoints
-from gateway.scheduling.first_checks import first_due, place_of, tasks_due
+from gateway.scheduling.first_checks import (
+    first_due,
+    first_dues,
+    open_tasks,
+    place_of,
+    stored_watches,
+)
 from gateway.scheduling.heartbeat_document import TASKS, DocumentFile
 from gateway.scheduling.heartbeat_entries import failure_entry, heartbeat_entry
 from gateway.scheduling.heartbeat_log import HeartbeatLog
 from gateway.scheduling.jobs import Spawn
-from gateway.scheduling.watch_checks import Finding, WatchChecks, WatchFailed
-from gateway.scheduling.watch_records import NEVER, WATCH, Watch, watch_of
+from gateway.scheduling.watch_checks import Checked, WatchChecks, WatchFailed
+from gateway.scheduling.watch_records import NEVER, Watch
 from gateway.storage.heartbeats import (
     HEARTBEAT_SETTINGS,
+    WATCH,
     outcome_words,
     owner_of,
     session_of,
-    state_name,
-    tasks_hash,
 )
 from gateway.storage.jobs import NewJob
 from gateway.storage.ports import Store
 from pipeline.domain.clock import Clock
-from pipeline.domain.errors import InvalidInput, StorageError
-from pipeline.domain.frozen import dataclass
+from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import ThreadKey, heartbeat_thread
 from pipeline.domain.messages import HeartbeatDue
 from pipeline.heartbeat_runs import HeartbeatResult
@@ -56,22 +60,6 @@ _MOST_EVENTS: Final = 20
 _EVENTS: Final = "what has happened: {count}"
 _DOCUMENT: Final = "HEARTBEAT.md"
 """The key of the look at the document in the heap."""
-_TASKS_TEXT: Final = "It is time to look at the open tasks below."
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Checked:
-    """A watch after a check."""
-
-    before: Watch
-    after: Watch
-    finding: Finding | None
-    """None if the check failed."""
-    problem: str = ""
-
-    @property
-    def has_changed(self) -> bool:
-        return self.after != self.before
 
 
 class WatchScheduler:
@@ -91,8 +79,11 @@ class WatchScheduler:
         spawn: Spawn,
         document: DocumentFile | None = None,
         quiet: QuietHours | None = None,
+        still_leads: Callable[[], Awaitable[bool]] | None = None,
     ) -> None:
+        """`still_leads` asks the store whether this process still checks for all that share it."""
         self.log = log
+        self._still_leads = still_leads
         self.document = document
         self._store = store
         self._clock = clock
@@ -109,19 +100,28 @@ class WatchScheduler:
         self._changed = asyncio.Event()
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._is_loaded = False
+        self._leads = False
+        """This process checks what is due; another one may, and this one only adds and shows."""
         self._running = 0
         """Checks of chats, and looks at the document, that are not over."""
 
     # -- what is watched ----------------------------------------------------------------------
     async def run(self) -> None:
         """Check what is due, for ever."""
-        while not self._is_loaded:
-            try:
-                await self._load()
-            except StorageError as error:
-                _log.warning("heartbeats wait for the store", extra={"reason": str(error)})
-                await self._clock.sleep(_STORE_AGAIN_S)
-        self.log.note("scheduler_started")
+        try:
+            while not self._is_loaded:
+                try:
+                    await self._load()
+                except StorageError as error:
+                    _log.warning("heartbeats wait for the store", extra={"reason": str(error)})
+                    await self._clock.sleep(_STORE_AGAIN_S)
+            self.log.note("scheduler_started")
+            await self._check_due()
+        finally:
+            # Another process may continue, and this one after it.
+            self._is_loaded = self._leads = False
+
+    async def _check_due(self) -> NoReturn:
         while True:
             self._changed.clear()
             self._start_due()
@@ -189,27 +189,32 @@ class WatchScheduler:
 
     # -- when it is due -----------------------------------------------------------------------
     async def _load(self) -> None:
-        for job in await self._store.jobs.all_of(HEARTBEAT_SETTINGS):
-            self._settings[job.key] = job.body
-        for job in await self._store.jobs.all_of(WATCH):
-            try:
-                watch = watch_of(job)
-            except (InvalidInput, KeyError, TypeError, ValueError) as error:
-                _log.error("a watch cannot be read", extra={"id": job.key, "reason": str(error)})
-                continue
-            if self.document is None and watch.from_document:
-                continue
-            if watch.condition.kind == "tasks":
-                self._put(watch, await tasks_due(watch, self._store))
-            else:
-                self._put(watch, first_due(watch, self._clock.now(), at_start=True))
+        """Begin with what the store has."""
+        earlier = dict(self._watches)
+        settings, watches = await stored_watches(self._store, with_document=self.document is not None)
+        dues = await first_dues(watches, self._store, self._clock)
+        added = [one for name, one in self._watches.items() if name not in earlier and name not in dues]
+        # Without a wait between: what people are shown is never a part.
+        self._settings, self._watches, self._heap, self._leads = settings, {}, DueHeap(), True
+        for one in (*watches, *added):
+            self._put(one, dues.get(one.id, self._clock.now()))
         if self.document is not None:
             await self._read_document()
         self._is_loaded = True
 
+    async def reload(self) -> None:
+        """Read again what is watched, as another process may have changed it. Raises StorageError."""
+        settings, watches = await stored_watches(self._store, with_document=self.document is not None)
+        self._settings = settings
+        for name in self._watches.keys() - {one.id for one in watches}:
+            self._forget(name)
+        for one in watches:
+            if one.id not in self._watches or not self._leads:
+                self._put(one, first_due(one, self._clock.now(), at_start=False))
+
     def _put(self, watch: Watch, due: float | None) -> None:
         self._watches[watch.id] = watch
-        if due is not None:
+        if due is not None and self._leads:
             self._heap.put(watch.id, due)
             self._changed.set()
 
@@ -320,6 +325,8 @@ class WatchScheduler:
         identity = f"heartbeat_{secrets.token_hex(8)}"
         checked = await asyncio.gather(*(self._checked(one, session_of(identity)) for one in watches))
         happened = [] if is_off else [one for one in checked if one.finding is not None and one.finding.text]
+        if self._still_leads is not None and not await self._still_leads():
+            return
         # A further one keeps what it has seen, so that it is found again.
         left, happened = happened[_MOST_EVENTS:], happened[:_MOST_EVENTS]
         changed = [one for one in checked if one.has_changed and one not in left]
@@ -341,33 +348,26 @@ class WatchScheduler:
             following = one.after.condition.next_check(now)
             self._again(one.after, now + _BUSY_AGAIN_S if one in left else following)
 
-    async def _checked(self, watch: Watch, session: str) -> _Checked:
+    async def _checked(self, watch: Watch, session: str) -> Checked:
         async with self._slots:
             try:
                 if watch.condition.kind == "tasks":
-                    finding = await self._tasks(watch)
+                    finding = await open_tasks(watch, self.document, self._store)
                 else:
                     finding = await self._checks.check(watch, session)
             except WatchFailed as error:
                 failed = replace(watch, failures=min(NOTICE_AT, watch.failures + 1))
-                return _Checked(before=watch, after=failed, finding=None, problem=str(error))
+                return Checked(before=watch, after=failed, finding=None, problem=str(error))
             except StorageError:
                 raise
             except Exception:  # noqa: BLE001 - the failure of one check must not end the others
                 _log.exception("a watch cannot be checked", extra={"id": watch.id})
                 failed = replace(watch, failures=min(NOTICE_AT, watch.failures + 1))
-                return _Checked(before=watch, after=failed, finding=None, problem="an internal error")
-        return _Checked(before=watch, after=watch.with_seen(finding.seen), finding=finding)
-
-    async def _tasks(self, watch: Watch) -> Finding:
-        """Whether there are open tasks that were not done in the last heartbeat about them."""
-        tasks = () if self.document is None else self.document.read.tasks
-        kept = await self._store.states.read(watch.owner, state_name(heartbeat_thread(watch.thread)))
-        is_done = kept is not None and kept.body.get("tasks_done") == tasks_hash(tasks)
-        return Finding(seen=watch.seen, text=_TASKS_TEXT if tasks and not is_done else "")
+                return Checked(before=watch, after=failed, finding=None, problem="an internal error")
+        return Checked(before=watch, after=watch.with_seen(finding.seen), finding=finding)
 
     async def _hand_over(
-        self, identity: str, happened: Sequence[_Checked], changed: Sequence[_Checked]
+        self, identity: str, happened: Sequence[Checked], changed: Sequence[Checked]
     ) -> None:
         """Enqueue a heartbeat with what has happened, unless its person was shut out."""
         events = [(one.after, one.finding) for one in happened if one.finding is not None]
@@ -384,7 +384,7 @@ class WatchScheduler:
         self.log.note("heartbeat_triggered", owner=first.owner, reason=_EVENTS.format(count=len(events)))
         self._wake(due.entry.thread)
 
-    async def _store_failures(self, checked: _Checked) -> None:
+    async def _store_failures(self, checked: Checked) -> None:
         """Tell the person once that a watch fails."""
         is_new = checked.before.failures < NOTICE_AT == checked.after.failures
         if not is_new or checked.finding is not None:

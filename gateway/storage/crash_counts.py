@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Protocol
 
 from pipeline.domain.frozen import dataclass
@@ -27,4 +27,15 @@ class DeathBook(Protocol):
 
         Returns the deaths of unfinished entries, by seq; entries without any are left out.
         """
+        ...
+
+
+class SharedDeathBook(DeathBook, Protocol):
+    """Process deaths on a store that several processes share. They are counted in the transaction in which a
+    living process takes the first thread of one that is gone, for all threads of that one: `alone` counts a
+    process that worked on one entry only. A process that stood still for longer than its time to live counts
+    as one that died."""
+
+    async def of(self, seqs: Collection[int]) -> Mapping[int, Deaths]:
+        """The deaths of these entries, without those that have none. Raises StorageError."""
         ...

@@ -17,6 +17,8 @@ from gateway.storage.inbox_items import ASKED_IN
 from gateway.storage.json_bodies import FORGOTTEN, encode_body
 from pipeline.domain.frozen import dataclass
 
+FULL_ERASURE: Final = "full_erasure"
+"""The kind of the job that erases everything of a person. Its key is that of their first identity."""
 ERASED: Final = "[erased]"
 """In place of the words of an erased person in a room, and of what names them in the audit."""
 DROPPED: Final = ""

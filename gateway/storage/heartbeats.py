@@ -11,6 +11,8 @@ from pipeline.domain.messages import HeartbeatDue
 
 HEARTBEAT_NEWS: Final = "heartbeat-news"
 """The kind of the jobs that tell a person something. A job's key is that of the heartbeat's message."""
+WATCH: Final = "watch"
+"""The kind of the jobs that keep what is watched. A job's key is the watch's id."""
 HEARTBEAT_SETTINGS: Final = "heartbeat"
 """The kind of the jobs that keep what a person has set for their heartbeats: `off` and `to`. The key is the
 owner's."""

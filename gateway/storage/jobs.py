@@ -7,7 +7,7 @@ stays for an operator, who retries or drops it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import field
 from typing import Any, Literal, Protocol
 
@@ -66,9 +66,10 @@ class JobBook(Protocol):
         False, with no change, if `limit` open jobs of the kind have the owner already."""
         ...
 
-    async def claim(self, kind: str, *, now: float, until: float) -> Job | None:
+    async def claim(self, kind: str, *, now: float, until: float, by: str = "") -> Job | None:
         """The open job of `kind` that has been ready longest, leased until the Unix time `until`, with one
-        attempt counted; None if none is ready."""
+        attempt counted; None if none is ready. `by` is the id of the process that claims it where several
+        share the store, see `OwnerBook`."""
         ...
 
     async def next_ready(self, kind: str) -> float | None:
@@ -119,4 +120,17 @@ class JobBook(Protocol):
 
     async def break_leases(self) -> int:
         """End every claim; how many. Only for a start that has made sure that no other process runs."""
+        ...
+
+
+class SharedJobBook(JobBook, Protocol):
+    """The job book of a store that several processes share."""
+
+    async def take_back(self, *, now: float) -> int:
+        """End the claims of processes that are gone; how many. The attempts stay counted. A store with a
+        clock ignores `now`."""
+        ...
+
+    async def soonest(self, kinds: Collection[str]) -> Mapping[str, float]:
+        """What `next_ready` gives for each of `kinds`, without those that have no open job."""
         ...

@@ -10,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final, Protocol, runtime_checkable
 
+from gateway.storage.changes import ChangeBook
+from gateway.storage.crash_counts import SharedDeathBook
+from gateway.storage.jobs import SharedJobBook
 from gateway.storage.lease import Lease
 from pipeline.domain.frozen import dataclass
 
@@ -80,4 +83,19 @@ class SharedStore(Protocol):
     @property
     def owners(self) -> OwnerBook:
         """Its processes."""
+        ...
+
+    @property
+    def deaths(self) -> SharedDeathBook:
+        """The deaths of its processes."""
+        ...
+
+    @property
+    def jobs(self) -> SharedJobBook:
+        """Its jobs."""
+        ...
+
+    @property
+    def changes(self) -> ChangeBook:
+        """What another process may have changed."""
         ...

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
+from gateway.storage.crash_counts import Deaths
 from gateway.storage.lease import Lease
 from gateway.storage.leases import AccountLeases, ProcessingCoordinator, lease_key
-from gateway.storage.owners import UNTIL_GONE, Owner, OwnerBook
+from gateway.storage.owners import UNTIL_GONE, Owner, OwnerBook, SharedStore
 from gateway.storage.ports import Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import FenceLost, StorageError
@@ -94,6 +95,11 @@ class SharedCoordinator(ProcessingCoordinator):
     def adopt(self, lease: Lease, on_lost: Callable[[], None]) -> None:
         """Hold a claimed lease as one that was acquired."""
         self._held[lease.thread] = (lease, on_lost)
+
+    async def deaths(self, seq: int) -> Mapping[int, Deaths]:
+        """The deaths of the processes that worked on an entry, by its seq. Raises StorageError."""
+        store: object = self._store
+        return await store.deaths.of((seq,)) if isinstance(store, SharedStore) else {}
 
     async def unowned(self) -> int:
         """How many threads wait for a process. Raises StorageError."""

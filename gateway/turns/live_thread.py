@@ -62,6 +62,11 @@ class LiveThread:
     """Until then, in the loop's time."""
     _timer: asyncio.TimerHandle | None = None
 
+    @property
+    def runs(self) -> bool:
+        """Whether a turn runs that was not stopped."""
+        return self.stop is not None and not self.stop.requested
+
     async def linger(self, seconds: float) -> None:
         """Wait until there is work, or until it has waited so long: `lingered` says which.
 

@@ -116,9 +116,10 @@ class TurnRunner:
             while len(self._unwritten) > _MAX_UNWRITTEN:
                 del self._unwritten[next(iter(self._unwritten))]
 
-    def note_deaths(self, deaths: Mapping[int, Deaths]) -> None:
-        """Load how often the process died, by the seq of the unfinished entry. Call before any turn runs."""
-        self._quarantine.hold(deaths)
+    def note_deaths(self, deaths: Mapping[int, Deaths], *, more: bool = False) -> None:
+        """Load how often the process died, by the seq of the unfinished entry: before any turn runs, or
+        `more` of entries that are about to run."""
+        (self._quarantine.hold_more if more else self._quarantine.hold)(deaths)
 
     def note_stop(self, seq: int, cancelled: int, heartbeats: int) -> None:
         """Record that the /stop with inbox number `seq` cancelled that many entries and heartbeats."""

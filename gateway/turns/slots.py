@@ -24,7 +24,7 @@ class Quarantine:
     def __init__(self, clock: Clock, limit: int) -> None:
         self._clock = clock
         self._limit = limit
-        self._deaths: Mapping[int, Deaths] = {}
+        self._deaths: dict[int, Deaths] = {}
         self._waiting: dict[int, asyncio.Event] = {}
         """By seq, in order; the event of the first is set."""
         self._empty = asyncio.Event()
@@ -33,13 +33,24 @@ class Quarantine:
 
     def hold(self, deaths: Mapping[int, Deaths]) -> None:
         """Load the deaths of unfinished entries, before any of them runs."""
-        self._deaths = deaths
+        self._deaths = dict(deaths)
         suspects = [seq for seq, known in deaths.items() if known.total >= self._limit]
         self._waiting = {
             seq: asyncio.Event() for seq in sorted(suspects, key=lambda seq: (deaths[seq].alone, seq))
         }
         if self._waiting:
             self._empty.clear()
+            self._let_in()
+
+    def hold_more(self, deaths: Mapping[int, Deaths]) -> None:
+        """Load the deaths of entries that are about to run here: other processes died with them."""
+        self._deaths |= deaths
+        was_empty = self.is_empty
+        for seq, known in deaths.items():
+            if known.total >= self._limit and seq not in self._waiting:
+                self._waiting[seq] = asyncio.Event()
+                self._empty.clear()
+        if was_empty:
             self._let_in()
 
     def deaths_alone(self, seq: int) -> int:

@@ -72,7 +72,7 @@ class Worker:
         self._supervisor = supervisor
         self._withdraw = withdraw or _withdraw_nothing
         self._linger_s = linger_s
-        self._threads: dict[str, LiveThread] = {}
+        self.threads: dict[str, LiveThread] = {}
         self._elsewhere = BoundedDict[str, float](_MOST_ELSEWHERE)
         self._draining = False
         self._has_halted = False
@@ -105,7 +105,7 @@ class Worker:
             return 0
         leases = await self._shared.claim(min(_MOST_CLAIMED, self._turns.slots.free))
         for lease in leases:
-            if lease.thread in self._threads:
+            if lease.thread in self.threads:
                 # Its runner had lost the lease, or never got it, and acquires it again.
                 self.wake(lease.thread)
                 continue
@@ -115,7 +115,7 @@ class Worker:
 
     def wake(self, thread: str) -> None:
         """Look for work in `thread`."""
-        live = self._threads.get(thread)
+        live = self.threads.get(thread)
         if live is not None:
             live.unread = True
             live.work.set()
@@ -136,7 +136,7 @@ class Worker:
 
     def begin(self, entry: InboxEntry) -> None:
         """Start the turn of an entry whose first attempt `accept` has counted, without reading it again."""
-        live = self._threads.get(entry.thread)
+        live = self.threads.get(entry.thread)
         if live is not None:
             live.begun = entry
             live.work.set()
@@ -146,7 +146,7 @@ class Worker:
     def stop_before(self, thread: str, seq: int, cancelled: int, heartbeats: int = 0) -> None:
         """Stop the turn of `thread` if its entry is older than `seq`; the numbers are for its own line."""
         self._turns.note_stop(seq, cancelled, heartbeats)
-        live = self._threads.get(thread)
+        live = self.threads.get(thread)
         if live is None:
             return
         live.stopped_before = max(live.stopped_before, seq)
@@ -157,7 +157,7 @@ class Worker:
         """Stop the turn of one entry of `thread`; with `silent`, without a line if it has not begun."""
         if silent:
             self._turns.note_withdrawn(seq)
-        live = self._threads.get(thread)
+        live = self.threads.get(thread)
         if live is None:
             return
         live.withdrawn.add(seq)
@@ -167,7 +167,7 @@ class Worker:
     def interrupt(self, thread: str, seq: int, at: float) -> None:
         """Stop the turn that runs in `thread` if its entry is older than `seq` and it had begun by the Unix
         time `at`. Waiting entries are not stopped, even if one has begun meanwhile."""
-        live = self._threads.get(thread)
+        live = self.threads.get(thread)
         if live is None or live.stop is None:
             return
         if live.running_seq < seq and live.began_at <= at:
@@ -175,7 +175,7 @@ class Worker:
 
     def release(self, thread: str) -> None:
         """Release the thread for another process, if it has no work."""
-        live = self._threads.get(thread)
+        live = self.threads.get(thread)
         if live is not None and not live.idle:
             live.hurry()
 
@@ -185,9 +185,9 @@ class Worker:
         if self._draining:
             return False
         idle = Idle(work, asyncio.get_running_loop().create_future())
-        if thread not in self._threads:
+        if thread not in self.threads:
             self._start(thread)
-        live = self._threads[thread]
+        live = self.threads[thread]
         live.idle.append(idle)
         if not live.idling:
             live.work.set()
@@ -210,9 +210,9 @@ class Worker:
         for a person, whose answer the closed inbox refuses: they are cut off. The next start resumes all.
         """
         self._draining = True
-        for live in self._threads.values():
+        for live in self.threads.values():
             live.work.set()
-        running = {thread: live.task for thread, live in self._threads.items() if live.task is not None}
+        running = {thread: live.task for thread, live in self.threads.items() if live.task is not None}
         cut_off: set[str] = set()
         unfinished: set[asyncio.Task[object]] = set(running.values())
         loop = asyncio.get_running_loop()
@@ -220,7 +220,7 @@ class Worker:
         left = timeout_s
         while unfinished and left >= 0:
             if halt_after_s is not None and loop.time() - began >= halt_after_s:
-                for live in self._threads.values():
+                for live in self.threads.values():
                     if live.stop is not None:
                         live.stop.halt()
             for thread in running.keys() & set(unanswered()) - cut_off:
@@ -248,13 +248,13 @@ class Worker:
     def _start(self, thread: str, begun: InboxEntry | None = None, *, claimed: Lease | None = None) -> None:
         # Without a runner, no entry of the thread is unfinished but the one that begins.
         live = LiveThread(work=asyncio.Event(), unread=begun is None, begun=begun, claimed=claimed)
-        self._threads[thread] = live
+        self.threads[thread] = live
         live.task = self._supervisor.spawn(self._run(thread, live), name=f"thread {thread}")
 
     async def _run(self, thread: str, live: LiveThread) -> None:
         failures = 0
         try:
-            while not self._draining and self._threads.get(thread) is live:
+            while not self._draining and self.threads.get(thread) is live:
                 try:
                     if not await self._own(thread, live):
                         return
@@ -288,7 +288,8 @@ class Worker:
         if entry is None:
             return
         try:
-            lease = await self._coordinator.acquire(thread, _do_nothing)
+            # Held for one write, which is refused if it is lost.
+            lease = await self._coordinator.acquire(thread, lambda: None)
             if lease is not None:
                 await self._store.discount_attempt(lease, entry.seq)
                 await self._coordinator.release(lease)
@@ -297,8 +298,8 @@ class Worker:
 
     def _forget(self, thread: str, live: LiveThread) -> None:
         """Take a runner out of the table, unless a later one has replaced it."""
-        if self._threads.get(thread) is live:
-            del self._threads[thread]
+        if self.threads.get(thread) is live:
+            del self.threads[thread]
 
     async def _own(self, thread: str, live: LiveThread) -> bool:
         """Work under one lease. False when there is no work left."""
@@ -368,6 +369,8 @@ class Worker:
             return None
         live.unread = False
         entry = await self._store.next_entry(thread)
+        if entry is not None and self._shared is not None and entry.attempts > entry.excused:
+            self._turns.note_deaths(await self._shared.deaths(entry.seq), more=True)
         live.unread = live.unread or entry is not None
         return entry
 
@@ -409,10 +412,6 @@ async def _run_idle(idle: Idle, lease: Lease, session: SessionState) -> None:
             idle.completed.set_exception(error)
     else:
         idle.end(completed=True)
-
-
-def _do_nothing() -> None:
-    """Ignore a lost lease: it is held for one write."""
 
 
 async def _withdraw_nothing(_thread: str, _but: Collection[str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Literal
 
 from pipeline.domain.bounded_dict import BoundedDict
@@ -22,6 +23,7 @@ from pipeline.shield.rules import Flow, Policy
 
 FlowMode = Literal["enforce", "audit"]
 _MOST_SESSIONS = 2_000
+_UNNAMED = "something off the record"
 _OWN = {
     "read_file": "your files",
     "send_file": "your files",
@@ -64,10 +66,13 @@ class FlowDecision:
 
 
 class Taints:
-    """The labels of conversations: a cache over the book."""
+    """The labels of conversations: a cache over the book. `shared`: turns run in other processes too, which
+    raise labels, so that the book is read each time; off the record the level is kept, without its sources.
+    """
 
-    def __init__(self, book: TaintBook) -> None:
+    def __init__(self, book: TaintBook, *, shared: bool = False) -> None:
         self._book = book
+        self._shared = shared
         self._raising = asyncio.Lock()
         self._known = BoundedDict[str, Labels](_MOST_SESSIONS)
 
@@ -78,8 +83,9 @@ class Taints:
     async def of_session(self, session: str, mode: Mode) -> Labels:
         """The labels of a conversation. Raises StorageError."""
         known = self._known.get(session)
-        if known is None:
-            known = UNLABELLED if mode == "otr" else await self._book.read(session)
+        if known is None or self._shared:
+            is_kept = mode != "otr" or self._shared
+            known = await self._book.read(session) if is_kept else UNLABELLED
             # Something may have been noted while the book was read.
             known = known.joined(self._known.get(session, UNLABELLED))
             self._known[session] = known
@@ -97,7 +103,16 @@ class Taints:
             total = (await self.of_session(session, mode)).joined(labels)
             if mode != "otr":
                 await self._book.write(session, total)
+            elif self._shared:
+                await self._book.write(session, _without_words(total))
             self._known[session] = total
+
+
+def _without_words(labels: Labels) -> Labels:
+    """The same labels, which name no source."""
+    return replace(
+        labels, sources=(_UNNAMED,) * bool(labels.sources), suspects=(_UNNAMED,) * bool(labels.suspects)
+    )
 
 
 def labels_of(proposal: Proposal, policy: Policy, read: Sequence[str] = ()) -> Labels:

@@ -6,6 +6,7 @@ import ast
 import re
 
 from gateway import __version__
+from gateway.runtime.cluster_figures import ClusterFigures
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.sqlite.schema import MIGRATIONS
 from pipeline.domain.clock import ManualClock
@@ -100,6 +101,7 @@ def test_every_metric_is_explained_and_no_other() -> None:
     explained = set(re.findall(r"^\| `(parlour_\w+)` \|", text, re.MULTILINE))
     telemetry = Telemetry(ManualClock())
     telemetry.watch_channels(tuple)
+    telemetry.watch_cluster(lambda: ClusterFigures(unowned=0, beat_age_s=0.0))
     families = telemetry.registry.collect()
     exposed = {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
 

@@ -40,6 +40,22 @@ async def test_a_wake_reaches_every_worker_and_names_its_thread(case: BusCase) -
     assert first == second == [THREAD, OTHER]
 
 
+async def test_a_change_reaches_each_process_and_names_its_book_and_what_changed(case: BusCase) -> None:
+    first: list[tuple[str, str]] = []
+    second: list[tuple[str, str]] = []
+    case.subscriber.on_changed(lambda book, key: first.append((book, key)))
+    end = case.subscriber.on_changed(lambda book, key: second.append((book, key)))
+    await case.settle()
+    case.publisher.changed("identities")
+    case.publisher.changed("questions", "ask_1")
+    await case.settle()
+    end()
+    case.publisher.changed("chats")
+    await case.settle()
+    assert second == [("identities", ""), ("questions", "ask_1")]
+    assert first == [*second, ("chats", "")]
+
+
 async def test_after_many_wakes_of_a_thread_the_worker_is_called_once_or_more_after_the_last(
     case: BusCase,
 ) -> None:

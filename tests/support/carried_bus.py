@@ -7,6 +7,7 @@ from itertools import count
 from gateway.cluster.bus import (
     EventReader,
     EventStream,
+    OnChanged,
     OnControl,
     OnOutbox,
     OnRecorded,
@@ -17,6 +18,7 @@ from gateway.cluster.codec import signal_from_json, signal_to_json
 from gateway.cluster.in_process import InProcessBus
 from gateway.cluster.shown_turns import ShownTurns
 from gateway.cluster.signals import (
+    Changed,
     Control,
     ControlSignal,
     LiveTurn,
@@ -50,6 +52,9 @@ class CarriedBus:
     def wake(self, thread: str) -> None:
         self._publish(Wake(thread=thread), ("wake", thread))
 
+    def changed(self, book: str, key: str = "") -> None:
+        self._publish(Changed(book=book, key=key), ("changed", book, key))
+
     def control(self, owner: str, control: Control) -> None:
         self._publish(ControlSignal(owner=owner, control=control), object())
 
@@ -71,6 +76,9 @@ class CarriedBus:
 
     def on_wake(self, handler: OnWake) -> Unsubscribe:
         return self._subscribers.on_wake(handler)
+
+    def on_changed(self, handler: OnChanged) -> Unsubscribe:
+        return self._subscribers.on_changed(handler)
 
     def on_control(self, owner: str, handler: OnControl) -> Unsubscribe:
         return self._subscribers.on_control(owner, handler)
@@ -136,6 +144,8 @@ class CarriedBus:
         match signal:
             case Wake():
                 self._subscribers.wake(signal.thread)
+            case Changed():
+                self._subscribers.changed(signal.book, signal.key)
             case ControlSignal():
                 self._subscribers.control(signal.owner, signal.control)
             case OutboxReady():

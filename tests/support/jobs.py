@@ -5,14 +5,16 @@ from __future__ import annotations
 from gateway.runtime.tasks import Supervisor
 from gateway.scheduling.jobs import JobRunner
 from gateway.scheduling.reminders import REMINDER
+from gateway.storage.owners import SharedStore
 from gateway.storage.ports import Store
 from pipeline.domain.clock import Clock
 
 
 class RunnerHarness:
-    """A JobRunner on a store's book; `results` are kind and result of the attempts that ended."""
+    """A JobRunner on a store's book; `results` are kind and result of the attempts that ended. With the id
+    `process` it is one of several on the store."""
 
-    def __init__(self, store: Store, clock: Clock) -> None:
+    def __init__(self, store: Store, clock: Clock, *, process: str = "") -> None:
         self.results: list[tuple[str, str]] = []
         self.tasks = Supervisor()
         self.runner = JobRunner(
@@ -21,6 +23,8 @@ class RunnerHarness:
             spawn=self.tasks.spawn,
             count=lambda kind, result: self.results.append((kind, result)),
             redact=lambda text: text.replace("hunter2", "(REDACTED)"),
+            shared=store.jobs if process and isinstance(store, SharedStore) else None,
+            process=process,
         )
 
 

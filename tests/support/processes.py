@@ -19,7 +19,9 @@ from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Store
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError
+from pipeline.graph.definition.spec import GraphSpec
 from pipeline.llm.scripted import ScriptedLlm
+from pipeline.runtime.context import RunContext
 from tests.support.channel import MemoryChannel
 from tests.support.gateway_process import ONE_BY_ONE
 from tests.support.memory_transport import MemoryHub
@@ -89,6 +91,7 @@ class Processes:
         *overrides: str,
         llm: ScriptedLlm | None = None,
         posts: MemoryPosts | None = None,
+        graph: GraphSpec[RunContext] | None = None,
     ) -> Process:
         """Start a gateway with the role."""
         channel = MemoryChannel()
@@ -111,6 +114,7 @@ class Processes:
             transcriber=ScriptedTranscriber(),
             store=cast("Store", seen),
             bus=bus,
+            graph=graph,
             http=False,
         )
         gateway = build(settings, Secrets(()), extras)

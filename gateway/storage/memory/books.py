@@ -5,6 +5,7 @@ from __future__ import annotations
 from gateway.storage.append_errors import fence_lost
 from gateway.storage.memory.blobs import MemoryBlobs
 from gateway.storage.memory.bursts import MemoryBursts
+from gateway.storage.memory.changes import MemoryChanges
 from gateway.storage.memory.crash_counts import MemoryDeaths
 from gateway.storage.memory.crises import MemoryCrises
 from gateway.storage.memory.erasure import MemoryErasure
@@ -42,23 +43,21 @@ class MemoryBooks:
         self._outbox_ids: dict[str, int] = {}
         self._shown: dict[str, dict[int, SentPart]] = {}
         self._interactions: dict[str, InteractionRow] = {}
-        self.pairings, self.voices = MemoryPairings(self._require_open), MemoryVoices(self._require_open)
-        self.jobs, self.states = MemoryJobs(self._require_open), MemoryStates(self._require_open)
-        self.file_changes = MemoryFileChanges(self._require_open)
-        self.blobs = MemoryBlobs(self._require_open, self._threads, self._keys)
-        self.expiries = MemoryExpiries(self._require_open, self._interactions)
-        self.feedback = MemoryFeedback(self._require_open, self._outbox, self._entries, self._shown)
-        self.usage, self.memories = MemoryUsage(self._require_open), MemoryMemories(self._require_open)
-        self.identities = MemoryIdentities(self._require_open, self.states, self.usage, self.memories)
-        self.crises, self.shield = MemoryCrises(self._require_open), MemoryShield(self._require_open)
-        given = (self._require_open, self._entries)
-        self.deaths, self.finished = MemoryDeaths(*given), MemoryFinished(*given)
-        self.bursts = MemoryBursts(self._fenced)
-        self.owners = MemoryOwners(self._require_open, self._threads)
-        rows = (self._threads, self._entries, self._outbox, self._interactions)
-        self.page = MemoryPage(self._require_open, *rows, self.jobs, self.states, self.feedback, self.shield)
-        self.search = MemorySearch(self._require_open, *rows[:2], self.page.is_deleted)
-        self.erasure = MemoryErasure(self._require_open, *rows, self)
+        check, self.deaths = self._require_open, MemoryDeaths(self._require_open, self._entries)
+        self.owners = MemoryOwners(check, self._threads, self.deaths)
+        self.pairings, self.voices = MemoryPairings(check), MemoryVoices(check)
+        self.jobs, self.states = MemoryJobs(check, self.owners.is_live), MemoryStates(check)
+        self.file_changes, self.bursts = MemoryFileChanges(check), MemoryBursts(self._fenced)
+        self.blobs = MemoryBlobs(check, self._threads, self._keys)
+        self.expiries, self.crises = MemoryExpiries(check, self._interactions), MemoryCrises(check)
+        self.feedback = MemoryFeedback(check, self._outbox, self._entries, self._shown)
+        self.usage, self.memories = MemoryUsage(check), MemoryMemories(check)
+        self.identities = MemoryIdentities(check, self.states, self.usage, self.memories)
+        given, rows = (check, self._entries), (self._threads, self._entries, self._outbox, self._interactions)
+        self.shield, self.finished = MemoryShield(check), MemoryFinished(*given)
+        self.page = MemoryPage(check, *rows, self.jobs, self.states, self.feedback, self.shield)
+        self.search = MemorySearch(check, *rows[:2], self.page.is_deleted)
+        self.erasure, self.changes = MemoryErasure(check, *rows, self), MemoryChanges(*given, self)
 
     def _require_open(self) -> None:
         if not self._open:

@@ -12,12 +12,20 @@ from gateway.storage.json_bodies import decode_body, encode_body, storable_text
 
 
 class MemoryJobs:
-    """A part of `MemoryStore`. `require_open` raises StorageError if the store is closed."""
+    """A part of `MemoryStore`. `require_open` raises StorageError if the store is closed; `is_live` says
+    whether the process with an id is alive at a time."""
 
-    def __init__(self, require_open: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        require_open: Callable[[], None],
+        is_live: Callable[[str, float], bool] = lambda _process, _now: True,
+    ) -> None:
         self._require_open = require_open
+        self._is_live = is_live
         self._jobs: dict[int, tuple[Job, str]] = {}
         """By id: the job, and its body as text."""
+        self._claimed_by: dict[int, str] = {}
+        """By id: the process that has claimed it last."""
         self._last_id = 0
 
     async def add(self, job: NewJob, *, limit: int | None = None) -> bool:
@@ -56,13 +64,26 @@ class MemoryJobs:
         )
         self._jobs[stored.id] = (stored, body)
 
-    async def claim(self, kind: str, *, now: float, until: float) -> Job | None:
+    async def claim(self, kind: str, *, now: float, until: float, by: str = "") -> Job | None:
         self._require_open()
         ready = [job for job in self._open(kind) if job.ready <= now]
         if not ready:
             return None
         job = min(ready, key=lambda one: (one.ready, one.id))
+        self._claimed_by[job.id] = by
         return self._change(job, ready=until, attempts=job.attempts + 1, fence=job.fence + 1, claimed=True)
+
+    async def take_back(self, *, now: float) -> int:
+        self._require_open()
+        claimed = ((job, self._claimed_by.get(job.id)) for job in self._all() if job.claimed)
+        gone = [job for job, by in claimed if by and not self._is_live(by, now)]
+        for job in gone:
+            self._change(job, ready=job.due, claimed=False)
+        return len(gone)
+
+    async def soonest(self, kinds: Collection[str]) -> Mapping[str, float]:
+        found = {kind: await self.next_ready(kind) for kind in kinds}
+        return {kind: ready for kind, ready in found.items() if ready is not None}
 
     async def next_ready(self, kind: str) -> float | None:
         self._require_open()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 
 from gateway.storage.lease import Lease
+from gateway.storage.memory.crash_counts import MemoryDeaths
 from gateway.storage.memory.rows import ThreadRow
 from gateway.storage.owners import KEPT_S, UNTIL_GONE, ListedOwner, Owner
 
@@ -12,9 +13,12 @@ from gateway.storage.owners import KEPT_S, UNTIL_GONE, ListedOwner, Owner
 class MemoryOwners:
     """`OwnerBook` in dictionaries."""
 
-    def __init__(self, require_open: Callable[[], None], threads: Mapping[str, ThreadRow]) -> None:
+    def __init__(
+        self, require_open: Callable[[], None], threads: Mapping[str, ThreadRow], deaths: MemoryDeaths
+    ) -> None:
         self._require_open = require_open
         self._threads = threads
+        self._deaths = deaths
         self._owners: dict[str, tuple[Owner, float]] = {}
 
     def is_free(self, row: ThreadRow, now: float) -> bool:
@@ -23,11 +27,18 @@ class MemoryOwners:
             return True
         if row.expires_at < UNTIL_GONE / 2:
             return False
-        return not self._is_live(row.owner, now)
+        return not self.is_live(row.owner, now)
+
+    def take(self, row: ThreadRow, owner: str, *, until: float, now: float) -> None:
+        """Give the thread, which is free, to `owner`. Counts the death of the process that had it."""
+        before = row.owner
+        if before not in (None, owner) and row.expires_at >= UNTIL_GONE / 2 and not self.is_live(before, now):
+            self._deaths.count(lambda key: self._threads[key].owner == before)
+        row.fence, row.owner, row.expires_at = row.fence + 1, owner, until
 
     async def beat(self, owner: Owner, *, ttl_s: float, now: float) -> bool:
         self._require_open()
-        unbroken = owner.id not in self._owners or self._is_live(owner.id, now)
+        unbroken = owner.id not in self._owners or self.is_live(owner.id, now)
         self._owners[owner.id] = owner, now + ttl_s
         for gone in [key for key, (_, until) in self._owners.items() if until < now - KEPT_S]:
             del self._owners[gone]
@@ -47,8 +58,7 @@ class MemoryOwners:
         claimed = []
         for key in self._waiting(now)[:limit]:
             row = self._threads[key]
-            row.fence += 1
-            row.owner, row.expires_at = owner_id, now + UNTIL_GONE
+            self.take(row, owner_id, until=now + UNTIL_GONE, now=now)
             claimed.append(Lease(thread=key, owner=owner_id, fence=row.fence, expires_at=row.expires_at))
         return tuple(claimed)
 
@@ -72,6 +82,7 @@ class MemoryOwners:
         ]
         return [key for _, key in sorted(waiting)]
 
-    def _is_live(self, owner_id: str, now: float) -> bool:
+    def is_live(self, owner_id: str, now: float) -> bool:
+        """Whether the process is alive."""
         _, until = self._owners.get(owner_id, (None, 0.0))
         return until > now

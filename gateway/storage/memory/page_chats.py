@@ -63,6 +63,11 @@ class MemoryPage:
         self._require_open()
         return {one: self._names[one] for one in threads if self._names.get(one) and one not in self._deleted}
 
+    async def all_names(self) -> Mapping[str, str]:
+        """Every name, also those of deleted conversations."""
+        self._require_open()
+        return dict(self._names)
+
     async def deleted(self) -> frozenset[str]:
         self._require_open()
         return frozenset(self._deleted)

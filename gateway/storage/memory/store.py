@@ -137,8 +137,7 @@ class MemoryStore(MemoryBooks):
         row = self._thread(thread)
         if row.owner != owner and not self.owners.is_free(row, now):
             return None
-        row.fence += 1
-        row.owner, row.expires_at = owner, now + ttl_s
+        self.owners.take(row, owner, until=now + ttl_s, now=now)
         return Lease(thread=thread, owner=owner, fence=row.fence, expires_at=row.expires_at)
 
     async def renew_lease(self, lease: Lease, *, ttl_s: float, now: float) -> Lease:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.storage.postgres.blobs import PostgresBlobs
+from gateway.storage.postgres.changes import PostgresChanges
 from gateway.storage.postgres.crash_counts import PostgresDeaths
 from gateway.storage.postgres.crises import PostgresCrises
 from gateway.storage.postgres.database import Database
@@ -39,3 +40,4 @@ class PostgresBooks:
         self.page = PostgresPage(database)
         self.deaths = PostgresDeaths(database)
         self.finished = PostgresFinished(database)
+        self.changes = PostgresChanges(database)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from gateway.storage.crash_counts import Deaths
 from gateway.storage.postgres.database import Connection, Database
@@ -18,6 +18,7 @@ _COUNT = """
     INSERT INTO deaths (seq, total, alone) VALUES ($1, $2, $3)
     ON CONFLICT (seq) DO UPDATE SET total = excluded.total, alone = excluded.alone"""
 _FORGET = "DELETE FROM deaths WHERE seq NOT IN (SELECT seq FROM inbox WHERE outcome IS NULL)"
+_OF = "SELECT seq, total, alone FROM deaths WHERE seq = ANY ($1::bigint[])"
 _ALL = "SELECT seq, total, alone FROM deaths"
 
 
@@ -29,6 +30,10 @@ class PostgresDeaths:
 
     async def note(self) -> Mapping[int, Deaths]:
         return await self._database.write(_note)
+
+    async def of(self, seqs: Collection[int]) -> Mapping[int, Deaths]:
+        rows = await self._database.fetch(_OF, list(seqs))
+        return {row["seq"]: Deaths(total=row["total"], alone=row["alone"]) for row in rows}
 
 
 async def _note(db: Connection) -> dict[int, Deaths]:

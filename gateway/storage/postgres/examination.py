@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncpg
 
+from gateway.storage.owners import ListedOwner
 from gateway.storage.postgres.database import Database
 from gateway.storage.postgres.entries import COUNTS
 from gateway.storage.postgres.errors import as_storage_error
 from gateway.storage.postgres.migrations import schema_version
+from gateway.storage.postgres.owners import LISTED, UNOWNED, listed_owner
 from gateway.storage.postgres.steps import STEPS
 from gateway.storage.sizes import StoreCounts
 from pipeline.domain.clock import Clock
@@ -46,6 +48,10 @@ class Examined:
     """None where the tables are not those of this program."""
     jobs: tuple[int, int]
     """How many are waiting, and how many were given up."""
+    owners: tuple[ListedOwner, ...] = ()
+    """The processes that reported within the last day."""
+    unowned: int = 0
+    """Threads with work that no living process has."""
 
 
 async def examined(url: str, clock: Clock) -> Examined:
@@ -64,6 +70,8 @@ async def examined(url: str, clock: Clock) -> Examined:
         ours = schema == len(STEPS)
         counts = await connection.fetchrow(COUNTS) if ours else None
         jobs = await connection.fetchrow(_COUNT_JOBS) if ours else None
+        owners = await connection.fetch(LISTED) if ours else []
+        unowned = await connection.fetchval(UNOWNED) if ours else 0
     except (asyncpg.PostgresError, OSError, TimeoutError) as error:
         raise as_storage_error(error, database.place) from error
     finally:
@@ -79,4 +87,6 @@ async def examined(url: str, clock: Clock) -> Examined:
         synchronous=about["synchronous"] != "off",
         counts=None if counts is None else StoreCounts(**dict(counts)),
         jobs=(0, 0) if jobs is None else (jobs[0], jobs[1]),
+        owners=tuple(listed_owner(row) for row in owners),
+        unowned=unowned,
     )

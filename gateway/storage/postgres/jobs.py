@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from gateway.storage.jobs import Job, JobState, NewJob
@@ -18,11 +18,22 @@ _COUNT = "SELECT count(*) FROM jobs WHERE kind = $1 AND owner = $2 AND state = '
 _ADD = "SELECT add_job($1::jsonb)"
 # Two processes that look at the same time claim two jobs.
 _CLAIM = f"""
-    UPDATE jobs SET attempts = attempts + 1, fence = fence + 1, claimed = true, ready = $3
+    UPDATE jobs SET attempts = attempts + 1, fence = fence + 1, claimed = true, ready = $3, claimed_by = $4
     WHERE id = (
         SELECT id FROM jobs WHERE kind = $1 AND state = 'open' AND ready <= $2
         ORDER BY ready, id LIMIT 1 FOR UPDATE SKIP LOCKED)
     RETURNING {_COLUMNS}"""  # noqa: S608 - a constant
+_GONE = """
+    FROM jobs WHERE claimed AND claimed_by <> ''
+        AND NOT EXISTS (SELECT 1 FROM owners WHERE owners.id = claimed_by AND expires_at > unix_now())"""
+# Two processes that look at the same time do not wait for each other.
+_TAKE_BACK = f"""
+    UPDATE jobs SET claimed = false, ready = due
+    WHERE id IN (SELECT id {_GONE} FOR UPDATE OF jobs SKIP LOCKED)"""  # noqa: S608 - a constant
+_ANY_GONE = f"SELECT EXISTS (SELECT 1 {_GONE})"
+_SOONEST = """
+    SELECT kind, (SELECT min(ready) FROM jobs WHERE jobs.kind = wanted.kind AND state = 'open')
+    FROM unnest($1::text[]) AS wanted(kind)"""
 _NEXT = "SELECT min(ready) FROM jobs WHERE kind = $1 AND state = 'open'"
 _DONE = "DELETE FROM jobs WHERE id = $1 AND fence = $2 AND state = 'open'"
 _RETRY = """
@@ -66,9 +77,19 @@ class PostgresJobs:
 
         return await self._database.write(work)
 
-    async def claim(self, kind: str, *, now: float, until: float) -> Job | None:
-        row = await self._database.write(lambda db: db.fetchrow(_CLAIM, kind, now, until))
+    async def claim(self, kind: str, *, now: float, until: float, by: str = "") -> Job | None:
+        row = await self._database.write(lambda db: db.fetchrow(_CLAIM, kind, now, until, by))
         return None if row is None else _job(row)
+
+    async def take_back(self, *, now: float) -> int:  # noqa: ARG002 - the database has a clock
+        # Read first, because each process looks each second, and there is seldom one.
+        if not (await self._database.fetch(_ANY_GONE))[0][0]:
+            return 0
+        return changed(await self._database.write(lambda db: db.execute(_TAKE_BACK)))
+
+    async def soonest(self, kinds: Collection[str]) -> Mapping[str, float]:
+        found = await self._database.fetch(_SOONEST, list(kinds))
+        return {row[0]: row[1] for row in found if row[1] is not None}
 
     async def next_ready(self, kind: str) -> float | None:
         soonest: float | None = (await self._database.fetch(_NEXT, kind))[0][0]

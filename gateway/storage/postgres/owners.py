@@ -8,6 +8,7 @@ from typing import Final
 
 from gateway.storage.lease import Lease
 from gateway.storage.owners import KEPT_S, UNTIL_GONE, ListedOwner, Owner
+from gateway.storage.postgres.call_queue import Row
 from gateway.storage.postgres.database import Connection, Database
 from gateway.storage.postgres.statements import plain
 
@@ -22,8 +23,8 @@ _FORGET: Final = "DELETE FROM owners WHERE expires_at < unix_now() - $1::float8"
 _RETIRE: Final = "UPDATE owners SET expires_at = least(expires_at, unix_now()) WHERE id = $1"
 _STILL: Final = "SELECT key FROM threads WHERE key = ANY ($1::text[]) AND owner = $2"
 _CLAIM: Final = "SELECT thread, new_fence FROM claim_threads($1, $2, $3)"
-_UNOWNED: Final = "SELECT count(*) FROM unowned"
-_LISTED: Final = """
+UNOWNED: Final = "SELECT count(*) FROM unowned"
+LISTED: Final = """
     SELECT id, name, role, version, accounts, expires_at - unix_now() AS left_s,
         (SELECT count(*) FROM threads WHERE threads.owner = owners.id) AS threads
     FROM owners ORDER BY name, id"""
@@ -60,20 +61,19 @@ class PostgresOwners:
         )
 
     async def unowned(self, *, now: float) -> int:  # noqa: ARG002 - as above
-        return int((await self._database.fetch(_UNOWNED))[0][0])
+        return int((await self._database.fetch(UNOWNED))[0][0])
 
     async def listed(self, *, now: float) -> tuple[ListedOwner, ...]:  # noqa: ARG002 - as above
-        return tuple(
-            ListedOwner(
-                owner=Owner(
-                    id=row["id"],
-                    name=row["name"],
-                    role=row["role"],
-                    version=row["version"],
-                    accounts=tuple(json.loads(row["accounts"])),
-                ),
-                left_s=row["left_s"],
-                threads=row["threads"],
-            )
-            for row in await self._database.fetch(_LISTED)
-        )
+        return tuple(listed_owner(row) for row in await self._database.fetch(LISTED))
+
+
+def listed_owner(row: Row) -> ListedOwner:
+    """The owner of a row of `LISTED`."""
+    owner = Owner(
+        id=row["id"],
+        name=row["name"],
+        role=row["role"],
+        version=row["version"],
+        accounts=tuple(json.loads(row["accounts"])),
+    )
+    return ListedOwner(owner=owner, left_s=row["left_s"], threads=row["threads"])

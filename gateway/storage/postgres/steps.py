@@ -9,8 +9,14 @@ from gateway.storage.postgres.apply_function import APPLY_FUNCTION
 from gateway.storage.postgres.book_steps import BOOK_STEPS
 from gateway.storage.postgres.core_schema import CORE_TABLES
 from gateway.storage.postgres.owner_tables import OWNER_TABLES
+from gateway.storage.postgres.shared_tables import SHARED_TABLES
 
 Step: TypeAlias = tuple[str, ...]
 
-STEPS: tuple[Step, ...] = ((*CORE_TABLES, *APPLY_FUNCTION), *BOOK_STEPS, OWNER_TABLES)
+STEPS: tuple[Step, ...] = (
+    (*CORE_TABLES, *APPLY_FUNCTION),
+    *BOOK_STEPS,
+    OWNER_TABLES,
+    SHARED_TABLES,
+)
 """Step n migrates a database from schema version n - 1 to n."""

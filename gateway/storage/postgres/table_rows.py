@@ -22,9 +22,11 @@ _KINDS: Final[Mapping[str, Kind]] = {
     "text": "text",
     "bytea": "bytes",
 }
+# Not which process has claimed a job: it is gone when a copy is made.
 _COLUMNS = """
     SELECT column_name, data_type, is_identity = 'YES' AS counts FROM information_schema.columns
-    WHERE table_schema = 'parlour' AND table_name = $1 ORDER BY ordinal_position"""
+    WHERE table_schema = 'parlour' AND table_name = $1 AND (table_name, column_name) <> ('jobs', 'claimed_by')
+    ORDER BY ordinal_position"""
 # Connections of gateways and of commands, by the name that they give themselves.
 _OTHERS = """
     SELECT count(*) FROM pg_stat_activity

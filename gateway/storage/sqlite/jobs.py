@@ -66,7 +66,7 @@ class SqliteJobs:
 
         return await self._writer().submit(work)
 
-    async def claim(self, kind: str, *, now: float, until: float) -> Job | None:
+    async def claim(self, kind: str, *, now: float, until: float, by: str = "") -> Job | None:  # noqa: ARG002 - one process has the file
         values = {"kind": kind, "now": now, "until": until}
         return await self._writer().submit(lambda db: _one(db.execute(_CLAIM, values).fetchone()))
 

@@ -7,6 +7,7 @@ from typing import cast
 
 import pytest
 
+from gateway.access.daily_quota import DailyQuota
 from gateway.access.policy import AccessMode, AccessPolicy, AccessRule, Allowed, Denied, RoomsMode
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock
@@ -215,6 +216,7 @@ async def test_a_flood_of_people_fills_no_memory() -> None:
     for number in range(5_000):
         await access.authorise(_said(str(number)))
     day = access._days["telegram", "main"]
+    assert isinstance(day, DailyQuota)
     assert (len(day._sent), len(day._notified)) == (5, 1_005)
 
 

@@ -202,3 +202,18 @@ async def test_use_without_limits_is_written_some_seconds_later_and_once() -> No
     await tasks.wait_idle()
     assert len(begun) == 1
     assert (await store.usage.since("2023-11-14", person)).tokens == 15
+
+
+async def test_what_another_process_has_spent_counts_before_the_next_turn() -> None:
+    store, clock = MemoryStore(), ManualClock(NOON)
+    await store.open()
+    first, second = (
+        DailyBudgets(usage=store.usage, clock=clock, settings=BudgetSettings(person_tokens=100), shared=True)
+        for _ in range(2)
+    )
+    assert (await second.allowance(scope())).model == "full"
+    await first.spent(scope(), tokens=60, cost=0)
+    assert (await second.allowance(scope())).model == "full"
+    await second.spent(scope(), tokens=40, cost=0)
+    for one in (first, second):
+        assert (await one.allowance(scope())).model == "none"

@@ -11,6 +11,7 @@ import pytest
 from gateway.cluster.codec import signal_from_json, signal_to_json
 from gateway.cluster.signals import (
     Answered,
+    Changed,
     Control,
     ControlSignal,
     Interrupt,
@@ -50,6 +51,7 @@ def _sample(kind: type[PipelineEvent]) -> PipelineEvent:
 
 _SIGNALS: tuple[Signal, ...] = (
     Wake(thread=_TOPIC.encode()),
+    Changed(book="questions", key="ask:ü 1"),
     OutboxReady(account=("telegram", "main:bot"), row_id=12),
     Recorded(thread=_TOPIC, entry_id=12),
     *(

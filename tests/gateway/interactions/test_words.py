@@ -73,3 +73,13 @@ async def test_the_store_is_read_once_for_a_chat_without_a_question() -> None:
     assert not await words.may_be_open(THREAD)  # not noted: known without a question
     words.asked(THREAD)
     assert await words.may_be_open(THREAD)
+
+
+async def test_among_several_processes_each_message_looks_for_a_question() -> None:
+    store = MemoryStore()
+    await store.open()
+    words = WordQuestions(store, ManualClock(0.0), shared=True)
+    assert not await words.may_be_open(THREAD)
+    # The turn that asks runs in another process.
+    await store.open_interaction(_asks(expires_at=60.0))
+    assert await words.may_be_open(THREAD)

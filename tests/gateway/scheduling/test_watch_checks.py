@@ -11,7 +11,8 @@ import pytest
 from aiohttp import web
 
 from gateway.scheduling.watch_checks import Finding, WatchChecks, WatchFailed
-from gateway.scheduling.watch_records import WATCH, Watch, watch_of
+from gateway.scheduling.watch_records import Watch, watch_of
+from gateway.storage.heartbeats import WATCH
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import ManualClock, SystemClock
 from pipeline.domain.ids import ThreadKey

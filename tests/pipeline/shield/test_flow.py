@@ -117,6 +117,28 @@ async def test_the_labels_of_a_conversation_only_rise_and_outlive_the_process() 
     assert await book.read("ses-3") == UNLABELLED
 
 
+async def test_labels_that_another_process_raises_hold_here_too() -> None:
+    book = open_taints()
+    here, there = Taints(book, shared=True), Taints(book, shared=True)
+    one = proposal("read_file")
+    assert await here.of(one) == UNLABELLED
+    await there.add(one, Labels(level=Level.RESTRICTED, sources=("a",)))
+    assert (await here.of(one)).level is Level.RESTRICTED
+    await here.add(one, Labels(private=True, sources=("b",)))
+    assert await there.of(one) == Labels(level=Level.RESTRICTED, private=True, sources=("a", "b"))
+
+
+async def test_off_the_record_another_process_gets_the_level_but_no_source() -> None:
+    book = open_taints()
+    one = proposal("read_file", session_id="ses-3", mode="otr")
+    await Taints(book, shared=True).add(
+        one, Labels(level=Level.CRITICAL, private=True, sources=("the file own/a.txt",), suspects=("a page",))
+    )
+    found = await Taints(book, shared=True).of(one)
+    assert (found.level, found.private, bool(found.suspects)) == (Level.CRITICAL, True, True)
+    assert "own/a.txt" not in repr(await book.read("ses-3"))
+
+
 @pytest.mark.parametrize(
     ("payload", "taken", "carried"),
     [

@@ -1,0 +1,20 @@
+"""What is counted of the processes that share a store."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from pipeline.domain.frozen import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterFigures:
+    """The processes as one of them knows them."""
+
+    owners: Mapping[str, int] = field(default_factory=dict)
+    """How many are alive, by role."""
+    unowned: int | None = None
+    """Threads with work and no living process; None while that is not known."""
+    beat_age_s: float | None = None
+    """Seconds since this process last reported that it is alive; None before its first report."""
