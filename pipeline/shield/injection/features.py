@@ -74,13 +74,14 @@ def word_buckets(word: str, hashed: int) -> tuple[tuple[int, int], tuple[int, ..
     return (hashed & _WORD_BITS, zlib.crc32(whole, 2) & _WORD_BITS), tuple(hashes)
 
 
-def run_buckets(reading: Reading) -> Numbers:
-    """The features of the runs that begin with each word, as a row for each kind of run; there is a word."""
+def run_buckets(reading: Reading, places: Places) -> Numbers:
+    """The features of the runs that begin with each word, as a row for each kind of run. There is a word;
+    `places` are those of the words."""
     hashes = np.array((*reading.word_hashes, 0, 0, 0), np.uint32)
     count = len(reading.words)
     rows = np.empty((ROWS, count), np.uint32)
     np.matmul(_RUN_FACTORS, np.ndarray((4, count), np.uint32, hashes, strides=(4, 4)), out=rows[:4])
-    marked = hashes[:count] * _MARKED + _marks(reading)
+    marked = hashes[:count] * _MARKED + _marks(reading.text, places)
     np.multiply(marked, _ALONE, out=rows[4])
     np.multiply(marked, _BEFORE_NEXT, out=rows[5])
     rows[5] += hashes[1 : count + 1]
@@ -129,10 +130,8 @@ def windows_of(length: int) -> Places:
     return np.stack((starts, np.minimum(starts + WINDOW, length)))
 
 
-def _marks(reading: Reading) -> npt.NDArray[np.uint8]:
+def _marks(text: str, places: Places) -> npt.NDArray[np.uint8]:
     """The kind of mark before each word. A space is no mark: the character before it counts."""
-    text = reading.text
-    places = np.array(reading.word_places, np.int64)
     if text.isascii():
         kinds = np.frombuffer(b"\x01\x01" + text.encode().translate(_MARK_BYTES), np.uint8)
     else:

@@ -11,6 +11,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from pipeline.shield.injection.features import (
     BUCKETS,
     VERSION,
     WINDOW,
+    Places,
     concept_bucket,
     concept_numbers,
     run_buckets,
@@ -40,6 +42,7 @@ _MOST_KNOWN = 20_000
 """Words, and numbers of concepts, of which the value is kept."""
 
 Weights = npt.NDArray[np.int8]
+Floats = npt.NDArray[np.float64]
 
 
 class BadWeights(ParlourError):
@@ -81,6 +84,7 @@ class LinearModel:
         self.bias = bias
         self.threshold = threshold
         self.lexicon = lexicon
+        self._word_weights = weights[0].data
         # A word counts the same wherever it is, and few concepts form pairs: neither is summed up again.
         self._words = _Table(self._of_word)
         self._concepts = _Table(lambda number: float(weights[2][concept_bucket(number)]))
@@ -106,20 +110,22 @@ class LinearModel:
         if len(reading.text) <= WINDOW:
             return self._of_one_window(reading, concepts)
         windows = windows_of(len(reading.text))
-        logits = self.scales[2] * _concept_sums(concepts, windows)
+        logits = self._of_concepts(concepts, windows) if concepts else np.zeros(windows.shape[1])
         if reading.words:
+            places = np.array(reading.word_places)
             values = np.array([0.0, *map(self._words.__getitem__, reading.words)])
-            values[1:] += self.scales[1] * self._of_runs(reading).sum(0, dtype=np.int32)
-            at = np.array(reading.word_places).searchsorted(windows)
-            sums = values.cumsum().take(at)
-            logits += (sums[1] - sums[0]) / np.sqrt(np.maximum(at[1] - at[0], 1) * float(VALUES))
+            values[1:] += self.scales[1] * np.add.reduce(self._of_runs(reading, places), dtype=np.int32)
+            first, after = places.searchsorted(windows)
+            sums = values.cumsum()
+            logits += (sums.take(after) - sums.take(first)) / np.sqrt(VALUES * np.maximum(after - first, 1))
         return self.bias + float(logits.max())
 
     def _of_one_window(self, reading: Reading, concepts: Sequence[tuple[int, int, float]]) -> float:
         """The same of a text without a second window, from plain sums, which are faster."""
         logit = self.bias
         if reading.words:
-            by_runs = self.scales[1] * int(np.add.reduce(self._of_runs(reading), axis=None, dtype=np.int64))
+            runs = self._of_runs(reading, np.array(reading.word_places))
+            by_runs = self.scales[1] * int(np.add.reduce(runs, axis=None, dtype=np.int64))
             by_words = sum(map(self._words.__getitem__, reading.words))
             logit += (by_words + by_runs) / math.sqrt(VALUES * len(reading.words))
         if concepts:
@@ -128,15 +134,25 @@ class LinearModel:
             logit += self.scales[2] * by_concept / math.sqrt(counts + CONCEPTS)
         return logit
 
-    def _of_runs(self, reading: Reading) -> Weights:
+    def _of_concepts(self, concepts: Sequence[tuple[int, int, float]], windows: Places) -> Floats:
+        """The value of the concepts in each window."""
+        places, counts, values = zip(*concepts, strict=True)
+        first, after = np.array(places).searchsorted(windows)
+        numbers, sums = (np.array((0.0, *accumulate(one))) for one in (counts, values))
+        found: Floats = self.scales[2] * (sums.take(after) - sums.take(first))
+        found /= np.sqrt(numbers.take(after) - numbers.take(first) + CONCEPTS)
+        return found
+
+    def _of_runs(self, reading: Reading, places: Places) -> Weights:
         """The weight of each run that begins with each word."""
-        return self.weights[1].take(run_buckets(reading))
+        return self.weights[1].take(run_buckets(reading, places))
 
     def _of_word(self, word: str) -> float:
         own, parts = word_buckets(word, self.lexicon.hash_of(word))
-        weights = self.weights[0]
-        by_parts = sum(int(weights[one]) for one in parts) / math.sqrt(max(len(parts), 1))
-        return self.scales[0] * (sum(int(weights[one]) for one in own) + PARTS * by_parts)
+        # As whole numbers of Python: an array makes an object of each.
+        weights = self._word_weights
+        by_parts = sum(weights[one] for one in parts) / math.sqrt(max(len(parts), 1))
+        return self.scales[0] * (sum(weights[one] for one in own) + PARTS * by_parts)
 
 
 VALUES = 3
@@ -145,20 +161,6 @@ PARTS = 1.0
 """The value of the parts of a word beside the whole word."""
 CONCEPTS = 4.0
 """Added to the number of concepts' features, so that the few of a short text do not count more."""
-
-
-def _concept_sums(
-    concepts: Sequence[tuple[int, int, float]], windows: npt.NDArray[np.int64]
-) -> npt.NDArray[np.float64]:
-    """The value of the concepts in each window."""
-    if not concepts:
-        return np.zeros(windows.shape[1])
-    table = np.array([(0, 0, 0.0), *concepts])
-    at = table[1:, 0].searchsorted(windows)
-    sums = table[:, 1:].cumsum(0).take(at, axis=0)
-    counts, values = (sums[1] - sums[0]).T
-    found: npt.NDArray[np.float64] = values / np.sqrt(counts + CONCEPTS)
-    return found
 
 
 def _probability(logit: float) -> float:
