@@ -33,7 +33,7 @@ ENGLISH = 22_000
 OTHER = 1_800
 """Attacks in English and in each other language; there are as many benign texts."""
 EPOCHS = 3
-THRESHOLD = 0.55
+THRESHOLD = 0.6
 """Chosen on the development texts of the eval (`evals/injection_texts/`, not its test split), so that about
 one in a hundred honest ones is above it."""
 _RATE = 0.4
@@ -128,7 +128,7 @@ class _Read:
     def __init__(self, reading: Reading) -> None:
         self._places = np.array(reading.word_places)
         self._words = list(map(_of_word, reading.words, reading.word_hashes))
-        self._runs = run_buckets(reading) if reading.words else np.zeros((1, 0), np.uint32)
+        self._runs = run_buckets(reading, self._places) if reading.words else np.zeros((1, 0), np.uint32)
         self._concepts = list(concept_numbers(reading))
 
     def example(self, start: int, end: int, label: int) -> Example:
