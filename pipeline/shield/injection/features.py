@@ -1,6 +1,6 @@
 """The features of the linear model: hashed parts of words, runs of words and concepts, and their windows.
 
-Three groups, each with a table of weights: a word with its parts, whatever stands around it; runs and gaps of
+Three groups, each with a table of weights: a word with its parts, whatever is around it; runs and gaps of
 up to four words and the mark before them; 1 to 3 concepts of the lexicon within a few words, and the mark
 before each. Numbers are 32-bit and wrap around.
 """
