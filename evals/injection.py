@@ -2,7 +2,7 @@
 
 The texts come from templates that training never reads (evals/injection_texts/), plain, within honest texts and
 disguised, and from texts that were written whole. With `--data FOLDER` the texts of published collections in that folder are judged too; they
-are not used to train or to choose a threshold, and neither is the test split.
+are not used to train or to choose a threshold, and neither are the test split and the fresh split.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bench.report import BenchUnavailable, table
+from evals.injection_fresh import LOOKS, SPLITS, fresh_cases
 from evals.injection_test_split import Case, test_cases
 from pipeline.shield.injection.findings import Part
 from pipeline.shield.injection.linear_model import LinearModel, shipped_model
@@ -46,7 +47,13 @@ class Judged(NamedTuple):
 async def run(data: Path | None = None) -> str:
     """The tables and the figures as one line of JSON. `data` is the folder of the published collections.
     Raises BenchUnavailable if it is named and holds none."""
-    cases = [*held_out(), *written(), *test_cases(), *(published(data) if data is not None else ())]
+    cases = [
+        *held_out(),
+        *written(),
+        *test_cases(),
+        *fresh_cases(),
+        *(published(data) if data is not None else ()),
+    ]
     scanner, model = InjectionScanner(), shipped_model()
     judged = [await _judged(case, scanner, model) for case in cases]
     lines = [report(judged)]
@@ -55,11 +62,17 @@ async def run(data: Path | None = None) -> str:
             'Published collections were not judged: name their folder, `make eval NAME=injection ARGS="--data FOLDER"`. '
             "It holds bastioncorpus-injections.jsonl (PyPI: bastioncorpus, MIT) or asb-*.jsonl (Agent Security Bench, MIT)."
         )
+    lines.append(
+        "\n".join(
+            f"The figures of the split {origin!r} were seen {count} time{'s' * (count > 1)}."
+            for origin, count in LOOKS.items()
+        )
+    )
     times = _times(model)
     lines.append(
         f"The model takes {times['model_us']} µs for {_TYPICAL_CHARS} characters (p99 {times['model_p99_us']} µs)."
     )
-    lines.append(json.dumps({"eval": "injection", **figures(judged), **times}))
+    lines.append(json.dumps({"eval": "injection", **figures(judged), **totals(judged), **times}))
     return "\n\n".join(lines)
 
 
@@ -216,6 +229,19 @@ def figures(judged: Sequence[Judged]) -> dict[str, float]:
             if flags:
                 found[f"{name}_{what}"] = round(sum(flags) / len(flags), 4)
     return found
+
+
+def totals(judged: Sequence[Judged]) -> dict[str, float]:
+    """The numbers and shares over all splits that training never read."""
+    chosen = [one for one in judged if one.case.origin in SPLITS]
+    found = [one.flagged for one in chosen if one.case.attack]
+    false = [one.flagged for one in chosen if not one.case.attack]
+    return {
+        "attacks": len(found),
+        "found": round(sum(found) / len(found), 4),
+        "honest": len(false),
+        "false_alarms": round(sum(false) / len(false), 4),
+    }
 
 
 def _times(model: LinearModel) -> dict[str, float]:

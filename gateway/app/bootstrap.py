@@ -250,9 +250,7 @@ def _rooms(base: Foundation) -> Rooms:
     return Rooms(channels=base.channels, rules={**rules, **others}, store=base.store, clock=base.clock)
 
 
-def _worker(
-    base: Foundation, turns: TurnRunner, tools: SharedTools, replies: ReadyReplies | None
-) -> Worker:
+def _worker(base: Foundation, turns: TurnRunner, tools: SharedTools, replies: ReadyReplies | None) -> Worker:
     worker = Worker(
         store=base.store,
         coordinator=base.accounts.coordinator,

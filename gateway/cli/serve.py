@@ -25,7 +25,7 @@ from pipeline.redaction.redactor import Redactor
 
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _STOPPED_AT_ONCE = 130
-_COLLECTED_AFTER = 10_000
+COLLECTED_AFTER = 10_000
 """New objects between two collections; 700 by default, which is as many as a few turns in progress have."""
 
 
@@ -59,7 +59,7 @@ async def _run(settings: Settings, secrets: Secrets, extras: Extras) -> int:
     # delay all chats by some 50 ms.
     gc.freeze()
     # A finished turn is freed without the collector, which would only examine the turns in progress.
-    gc.set_threshold(_COLLECTED_AFTER)
+    gc.set_threshold(COLLECTED_AFTER)
     _announce(gateway, settings)
     await stopping.wait()
     _say("Stopping: finishing what is being answered. Once more to stop at once.")

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from pipeline.domain.frozen import dataclass
+from pipeline.domain.json_text import encoder
 
 GENESIS: Final = "0" * 64
 """In place of a hash before the first record."""
@@ -23,7 +24,7 @@ DAMAGED: Final = "chain_damaged"
 """The type of the record that names a damaged one."""
 PRUNED: Final = "audit_pruned"
 """The type of the record that says which records were removed: `through`, `hash`, `records` and `before`."""
-_ENCODER: Final = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+_PIECES: Final = encoder(sort_keys=True)
 _FIELDS = {"n", "at", "type", "prev", "details"}
 
 
@@ -119,7 +120,7 @@ def canonical(n: int, record: NewAuditRecord, previous: str) -> bytes:
 
 def canonical_plain(plain: Mapping[str, Any]) -> bytes:
     """The line of a record from its fields."""
-    return _ENCODER.encode(plain).encode("utf-8", "replace")
+    return "".join(_PIECES(plain, 0)).encode("utf-8", "replace")
 
 
 def hash_of(line: bytes) -> str:

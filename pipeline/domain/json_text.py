@@ -20,19 +20,25 @@ def encoder(
     ascii_only: bool = False,
     nan: bool = False,
     separators: tuple[str, str] = (",", ":"),
+    sort_keys: bool = False,
     default: Callable[[Any], Any] | None = None,
 ) -> Pieces:
     """What gives the text of `json.JSONEncoder(...).encode` with these settings. `separators` are those of
     items and of a key; `default` gives plain data for anything else. Data that holds itself is a
     RecursionError."""
     slow = json.JSONEncoder(
-        ensure_ascii=ascii_only, allow_nan=nan, check_circular=False, separators=separators, default=default
+        ensure_ascii=ascii_only,
+        allow_nan=nan,
+        check_circular=False,
+        separators=separators,
+        sort_keys=sort_keys,
+        default=default,
     )
     make = getattr(json.encoder, "c_make_encoder", None)
     if make is None:  # an interpreter without the module in C
         return lambda value, _level: slow.iterencode(value)
     quoted = json.encoder.encode_basestring_ascii if ascii_only else json.encoder.encode_basestring
-    sort_keys = skip_keys = False
+    skip_keys = False
     names = (slow.key_separator, slow.item_separator)
     pieces: Pieces = make(None, slow.default, quoted, None, *names, sort_keys, skip_keys, nan)
     return pieces

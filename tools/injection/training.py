@@ -6,18 +6,25 @@ the model learns what words mean and not only the templates.
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from collections.abc import Iterable, Sequence
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.shield.injection.features import BUCKETS, ORDERS, Features, Numbers, features_of, windows_of
-from pipeline.shield.injection.lexicon import shipped_lexicon
-from pipeline.shield.injection.linear_model import CHAR_VALUE, CONCEPTS, LinearModel
+from pipeline.shield.injection.features import (
+    BUCKETS,
+    concept_bucket,
+    concept_numbers,
+    run_buckets,
+    windows_of,
+    word_buckets,
+)
+from pipeline.shield.injection.lexicon import Reading, shipped_lexicon
+from pipeline.shield.injection.linear_model import CONCEPTS, PARTS, VALUES, LinearModel
 from pipeline.shield.injection.plain_text import plain
 from tools.injection.texts import Grammar, Sample, lexicon_entries, noise, salads, samples
 
@@ -26,13 +33,13 @@ ENGLISH = 22_000
 OTHER = 1_800
 """Attacks in English and in each other language; there are as many benign texts."""
 EPOCHS = 3
-THRESHOLD = 0.55
+THRESHOLD = 0.6
 """Chosen on the development texts of the eval (`evals/injection_texts/`, not its test split), so that about
 one in a hundred honest ones is above it."""
 _RATE = 0.4
-_SHRINK = 5e-4
-_GROUPS = ((0, 4), (1, 4))
-"""The first group that a step uses and the one after the last, chosen at random."""
+_SHRINK = 1e-3
+_GROUPS = ((0, 1, 2), (0, 2))
+"""The groups that a step uses, chosen at random."""
 
 Floats = npt.NDArray[np.float32]
 
@@ -45,6 +52,15 @@ class Example(NamedTuple):
     starts: tuple[int, ...]
     """Where each group begins, and the end."""
     label: int
+
+    def of(self, groups: Sequence[int]) -> tuple[npt.NDArray[np.int32], Floats]:
+        """The features of these groups, and their values."""
+        if len(groups) == len(BUCKETS):
+            return self.indices, self.values
+        used = [slice(self.starts[one], self.starts[one + 1]) for one in groups]
+        return np.concatenate([self.indices[one] for one in used]), np.concatenate(
+            [self.values[one] for one in used]
+        )
 
 
 def train(
@@ -76,9 +92,7 @@ def fitted(texts: Iterable[Sample], epochs: int) -> LinearModel:
         rate = _RATE / (1 + epoch)
         rng.shuffle(examples)
         for example in examples:
-            first, after = _GROUPS[rng.randrange(len(_GROUPS))]
-            used = slice(example.starts[first], example.starts[after])
-            indices, values = example.indices[used], example.values[used]
+            indices, values = example.of(_GROUPS[rng.randrange(len(_GROUPS))])
             old = weights.take(indices)
             logit = bias + float(old @ values)
             error = 1 / (1 + math.exp(-max(-30.0, min(30.0, logit)))) - example.label
@@ -94,8 +108,8 @@ def fitted(texts: Iterable[Sample], epochs: int) -> LinearModel:
 
 def examples_of(sample: Sample) -> list[Example]:
     """The windows of a text: all of a benign one, of an attack the one that holds most of it."""
-    features = features_of(sample.text, shipped_lexicon())
-    starts, ends = windows_of(features.length)
+    reading = shipped_lexicon().read(plain(sample.text))
+    starts, ends = windows_of(len(reading.text))
     if sample.attack:
         # Plain form may be shorter: the place of the attack is that of the plain beginning.
         offset = len(plain(sample.text[: sample.start]))
@@ -104,37 +118,52 @@ def examples_of(sample: Sample) -> list[Example]:
         chosen = [int(np.argmax(overlap))]
     else:
         chosen = list(range(0, len(starts), 2))
-    return [_example(features, int(starts[one]), int(ends[one]), int(sample.attack)) for one in chosen]
+    features = _Read(reading)
+    return [features.example(int(starts[one]), int(ends[one]), int(sample.attack)) for one in chosen]
 
 
-def _example(features: Features, start: int, end: int, label: int) -> Example:
-    size = max(end - start, 1)
-    first, after = (int(features.places.searchsorted(place)) for place in (start, end))
-    chars = _within(features.all_chars, features.char_ends, start, end)
-    words = _within(features.words, features.word_ends, first, after)
-    near = _within(features.near, features.near_ends, first, after)
-    concepts = features.concepts[(features.concept_places >= start) & (features.concept_places < end)]
-    indices, values, starts = [], [], [0]
-    bucket = 0
-    scale = (
-        CHAR_VALUE / np.sqrt(len(ORDERS) * size),
-        1 / np.sqrt(max(len(words), 1)),
-        1 / np.sqrt(len(concepts) + CONCEPTS),
-        1 / np.sqrt(max(len(near), 1)),
-    )
-    for number, buckets in enumerate((chars, words, concepts, near)):
-        unique, counts = np.unique(buckets, return_counts=True)
-        indices.append(unique.astype(np.int32) + bucket)
-        values.append((counts * scale[number]).astype(np.float32))
-        starts.append(starts[-1] + len(unique))
-        bucket += BUCKETS[number]
-    return Example(np.concatenate(indices), np.concatenate(values), tuple(starts), label)
+class _Read:
+    """The features of a text."""
+
+    def __init__(self, reading: Reading) -> None:
+        self._places = np.array(reading.word_places)
+        self._words = list(map(_of_word, reading.words, reading.word_hashes))
+        self._runs = run_buckets(reading, self._places) if reading.words else np.zeros((1, 0), np.uint32)
+        self._concepts = list(concept_numbers(reading))
+
+    def example(self, start: int, end: int, label: int) -> Example:
+        """The example of one window."""
+        first, after = (int(self._places.searchsorted(place)) for place in (start, end))
+        size = 1 / math.sqrt(VALUES * max(after - first, 1))
+        words = self._words[first:after]
+        numbers = [one for place, found in self._concepts if start <= place < end for one in found]
+        groups = (
+            (np.concatenate([one for one, _ in words]), np.concatenate([two for _, two in words]) * size)
+            if words
+            else _NOTHING,
+            (self._runs[:, first:after].ravel(), size),
+            ([concept_bucket(one) for one in numbers], 1 / math.sqrt(len(numbers) + CONCEPTS)),
+        )
+        indices, values, starts = [], [], [0]
+        bucket = 0
+        for number, (buckets, value) in enumerate(groups):
+            unique, places = np.unique(np.asarray(buckets, np.int64), return_inverse=True)
+            weights = np.broadcast_to(value, places.shape)
+            indices.append(unique.astype(np.int32) + bucket)
+            values.append(np.bincount(places, weights, len(unique)).astype(np.float32))
+            starts.append(starts[-1] + len(unique))
+            bucket += BUCKETS[number]
+        return Example(np.concatenate(indices), np.concatenate(values), tuple(starts), label)
 
 
-def _within(buckets: Numbers, ends: Sequence[int], first: int, after: int) -> Numbers:
-    """The buckets of places from `first` up to `after`, in each row that ends at `ends`."""
-    rows = [buckets[start:end][first:after] for start, end in pairwise(ends)]
-    return np.concatenate(rows)
+_NOTHING = (np.zeros(0, np.int64), np.zeros(0))
+
+
+@functools.lru_cache(maxsize=1 << 17)
+def _of_word(word: str, hashed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    own, parts = word_buckets(word, hashed)
+    values = [1.0] * len(own) + [PARTS / math.sqrt(max(len(parts), 1))] * len(parts)
+    return np.array((*own, *parts), np.int64), np.array(values)
 
 
 def _quantised(weights: Floats, bias: float) -> LinearModel:
@@ -149,8 +178,8 @@ def _quantised(weights: Floats, bias: float) -> LinearModel:
         for part, top in zip(parts, tops, strict=True)
     ]
     return LinearModel(
-        weights=(small[0], small[1], small[2], small[3]),
-        scales=(tops[0] / 127, tops[1] / 127, tops[2] / 127, tops[3] / 127),
+        weights=(small[0], small[1], small[2]),
+        scales=(tops[0] / 127, tops[1] / 127, tops[2] / 127),
         bias=round(bias, 6),
         threshold=THRESHOLD,
         lexicon=shipped_lexicon(),

@@ -20,7 +20,8 @@ import numpy as np
 from pipeline.shield.injection.plain_text import plain
 
 FILE = Path(__file__).with_name("lexicon.toml")
-_WORD = re.compile(r"[^\W_]+|@")
+_WORD = re.compile("[^\\W_\u3040-\u30ff\u3400-\u9fff]+|[@\u3040-\u30ff\u3400-\u9fff]")
+"""A word; each letter of a language that does not separate words is one."""
 _AT = 2
 _WORD_BYTES = bytes(_AT if char == "@" else int(bool(_WORD.match(char))) for char in map(chr, range(256)))
 """0 for what is in no word, 1 for letters and digits, `_AT` for a word of one character."""
@@ -61,6 +62,7 @@ class Reading(NamedTuple):
 
     text: str
     """In plain form."""
+    words: list[str]
     word_places: list[int]
     word_hashes: list[int]
     concepts: list[tuple[int, int, int]]
@@ -117,7 +119,11 @@ class Lexicon:
         if self._anywhere and not text.isascii() and _UNSPACED.search(text):
             concepts += self._unspaced(text)
             concepts.sort()
-        return Reading(text, places, [entry[0] for entry in entries], concepts)
+        return Reading(text, words, places, [entry[0] for entry in entries], concepts)
+
+    def hash_of(self, word: str) -> int:
+        """The hash of the beginning of a word, as `Reading.word_hashes` has it."""
+        return self._known[word].hash
 
     def _add(self, entry: str, number: int) -> None:
         words = [(word.rstrip("-"), word.endswith("-")) for word in entry.split()]

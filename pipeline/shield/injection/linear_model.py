@@ -10,8 +10,8 @@ import functools
 import hashlib
 import json
 import math
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -19,28 +19,30 @@ import numpy as np
 import numpy.typing as npt
 
 from pipeline.domain.errors import ParlourError
-from pipeline.domain.frozen import dataclass
 from pipeline.shield.injection.features import (
     BUCKETS,
-    ORDERS,
     VERSION,
     WINDOW,
-    Features,
-    features_of,
-    features_of_reading,
+    Places,
+    concept_bucket,
+    concept_numbers,
+    run_buckets,
     windows_of,
+    word_buckets,
 )
 from pipeline.shield.injection.lexicon import Lexicon, Reading, lexicon_hash, shipped_lexicon
+from pipeline.shield.injection.plain_text import plain
 
 FILE = Path(__file__).with_name("weights.bin")
 MAGIC = b"parlour injection weights 1\n"
 MOST_CHARS = 64_000
 """Characters of a text that are scored; the scanner reports a text that is longer."""
 _HEADER_BYTES = 4_096
+_MOST_KNOWN = 20_000
+"""Words, and numbers of concepts, of which the value is kept."""
 
 Weights = npt.NDArray[np.int8]
-Sums = npt.NDArray[np.int32]
-Places = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 
 
 class BadWeights(ParlourError):
@@ -49,116 +51,116 @@ class BadWeights(ParlourError):
     code = "bad_weights"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LinearModel:
-    """Weights by group (characters, words, concepts, surroundings), as int8 with a scale for each group."""
+class _Table(dict[Any, float]):
+    """Values that are computed once. A table that is full begins again."""
 
-    weights: tuple[Weights, Weights, Weights, Weights]
-    scales: tuple[float, float, float, float]
-    bias: float
-    threshold: float
-    """The probability from which a text counts as an attack, chosen on data of the training script."""
-    lexicon: Lexicon
+    def __init__(self, value: Callable[[Any], float]) -> None:
+        super().__init__()
+        self._value = value
+
+    def __missing__(self, key: Any) -> float:
+        if len(self) >= _MOST_KNOWN:
+            self.clear()
+        found = self[key] = self._value(key)
+        return found
+
+
+class LinearModel:
+    """Weights by group (words, runs of words, concepts), as int8 with a scale for each group. One instance
+    serves every thread."""
+
+    def __init__(
+        self,
+        *,
+        weights: tuple[Weights, Weights, Weights],
+        scales: tuple[float, float, float],
+        bias: float,
+        threshold: float,
+        lexicon: Lexicon,
+    ) -> None:
+        """`threshold` is the probability from which a text counts as an attack, chosen on texts for it."""
+        self.weights = weights
+        self.scales = scales
+        self.bias = bias
+        self.threshold = threshold
+        self.lexicon = lexicon
+        self._word_weights = weights[0].data
+        # A word counts the same wherever it is, and few concepts form pairs: neither is summed up again.
+        self._words = _Table(self._of_word)
+        self._concepts = _Table(lambda number: float(weights[2][concept_bucket(number)]))
 
     def score(self, text: str) -> float:
         """The probability, from 0 to 1, that one window of `text` holds an injected instruction."""
-        return _probability(float(self.logits(features_of(text[:MOST_CHARS], self.lexicon)).max()))
+        return self.score_of(self.lexicon.read(plain(text[:MOST_CHARS])))
 
     def score_of(self, reading: Reading) -> float:
         """The same of a text that was read with the model's lexicon."""
-        return _probability(float(self.logits(features_of_reading(reading)).max()))
+        return _probability(self.logit(reading))
 
     async def scores(self, texts: Sequence[str]) -> tuple[float, ...]:
         """See `Classifier.scores`."""
         return tuple(map(self.score, texts))
 
-    def logits(self, features: Features) -> npt.NDArray[np.float64]:
-        """The logarithm of the odds of each window."""
-        if features.length <= WINDOW:
-            return np.array([self._of_one_window(features)])
-        starts, ends = windows_of(features.length)
-        chars, words, concepts, near = self.weights
-        # The values of all rows one after the other: their running sum gives each row's sum in each window.
-        values = (chars.take(features.all_chars), words.take(features.words), near.take(features.near))
-        sums = np.zeros(sum(map(len, values)) + 1, np.int32)
-        np.cumsum(np.concatenate(values), dtype=np.int32, out=sums[1:])
-        by_char = _sums_between(sums, *_char_bounds(features.char_ends, features.length)).sum(0)
-        at = features.places.searchsorted(starts), features.places.searchsorted(ends)
-        first, lengths = _word_rows(features.char_ends[-1], features.word_ends, features.near_ends)
-        begins, finishes = np.minimum(at[0], lengths), np.minimum(at[1], lengths)
-        in_rows, counts = _sums_between(sums, first + begins, first + finishes), finishes - begins
-        rows = len(features.word_ends) - 1
-        by_word, by_near = in_rows[:rows].sum(0), in_rows[rows:].sum(0)
-        words_count, near_count = counts[:rows].sum(0), counts[rows:].sum(0)
-        places = features.concept_places
-        at = places.searchsorted(starts), places.searchsorted(ends)
-        by_concept = _concept_sums(concepts.take(features.concepts), *at)
-        logits: npt.NDArray[np.float64] = (
-            self.bias
-            + self.scales[0] * CHAR_VALUE * by_char / np.sqrt(len(ORDERS) * np.maximum(ends - starts, 1))
-            + self.scales[1] * by_word / np.sqrt(np.maximum(words_count, 1))
-            + self.scales[2] * by_concept / np.sqrt(at[1] - at[0] + CONCEPTS)
-            + self.scales[3] * by_near / np.sqrt(np.maximum(near_count, 1))
-        )
-        return logits
+    def logit(self, reading: Reading) -> float:
+        """The logarithm of the odds of the window for which they are highest."""
+        concepts = [
+            (place, len(numbers), sum(map(self._concepts.__getitem__, numbers)))
+            for place, numbers in concept_numbers(reading)
+        ]
+        if len(reading.text) <= WINDOW:
+            return self._of_one_window(reading, concepts)
+        windows = windows_of(len(reading.text))
+        logits = self._of_concepts(concepts, windows) if concepts else np.zeros(windows.shape[1])
+        if reading.words:
+            places = np.array(reading.word_places)
+            values = np.array([0.0, *map(self._words.__getitem__, reading.words)])
+            values[1:] += self.scales[1] * np.add.reduce(self._of_runs(reading, places), dtype=np.int32)
+            first, after = places.searchsorted(windows)
+            sums = values.cumsum()
+            logits += (sums.take(after) - sums.take(first)) / np.sqrt(VALUES * np.maximum(after - first, 1))
+        return self.bias + float(logits.max())
 
-    def _of_one_window(self, features: Features) -> float:
+    def _of_one_window(self, reading: Reading, concepts: Sequence[tuple[int, int, float]]) -> float:
         """The same of a text without a second window, from plain sums, which are faster."""
-        chars, words, concepts, near = self.weights
-        size = len(ORDERS) * max(features.length, 1)
-        by_char = _sum(chars, features.all_chars) / math.sqrt(size)
-        by_word = _sum(words, features.words) / math.sqrt(max(len(features.words), 1))
-        by_concept = _sum(concepts, features.concepts) / math.sqrt(len(features.concepts) + CONCEPTS)
-        by_near = _sum(near, features.near) / math.sqrt(max(len(features.near), 1))
-        return (
-            self.bias
-            + self.scales[0] * CHAR_VALUE * by_char
-            + self.scales[1] * by_word
-            + self.scales[2] * by_concept
-            + self.scales[3] * by_near
-        )
+        logit = self.bias
+        if reading.words:
+            runs = self._of_runs(reading, np.array(reading.word_places))
+            by_runs = self.scales[1] * int(np.add.reduce(runs, axis=None, dtype=np.int64))
+            by_words = sum(map(self._words.__getitem__, reading.words))
+            logit += (by_words + by_runs) / math.sqrt(VALUES * len(reading.words))
+        if concepts:
+            counts = sum(count for _, count, _ in concepts)
+            by_concept = sum(value for _, _, value in concepts)
+            logit += self.scales[2] * by_concept / math.sqrt(counts + CONCEPTS)
+        return logit
+
+    def _of_concepts(self, concepts: Sequence[tuple[int, int, float]], windows: Places) -> Floats:
+        """The value of the concepts in each window."""
+        places, counts, values = zip(*concepts, strict=True)
+        first, after = np.array(places).searchsorted(windows)
+        numbers, sums = (np.array((0.0, *accumulate(one))) for one in (counts, values))
+        found: Floats = self.scales[2] * (sums.take(after) - sums.take(first))
+        found /= np.sqrt(numbers.take(after) - numbers.take(first) + CONCEPTS)
+        return found
+
+    def _of_runs(self, reading: Reading, places: Places) -> Weights:
+        """The weight of each run that begins with each word."""
+        return self.weights[1].take(run_buckets(reading, places))
+
+    def _of_word(self, word: str) -> float:
+        own, parts = word_buckets(word, self.lexicon.hash_of(word))
+        # As whole numbers of Python: an array makes an object of each.
+        weights = self._word_weights
+        by_parts = sum(weights[one] for one in parts) / math.sqrt(max(len(parts), 1))
+        return self.scales[0] * (sum(weights[one] for one in own) + PARTS * by_parts)
 
 
-CHAR_VALUE = 0.5
-"""The value of the features of characters beside those of words."""
+VALUES = 3
+"""The squared size of the features of a word and its runs, about."""
+PARTS = 1.0
+"""The value of the parts of a word beside the whole word."""
 CONCEPTS = 4.0
 """Added to the number of concepts' features, so that the few of a short text do not count more."""
-
-
-def _sum(weights: Weights, buckets: Any) -> int:
-    return int(np.add.reduce(weights.take(buckets), dtype=np.int64)) if len(buckets) else 0
-
-
-def _sums_between(sums: Sums, first: Places, after: Places) -> Sums:
-    """The sums of the values from the places `first` up to `after`, of which `sums` has the running sum."""
-    found: Sums = sums.take(after) - sums.take(first)
-    return found
-
-
-def _concept_sums(values: Weights, first: Places, after: Places) -> Sums:
-    sums = np.zeros(len(values) + 1, np.int32)
-    np.cumsum(values, dtype=np.int32, out=sums[1:])
-    return _sums_between(sums, first, after)
-
-
-@functools.lru_cache(maxsize=256)
-def _char_bounds(ends: tuple[int, ...], length: int) -> tuple[Places, Places]:
-    """The first value of each window in each row of characters, and the one after the last."""
-    first = np.array(ends[:-1])[:, None]
-    lengths = np.diff(ends)[:, None]
-    return tuple(first + np.minimum(at, lengths) for at in windows_of(length))  # type: ignore[return-value]  # two windows, so a pair
-
-
-@functools.lru_cache(maxsize=1_024)
-def _word_rows(start: int, *ends: tuple[int, ...]) -> tuple[Places, Places]:
-    """The first value of each row of words and surroundings, and the length of each. Depends on the numbers
-    of characters and words alone."""
-    first, lengths = [], []
-    for one in ends:
-        first += [start + place for place in one[:-1]]
-        lengths += [after - place for place, after in pairwise(one)]
-        start += one[-1]
-    return np.array(first)[:, None], np.array(lengths)[:, None]
 
 
 def _probability(logit: float) -> float:
@@ -210,8 +212,8 @@ def from_bytes(data: bytes, name: str) -> LinearModel:
         )
     parts = np.split(np.frombuffer(body, np.int8), np.cumsum(BUCKETS)[:-1])
     return LinearModel(
-        weights=(parts[0], parts[1], parts[2], parts[3]),
-        scales=(scales[0], scales[1], scales[2], scales[3]),
+        weights=(parts[0], parts[1], parts[2]),
+        scales=(scales[0], scales[1], scales[2]),
         bias=bias,
         threshold=threshold,
         lexicon=shipped_lexicon(),

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.shield.injection import linear_model
-from pipeline.shield.injection.features import BUCKETS, WINDOW, features_of
+from pipeline.shield.injection.features import BUCKETS, WINDOW
 from pipeline.shield.injection.lexicon import shipped_lexicon
 from pipeline.shield.injection.linear_model import (
     FILE,
@@ -19,6 +19,7 @@ from pipeline.shield.injection.linear_model import (
     shipped_model,
     to_bytes,
 )
+from pipeline.shield.injection.plain_text import plain
 from pipeline.shield.injection.rules import BadRules, rules_from
 from tools.injection.texts import training_grammars
 from tools.injection.training import train
@@ -121,8 +122,8 @@ def test_a_text_of_one_window_has_the_same_score_without_windows(
     text: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = shipped_model()
-    features = features_of(text, model.lexicon)
-    assert features.length <= WINDOW
-    alone = model.logits(features)
+    reading = model.lexicon.read(plain(text))
+    assert len(reading.text) <= WINDOW
+    alone = model.logit(reading)
     monkeypatch.setattr(linear_model, "WINDOW", -1)
-    assert alone == pytest.approx(model.logits(features), abs=1e-9)
+    assert alone == pytest.approx(model.logit(reading), abs=1e-9)
