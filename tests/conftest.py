@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import busy_machine, quick_page, quick_store
+from tests.support import busy_machine, quick_days, quick_page, quick_store
 from tests.support.postgres_server import NEWEST, VERSIONS
 
 pytest_plugins = ["tests.support.browser_fixture", "tests.support.postgres_fixture"]
@@ -69,6 +69,12 @@ def _patience_with_a_busy_machine() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         busy_machine.install(patch)
         yield
+
+
+@pytest.fixture
+def days_pass_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a module whose tests let days pass."""
+    quick_days.install(monkeypatch)
 
 
 @pytest.fixture
