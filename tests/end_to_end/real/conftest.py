@@ -40,7 +40,7 @@ async def gateway(tmp_path: Path) -> AsyncIterator[GatewayProcess]:
     overrides = (
         f"models.dir={json.dumps(str(models))}",
         "llm.local.model=0.5b",  # also where the larger one is fetched
-        "llm.max_tokens=60",
+        "llm.max_tokens=30",
         "llm.timeout_s=600",
         "turn.timeout_s=900",
     )
