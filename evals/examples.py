@@ -1,7 +1,7 @@
 """The shipped examples and tools with the embedded model, through whole gateways: has each path an answer, and did
 what was asked for happen.
 
-The suite walks the same paths with scripted answers (tests/end_to_end/test_document_agents.py, test_workflow_runs.py),
+The suite has the same messages with scripted answers (tests/end_to_end/test_document_agents.py, test_workflow_runs.py),
 and has one conversation with the real model. Which words the model chooses differs from processor to processor; that
 each message is answered does not.
 """
@@ -126,7 +126,7 @@ async def _approved(chat: WebChat, text: str) -> Outcome:
     message_id = await chat.accepted(text)
     asked = (await chat.wait_for(lambda frame: _asks_or_ends(frame, message_id)))["event"]
     if asked["type"] != "approval_required":
-        return Outcome("workflow", text, "nobody was asked")
+        return Outcome("workflow", text, "no approval was asked for")
     await chat.send_approval("yes", asked["interaction_id"], "approve")
     approved = await chat.terminal(await chat.accepted("yes"))
     sent = approved.type == "response_complete" and approved.text in asked["reasoning"]

@@ -1,10 +1,10 @@
 """Start gateway processes without a new interpreter each: one program imports the gateway once and forks.
 
-Before the first fork it runs a gateway itself, which answers on each channel. `fork_gateway` returns a running
-process with the interface of `asyncio.subprocess.Process` that tests need, `fork_module` one that runs a module
-of tests/support in the place of `python -m`. The process has a session, a working folder, an environment and a
-log file as if it had been executed; only its imports are done. `GatewayProcess` uses it unless a test asks for
-a new interpreter. Not for benches.
+Before the first fork it runs a gateway itself, which answers on each channel. `fork_gateway` returns a
+running process with the interface of `asyncio.subprocess.Process` that tests need, `fork_module` one that
+runs a module of tests/support in the place of `python -m`. The process has a session, a working folder, an
+environment and a log file as if it had been executed; only its imports are done. `GatewayProcess` uses it
+unless a test asks for a new interpreter. Not for benches.
 """
 
 from __future__ import annotations
@@ -231,9 +231,9 @@ def _live_once() -> None:
 async def _answer_once(folder: Path) -> None:
     async with AsyncExitStack() as stack:
         given = ['llm.model="scripted:echo"', 'voice.transcriber="scripted:hello"', "server.port=0"]
-        platforms: list[FakePlatform] = []
-        for platform in (FakeTelegram(), FakeSlack(), FakeDiscord()):
-            platforms.append(await stack.enter_async_context(platform))
+        platforms = (FakeTelegram(), FakeSlack(), FakeDiscord())
+        for platform in platforms:
+            await stack.enter_async_context(platform)
             (folder / platform.name).mkdir()
             given += platform.overrides(folder / platform.name)
         gateway = build(load(None, {}, [f'data.dir="{folder}"', *given]), Secrets(()))
@@ -242,8 +242,8 @@ async def _answer_once(folder: Path) -> None:
         await chat.connect(gateway.url, (folder / "web-token").read_text(encoding="ascii").strip())
         await chat.send_text("c1", "hello")
         await chat.answer(await chat.accepted("c1"))
-        for platform in platforms:
-            await _talk_once(platform)
+        for one in platforms:
+            await _talk_once(one)
         await gateway.stop(_PATIENCE_S)
 
 
