@@ -10,13 +10,14 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench.report import BenchUnavailable
-from evals import companion, crisis, embedded, injection, memory, recall, shield
+from evals import companion, crisis, embedded, examples, injection, memory, recall, shield, transcription
 from gateway.app.embedded_model import MODELS
 
 EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
     "crisis": lambda options: crisis.run(options.set),
     "exercises": lambda options: companion.run_exercises(keep=options.record),
     "embedded": lambda options: embedded.run(options.set, options.model),
+    "examples": lambda options: examples.run(options.model),
     "extraction": lambda options: (
         memory.run_with_model(options.model, keep=options.record)
         if options.with_model
@@ -28,6 +29,7 @@ EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
         keep=options.record, model=options.model if options.with_model else ""
     ),
     "shield": lambda _options: shield.run(),
+    "transcription": lambda _options: transcription.run(),
     "write_policy": lambda options: memory.run_write_policy(keep=options.record),
 }
 SETS = ("all", "tuning", "held_out")

@@ -12,10 +12,10 @@ from pathlib import PurePosixPath
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import busy_machine, quick_page, quick_store
+from tests.support import busy_machine, quick_days, quick_page, quick_store
 from tests.support.postgres_server import NEWEST, VERSIONS
 
-pytest_plugins = ["tests.support.browser_fixture", "tests.support.postgres_fixture"]
+pytest_plugins = ["tests.support.browser_fixture", "tests.support.postgres_fixture", "tests.support.scopes"]
 
 # A red build has to mean a change, not a busy machine or bad luck. To search for more:
 # `make test ARGS="--hypothesis-profile=explore tests/properties"`.
@@ -69,6 +69,12 @@ def _patience_with_a_busy_machine() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         busy_machine.install(patch)
         yield
+
+
+@pytest.fixture
+def days_pass_quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For a module whose tests let days pass."""
+    quick_days.install(monkeypatch)
 
 
 @pytest.fixture

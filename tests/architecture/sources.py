@@ -15,9 +15,12 @@ _UNCHECKED = {".git", ".venv", "__pycache__", "data", "models", "build", "dist",
 def python_files(*folders: str) -> Iterator[Path]:
     """Every Python file below the named folders of the project, in order."""
     for folder in folders:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if "__pycache__" not in path.parts:
-                yield path
+        yield from _python_files(folder)
+
+
+@cache
+def _python_files(folder: str) -> tuple[Path, ...]:
+    return tuple(path for path in sorted((ROOT / folder).rglob("*.py")) if "__pycache__" not in path.parts)
 
 
 def documents() -> list[Path]:
@@ -30,9 +33,21 @@ def documents() -> list[Path]:
 
 
 @cache
+def source(path: Path) -> str:
+    """The file's text."""
+    return path.read_text(encoding="utf-8")
+
+
+@cache
 def tree(path: Path) -> ast.Module:
     """The file's syntax tree."""
-    return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
+    return ast.parse(source(path), filename=str(path))
+
+
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of the file's syntax tree, found once: to go through all trees takes seconds."""
+    return tuple(ast.walk(tree(path)))
 
 
 def module_name(path: Path) -> str:
@@ -48,7 +63,7 @@ def imported_names(path: Path) -> frozenset[str]:
     A call of `importlib.import_module` with a fixed name counts: late is not secret.
     """
     names: set[str] = set()
-    for node in ast.walk(tree(path)):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
-from tests.architecture.sources import PACKAGES, ROOT, python_files, relative, tree
+from tests.architecture.sources import PACKAGES, ROOT, python_files, relative, source, tree
 
 MAX_MODULE_LINES = 400
 MAX_FUNCTION_LINES = 70
@@ -15,10 +16,22 @@ KIND_NAMES = {"utils", "util", "helpers", "common", "base", "misc", "manager"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def functions(path: Path) -> Iterator[Function]:
-    for node in ast.walk(tree(path)):
+_BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
+"""Where statements are: no function is in an expression, and those are most of a tree."""
+
+
+@cache
+def functions(path: Path) -> tuple[Function, ...]:
+    found: list[Function] = []
+    inner: list[ast.AST] = [tree(path)]
+    while inner:
+        node = inner.pop()
         if isinstance(node, Function):
-            yield node
+            found.append(node)
+        for name in _BODIES:
+            part = getattr(node, name, ())
+            inner += part if isinstance(part, list) else ()  # not the expression of a lambda
+    return tuple(found)
 
 
 def test_every_package_tells_type_checkers_that_it_is_typed() -> None:
@@ -33,11 +46,19 @@ def test_every_module_says_what_it_is() -> None:
 
 def test_no_module_is_longer_than_a_person_reads_at_once() -> None:
     lengths = {
-        relative(path): len(path.read_text(encoding="utf-8").splitlines())
+        relative(path): len(source(path).splitlines())
         for path in python_files(*PACKAGES, "tests", "bench", "evals", "examples")
     }
 
     assert {name: count for name, count in lengths.items() if count > MAX_MODULE_LINES} == {}
+
+
+def test_functions_are_found_wherever_they_are(tmp_path: Path) -> None:
+    text = "class A:\n if b:\n  def c(): ...\n else:\n  async def d(): (lambda: 1)()\n"
+    text += "try:\n def e():\n  def f(): ...\nexcept E:\n def g(): ...\nfinally:\n def h(): ...\n"
+    text += "match 1:\n case 1:\n  with i:\n   def j(): ...\n"
+    (file := tmp_path / "some.py").write_text(text, "utf-8")
+    assert {function.name for function in functions(file)} == set("cdefghj")
 
 
 def test_no_function_is_longer_than_a_screen() -> None:
@@ -86,24 +107,31 @@ def _asserting(path: Path) -> set[str]:
 
 def _can_fail(function: Function, asserting: set[str]) -> bool:
     """Whether it asserts, expects an exception, or calls something that does or is named as a check."""
+    asserts, called = _acts(function)
+    return asserts or bool((called & asserting) - {function.name})
+
+
+@cache
+def _acts(function: Function) -> tuple[bool, frozenset[str]]:
+    """Whether it can fail by itself, and the names of what it calls."""
+    names: set[str] = set()
     for node in ast.walk(function):
         if isinstance(node, ast.Assert):
-            return True
+            return True, frozenset()
         if isinstance(node, ast.Call):
             called = node.func.attr if isinstance(node.func, ast.Attribute) else ""
             called = node.func.id if isinstance(node.func, ast.Name) else called
             if called in ("raises", "expect") or called.startswith(("assert_", "expect_", "check_", "to_")):
-                return True
-            if called in asserting and called != function.name:
-                return True
-    return False
+                return True, frozenset()
+            names.add(called)
+    return False, frozenset(names)
 
 
 def test_no_suppression_is_without_its_reason() -> None:
     bare = [
         f"{relative(path)}:{number}"
         for path in python_files(*PACKAGES, "tests", "bench", "evals", "examples")
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1)
+        for number, line in enumerate(source(path).splitlines(), start=1)
         if _is_bare_suppression(line)
     ]
 
@@ -126,7 +154,7 @@ def test_nothing_names_the_machines_that_it_was_written_on() -> None:
     texts = [
         path
         for path in [*python_files(*PACKAGES, "tests", "bench", "evals", "examples"), *_texts()]
-        if any(word in path.read_text(encoding="utf-8") for word in words)
+        if any(word in source(path) for word in words)
     ]
 
     assert [relative(path) for path in texts] == []

@@ -6,6 +6,9 @@ import json
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, create_subprocess_exec
 
+import pytest
+
+from bench.__main__ import main
 from bench.report import Report, percentile, table
 from tests.support.gateway_process import ROOT
 
@@ -23,15 +26,15 @@ async def _bench(*arguments: str) -> tuple[int | None, str, str]:
     return process.returncode, out.decode(), errors.decode()
 
 
-async def test_the_list_names_every_bench() -> None:
-    code, out, _ = await _bench("--list")
-    assert code == 0
+def test_the_list_names_every_bench(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list"]) == 0
+    out = capsys.readouterr().out
     assert tuple(line.split()[0] for line in out.splitlines()) == _NAMES
 
 
-async def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
-    code, out, errors = await _bench("store", "startupp")
-    assert code == 2
+def test_an_unknown_name_is_refused_with_the_known_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["store", "startupp"]) == 2
+    out, errors = capsys.readouterr()
     assert out == ""
     assert "no bench called startupp" in errors
     assert all(name in errors for name in _NAMES)

@@ -7,6 +7,8 @@ import json
 import os
 import sys
 from asyncio.subprocess import PIPE, create_subprocess_exec
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,9 +17,11 @@ import pytest
 from bench import voice
 from bench.voice_measure import Beside, Lateness, Spent, family, rss_mb, ticking
 from bench.voice_plot import Bar, plot
+from bench.voice_raw import Raw, RawTranscript, raw_recogniser
 from bench.voice_work import full, tiny
 from pipeline.domain.clock import SystemClock
 from tests.support.models import require_models
+from tests.voice.clips import CLIPS
 
 _CLOCK = SystemClock()
 _FIGURES = [
@@ -29,11 +33,41 @@ _FIGURES = [
 ]
 
 
+class _Bare(Raw):
+    """In the place of faster-whisper with its defaults, which takes seconds for each recording."""
+
+    def __init__(self) -> None:
+        self.heard: list[bytes] = []
+
+    @property
+    def pid(self) -> int:
+        return os.getpid()
+
+    async def transcribe(self, data: bytes) -> RawTranscript:
+        self.heard.append(data)
+        return RawTranscript(text="in being comparatively modern", wall_s=1.0, cpu_s=2.0)
+
+
 @pytest.mark.models
-async def test_the_least_run_has_every_figure_and_a_picture(tmp_path: Path) -> None:
-    require_models()
+async def test_faster_whisper_answers_with_its_words_and_its_times() -> None:
+    async with raw_recogniser(require_models() / "whisper-base") as raw:
+        heard = await raw.transcribe(CLIPS["lj001-0002"].data)
+    assert "modern" in heard.text
+    assert min(heard.wall_s, heard.cpu_s) > 0
+
+
+@pytest.mark.models
+async def test_the_least_run_has_every_figure_and_a_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bare = _Bare()
+    monkeypatch.setattr(voice, "raw_recogniser", lambda _models: nullcontext(bare))
+    monkeypatch.setattr(
+        voice, "_SETTINGS", replace(voice._SETTINGS, model_dir=require_models() / "whisper-base", workers=1)
+    )
     picture = tmp_path / "voice.svg"
     report = await voice.run(work=tiny(), picture=picture)
+    assert bare.heard
     figures = json.loads(report.text().splitlines()[-1])
     assert list(figures) == _FIGURES
     assert figures["bench"] == "voice"

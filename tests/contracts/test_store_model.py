@@ -233,7 +233,7 @@ async def outcome(operation: Operation, store: Store) -> Any:
 
 TestStores = Stores.TestCase
 TestStores.settings = settings(
-    max_examples=60,
+    max_examples=40,
     stateful_step_count=30,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
@@ -258,5 +258,5 @@ class PostgresStores(Stores):
 def test_postgres_behaves_as_the_model(postgres_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(PostgresStores, "url", postgres_database, raising=False)
     monkeypatch.setattr(PostgresStores, "begun", 0)
-    run_state_machine_as_test(PostgresStores, settings=settings(TestStores.settings, max_examples=8))
-    assert PostgresStores.begun >= 8
+    run_state_machine_as_test(PostgresStores, settings=settings(TestStores.settings, max_examples=6))
+    assert PostgresStores.begun >= 6

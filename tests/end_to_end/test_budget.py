@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import ErrorEvent
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.support.harness import GatewayHarness, open_gateway
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
+
+pytestmark = pytest.mark.usefixtures("days_pass_quickly")
 
 NOON = 1_900_065_600.0
 """2030-03-18, 12:00 UTC."""

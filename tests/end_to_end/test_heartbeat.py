@@ -6,6 +6,8 @@ import asyncio
 from datetime import datetime
 from pathlib import Path
 
+import pytest
+
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import ModelUnavailable
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
@@ -32,6 +34,8 @@ from tests.support.heartbeats import (
     pass_time,
     until,
 )
+
+pytestmark = pytest.mark.usefixtures("days_pass_quickly")
 
 
 async def test_heartbeats_are_off_unless_the_operator_turns_them_on(tmp_path: Path) -> None:

@@ -37,6 +37,8 @@ from tests.support.heartbeats import (
     until,
 )
 
+pytestmark = pytest.mark.usefixtures("days_pass_quickly")
+
 
 async def test_a_changed_file_wakes_the_model_with_the_new_lines(tmp_path: Path) -> None:
     place = own_file(tmp_path, "list.txt")

@@ -20,6 +20,8 @@ from tests.contracts.memory_values import ANN, DAY_S, NOW, arc, fact, kept, writ
 from tests.support.embedding_server import FakeEmbeddingServer
 from tests.support.harness import open_gateway
 
+pytestmark = pytest.mark.usefixtures("days_pass_quickly")
+
 
 async def _until(check: Callable[[], Awaitable[bool]]) -> None:
     while not await check():

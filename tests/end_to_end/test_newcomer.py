@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
-import sys
-from asyncio.subprocess import PIPE, create_subprocess_exec
 from pathlib import Path
 
 import pytest
 
 from gateway.config import environment
-from tests.support.gateway_process import ROOT, SCRIPTED, GatewayProcess, up
+from tests.support.gateway_forks import run_forked
+from tests.support.gateway_process import SCRIPTED, GatewayProcess, up
 from tests.support.platforms.discord import FakeDiscord
 from tests.support.platforms.platform import FakePlatform
 from tests.support.platforms.slack import FakeSlack
@@ -18,6 +18,7 @@ from tests.support.platforms.telegram import FakeTelegram
 
 pytestmark = pytest.mark.crash
 
+_PATIENCE_S = 270.0
 CODE = re.compile(r"parlour pair ([A-Z0-9]{4}-?[A-Z0-9]{4})")
 
 
@@ -29,7 +30,7 @@ async def test_with_a_token_alone_a_stranger_gets_a_code_and_with_it_an_answer(
     async with platform:
         given = [one for one in platform.overrides(tmp_path) if ".access=" not in one]
         settings = (*SCRIPTED, "log.level=debug", *given)
-        async with GatewayProcess(tmp_path, overrides=settings, executed=True) as gateway:
+        async with GatewayProcess(tmp_path, overrides=settings, executed=make is FakeTelegram) as gateway:
             await gateway.start()
             ann = platform.person("ann")
             chat = platform.private_chat(ann)
@@ -60,13 +61,9 @@ def _secrets(given: list[str]) -> list[str]:
 async def _parlour(gateway: GatewayProcess, *arguments: str) -> str:
     """Run the command line beside the running gateway; what it printed."""
     env = {name: value for name, value in environment().items() if not name.startswith("PARLOUR")}
-    process = await create_subprocess_exec(
-        *(sys.executable, "-m", "gateway.cli", *arguments, "--set", f"data.dir={gateway.data_dir}"),
-        stdout=PIPE,
-        stderr=PIPE,
-        env={**env, "PYTHONPATH": str(ROOT)},
-        cwd=gateway.folder,
+    command = (*arguments, "--set", f"data.dir={gateway.data_dir}")
+    done = await asyncio.to_thread(
+        run_forked, command, folder=gateway.folder, env=env, typed="", limit_s=_PATIENCE_S
     )
-    out, err = await process.communicate()
-    assert process.returncode == 0, err.decode()
-    return out.decode()
+    assert done.returncode == 0, done.stderr
+    return done.stdout

@@ -9,6 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gateway.storage.inbox_items import run_handle
 from gateway.turns.run_codec import runs_of
 from pipeline.domain.clock import ManualClock
@@ -23,6 +25,8 @@ from tests.support.gate_graph import answer_to
 from tests.support.harness import THREAD, GatewayHarness, open_gateway
 from tests.support.playbook_child import DAY, PLAN, scripted
 from tests.support.posting_channel import MemoryPosts
+
+pytestmark = pytest.mark.usefixtures("days_pass_quickly")
 
 _ONBOARDING = "examples/workflows/onboarding.playbook.json"
 _OFFERED = ('routes.1.agent="default"', 'routes.1.also=["onboarding"]')

@@ -31,6 +31,8 @@ from tests.support.playbook_child import DAY, HELP, ONBOARDING, PLAN, scripted
 from tests.support.posting_channel import MemoryPosts
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
 
+pytestmark = pytest.mark.usefixtures("days_pass_quickly")
+
 _ONBOARDING = Path("examples/workflows/onboarding.playbook.json")
 _RESEARCH = Path("examples/workflows/research.playbook.json")
 

@@ -26,6 +26,8 @@ from tests.support.channel import MemoryChannel
 from tests.support.harness import THREAD, GatewayHarness, open_gateway
 from tests.support.posting_channel import MemoryPosts
 
+pytestmark = pytest.mark.usefixtures("days_pass_quickly")
+
 ZONE = 'bot.time_zone="Europe/Berlin"'
 BERLIN = ZoneInfo("Europe/Berlin")
 FRIDAY = datetime(2027, 3, 26, 12, 0, tzinfo=BERLIN).timestamp()

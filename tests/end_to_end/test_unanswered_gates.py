@@ -17,6 +17,8 @@ from tests.support.gate_graph import PROMPT, Ledger, answer_to, gate_graph
 from tests.support.harness import THREAD, GatewayHarness, open_gateway
 from tests.support.posting_channel import MemoryPosts
 
+pytestmark = pytest.mark.usefixtures("days_pass_quickly")
+
 NOT_ANSWERED = (
     f"> {PROMPT}\n\n"
     "This was not answered in time, so I did not continue. Send your message again if you still want it."

@@ -1,14 +1,13 @@
 """Real speech through every channel, in the container that the platform sends, heard by the real Whisper.
 
-Whisper alone is compared with faster-whisper elsewhere (`tests/voice/transcription/test_engine.py`); here the
-way to it may cost at most one word of a sentence, in most of its variants.
+How well Whisper hears notes of every kind is measured by `make eval NAME=transcription`; here the way to it
+may cost a word or two of a sentence.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
-from statistics import median
 
 import pytest
 import pytest_asyncio
@@ -22,7 +21,6 @@ from tests.support.web_client import WebChat
 from tests.voice.clips import CLIPS, samples_of
 from tests.voice.notes import note
 from tests.voice.sounds import music, pink_noise
-from tests.voice.variants import variants
 from voice.settings import VoiceSettings
 from voice.transcription.whisper_transcriber import WhisperTranscriber
 from voice.wer import normalised_words, word_error_rate
@@ -30,7 +28,7 @@ from voice.wer import normalised_words, word_error_rate
 pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module"), pytest.mark.timeout(900)]
 
 CLIP = CLIPS["lv_0890"]
-ONE_WORD = 1 / len(normalised_words(CLIP.transcript))
+TWO_WORDS = 2 / len(normalised_words(CLIP.transcript))
 DEAF = "I could not hear any words"
 ANSWER = "You said: "
 SILENCES: dict[str, Callable[[], bytes]] = {
@@ -39,7 +37,7 @@ SILENCES: dict[str, Callable[[], bytes]] = {
     "music": music,
 }
 # Telegram calls what its own client records `voice`, and a file with sound in it `audio`.
-AUDIO_FILES = {"wav": "audio/x-wav", "mp3": "audio/mpeg", "amr": "audio/amr", "flac": "audio/flac"}
+AUDIO_FILES = {"mp3": "audio/mpeg", "amr": "audio/amr"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +53,7 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
     models = require_models()
     folder = tmp_path_factory.mktemp("platforms")
     web = ("channels.web.enabled=true", f"server.port={free_port()}")
-    transcriber = WhisperTranscriber(VoiceSettings(model_dir=models / "whisper-base"))
+    transcriber = WhisperTranscriber(VoiceSettings(model_dir=models / "whisper-base", workers=1))
     async with open_all_platforms(
         folder, *web, transcriber=transcriber, file_reader=FakeFileReader()
     ) as place:
@@ -63,14 +61,14 @@ async def scene(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Scene
         yield Scene(setup=place, token=token)
 
 
-def _notes(kind: str) -> list[bytes]:
-    """The clip as three notes of one kind, which no one can tell apart."""
-    return [note(pcm, kind) for pcm in variants(samples_of(CLIP), 3)]
+def _note(kind: str) -> bytes:
+    """The clip as a note of one kind."""
+    return note(samples_of(CLIP), kind)
 
 
-def _is_understood(heard: list[str]) -> bool:
-    """Whether most of what was heard is the clip, but for a word."""
-    return median(word_error_rate(CLIP.transcript, text) for text in heard) <= ONE_WORD
+def _is_understood(heard: str) -> bool:
+    """Whether what was heard is the clip, but for two words."""
+    return word_error_rate(CLIP.transcript, heard) <= TWO_WORDS
 
 
 async def _answered(platform: FakePlatform, chat: Place, number: int) -> str:
@@ -99,17 +97,6 @@ def _heard(text: str) -> str:
     return shown
 
 
-async def _spoken_to(platform: FakePlatform, notes: list[bytes], mime: str, person: str) -> list[str]:
-    """Sends each note as the platform's own voice note; what the chat then shows as heard."""
-    somebody = platform.person(person)
-    chat = platform.private_chat(somebody)
-    heard: list[str] = []
-    for number, data in enumerate(notes, start=1):
-        await platform.speak(chat, somebody, data, mime=mime)
-        heard.append(_heard(await _answered(platform, chat, number)))
-    return heard
-
-
 @pytest.mark.parametrize(
     ("channel", "kind", "mime"),
     [("telegram", "ogg", "audio/ogg"), ("slack", "m4a", "audio/mp4"), ("discord", "ogg", "audio/ogg")],
@@ -118,22 +105,22 @@ async def test_a_note_of_the_platforms_own_kind_is_heard(
     scene: Scene, channel: str, kind: str, mime: str
 ) -> None:
     (platform,) = [one for one in scene.setup.platforms if one.name == channel]
-    heard = await _spoken_to(platform, _notes(kind), mime, "ann")
+    ann = platform.person("ann")
+    chat = platform.private_chat(ann)
+    await platform.speak(chat, ann, _note(kind), mime=mime)
+    heard = _heard(await _answered(platform, chat, 1))
     assert _is_understood(heard), heard
 
 
 async def test_a_browsers_recording_is_heard(scene: Scene) -> None:
     async with WebChat() as chat:
         await chat.connect(scene.setup.harness.gateway.url, scene.token)
-        heard: list[str] = []
-        for number, data in enumerate(_notes("webm")):
-            await chat.send_voice(f"note-{number}", data, mime="audio/webm")
-            message_id = await chat.accepted(f"note-{number}")
-            answer = await chat.answer(message_id)
-            (said,) = {line.text for line in chat.seen.lines_of(message_id, "user") if line.text}
-            assert normalised_words(answer.text) == normalised_words(ANSWER + said)
-            heard.append(said)
-    assert _is_understood(heard), heard
+        await chat.send_voice("note", _note("webm"), mime="audio/webm")
+        message_id = await chat.accepted("note")
+        answer = await chat.answer(message_id)
+        (said,) = {line.text for line in chat.seen.lines_of(message_id, "user") if line.text}
+        assert normalised_words(answer.text) == normalised_words(ANSWER + said)
+    assert _is_understood(said), said
 
 
 @pytest.mark.parametrize("kind", sorted(AUDIO_FILES))
@@ -143,14 +130,12 @@ async def test_what_is_said_in_a_sound_file_reaches_the_model_as_the_content_of_
     telegram, requests = scene.setup.telegram, scene.setup.harness.llm.requests
     ben = telegram.person(f"ben {kind}")
     chat = telegram.private_chat(ben)
-    heard: list[str] = []
-    for number, data in enumerate(_notes(kind), start=1):
-        name = f"{number}.{kind}"
-        telegram.send(chat, ben, "audio", data, duration=5, mime_type=AUDIO_FILES[kind], file_name=name)
-        await _said(telegram, chat, number)
-        note_line, _, content = requests[-1].messages[-1].content.partition("\n")
-        assert note_line == f'[Attached: sound file "{name}"; what is said in it follows]'
-        heard.append(content.partition("\n")[2].partition("\n[/FILE]")[0])
+    name = f"said.{kind}"
+    telegram.send(chat, ben, "audio", _note(kind), duration=5, mime_type=AUDIO_FILES[kind], file_name=name)
+    await _said(telegram, chat, 1)
+    note_line, _, content = requests[-1].messages[-1].content.partition("\n")
+    assert note_line == f'[Attached: sound file "{name}"; what is said in it follows]'
+    heard = content.partition("\n")[2].partition("\n[/FILE]")[0]
     assert _is_understood(heard), heard
 
 

@@ -17,7 +17,7 @@ from tests.support.platforms.slack_delivery import signed
 from tests.support.platforms.telegram import FakeTelegram
 
 SECRET = "s3cret_of-the-webhook_0123456789abcdef"
-FORGERIES = 1_000
+FORGERIES = 200
 
 
 def _telegram(platform: FakeTelegram, folder: Path, port: int) -> list[str]:

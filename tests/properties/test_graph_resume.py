@@ -32,7 +32,7 @@ from tests.support.graph_log import LogBroken, MemoryRunLog
 
 _CHECKS = [HealthCheck.too_slow, HealthCheck.data_too_large]
 _settings = examples(30, suppressed=_CHECKS)
-_fewer = examples(12, suppressed=_CHECKS)
+_fewer = examples(8, suppressed=_CHECKS)
 
 DAMAGES = ("", "[]", "7", "null", "{}", "other do", "other node", "no node", "no do")
 

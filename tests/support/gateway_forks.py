@@ -1,9 +1,10 @@
 """Start gateway processes without a new interpreter each: one program imports the gateway once and forks.
 
-`fork_gateway` returns a running process with the interface of `asyncio.subprocess.Process` that tests need,
-`fork_module` one that runs a module of tests/support in the place of `python -m`. The process has a session,
-a working folder, an environment and a log file as if it had been executed; only its imports are done.
-`GatewayProcess` uses it unless a test asks for a new interpreter. Not for benches.
+Before the first fork it runs a gateway itself, which answers on each channel. `fork_gateway` returns a
+running process with the interface of `asyncio.subprocess.Process` that tests need, `fork_module` one that
+runs a module of tests/support in the place of `python -m`. The process has a session, a working folder, an
+environment and a log file as if it had been executed; only its imports are done. `GatewayProcess` uses it
+unless a test asks for a new interpreter. Not for benches.
 """
 
 from __future__ import annotations
@@ -20,9 +21,10 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from functools import cache
 from pathlib import Path
 
@@ -31,6 +33,11 @@ import pytest
 from gateway.app.bootstrap import build
 from gateway.config import Secrets, environment, load
 from tests.support import busy_machine, quick_page, quick_store
+from tests.support.platforms.discord import FakeDiscord
+from tests.support.platforms.platform import FakePlatform
+from tests.support.platforms.slack import FakeSlack
+from tests.support.platforms.telegram import FakeTelegram
+from tests.support.web_client import WebChat
 
 ROOT = Path(__file__).parents[2]
 _IMPORTED = (
@@ -39,6 +46,7 @@ _IMPORTED = (
 )
 """What a gateway imports when it starts, also on demand."""
 _REQUEST_BYTES = 65_536
+_PATIENCE_S = 60.0
 
 
 class ForkedProcess:
@@ -182,7 +190,7 @@ def _serve(control: socket.socket) -> None:
     quick_store.install(pytest.MonkeyPatch())
     busy_machine.install(pytest.MonkeyPatch())
     quick_page.install(pytest.MonkeyPatch())
-    _build_once()
+    _live_once()
     gc.collect()
     gc.freeze()
     while True:
@@ -208,15 +216,42 @@ def _import_before_the_fork(module: str | None) -> None:
         gc.freeze()
 
 
-def _build_once() -> None:
-    """Build a gateway that is never started, and the command line's parser: what each process computes once
-    is there in every fork."""
+def _live_once() -> None:
+    """Run a gateway that answers a message on each channel, and build the command line's parser: what a
+    process computes at its first message, which takes longer than its start, is there in every fork."""
     program = importlib.import_module("gateway.cli.main")
     pytest.MonkeyPatch().setattr(program, "_parser", cache(program._parser))
     program._parser()
     with tempfile.TemporaryDirectory() as folder:
-        settings = load(None, {}, [f"data.dir={folder}", 'llm.model="scripted:echo"', "voice.enabled=false"])
-        build(settings, Secrets(()))
+        asyncio.run(_answer_once(Path(folder)))
+    # A thread would not exist after a fork.
+    assert threading.active_count() == 1, threading.enumerate()
+
+
+async def _answer_once(folder: Path) -> None:
+    async with AsyncExitStack() as stack:
+        given = ['llm.model="scripted:echo"', 'voice.transcriber="scripted:hello"', "server.port=0"]
+        platforms = (FakeTelegram(), FakeSlack(), FakeDiscord())
+        for platform in platforms:
+            await stack.enter_async_context(platform)
+            (folder / platform.name).mkdir()
+            given += platform.overrides(folder / platform.name)
+        gateway = build(load(None, {}, [f'data.dir="{folder}"', *given]), Secrets(()))
+        await gateway.start()
+        chat = await stack.enter_async_context(WebChat())
+        await chat.connect(gateway.url, (folder / "web-token").read_text(encoding="ascii").strip())
+        await chat.send_text("c1", "hello")
+        await chat.answer(await chat.accepted("c1"))
+        for one in platforms:
+            await _talk_once(one)
+        await gateway.stop(_PATIENCE_S)
+
+
+async def _talk_once(platform: FakePlatform) -> None:
+    ann = platform.person("ann")
+    chat = platform.private_chat(ann)
+    await platform.say(chat, ann, "hello")
+    await platform.until(lambda: bool(platform.bot_texts(chat)), timeout_s=_PATIENCE_S)
 
 
 def _reap() -> None:

@@ -103,7 +103,7 @@ def _errors() -> Iterator[list[str]]:
         logger.removeHandler(handler)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(_MARKDOWN, _LIMITS)
 @example("# " + "a*b*" * 30, 4096)
 @example("# " + "-[b](https://a.test)" * 30, 4096)

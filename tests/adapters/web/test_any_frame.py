@@ -118,7 +118,7 @@ def test_any_sequence_of_frames_is_answered_and_leaves_the_connection_open(
         page, _ = runner.run(browser.open())
         counts = Counts()
 
-        @settings(deadline=None, max_examples=150, suppress_health_check=list(HealthCheck))
+        @settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
         @given(frames=st.lists(FRAMES, max_size=5))
         def check(frames: list[str | bytes]) -> None:
             runner.run(_send_and_check(page, frames, counts))

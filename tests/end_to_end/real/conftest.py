@@ -1,4 +1,4 @@
-"""A real gateway process with the embedded models, and a browser whose microphone plays real speech."""
+"""A gateway process with the real Whisper, and a browser whose microphone plays real speech."""
 
 from __future__ import annotations
 
@@ -35,15 +35,9 @@ async def browser(microphone: Path) -> AsyncIterator[Browser]:
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def gateway(tmp_path: Path) -> AsyncIterator[GatewayProcess]:
-    """A gateway with the real local model and the real Whisper."""
-    models = require_models()
-    overrides = (
-        f"models.dir={json.dumps(str(models))}",
-        "llm.local.model=0.5b",  # also where the larger one is fetched
-        "llm.max_tokens=60",
-        "llm.timeout_s=600",
-        "turn.timeout_s=900",
-    )
-    async with GatewayProcess(tmp_path, overrides=overrides, port=free_port(), executed=True) as process:
+    """A gateway with the real Whisper, which repeats its input. With the real model a terminal is answered
+    (tests/cli/test_commands.py): the page gets the words of either in the same way."""
+    overrides = (f"models.dir={json.dumps(str(require_models()))}", 'llm.model="scripted:echo"')
+    async with GatewayProcess(tmp_path, overrides=overrides, port=free_port()) as process:
         await process.start()
         yield process

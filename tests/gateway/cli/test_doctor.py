@@ -25,7 +25,6 @@ from tests.support.onnx_files import write_classifier
 from tests.support.openai_server import Behaviour, FakeOpenAiServer
 from tests.support.transcription_server import FakeTranscriptionServer
 from tests.support.valkey import Valkey
-from tests.voice.voices import voices_dir
 
 NOWHERE = Path("/dev/null")
 
@@ -161,14 +160,6 @@ async def test_the_backend_of_the_cheaper_model_is_shown_and_tried(tmp_path: Pat
         'the shipped fake (echo:delay=0.01), no real model; said "'
     )
     assert found["cheaper model"].good
-
-
-@pytest.mark.models
-async def test_a_voice_that_is_there_speaks(tmp_path: Path) -> None:
-    folder = json.dumps(str(voices_dir()))
-    found = (await examined(tmp_path, f"voice.replies.voices_path={folder}"))["reading aloud"]
-    assert found.good
-    assert "(en)" in found.words
 
 
 async def test_a_voice_that_is_damaged_is_red(tmp_path: Path) -> None:

@@ -119,7 +119,7 @@ def test_they_are_known_in_other_languages(text: str) -> None:
 
 
 @pytest.mark.parametrize("number", range(len(PATTERNS)))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(data=st.data())
 def test_the_quick_check_rules_out_no_text_that_a_pattern_matches(number: int, data: st.DataObject) -> None:
     text = data.draw(st.from_regex(PATTERNS[number]))

@@ -28,7 +28,7 @@ async def model() -> AsyncIterator[LocalModel]:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def warm() -> AsyncIterator[LocalModel]:
-    """One that has loaded, for the tests that leave its child as it is."""
+    """One that has loaded, for the tests that leave it with a child that works, or that loads."""
     local = LocalModel(ChildSettings(model_path=model_file()), clock=SystemClock())
     await local.warm_up()
     yield local
@@ -69,9 +69,11 @@ async def test_a_cancelled_answer_stops_at_once_and_frees_the_model(warm: LocalM
 
 @pytest.mark.models
 @pytest.mark.crash
+@pytest.mark.asyncio(loop_scope="module")
 async def test_a_killed_child_fails_its_answer_and_the_next_question_finds_a_new_one(
-    model: LocalModel,
+    warm: LocalModel,
 ) -> None:
+    model = warm
     await model.warm_up()
     first = model.child_pid
     assert first is not None
@@ -109,12 +111,14 @@ async def test_a_child_that_hangs_is_replaced_and_the_question_answered_by_the_n
 
 @pytest.mark.models
 @pytest.mark.crash
-async def test_two_timeouts_in_a_row_replace_a_child_whose_server_still_talks(model: LocalModel) -> None:
+@pytest.mark.asyncio(loop_scope="module")
+async def test_two_timeouts_in_a_row_replace_a_child_whose_server_still_talks(warm: LocalModel) -> None:
+    model = warm
     await model.warm_up()
     slow = model.child_pid
     for attempt in range(2):
         # To read so many words takes any processor longer, and none of them is read already.
-        words = f"{attempt} and " + "one more word " * 1000
+        words = f"{attempt} and " + "one more word " * 400
         with pytest.raises(ModelTimeout):
             await answer_of(model, ask(words, timeout_s=0.1))
     async with asyncio.timeout(60):
@@ -124,6 +128,7 @@ async def test_two_timeouts_in_a_row_replace_a_child_whose_server_still_talks(mo
 @pytest.mark.models
 @pytest.mark.asyncio(loop_scope="module")
 async def test_the_child_is_given_no_secret_of_the_gateways_environment(warm: LocalModel) -> None:
+    await warm.warm_up()
     given = (await asyncio.to_thread(Path(f"/proc/{warm.child_pid}/environ").read_bytes)).split(b"\0")
     names = {entry.partition(b"=")[0] for entry in given if entry}
     assert names <= {b"PYTHONUTF8", b"PYTHONPATH", b"LC_CTYPE"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,8 @@ from pipeline.safety.danger_model import (
 )
 from pipeline.safety.ladder import CLEAR_AT, IMMINENT_AT, Entry, assess
 from pipeline.safety.plain_words import plain_words
-from tools.crisis.texts import templates
+from tools.crisis import training
+from tools.crisis.texts import honest_texts, templates
 from tools.crisis.training import SEEDS, Training, file_of
 
 
@@ -88,15 +90,21 @@ def test_the_language_of_what_the_model_finds_is_guessed_from_its_words() -> Non
     assert guess(words_of("1 2 3")) == ""
 
 
-def test_training_is_reproducible() -> None:
-    spanish = Training({"es": templates("es")}, each=1, epochs=1)
+@pytest.fixture
+def spanish(monkeypatch: pytest.MonkeyPatch) -> Training:
+    """A training on some of the templates and of the texts without danger: on all it takes 5 s."""
+    monkeypatch.setattr(training, "honest_texts", lambda seed: list(honest_texts(seed))[::20])
+    some = {level: lines[::3] for level, lines in templates("es").items()}
+    return Training({"es": some}, each=1, epochs=1)
+
+
+def test_training_is_reproducible(spanish: Training) -> None:
     once, again = (file_of([spanish(7)], "once") for _ in range(2))
     assert once == again
     assert from_bytes(once, "once").score("quiero morir esta noche").clear > 0
 
 
-def test_the_average_of_two_models_judges_between_them() -> None:
-    spanish = Training({"es": templates("es")}, each=1, epochs=1)
+def test_the_average_of_two_models_judges_between_them(spanish: Training) -> None:
     parts = [spanish(seed) for seed in SEEDS[:2]]
     text = "tengo las pastillas en la mano y quiero morir"
     first, second, both = (
@@ -177,7 +185,7 @@ def test_few_everyday_messages_that_no_training_saw_alarm(name: str, share: floa
 @pytest.mark.parametrize("name", ["everyday", "everyday_after"])
 def test_no_template_makes_a_message_of_the_everyday_lists(name: str) -> None:
     for language, texts in _everyday(name).items():
-        made = [_pattern(one) for lines in templates(language).values() for one in lines]
+        made = _patterns(language)
         for text in texts:
             plain = text.lower().strip("¿¡.?! ")
             assert not any(pattern.fullmatch(plain) for pattern in made), text
@@ -186,6 +194,12 @@ def test_no_template_makes_a_message_of_the_everyday_lists(name: str) -> None:
 def _everyday(name: str) -> dict[str, list[str]]:
     """The messages of a list by language."""
     return tomllib.loads(Path(__file__).with_name(f"{name}.toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _patterns(language: str) -> list[re.Pattern[str]]:
+    """What each template of a language makes."""
+    return [_pattern(one) for lines in templates(language).values() for one in lines]
 
 
 def _pattern(template: str) -> re.Pattern[str]:

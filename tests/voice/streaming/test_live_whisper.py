@@ -7,6 +7,7 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -49,7 +50,7 @@ async def open_microphone(
     settings: VoiceSettings, notes: Notes, flushed: asyncio.Queue[Flushed]
 ) -> AsyncIterator[tuple[LiveListener, ManualClock, VadClient]]:
     clock, supervisor = ManualClock(), Supervisor()
-    transcriber, detector = WhisperTranscriber(settings), VadClient(settings)
+    transcriber, detector = WhisperTranscriber(replace(settings, workers=1)), VadClient(settings)
     manager = StreamBufferManager(on_flush=flushed.put, clock=clock)
     microphone = LiveListener(
         transcriber=transcriber,

@@ -9,9 +9,11 @@ import signal
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from tests.voice.voices import voices_dir
 from voice.errors import SpeakerUnavailable
@@ -42,6 +44,14 @@ async def speaker() -> AsyncIterator[PiperSpeaker]:
     await made.close()
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def reading() -> AsyncIterator[PiperSpeaker]:
+    """One for the tests that leave its process as it is."""
+    made = PiperSpeaker(voices_dir(), deadline_floor_s=PATIENCE_S)
+    yield made
+    await made.close()
+
+
 @asynccontextmanager
 async def silent(folder: Path) -> AsyncIterator[PiperSpeaker]:
     """One whose process runs and has no voice that works: what loads no model costs a second less."""
@@ -67,10 +77,11 @@ def pid_of(speaker: PiperSpeaker) -> int:
 
 
 @pytest.mark.models
-async def test_what_is_said_can_be_understood(speaker: PiperSpeaker, settings: VoiceSettings) -> None:
-    listener = WhisperTranscriber(settings)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_what_is_said_can_be_understood(reading: PiperSpeaker, settings: VoiceSettings) -> None:
+    listener = WhisperTranscriber(replace(settings, workers=1))
     try:
-        spoken = await speaker.speak(SENTENCE)
+        spoken = await reading.speak(SENTENCE)
         heard = await listener.transcribe(Recording(data=spoken.data))
     finally:
         await listener.close()
@@ -136,10 +147,11 @@ async def test_no_secret_reaches_the_child(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 @pytest.mark.models
-async def test_a_text_of_one_endless_sentence_does_not_grow_the_child(speaker: PiperSpeaker) -> None:
-    spoken = await speaker.speak("word and " * 60)
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_text_of_one_endless_sentence_does_not_grow_the_child(reading: PiperSpeaker) -> None:
+    spoken = await reading.speak("word and " * 60)
     assert spoken.seconds > 10
-    status = await asyncio.to_thread(Path(f"/proc/{pid_of(speaker)}/status").read_text)
+    status = await asyncio.to_thread(Path(f"/proc/{pid_of(reading)}/status").read_text)
     peak_kb = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
     assert peak_kb < 600_000
 

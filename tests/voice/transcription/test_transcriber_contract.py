@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -62,7 +63,7 @@ async def transcriber(request: pytest.FixtureRequest) -> AsyncIterator[Transcrib
     async with AsyncExitStack() as stack:
         made: Transcriber
         if request.param == "whisper":
-            made = WhisperTranscriber(request.getfixturevalue("settings"))
+            made = WhisperTranscriber(replace(request.getfixturevalue("settings"), workers=1))
         elif request.param == "endpoint":
             made = await stack.enter_async_context(behind_an_address())
         elif request.param == "cached":

@@ -1,16 +1,15 @@
-"""The real Whisper on real speech, in every container, and on sounds that are not speech."""
+"""The real Whisper, one recording for each behaviour; `make eval NAME=transcription` hears all of them."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 import pytest_asyncio
 
-from tests.voice.clips import CLIPS, NOISE, NOTE_TRANSCRIPT, NOTES, SPEECH, Clip, samples_of, wav
+from tests.voice.clips import CLIPS, NOISE, NOTE_TRANSCRIPT, NOTES, Clip, samples_of, wav
 from tests.voice.sounds import quiet
-from tests.voice.variants import mean_error_rate, variants
 from voice.errors import AudioRefused, NothingHeard
 from voice.selftest import BUNDLED_TRANSCRIPT, bundled_clip
 from voice.settings import VoiceSettings
@@ -24,7 +23,7 @@ pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module")]
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def transcriber(settings: VoiceSettings) -> AsyncIterator[WhisperTranscriber]:
-    transcriber = WhisperTranscriber(settings)
+    transcriber = WhisperTranscriber(replace(settings, workers=1))
     yield transcriber
     await transcriber.close()
 
@@ -34,19 +33,16 @@ def intake(transcriber: WhisperTranscriber, settings: VoiceSettings) -> VoiceInt
     return VoiceIntake(transcriber, settings)
 
 
-@pytest.mark.parametrize("clip", SPEECH, ids=lambda clip: clip.name)
-async def test_real_speech_is_understood_without_naming_its_language(intake: VoiceIntake, clip: Clip) -> None:
-    said = variants(samples_of(clip), 2)
-    utterances = await asyncio.gather(*(intake.transcribe(Recording(data=wav(pcm))) for pcm in said))
-    texts = [utterance.text for utterance in utterances]
-    assert mean_error_rate(clip.transcript, texts) < 0.2, texts
-    assert {utterance.language for utterance in utterances} == {"en"}
-    assert all(0.4 < utterance.confidence <= 1.0 for utterance in utterances)
+async def test_real_speech_is_understood_without_naming_its_language(intake: VoiceIntake) -> None:
+    clip = CLIPS["lv_0890"]
+    utterance = await intake.transcribe(Recording(data=clip.data))
+    assert word_error_rate(clip.transcript, utterance.text) < 0.2, utterance.text
+    assert utterance.language == "en"
+    assert 0.4 < utterance.confidence <= 1.0
 
 
-@pytest.mark.parametrize("suffix", sorted(NOTES))
-async def test_every_container_is_understood(intake: VoiceIntake, suffix: str) -> None:
-    utterance = await intake.transcribe(Recording(data=NOTES[suffix], language="en"))
+async def test_a_voice_note_in_opus_is_understood(intake: VoiceIntake) -> None:
+    utterance = await intake.transcribe(Recording(data=NOTES["oga"], language="en"))
     assert word_error_rate(NOTE_TRANSCRIPT, utterance.text) < 0.2, utterance.text
 
 
@@ -67,36 +63,29 @@ async def test_a_hostile_file_is_refused_through_the_worker_with_its_own_words(i
     assert caught.value.code == "unknown_format"
 
 
-@pytest.mark.parametrize("pause_s", [0.6, 5.0])
 async def test_speech_around_a_pause_is_heard_whole_and_keeps_its_place_in_time(
-    transcriber: WhisperTranscriber, pause_s: float
+    transcriber: WhisperTranscriber,
 ) -> None:
-    clip = CLIPS["lv_0880"]
-    pause = bytes(2 * round(16_000 * pause_s))
-    said = (bytes(2 * 16_000 * 2) + pcm + pause + pcm for pcm in variants(samples_of(clip), 3))
-    transcripts = await asyncio.gather(
-        *(transcriber.transcribe(Recording(data=wav(pcm), language="en")) for pcm in said)
-    )
-    for transcript in transcripts:
-        assert 1.0 < transcript.chunks[0].start_s < 3.0
-        assert 6.0 + pause_s < transcript.chunks[-1].end_s <= transcript.audio_seconds
-    texts = [" ".join(chunk.text for chunk in transcript.chunks) for transcript in transcripts]
-    assert mean_error_rate(f"{clip.transcript} {clip.transcript}", texts) < 0.2, texts
+    clip, pause_s = CLIPS["lv_0880"], 5.0
+    pcm, pause = samples_of(clip), bytes(2 * round(16_000 * pause_s))
+    data = wav(bytes(2 * 16_000 * 2) + pcm + pause + pcm)
+    transcript = await transcriber.transcribe(Recording(data=data, language="en"))
+    assert 1.0 < transcript.chunks[0].start_s < 3.0
+    assert 6.0 + pause_s < transcript.chunks[-1].end_s <= transcript.audio_seconds
+    text = " ".join(chunk.text for chunk in transcript.chunks)
+    assert word_error_rate(f"{clip.transcript} {clip.transcript}", text) < 0.2, text
 
 
 async def test_an_open_microphone_that_heard_a_sentence_twice_says_it_twice(
     transcriber: WhisperTranscriber,
 ) -> None:
     clip = CLIPS["lv_0880"]
-    said = (pcm + quiet(0.6) + pcm for pcm in variants(samples_of(clip), 3))
-    transcripts = await asyncio.gather(
-        *(
-            transcriber.transcribe(Recording(data=pcm, form="pcm", urgency="final", language="en"))
-            for pcm in said
-        )
+    data = samples_of(clip) + quiet(0.6) + samples_of(clip)
+    transcript = await transcriber.transcribe(
+        Recording(data=data, form="pcm", urgency="final", language="en")
     )
-    texts = [" ".join(chunk.text for chunk in transcript.chunks) for transcript in transcripts]
-    assert mean_error_rate(f"{clip.transcript} {clip.transcript}", texts) < 0.2, texts
+    text = " ".join(chunk.text for chunk in transcript.chunks)
+    assert word_error_rate(f"{clip.transcript} {clip.transcript}", text) < 0.2, text
 
 
 async def test_the_bundled_clip_is_what_the_doctor_says_it_is(intake: VoiceIntake) -> None:
