@@ -28,7 +28,7 @@ from pipeline.llm.local_process import ChildSettings
 from pipeline.safety.ladder import Entry
 
 HERE = Path(__file__).with_name("companion_texts")
-HALVES = ("tuning", "second", "after")
+HALVES = ("tuning", "second", "after", "last")
 
 
 class Judged(NamedTuple):
