@@ -10,11 +10,23 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 
 from bench.report import BenchUnavailable
-from evals import companion, crisis, embedded, examples, injection, memory, recall, shield, transcription
+from evals import (
+    companion,
+    crisis,
+    embedded,
+    examples,
+    injection,
+    memory,
+    recall,
+    sessions,
+    shield,
+    transcription,
+)
 from gateway.app.embedded_model import MODELS
 
 EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
     "crisis": lambda options: crisis.run(options.set),
+    "exercise_memory": lambda options: sessions.run_exercise_memory(keep=options.record),
     "exercises": lambda options: companion.run_exercises(keep=options.record),
     "embedded": lambda options: embedded.run(options.set, options.model),
     "examples": lambda options: examples.run(options.model),
@@ -29,6 +41,12 @@ EVALS: Mapping[str, Callable[[argparse.Namespace], Awaitable[str]]] = {
         keep=options.record, model=options.model if options.with_model else ""
     ),
     "shield": lambda _options: shield.run(),
+    "summaries": lambda options: (
+        sessions.run_summaries_with_model(options.model, keep=options.record)
+        if options.with_model
+        else sessions.run_summaries(keep=options.record)
+    ),
+    "trajectory": lambda options: sessions.run_trajectory(keep=options.record),
     "transcription": lambda _options: transcription.run(),
     "write_policy": lambda options: memory.run_write_policy(keep=options.record),
 }
@@ -51,12 +69,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--record",
         action="store_true",
-        help="keep the run of exercises, extraction, routing or write_policy for later comparisons",
+        help="keep the run of an eval of the companion or its memory for later comparisons",
     )
     parser.add_argument(
         "--with-model",
         action="store_true",
-        help="for routing and extraction: ask the embedded model too, where no rule decides",
+        help="for routing and extraction: ask the embedded model too, where no rule decides; for summaries: in place of answers that are written down",
     )
     options = parser.parse_args(arguments)
     unknown = [name for name in options.names if name not in EVALS]
