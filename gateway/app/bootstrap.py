@@ -273,7 +273,7 @@ def _delivery(base: Foundation) -> Delivery:
         live=base.live,
         clock=base.clock,
         failpoints=base.failpoints,
-        check=base.accounts.check,
+        leases=base.accounts,
     )
     return Delivery(
         store=base.store,

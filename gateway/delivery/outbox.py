@@ -19,8 +19,6 @@ from adapters.channel import (
     Channel,
     Failure,
     OutboundReply,
-    Outgoing,
-    Part,
     PostingChannel,
     Receipt,
     ShowingChannel,
@@ -30,8 +28,8 @@ from adapters.channel import (
 from gateway.channels.registry import ChannelRegistry
 from gateway.delivery.chat_queue import ChatQueue, ChatQueues
 from gateway.delivery.late_posts import RowPosts, take_back_late_posts
+from gateway.delivery.notices import post_notice
 from gateway.delivery.platform_calls import (
-    MOST_ATTEMPTS,
     call_with_timeout,
     classify_failure,
     retry_until_stored,
@@ -48,7 +46,7 @@ from gateway.storage.ports import InboxEntry, Lease, OutboxRow, Store
 from gateway.storage.sealing import is_lost
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import FenceLost, StorageError
-from pipeline.domain.ids import ThreadKey, new_id
+from pipeline.domain.ids import ThreadKey
 
 _log = logging.getLogger(__name__)
 
@@ -171,7 +169,7 @@ class Delivery:
         adapter = self._channels.of(thread)
         if isinstance(adapter, PostingChannel):
             queue = self._queues.queue_for(adapter, thread, private=private)
-            queue.submit_notice(lambda: self._say(adapter, queue, thread, words))
+            queue.submit_notice(partial(post_notice, adapter, queue, thread, words))
 
     def _add(self, job: _Job) -> None:
         thread = job.reply.thread
@@ -349,17 +347,6 @@ class Delivery:
         unreached = failure.kind == "transient" and not failure.maybe_delivered
         return not unreached and (alone or failure.kind != "transient" or bool(job.delivery.untraceable))
 
-    async def _say(self, adapter: PostingChannel, queue: ChatQueue, thread: ThreadKey, words: str) -> None:
-        """Post a notice. A part is posted again only if the platform certainly did not accept it."""
-        for part in adapter.render(Outgoing(text=words)):
-            posted = await queue.calls.run(
-                partial(_post_notice, adapter, thread, part),
-                attempts=MOST_ATTEMPTS,
-                may_repeat=lambda failure: failure.kind == "rate_limit" or not failure.maybe_delivered,
-            )
-            if isinstance(posted, Failure):
-                _log.info("a notice was not posted", extra={"reason": posted.message})
-
     async def _job(self, row: OutboxRow) -> _Job | None:
         thread = ThreadKey.decode(row.thread)
         lease = await self._leases.of(thread)
@@ -391,11 +378,6 @@ class Delivery:
             lease=lease,
         )
         return _Job(delivery, not_before=row.not_before)
-
-
-async def _post_notice(adapter: PostingChannel, thread: ThreadKey, part: Part) -> Receipt:
-    # A fresh key: the platform must not take a repeat for the post that it refused.
-    return await adapter.post(thread, part, key=new_id("say"))
 
 
 def _backoff(job: _Job) -> tuple[float, ...]:

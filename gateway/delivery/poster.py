@@ -18,7 +18,6 @@ those of its text.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -31,6 +30,7 @@ from gateway.delivery.platform_calls import SETTLE_S, call_with_timeout, classif
 from gateway.delivery.preview import LiveReplies
 from gateway.delivery.reply_files import ReplyFiles
 from gateway.runtime.failpoints import Failpoints
+from gateway.storage.leases import AccountLeases
 from gateway.storage.ports import NO_LEASE, Lease, SentPart, Store
 from pipeline.domain.clock import Clock
 from pipeline.domain.events import ApprovalRequired
@@ -99,14 +99,11 @@ class Posting:
         live: LiveReplies,
         clock: Clock,
         failpoints: Failpoints,
-        check: Callable[[], None] = lambda: None,
+        leases: AccountLeases,
     ) -> None:
-        """`check` raises StorageError while another process may send instead; called right before a post."""
-        self._check = check
-        self._store = store
-        self._files = files
-        self._live = live
-        self._clock = clock
+        self._leases = leases
+        self._store, self._files = store, files
+        self._live, self._clock = live, clock
         self._failpoints = failpoints
 
     def has_preview(self, thread: ThreadKey, message_id: str) -> bool:
@@ -139,6 +136,8 @@ class Posting:
         shown = {one.part: one for one in await self._store.shown(reply.key)}
         taken = await self._live.hand_over(reply.thread, reply.message_id)
         preview, delivery.unsettled = taken.native_id, taken.unsettled
+        # A process that stood still may carry out an edit of its preview when it continues.
+        delivery.unsettled |= self._leases.shared and 0 in shown and not preview
         if 0 in shown and not shown[0].native_id:
             preview = preview or await self._preview_in_doubt(adapter, delivery, since=shown[0].at)
             del shown[0]
@@ -231,7 +230,7 @@ class Posting:
         placeholder = adapter.render(Outgoing(text=PLACEHOLDER))[0]
         await queue.limiter.acquire()
         self._failpoints.reach("place-before")
-        self._check()
+        self._leases.check()
         post = adapter.post(
             reply.thread, placeholder, key=f"{reply.key}:{index}", reply_handle=_handle(reply, index)
         )
@@ -249,7 +248,7 @@ class Posting:
         """Edit the part into a message; its id, empty if the message is gone or cannot be edited."""
         await queue.limiter.acquire()
         self._failpoints.reach("send-before")
-        self._check()
+        self._leases.check()
         try:
             edit = adapter.edit(delivery.reply.thread, known.native_id, part)
             receipt = await call_with_timeout(edit, self._clock)
@@ -301,7 +300,7 @@ class Posting:
             )
         delivery.marked = False
         self._failpoints.reach("send-before")
-        self._check()
+        self._leases.check()
         try:
             post = adapter.post(reply.thread, part, key=key, reply_handle=_handle(reply, index))
             receipt = await call_with_timeout(post, self._clock)

@@ -146,7 +146,7 @@ class LiveReply:
         self._not_before, self._failures = 0.0, 0
         self._typing: asyncio.Task[None] | None = None
         self._ended = False
-        self._post_cut = self._edit_cut = False
+        self._post_cut = self._edit_cut = self._earlier_process = False
         self._joined: list[str] = []
 
     async def send_event(self, event: PipelineEvent) -> None:
@@ -231,7 +231,8 @@ class LiveReply:
         )
         if isinstance(ended, Failure):
             _log.info("a preview did not end cleanly", extra={"reason": ended.message})
-        return Taken(native_id=view.native_id, unsettled=self._edit_cut)
+        late = self._leases.shared and self._earlier_process
+        return Taken(native_id=view.native_id, unsettled=self._edit_cut or late)
 
     @property
     def _queue(self) -> ChatQueue:
@@ -278,6 +279,8 @@ class LiveReply:
             self._previews = False
             return
         before = view.native_id
+        if not self._may_show():
+            return
         if not before and self._leaves_orphans and self._shown is None:
             # If a kill comes before the message id is recorded, the next process looks for the message.
             await self._note("")
@@ -325,6 +328,14 @@ class LiveReply:
         # In private chats a channel that adopts shows drafts, which vanish by themselves.
         return can.resolution == "lookup" or (can.adopts and not self._origin.private)
 
+    def _may_show(self) -> bool:
+        """Whether no other process shows the answer instead."""
+        try:
+            self._leases.check()
+        except StorageError:
+            return False
+        return True
+
     async def _reply_waits(self) -> bool:
         """Whether the reply to an earlier message is to be posted first: another process committed it."""
         if self._look is not None:
@@ -339,6 +350,7 @@ class LiveReply:
             _log.exception("an answer is not previewed")
             return None
         earlier = next((one for one in known if one.part == 0 and not one.final), None)
+        self._earlier_process = earlier is not None
         return self._adapter.open_view(
             self._thread,
             key=f"{self._origin.message_id}:0",

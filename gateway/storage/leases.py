@@ -100,6 +100,8 @@ class AccountLeases:
 
     def __init__(self, coordinator: ProcessingCoordinator) -> None:
         self.coordinator = coordinator
+        self.shared = False
+        """Whether another process may send from the same accounts, and this one not know it for a while."""
         self.held: dict[AccountKey, Lease] = {}
         """The current ones, by account; `of` finds the others."""
         self._lost: set[AccountKey] = set()

@@ -133,6 +133,7 @@ class SharedAccounts(AccountLeases):
     def __init__(self, coordinator: SharedCoordinator) -> None:
         super().__init__(coordinator)
         self.coordinator: SharedCoordinator = coordinator
+        self.shared = True
         coordinator.accounts = lambda: [f"{channel}:{name}" for channel, name in self.held]
 
     async def take(self, accounts: Iterable[AccountKey]) -> None:

@@ -81,6 +81,25 @@ class LiveThread:
         finally:
             self._lingers = False
 
+    async def do_idle_work(self, lease: Lease, session: SessionState) -> None:
+        """Run the idle work under the thread's lease, one after the other. A new entry cancels what runs."""
+        self.idling = True
+        try:
+            while self.idle and not self.work.is_set():
+                idle = self.idle.popleft()
+                try:
+                    async with asyncio.TaskGroup() as group:
+                        doing = group.create_task(_run(idle, lease, session))
+                        work = group.create_task(self.work.wait())
+                        ends = (doing, work, idle.completed)
+                        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                        doing.cancel()
+                        work.cancel()
+                finally:
+                    idle.end(completed=False)
+        finally:
+            self.idling = False
+
     def hurry(self) -> None:
         """End the wait now, if it waits and there is no work."""
         if self._lingers and not self.work.is_set():
@@ -117,3 +136,13 @@ class LiveThread:
         """The accepted first entry, unless it was read from the store meanwhile."""
         entry, self.begun = self.begun, None
         return entry if entry is not None and entry.seq > self.running_seq else None
+
+
+async def _run(idle: Idle, lease: Lease, session: SessionState) -> None:
+    try:
+        await idle.run(lease, session)
+    except Exception as error:  # noqa: BLE001 - raised by `Worker.when_idle`
+        if not idle.completed.done():
+            idle.completed.set_exception(error)
+    else:
+        idle.end(completed=True)

@@ -16,12 +16,10 @@ from typing import NoReturn
 from gateway.runtime.tasks import Supervisor
 from gateway.storage.leases import ProcessingCoordinator
 from gateway.storage.ports import InboxEntry, Lease, Store
-from gateway.storage.running_heartbeats import cancel_heartbeats
 from gateway.storage.shared_leases import SharedCoordinator
 from gateway.turns.live_thread import Idle, IdleWork, LiveThread
 from gateway.turns.runner import TurnRunner
-from gateway.turns.sessions import SessionState
-from gateway.turns.stop_words import stops_all
+from gateway.turns.waiting_stops import WaitingStops
 from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import FenceLost, StorageError
@@ -70,7 +68,7 @@ class Worker:
         self._turns = turns
         self._clock = clock
         self._supervisor = supervisor
-        self._withdraw = withdraw or _withdraw_nothing
+        self._stops = WaitingStops(store, turns, self.withdraw, withdraw or _withdraw_nothing)
         self._linger_s = linger_s
         self.threads: dict[str, LiveThread] = {}
         self._elsewhere = BoundedDict[str, float](_MOST_ELSEWHERE)
@@ -85,7 +83,7 @@ class Worker:
         threads = await self._store.open_threads()
         # Every stop first: one of a chat ends heartbeats, which are entries of another thread.
         for thread in threads:
-            total += await self._carry_out_stops(thread)
+            total += await self._stops.carry_out(thread)
         for thread in threads:
             self.wake(thread)
         return total
@@ -109,7 +107,7 @@ class Worker:
                 # Its runner had lost the lease, or never got it, and acquires it again.
                 self.wake(lease.thread)
                 continue
-            await self._carry_out_stops(lease.thread)
+            await self._stops.carry_out(lease.thread)
             self._start(lease.thread, claimed=lease)
         return len(leases)
 
@@ -231,20 +229,6 @@ class Worker:
             left = began + timeout_s - loop.time()
         return not unfinished and not cut_off and not self._has_halted
 
-    async def _carry_out_stops(self, thread: str) -> int:
-        """End what a /stop that waits in the inbox is to end; how many entries are unfinished."""
-        entries = await self._store.open_entries(thread)
-        stops = [entry.seq for entry in entries if stops_all(entry)]
-        if stops:
-            await self._store.cancel_open(thread, up_to_seq=max(stops) - 1)
-            heartbeats = await cancel_heartbeats(self._store, thread, max(stops))
-            for one in heartbeats:
-                self.withdraw(one.thread, one.seq, silent=False)
-            self._turns.note_stop(max(stops), sum(e.seq < max(stops) for e in entries), len(heartbeats))
-            later = [entry.message_id for entry in entries if entry.seq > max(stops)]
-            await self._withdraw(thread, later)
-        return len(entries)
-
     def _start(self, thread: str, begun: InboxEntry | None = None, *, claimed: Lease | None = None) -> None:
         # Without a runner, no entry of the thread is unfinished but the one that begins.
         live = LiveThread(work=asyncio.Event(), unread=begun is None, begun=begun, claimed=claimed)
@@ -327,7 +311,7 @@ class Worker:
                     live.unread = await self._turns.run(lease, entry, session, stop) or live.unread
                     live.stop = None
                     continue
-                await self._do_idle_work(live, lease, session)
+                await live.do_idle_work(lease, session)
                 if not await self._more_work(thread, live):
                     break
             await self._turns.sessions.leave(lease, session)
@@ -374,25 +358,6 @@ class Worker:
         live.unread = live.unread or entry is not None
         return entry
 
-    async def _do_idle_work(self, live: LiveThread, lease: Lease, session: SessionState) -> None:
-        """Run the thread's idle work, one after the other. A new entry cancels what runs."""
-        live.idling = True
-        try:
-            while live.idle and not live.work.is_set():
-                idle = live.idle.popleft()
-                try:
-                    async with asyncio.TaskGroup() as group:
-                        doing = group.create_task(_run_idle(idle, lease, session))
-                        work = group.create_task(live.work.wait())
-                        ends = (doing, work, idle.completed)
-                        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-                        doing.cancel()
-                        work.cancel()
-                finally:
-                    idle.end(completed=False)
-        finally:
-            live.idling = False
-
     async def _more_work(self, thread: str, live: LiveThread) -> bool:
         """Wait up to the linger time for work. On False the runner has left the table in the same step, so a
         message that arrives later starts a new runner and none is lost in between."""
@@ -402,16 +367,6 @@ class Worker:
             self._forget(thread, live)
             return False
         return True
-
-
-async def _run_idle(idle: Idle, lease: Lease, session: SessionState) -> None:
-    try:
-        await idle.run(lease, session)
-    except Exception as error:  # noqa: BLE001 - raised by `when_idle`
-        if not idle.completed.done():
-            idle.completed.set_exception(error)
-    else:
-        idle.end(completed=True)
 
 
 async def _withdraw_nothing(_thread: str, _but: Collection[str]) -> None:

@@ -144,7 +144,7 @@ def _build(
         clock=clock,
         spawn=partial(supervisor.spawn, name="files off the record"),
     )
-    posting = Posting(store=store, files=files, live=live, clock=clock, failpoints=failpoints)
+    posting = Posting(store=store, files=files, live=live, clock=clock, failpoints=failpoints, leases=leases)
     delivery = Delivery(
         store=store,
         leases=leases,

@@ -85,7 +85,12 @@ class DeliveryHarness:
             store=self._stored, link_to=self._stored.link_to, clock=self.clock, spawn=self._spawn
         )
         posting = Posting(
-            store=self._store, files=files, live=self._live, clock=self.clock, failpoints=failpoints
+            store=self._store,
+            files=files,
+            live=self._live,
+            clock=self.clock,
+            failpoints=failpoints,
+            leases=leases,
         )
         self._delivery = Delivery(
             store=self._store,
