@@ -219,21 +219,11 @@ def _report(
 ) -> Report:
     turns, floors = alone
     p50, p99 = median(turns.ms), percentile(turns.ms, 0.99)
-    floor_p50, floor_p99 = median(floors.ms), percentile(floors.ms, 0.99)
+    floor_p50 = median(floors.ms)
     cpu_times = turns.cpu_ms / floors.cpu_ms
     crowd, own = crowds[0], written[0]
-    rows = [
-        ("one chat: message to terminal event, p50", f"{p50:.2f} ms"),
-        ("one chat: message to terminal event, p99", f"{p99:.2f} ms"),
-        ("floor: WebSocket echo + one commit, p50", f"{floor_p50:.2f} ms"),
-        ("floor: WebSocket echo + one commit, p99", f"{floor_p99:.2f} ms"),
-        ("ratio of the medians", f"{p50 / floor_p50:.1f}"),
-        ("one chat: processor time of a turn", f"{turns.cpu_ms:.2f} ms"),
-        ("floor: processor time of an echo", f"{floors.cpu_ms:.2f} ms"),
-        ("ratio of these processor times", f"{cpu_times:.1f}"),
-        (f"{_CHATS} chats: processor time of a turn", f"{crowd.cpu_ms:.2f} ms"),
-        (f"{_CHATS} chats: turns for each processor second", f"{1e3 / crowd.cpu_ms:.0f}"),
-        (f"{_CHATS} chats: turns a second, client on the same machine", f"{crowd.rate:.0f}"),
+    rows = _rows_of_turns(turns, floors, crowd)
+    rows += [
         ("commits of a turn", f"{own[0].commits:.0f}"),
         ("calls of our functions in a turn", f"{frames}"),
     ]
@@ -282,6 +272,23 @@ def _report(
         ),
         figures=figures,
     )
+
+
+def _rows_of_turns(turns: _Timed, floors: _Timed, crowd: _Crowd) -> list[tuple[str, str]]:
+    p50, floor_p50 = median(turns.ms), median(floors.ms)
+    return [
+        ("one chat: message to terminal event, p50", f"{p50:.2f} ms"),
+        ("one chat: message to terminal event, p99", f"{percentile(turns.ms, 0.99):.2f} ms"),
+        ("floor: WebSocket echo + one commit, p50", f"{floor_p50:.2f} ms"),
+        ("floor: WebSocket echo + one commit, p99", f"{percentile(floors.ms, 0.99):.2f} ms"),
+        ("ratio of the medians", f"{p50 / floor_p50:.1f}"),
+        ("one chat: processor time of a turn", f"{turns.cpu_ms:.2f} ms"),
+        ("floor: processor time of an echo", f"{floors.cpu_ms:.2f} ms"),
+        ("ratio of these processor times", f"{turns.cpu_ms / floors.cpu_ms:.1f}"),
+        (f"{_CHATS} chats: processor time of a turn", f"{crowd.cpu_ms:.2f} ms"),
+        (f"{_CHATS} chats: turns for each processor second", f"{1e3 / crowd.cpu_ms:.0f}"),
+        (f"{_CHATS} chats: turns a second, client on the same machine", f"{crowd.rate:.0f}"),
+    ]
 
 
 def _rows_against(commit: str, crowd: _Crowd, commits: float, ratio: float) -> list[tuple[str, str]]:

@@ -69,7 +69,7 @@ async def _start(made: Cluster, workers: int) -> None:
     _say(f"Postgres: {made.postgres.url}")
     _say(f"Valkey: {made.valkey.url}")
     _say(f"page: {sign_in_link(edge.url, edge.token)}")
-    _say("Kill a process, or Valkey, and go on talking. Ctrl-C stops.")
+    _say("Kill a process, or Valkey, while you talk. Ctrl-C stops.")
 
 
 async def _keep(name: str, gateway: GatewayProcess, stopping: asyncio.Event) -> None:

@@ -261,7 +261,7 @@ class LiveReply:
         """Show the newest text once no reply to an earlier message waits; runs in the chat's queue."""
         if self._view is None and await self._reply_waits():
             self._schedule()
-        else:
+        elif self._may_show():
             await self._show_newest()
 
     async def _show_newest(self) -> None:
@@ -279,8 +279,6 @@ class LiveReply:
             self._previews = False
             return
         before = view.native_id
-        if not self._may_show():
-            return
         if not before and self._leaves_orphans and self._shown is None:
             # If a kill comes before the message id is recorded, the next process looks for the message.
             await self._note("")

@@ -37,6 +37,7 @@ _QUIET = (
     'storage.url="env:TEST_URL"',
     'bus.kind="redis"',
     'bus.url="env:TEST_URL"',
+    "bus.cache_s=0",
 )
 _PATIENCE_S = 120.0
 

@@ -141,7 +141,7 @@ async def test_a_check_looks_itself_where_the_last_look_is_too_old(
     assert one.changes.reads == reads + 1
 
 
-async def test_while_the_store_cannot_be_read_a_check_fails_and_the_looks_go_on(
+async def test_while_the_store_cannot_be_read_a_check_fails_and_the_looks_continue(
     process: tuple[Process, MemoryStore], clock: ManualClock
 ) -> None:
     one, store = process
