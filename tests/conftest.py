@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import busy_machine, quick_days, quick_page, quick_store
+from tests.support import busy_machine, default_store, quick_days, quick_page, quick_store
 from tests.support.postgres_server import NEWEST, VERSIONS
 
 pytest_plugins = ["tests.support.browser_fixture", "tests.support.postgres_fixture", "tests.support.scopes"]
@@ -32,12 +32,15 @@ _GARBAGE_THRESHOLD = 10_000
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--soak`: see `soak`. `--shuffle`: see `pytest_collection_modifyitems`. `--postgres`: see
-    `postgres_version`."""
+    `postgres_version`. `--store`: see `default_store`."""
     parser.addoption("--soak", action="store_true", help="kill as often as `make soak` does, for minutes")
     parser.addoption(
         "--shuffle", type=int, metavar="SEED", help="run modules and their tests in another order"
     )
     parser.addoption("--postgres", type=int, choices=VERSIONS, default=NEWEST, help="the version of Postgres")
+    parser.addoption(
+        "--store", choices=("sqlite", "postgres"), default="sqlite", help="where a test names no store"
+    )
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -54,6 +57,16 @@ def _quick_store_files() -> Iterator[None]:
     """A third of the tests open a store, and few of them are about its file."""
     with pytest.MonkeyPatch.context() as patch:
         quick_store.install(patch)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _stores(request: pytest.FixtureRequest) -> Iterator[None]:
+    """With `--store postgres`, whole gateways in the tests' own process have their store there."""
+    if request.config.getoption("--store") == "sqlite":
+        yield
+        return
+    with default_store.stores_on(request.getfixturevalue("postgres_server_url")):
         yield
 
 

@@ -13,7 +13,6 @@ from gateway.app.lifecycle import Gateway
 from gateway.cluster.bus import Bus
 from gateway.config import Secrets, load
 from gateway.storage.ports import Record, Store
-from gateway.storage.sqlite import SqliteStore
 from parlour.testing.gateway import started
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.readings import FileReader
@@ -23,6 +22,7 @@ from pipeline.llm.scripted import ScriptedLlm
 from pipeline.runtime.context import RunContext
 from pipeline.tools.tool import ToolGroup
 from tests.support.channel import MemoryChannel
+from tests.support.default_store import default_store
 from tests.support.gateway_process import ONE_BY_ONE
 from tests.support.posting_channel import MemoryPosts
 from voice.synthesis.synthesizer import SpeechSynthesizer
@@ -84,7 +84,7 @@ async def open_gateway(
     settings = load(None, {}, [*quiet, *ONE_BY_ONE, f'data.dir="{data}"', *overrides])
     llm = llm or ScriptedLlm.echo()
     channel = channel or MemoryChannel()
-    store = store or SqliteStore(data / "parlour.sqlite3", synchronous="NORMAL")
+    store = store or await default_store(data)
     extras = Extras(
         channels=(lambda _timeline: channel, *([lambda _timeline: posts] if posts is not None else [])),
         rules={(posts.name, posts.account): rule or AccessRule.of(mode="open")} if posts is not None else {},
