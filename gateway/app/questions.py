@@ -10,7 +10,6 @@ from gateway.app.components import Foundation
 from gateway.delivery.unanswered_questions import STOPPED, TOO_LATE, UnansweredQuestions
 from gateway.interactions.question_expiry import QuestionExpiry
 from gateway.interactions.word_questions import WordQuestions
-from gateway.runtime.due_work import POLL_S
 from gateway.storage.copies import LOOK_S
 from gateway.storage.ports import Interaction
 from pipeline.domain.ids import ThreadKey
@@ -51,7 +50,7 @@ def build_expiries(base: Foundation, access: AccessPolicy, show: OnClosed) -> Qu
         still_allowed=access.still_allows,
         show=show,
         words=WordQuestions(base.store, base.clock, shared=shared),
-        poll_s=LOOK_S if shared else POLL_S,
+        poll_s=LOOK_S if shared else None,
     )
 
 

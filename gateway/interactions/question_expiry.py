@@ -9,7 +9,7 @@ import logging
 from collections.abc import Awaitable, Callable
 
 from gateway.interactions.word_questions import WordQuestions
-from gateway.runtime.due_work import POLL_S, DueWork
+from gateway.runtime.due_work import DueWork
 from gateway.storage.codec import GATE, NEVER, details_of, resume_entry_once
 from gateway.storage.ports import Interaction, Store
 from pipeline.domain.clock import Clock
@@ -39,9 +39,9 @@ class QuestionExpiry:
         still_allowed: Callable[[ApprovalReply], Awaitable[bool]],
         show: Callable[[Interaction], None],
         words: WordQuestions,
-        poll_s: float = POLL_S,
+        poll_s: float | None = None,
     ) -> None:
-        """`poll_s` is the longest time until a question is seen that another process has recorded."""
+        """`poll_s` is the longest time in seconds until a question is seen that another process has recorded."""
         self.words = words
         """The threads in which any words may be an answer."""
         self._store = store

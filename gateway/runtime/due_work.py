@@ -29,14 +29,14 @@ class DueWork:
         next_due: Callable[[], Awaitable[float | None]],
         clock: Clock,
         name: str,
-        poll_s: float = POLL_S,
+        poll_s: float | None = None,
     ) -> None:
         """`poll_s` is the longest wait, in seconds: shorter where other processes add work too."""
         self._do_due = do_due
         self._next_due = next_due
         self._clock = clock
         self._name = name
-        self._poll_s = poll_s
+        self._poll_s = POLL_S if poll_s is None else poll_s
         self._changed = asyncio.Event()
 
     def wake(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pytest
 
-from gateway.app import components
+from gateway.app import leases
 from gateway.runtime import due_work
 from gateway.storage import health
 from gateway.storage.leases import ProcessingCoordinator
@@ -20,9 +20,9 @@ _HOUR_S = 3_600.0
 
 def install(patch: pytest.MonkeyPatch) -> None:
     """Look seldom in this process, until `patch` is undone."""
-    patch.setattr(due_work, "_POLL_S", _HOUR_S)
+    patch.setattr(due_work, "POLL_S", _HOUR_S)
     patch.setattr(health, "CHECK_EVERY_S", _HOUR_S)
-    patch.setattr(components, "ProcessingCoordinator", _held_for_hours)
+    patch.setattr(leases, "ProcessingCoordinator", _held_for_hours)
 
 
 def _held_for_hours(store: Store, clock: Clock, *, lease_s: float) -> ProcessingCoordinator:

@@ -28,6 +28,7 @@ SCOPES: dict[str, tuple[str, ...]] = {
     "assistant_threads_setStatus": ("chat:write",),
     "bots_info": ("users:read",),
     "chat_appendStream": ("chat:write",),
+    "chat_delete": ("chat:write",),
     "chat_postMessage": ("chat:write",),
     "chat_startStream": ("chat:write",),
     "chat_stopStream": ("chat:write",),
