@@ -60,6 +60,7 @@ def _plan(kills: int, seed: int) -> ClusterFaultPlan:
         freezes=kills // 2,
         postgres_restarts=max(1, kills // 40),
         valkey_kills=max(1, kills // 10),
+        partitions=max(1, kills // 10),
         seed=seed,
     )
 
@@ -167,8 +168,8 @@ def _process_rows(processes: ProcessFigures, faults: ClusterFaultRun) -> list[tu
 
 def _fault_words(plan: ClusterFaultPlan) -> str:
     return (
-        f"{plan.kills} kills, {plan.freezes} freezes, {plan.postgres_restarts} restarts of Postgres and "
-        f"{plan.valkey_kills} kills of Valkey, seed {plan.seed}"
+        f"{plan.kills} kills, {plan.freezes} freezes, {plan.postgres_restarts} restarts of Postgres, "
+        f"{plan.valkey_kills} kills of Valkey and {plan.partitions} partitions, seed {plan.seed}"
     )
 
 

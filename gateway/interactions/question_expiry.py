@@ -41,7 +41,7 @@ class QuestionExpiry:
         words: WordQuestions,
         poll_s: float | None = None,
     ) -> None:
-        """`poll_s` is the longest time in seconds until a question is seen that another process has recorded."""
+        """`poll_s` is the longest time, in seconds, until another process's question is seen."""
         self.words = words
         """The threads in which any words may be an answer."""
         self._store = store

@@ -25,7 +25,14 @@ async def test_a_cluster_outlives_kills_freezes_and_restarts_of_its_servers(
     plan = ClusterFaultPlan(seed=3)
     if not soak:
         plan = ClusterFaultPlan(
-            seed=3, kills=3, freezes=1, postgres_restarts=1, valkey_kills=1, messages=18, chats=3
+            seed=3,
+            kills=3,
+            freezes=1,
+            postgres_restarts=1,
+            valkey_kills=1,
+            partitions=1,
+            messages=18,
+            chats=3,
         )
     try:
         found = await run_cluster_faults(tmp_path, plan, [FakeTelegram(), FakeSlack(), FakeDiscord()])

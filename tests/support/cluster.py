@@ -3,12 +3,15 @@ gateways that run turns, on a real Postgres and a real Valkey from wheels."""
 
 from __future__ import annotations
 
+from asyncio import open_unix_connection
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from tests.support.gateway_process import SCRIPTED, GatewayProcess, free_port
+from tests.support.partition import Partition
 from tests.support.postgres_server import MortalServer, mortal_server
 from tests.support.valkey import Valkey
 
@@ -22,6 +25,16 @@ class Cluster:
     valkey: Valkey
     settings: tuple[str, ...]
     gateways: dict[str, GatewayProcess] = field(default_factory=dict)
+    partitions: dict[str, Partition] = field(default_factory=dict)
+    """Between Postgres and the gateways that were added by `add_apart`."""
+
+    async def add_apart(self, stack: AsyncExitStack, name: str, role: str) -> GatewayProcess:
+        """A gateway that reaches Postgres through a `Partition`, which ends with `stack`."""
+        proxy = Partition(partial(open_unix_connection, self.postgres.socket))
+        self.partitions[name] = await stack.enter_async_context(proxy)
+        place = self.folder / f"postgres-{name}.url"
+        _keep_secret(place, f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres?sslmode=disable")
+        return self.add(name, role, f'storage.url="file:{place}"')
 
     def add(self, name: str, role: str, *settings: str, executed: bool = False) -> GatewayProcess:
         """A gateway with the role, which is not started yet. All share one data folder."""

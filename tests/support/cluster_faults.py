@@ -1,5 +1,5 @@
-"""The fault run of a cluster: people write on three platforms and on the page, while processes are killed and
-frozen, Postgres restarts, and Valkey is killed and emptied.
+"""The fault run of a cluster: people write on three platforms and on the page, while processes are killed,
+frozen and cut off from Postgres, which restarts, and Valkey is killed and emptied.
 
 Two processes hold accounts and run turns, one runs turns alone. What people see in the end judges the run
 (`channel_ledger`, `kill_ledger`), and beside it the rows of the database.
@@ -49,6 +49,8 @@ class ClusterFaultPlan:
     freezes: int = 100
     postgres_restarts: int = 5
     valkey_kills: int = 20
+    partitions: int = 20
+    """Between a process and Postgres."""
     messages: int = 200
     """On each platform; the page's chats write all the time."""
     chats: int = 6
@@ -61,6 +63,7 @@ class ClusterFaultPlan:
             *("freeze",) * self.freezes,
             *("postgres",) * self.postgres_restarts,
             *("valkey",) * self.valkey_kills,
+            *("partition",) * self.partitions,
         ]
         chance.shuffle(actions)
         return actions
@@ -155,7 +158,8 @@ async def run_cluster_faults(
             settings += [*platform.overrides(place), f"channels.{platform.name}.rate=0"]
             crowds.append(Crowd(platform, people))
         made = await stack.enter_async_context(cluster(folder / "cluster", settings=settings))
-        gateways = [made.add("one", "all"), made.add("two", "all"), made.add("three", "work")]
+        roles = {"one": "all", "two": "all", "three": "work"}
+        gateways = [await made.add_apart(stack, name, role) for name, role in roles.items()]
         await gateways[0].start()
         await hearing(gateways[0], platforms)
         for gateway in gateways[1:]:
@@ -219,28 +223,39 @@ async def _play(made: Cluster, plan: ClusterFaultPlan, crowds: Sequence[Crowd], 
             for crowd in crowds:
                 group.create_task(crowd.talk(life, 0.8))
             await _CLOCK.sleep(chance.uniform(*_PAUSE_S))
-            gateway = chance.choice(list(made.gateways.values()))
-            match action:
-                case "kill":
-                    kills.append(_CLOCK.now())
-                    await gateway.kill()
-                    await gateway.spawn()
-                case "freeze":
-                    await _freeze(gateway)
-                case "postgres":
-                    await asyncio.to_thread(made.postgres.stop)
-                    await _CLOCK.sleep(chance.uniform(0.1, 1.5))
-                    await asyncio.to_thread(made.postgres.start)
-                case "valkey":
-                    await made.valkey.kill()
-                    await _CLOCK.sleep(chance.uniform(0.1, 1.5))
-                    await made.valkey.start()
+            name = chance.choice(list(made.gateways))
+            if action == "kill":
+                kills.append(_CLOCK.now())
+            await _strike(made, name, action, chance)
     async with asyncio.TaskGroup() as group:
         for crowd in crowds:
             group.create_task(crowd.talk(len(plan.actions(random.Random(0))), 0.5))
     for gateway in made.gateways.values():
         if gateway.returncode is not None:
             await gateway.spawn()
+
+
+async def _strike(made: Cluster, name: str, action: str, chance: random.Random) -> None:
+    """Carry out one fault, of the gateway `name` if it is one of a process."""
+    gateway = made.gateways[name]
+    match action:
+        case "kill":
+            await gateway.kill()
+            await gateway.spawn()
+        case "freeze":
+            await _freeze(gateway)
+        case "postgres":
+            await asyncio.to_thread(made.postgres.stop)
+            await _CLOCK.sleep(chance.uniform(0.1, 1.5))
+            await asyncio.to_thread(made.postgres.start)
+        case "partition":
+            made.partitions[name].cut()
+            await _CLOCK.sleep(FROZEN_S)
+            made.partitions[name].mend()
+        case "valkey":
+            await made.valkey.kill()
+            await _CLOCK.sleep(chance.uniform(0.1, 1.5))
+            await made.valkey.start()
 
 
 async def _freeze(gateway: GatewayProcess) -> None:

@@ -63,6 +63,8 @@ class MortalServer:
 
     def __init__(self, folder: Path, held: subprocess.Popen[bytes]) -> None:
         self.url = f"postgresql://postgres@/postgres?host={folder}"
+        self.socket = folder / ".s.PGSQL.5432"
+        """Where it listens."""
         self.data = folder / "data"
         """The folder of its files."""
         self._folder = folder
