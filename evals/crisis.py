@@ -8,7 +8,8 @@ author of the rules, so they say less about other people's words than about mist
 `fresh` and `last` ask for imminent danger: the first was written before the templates of `imminent_*.txt` and the
 second after them. The misses of `fresh` and `unread` were read before `parts_*.txt` was written, and those of `last`
 before these were widened (ADR 0109). `after_parts` was written, by the author of the templates, before they were
-widened, and `after_all` when all was final; of both only the figures were seen.
+widened, and `after_all` when all was final; of both only the figures were seen. `letters` has longer messages, grave ones and
+their harmless twins; no choice was made with it.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ HALVES = (
     "last",
     "after_parts",
     "after_all",
+    "letters",
 )
 READ = ("tuning", "development", "development_2", "unread", "fresh", "last")
 """The halves that rules and model were made with."""

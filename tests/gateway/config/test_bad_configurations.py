@@ -37,7 +37,7 @@ BAD_OVERLAYS = [
             '"": names no setting (in the environment variable PARLOUR__); known sections: bot, '
             "data, files, models, "
             "server, llm, voice, channels, turn, agent, tools, shield, safety, memory, heartbeat, limits, "
-            "budget, storage, bus, log, api, agents, routes"
+            "budget, storage, bus, cluster, log, api, agents, routes"
         ),
     ),
     (
