@@ -65,13 +65,13 @@ class Partition:
     ) -> None:
         try:
             async with asyncio.TaskGroup() as group:
-                ways = [
+                directions = [
                     group.create_task(self._pass(client, to_server)),
                     group.create_task(self._pass(server, to_client)),
                 ]
-                await asyncio.wait(ways, return_when=asyncio.FIRST_COMPLETED)
-                for way in ways:
-                    way.cancel()
+                await asyncio.wait(directions, return_when=asyncio.FIRST_COMPLETED)
+                for direction in directions:
+                    direction.cancel()
         finally:
             to_server.close()
 
