@@ -284,7 +284,7 @@ BAD_FILES = [
             "zebra: names no setting (in FILE); known sections: bot, data, files, models, server, llm, "
             "voice, channels, "
             "turn, agent, tools, shield, safety, memory, heartbeat, "
-            "limits, budget, storage, bus, log, api, agents, routes"
+            "limits, budget, storage, bus, cluster, log, api, agents, routes"
         ),
     ),
     (
