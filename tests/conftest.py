@@ -105,6 +105,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # A real model computes for a minute, and for many on a machine that others use.
         if item.get_closest_marker("models") and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(1_200))
+    if config.getoption("--store") == "postgres":
+        about_sqlite = default_store.about_sqlite()
+        for item in items:
+            if item.nodeid.partition("[")[0] in about_sqlite:
+                item.add_marker(pytest.mark.skip(reason="it is about SQLite"))
     seed = config.getoption("--shuffle")
     if seed is not None:
         # The same in every worker; the modules stay whole, for the sake of their fixtures.

@@ -33,6 +33,12 @@ def stores_on(server_url: str) -> Iterator[None]:
         _servers.clear()
 
 
+def about_sqlite() -> frozenset[str]:
+    """The tests that are about SQLite, without the values of their parameters."""
+    lines = Path(__file__).with_name("sqlite_only.txt").read_text(encoding="utf-8").splitlines()
+    return frozenset(line for line in lines if line and not line.startswith("#"))
+
+
 async def default_store(data: Path) -> Store:
     """The store of the gateway in the folder `data`, the same at each call."""
     if not _servers:
