@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 from bench.processor_time import of_process
@@ -22,6 +23,8 @@ _WORDS = 2
 """With the two that the scripted model adds, an answer takes a second."""
 _TOKENS = 400
 _CLOCK = SystemClock()
+_NAMES = count(1)
+"""Numbers of messages: a name is used once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,8 +76,8 @@ async def _turns(made: Cluster, rounds: int = _ROUNDS) -> float:
     edge = made.gateways["edge"]
 
     async def talk(chat: WebChat) -> None:
-        for number in range(rounds):
-            name = f"{id(chat)}-{began}-{number}"
+        for _ in range(rounds):
+            name = f"bench-{next(_NAMES)}"
             await chat.send_text(name, "word " * _WORDS)
             await chat.terminal(await chat.accepted(name))
 
@@ -101,9 +104,9 @@ async def _token_us(made: Cluster) -> float:
         before = of_process(edge.pid)
         async with WebChat() as chat:
             await chat.connect(edge.url, edge.token)
-            for number in range(5):
-                await chat.send_text(f"{words}-{number}", "w " * words)
-                await chat.terminal(await chat.accepted(f"{words}-{number}"))
+            for name in (f"bench-{next(_NAMES)}" for _ in range(5)):
+                await chat.send_text(name, "w " * words)
+                await chat.terminal(await chat.accepted(name))
         return of_process(edge.pid) - before
 
     await spent(_TOKENS)

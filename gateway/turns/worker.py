@@ -72,6 +72,11 @@ class Worker:
         self._linger_s = linger_s
         self.threads: dict[str, LiveThread] = {}
         self._elsewhere = BoundedDict[str, float](_MOST_ELSEWHERE)
+        self._freed = asyncio.Event()
+        """Set when a slot is free that work of other processes could take."""
+        self._starting: set[str] = set()
+        """Threads whose first turn has not begun, and will take a slot."""
+        self._has_left_work = False
         self._draining = False
         self._has_halted = False
         """Whether a turn was halted before a shutdown, and waits for the next start."""
@@ -91,7 +96,12 @@ class Worker:
     async def look_for_work(self) -> NoReturn:
         """Take over the threads that have work and no live owner, until cancelled. For one of several."""
         while True:
-            await self._clock.sleep(LOOK_S)
+            try:
+                async with self._clock.timeout(LOOK_S):
+                    await self._freed.wait()
+            except TimeoutError:
+                pass  # nothing was left for want of a slot
+            self._freed.clear()
             try:
                 await self.claim()
             except StorageError as error:
@@ -101,7 +111,9 @@ class Worker:
         """Take over what has no live owner, as much as can run now; how many threads. Raises StorageError."""
         if self._shared is None or self._draining:
             return 0
-        leases = await self._shared.claim(min(_MOST_CLAIMED, self._turns.slots.free))
+        spare = min(_MOST_CLAIMED, self._turns.slots.free - len(self._starting))
+        leases = await self._shared.claim(spare) if spare > 0 else ()
+        self._has_left_work = len(leases) >= spare
         for lease in leases:
             if lease.thread in self.threads:
                 # Its runner had lost the lease, or never got it, and acquires it again.
@@ -124,8 +136,16 @@ class Worker:
     def _may_try(self, thread: str) -> bool:
         """Whether one of several tries to get a thread that it was woken for. Without a free slot it leaves
         it to the others, or claims it later."""
+        if self._turns.slots.free <= len(self._starting):
+            self._has_left_work = True
+            return False
         until = self._elsewhere.get(thread)
-        return bool(self._turns.slots.free) and (until is None or until <= self._clock.monotonic())
+        return until is None or until <= self._clock.monotonic()
+
+    def _look_soon(self) -> None:
+        """Look for work now if some was left for want of a slot, which is free now."""
+        if self._has_left_work:
+            self._freed.set()
 
     def may_begin(self) -> bool:
         """Whether a message that is accepted now, as the first of its thread, starts its turn at once."""
@@ -233,6 +253,7 @@ class Worker:
         # Without a runner, no entry of the thread is unfinished but the one that begins.
         live = LiveThread(work=asyncio.Event(), unread=begun is None, begun=begun, claimed=claimed)
         self.threads[thread] = live
+        self._starting.add(thread)
         live.task = self._supervisor.spawn(self._run(thread, live), name=f"thread {thread}")
 
     async def _run(self, thread: str, live: LiveThread) -> None:
@@ -262,6 +283,7 @@ class Worker:
                 live.unread = True
                 await self._clock.sleep(_BACKOFF_S[min(failures, len(_BACKOFF_S)) - 1])
         finally:
+            self._starting.discard(thread)
             self._forget(thread, live)
             live.end()
             await self._discount_begun(thread, live)
@@ -306,10 +328,12 @@ class Worker:
                 live.work.clear()
                 entry = live.take_begun() or await self._unread_entry(thread, live)
                 if entry is not None:
+                    self._starting.discard(thread)
                     stop = live.begin(entry, self._clock.now())
                     # Read after the turn, since a message may arrive during it.
                     live.unread = await self._turns.run(lease, entry, session, stop) or live.unread
                     live.stop = None
+                    self._look_soon()
                     continue
                 await live.do_idle_work(lease, session)
                 if not await self._more_work(thread, live):
