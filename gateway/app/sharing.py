@@ -18,6 +18,7 @@ from gateway.cluster.signals import Recorded
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.shared_outbox import SharedOutbox
 from gateway.storage.shared_leases import SharedAccounts, SharedCoordinator
+from gateway.turns.turn_hooks import OnReply
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import AccountKey, ThreadKey
 from pipeline.domain.timeline import TimelineEntry
@@ -36,7 +37,7 @@ def owner_of(base: Foundation) -> Callable[[str], str]:
     return lambda _thread: name
 
 
-def publish_reply(base: Foundation) -> Callable[..., None]:
+def publish_reply(base: Foundation) -> OnReply:
     """Reports a committed reply to the process that sends on its account."""
 
     def publish(row_id: int, reply: OutboundReply, *, sending: bool) -> None:  # noqa: ARG001 - never at once

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import suppress
 from typing import NoReturn
 
 from gateway.delivery.outbox import Delivery
+from gateway.storage.copies import LOOK_S
 from gateway.storage.ports import Store
 from gateway.storage.shared_leases import SharedAccounts
-from pipeline.domain.clock import Clock
+from pipeline.domain.clock import Clock, within
 from pipeline.domain.errors import FenceLost, StorageError
 from pipeline.domain.ids import AccountKey, ThreadKey
 
 _log = logging.getLogger(__name__)
-
-LOOK_S = 1.0
 
 
 class SharedOutbox:
@@ -39,11 +39,8 @@ class SharedOutbox:
     async def run(self) -> NoReturn:
         """Look at each signal, and each `LOOK_S`, until cancelled."""
         while True:
-            try:
-                async with self._clock.timeout(LOOK_S):
-                    await self._ready.wait()
-            except TimeoutError:
-                pass
+            with suppress(TimeoutError):
+                await within(self._clock, LOOK_S, self._ready.wait())
             self._ready.clear()
             try:
                 await self.look()

@@ -10,10 +10,11 @@ import asyncio
 import logging
 import math
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Final, NoReturn
 
 from gateway.storage.changes import ChangeBook, CopiedBook
-from pipeline.domain.clock import Clock
+from pipeline.domain.clock import Clock, within
 from pipeline.domain.errors import StorageError
 
 _log = logging.getLogger(__name__)
@@ -65,11 +66,8 @@ class BookCopies:
                     await self._look()
             except StorageError as error:
                 _log.warning("changed books are not read", extra={"reason": str(error)})
-            try:
-                async with self._clock.timeout(LOOK_S):
-                    await self._wanted.wait()
-            except TimeoutError:
-                continue
+            with suppress(TimeoutError):
+                await within(self._clock, LOOK_S, self._wanted.wait())
 
     def _is_old(self) -> bool:
         return self._clock.monotonic() - self._looked_at > LOOK_S

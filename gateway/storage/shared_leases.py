@@ -88,10 +88,6 @@ class SharedCoordinator(ProcessingCoordinator):
             return ()
         return await self._owners.claim(self.owner, limit=limit, now=self._clock.now())
 
-    async def hold(self, key: str, on_lost: Callable[[], None] | None = None) -> Lease | None:
-        """The lease until the process ends; None while another process has it."""
-        return await self.acquire(key, on_lost or _do_nothing)
-
     def adopt(self, lease: Lease, on_lost: Callable[[], None]) -> None:
         """Hold a claimed lease as one that was acquired."""
         self._held[lease.thread] = (lease, on_lost)
@@ -174,7 +170,3 @@ class SharedAccounts(AccountLeases):
         """See `AccountLeases.check`."""
         if not self.coordinator.is_current:
             raise StorageError("this process could not report that it is alive; another one may send instead")
-
-
-def _do_nothing() -> None:
-    """Ignore a lost lease: the next write under it is refused."""

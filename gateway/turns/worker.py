@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import suppress
 from typing import NoReturn
 
 from gateway.runtime.tasks import Supervisor
@@ -21,7 +22,7 @@ from gateway.turns.live_thread import Idle, IdleWork, LiveThread
 from gateway.turns.runner import TurnRunner
 from gateway.turns.waiting_stops import WaitingStops
 from pipeline.domain.bounded_dict import BoundedDict
-from pipeline.domain.clock import Clock
+from pipeline.domain.clock import Clock, within
 from pipeline.domain.errors import FenceLost, StorageError
 from pipeline.graph.execution.control import asked_to_stop
 from pipeline.runtime.stopping import TurnHalted
@@ -96,11 +97,8 @@ class Worker:
     async def look_for_work(self) -> NoReturn:
         """Take over the threads that have work and no live owner, until cancelled. For one of several."""
         while True:
-            try:
-                async with self._clock.timeout(LOOK_S):
-                    await self._freed.wait()
-            except TimeoutError:
-                pass  # nothing was left for want of a slot
+            with suppress(TimeoutError):
+                await within(self._clock, LOOK_S, self._freed.wait())
             self._freed.clear()
             try:
                 await self.claim()

@@ -12,11 +12,6 @@ from tests.contracts.store_values import NOW, OTHER, THREAD, entry, turn
 pytestmark = pytest.mark.parametrize("store_kind", ["memory", "postgres"], indirect=True)
 
 
-@pytest.fixture
-def store_kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 async def alive(store: WholeStore, *names: str) -> None:
     for name in names:
         await store.owners.beat(Owner(id=name, name=name, role="work", version="1"), ttl_s=600.0, now=NOW)

@@ -17,11 +17,6 @@ GONE_S = -1.0
 
 
 @pytest.fixture
-def store_kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
 def shared(store: Store) -> SharedStore:
     assert isinstance(store, SharedStore)
     return store

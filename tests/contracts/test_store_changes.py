@@ -23,11 +23,6 @@ BEN = Identity(channel="slack", account="main", user="2")
 LIMITS = TryLimits(window_s=60.0, identity=5, everybody=9)
 
 
-@pytest.fixture
-def store_kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
 async def changed(store: WholeStore, change: Callable[[], Awaitable[Any]]) -> set[str]:
     """The books that have another revision afterwards."""
     before = await store.changes.revisions()

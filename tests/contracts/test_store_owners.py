@@ -19,11 +19,6 @@ GONE_S = -1.0
 
 
 @pytest.fixture
-def store_kind(request: pytest.FixtureRequest) -> str:
-    return str(request.param)
-
-
-@pytest.fixture
 def owners(store: Store) -> OwnerBook:
     assert isinstance(store, SharedStore)
     return store.owners

@@ -289,11 +289,18 @@ async def _history(talker: Talker, stage: Stage) -> ChatHistory:
     )
 
 
-async def _stored(url: str) -> StoredFigures:
+async def _rows(url: str, query: str) -> list[asyncpg.Record]:
     connection = await asyncpg.connect(url, server_settings={"search_path": "parlour"})
     try:
-        rows = await connection.fetch(
-            """
+        return list(await connection.fetch(query))
+    finally:
+        await connection.close()
+
+
+async def _stored(url: str) -> StoredFigures:
+    rows = await _rows(
+        url,
+        """
             SELECT inbox.seq, inbox.thread, inbox.attempts, inbox.outcome,
                 (SELECT count(*) FROM log WHERE log.thread = inbox.thread
                     AND log.message_id = inbox.message_id AND kind = 'assistant') AS answers,
@@ -301,10 +308,8 @@ async def _stored(url: str) -> StoredFigures:
                     AND log.message_id = inbox.message_id AND kind = 'assistant') AS place,
                 (SELECT array_agg(state) FROM outbox WHERE outbox.thread = inbox.thread
                     AND outbox.message_id = inbox.message_id) AS states
-            FROM inbox WHERE inbox.kind = 'message' ORDER BY inbox.thread, inbox.seq"""
-        )
-    finally:
-        await connection.close()
+            FROM inbox WHERE inbox.kind = 'message' ORDER BY inbox.thread, inbox.seq""",
+    )
     return StoredFigures(
         messages=len(rows),
         unanswered=sum(row["outcome"] != "answered" or row["answers"] != 1 for row in rows),
@@ -320,28 +325,24 @@ async def _stored(url: str) -> StoredFigures:
 async def _accepted(url: str) -> Sequence[str]:
     """The texts of all messages, in the order in which they were accepted. A platform delivers again what a
     frozen process did not acknowledge, and by then later messages are accepted."""
-    connection = await asyncpg.connect(url, server_settings={"search_path": "parlour"})
-    try:
-        rows = await connection.fetch("SELECT body FROM inbox WHERE kind = 'message' ORDER BY seq")
-    finally:
-        await connection.close()
+    rows = await _rows(
+        url,
+        "SELECT body FROM inbox WHERE kind = 'message' ORDER BY seq",
+    )
     return [json.loads(row["body"])["text"] for row in rows]
 
 
 async def _takeovers(url: str, kills: Sequence[float]) -> list[float]:
     """Seconds from each kill to the first record that another run of an interrupted turn wrote: the answer of
     a message that was accepted before the kill and answered after it, for turns that were begun twice."""
-    connection = await asyncpg.connect(url, server_settings={"search_path": "parlour"})
-    try:
-        rows = await connection.fetch(
-            """
+    rows = await _rows(
+        url,
+        """
             SELECT inbox.received_at, inbox.attempts, array_agg(log.at ORDER BY log.id) AS at
             FROM inbox JOIN log ON log.thread = inbox.thread AND log.message_id = inbox.message_id
             WHERE inbox.kind = 'message' AND inbox.attempts = 2 AND log.kind IN ('user', 'step')
-            GROUP BY inbox.seq, inbox.received_at, inbox.attempts"""
-        )
-    finally:
-        await connection.close()
+            GROUP BY inbox.seq, inbox.received_at, inbox.attempts""",
+    )
     found = []
     for row in rows:
         times = list(row["at"])

@@ -11,23 +11,22 @@ from gateway.storage.postgres import seals
 from gateway.storage.postgres.database import Connection, Database
 from gateway.storage.postgres.statements import changed, plain
 
-_NOW = "extract(epoch FROM clock_timestamp())::float8"
-_BEGIN = f"""
-    INSERT INTO blobs (name, thread, expires_at, sealed) VALUES ($1, $2, {_NOW} + $3, $4)
-    ON CONFLICT (name) DO NOTHING"""  # noqa: S608 - a constant
+_BEGIN = """
+    INSERT INTO blobs (name, thread, expires_at, sealed) VALUES ($1, $2, unix_now() + $3, $4)
+    ON CONFLICT (name) DO NOTHING"""
 _USED = "SELECT coalesce(sum(used), 0)::bigint FROM blobs"
 _OLDEST = "SELECT name, used FROM blobs WHERE NOT kept AND name <> $1 ORDER BY expires_at"
 _ADD = "INSERT INTO blob_chunks (name, n, content) VALUES ($1, $2, $3)"
 _COUNT = "UPDATE blobs SET used = used + $1 WHERE name = $2"
 _FINISH = "UPDATE blobs SET size = $1, digest = $2 WHERE name = $3"
-_KEEP = f"UPDATE blobs SET kept = true, expires_at = {_NOW} + $2 WHERE name = ANY($1::text[])"  # noqa: S608 - as above
-_ONE = f"""
+_KEEP = "UPDATE blobs SET kept = true, expires_at = unix_now() + $2 WHERE name = ANY($1::text[])"
+_ONE = """
     SELECT size, digest, sealed FROM blobs
-    WHERE name = $1 AND size IS NOT NULL AND expires_at > {_NOW}"""  # noqa: S608 - a constant
+    WHERE name = $1 AND size IS NOT NULL AND expires_at > unix_now()"""
 _CHUNKS = "SELECT content FROM blob_chunks WHERE name = $1 ORDER BY n"
 _NAMED = "SELECT name FROM blobs WHERE name = ANY($1::text[]) FOR UPDATE"
 _OF_THREADS = "SELECT name FROM blobs WHERE starts_with(thread, $1) FOR UPDATE"
-_EXPIRED = f"SELECT name FROM blobs WHERE expires_at <= {_NOW} FOR UPDATE SKIP LOCKED"  # noqa: S608 - a constant
+_EXPIRED = "SELECT name FROM blobs WHERE expires_at <= unix_now() FOR UPDATE SKIP LOCKED"
 _DROP_KEYS = "DELETE FROM seal_keys WHERE name = ANY($1::text[])"
 _DROP = (
     "DELETE FROM blob_chunks WHERE name = ANY($1::text[])",
