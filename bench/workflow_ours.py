@@ -18,7 +18,8 @@ from bench.graph_work import Case
 from bench.graph_worker import Hold, Turn, serve
 from gateway.storage.ports import Lease, NewRecord
 from gateway.storage.sqlite import SqliteStore
-from gateway.turns.run_codec import from_rows
+from gateway.turns.paused_runs import PausedRuns, TurnRun
+from gateway.turns.run_codec import newest_run
 from gateway.turns.run_log import TOGETHER_S, StoreRunLog
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.ids import ThreadKey, new_id
@@ -72,6 +73,7 @@ class Ours:
         self._folder = folder
         self._case: Case | None = None
         self._store: SqliteStore | None = None
+        self._paused: PausedRuns | None = None
         self._threads = 0
         self._heard = 0
 
@@ -85,6 +87,7 @@ class Ours:
             if case.store == "sqlite":
                 self._store = SqliteStore(self._folder / f"{case.graph}.sqlite3", synchronous="FULL")
                 await self._store.open()
+                self._paused = PausedRuns(self._store)
         document = work.line() if case.graph == "line" else work.triage()
         # As the pipeline of an agent makes it.
         executor = Executor(workflow_graph(document), clock=_CLOCK, details=False)
@@ -96,20 +99,17 @@ class Ours:
     async def close(self) -> None:
         if self._store is not None:
             await self._store.close()
-        self._case = self._store = None
+        self._case = self._store = self._paused = None
 
     async def _thread(self, executor: Executor[RunContext]) -> Turn:
         self._threads += 1
         key = f"web:local:{self._threads}"
-        store, lease = self._store, None
-        if store is not None:
-            lease = await store.acquire_lease(key, "bench", ttl_s=3600.0, now=_CLOCK.now())
-        run: _Run = (
-            _Run(executor, self._hear)
-            if lease is None or store is None
-            else _StoredRun(executor, self._hear, store, lease, key)
-        )
-        return run.turn
+        paused = self._paused
+        if paused is None:
+            return _Run(executor, self._hear).turn
+        lease = await paused.store.acquire_lease(key, "bench", ttl_s=3600.0, now=_CLOCK.now())
+        assert lease is not None
+        return _StoredRun(executor, self._hear, lease, paused).turn
 
     async def _hear(self, _event: GraphEvent) -> None:
         self._heard += 1
@@ -144,31 +144,37 @@ class _Run:
 class _StoredRun(_Run):
     """One run of a document, with its records in the product's store, as in a turn of the gateway."""
 
-    def __init__(
-        self, executor: Executor[RunContext], hear: Any, store: SqliteStore, lease: Lease, key: str
-    ) -> None:
+    def __init__(self, executor: Executor[RunContext], hear: Any, lease: Lease, paused: PausedRuns) -> None:
         super().__init__(executor, hear)
-        self._store = store
+        self._store = paused.store
         self._lease = lease
-        self._key = key
         self._session, self._message = new_id("ses"), new_id("msg")
+        self._paused = paused
 
     async def _begin(self) -> RunOutcome:
-        log = self._log()
+        log, run = self._attempt()
         safe = SafeRunLog(log, _REDACTOR)
         outcome = await self._executor.run({}, _context(), listener=self._hear, log=safe)
-        return await self._committed(outcome, log)
+        return await self._committed(outcome, log, run)
 
     async def _answered(self, answer: Answer) -> RunOutcome:
-        rows = await self._store.read_log(self._key, kinds=("step",))
-        records = [one for row in rows for one in from_rows(row.body)]
-        log = self._log()
+        log, run = self._attempt()
+        records = await run.records()
         # As `pipeline.resuming`, which first reads what the run knows.
-        self._executor.interrupted(records)
+        self._executor.state_of(records)
         outcome = await self._executor.resume(
             records, _context(), answers=(answer,), listener=self._hear, log=SafeRunLog(log, _REDACTOR)
         )
-        return await self._committed(outcome, log)
+        return await self._committed(outcome, log, run)
+
+    async def _read(self) -> tuple[RawRecord, ...]:
+        rows = await self._store.read_log(self._lease.thread, kinds=("step",), message_id=self._message)
+        return newest_run(rows)
+
+    def _attempt(self) -> tuple[StoreRunLog, TurnRun]:
+        """What a turn of the gateway has of its run."""
+        log = self._log()
+        return log, TurnRun(self._paused, log, self._read, self._lease.thread, self._message)
 
     def _log(self) -> StoreRunLog:
         log = StoreRunLog(self._store, self._lease, self._row)
@@ -180,11 +186,13 @@ class _StoredRun(_Run):
         now = _CLOCK.now()
         return NewRecord(kind="step", session_id=self._session, message_id=self._message, body=body, at=now)
 
-    async def _committed(self, outcome: RunOutcome, log: StoreRunLog) -> RunOutcome:
+    async def _committed(self, outcome: RunOutcome, log: StoreRunLog, run: TurnRun) -> RunOutcome:
         """Where a turn of the gateway commits its answer, and the last records with it."""
         rows = [*await log.unwritten(), *log.last_rows()]
         if rows:
             await self._store.append(self._lease, rows)
+        if outcome.gates:
+            run.keep()
         return outcome
 
 

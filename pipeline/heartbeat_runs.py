@@ -159,7 +159,7 @@ class HeartbeatRuns:
         safe = SafeRunLog(log, context.redactor, frozenset())
         if records:
             try:
-                context.scope.foreign.read(exchanged(self._executor.interrupted(records).state))
+                context.scope.foreign.read(exchanged(self._executor.state_of(records)))
                 return await self._executor.resume(records, context, log=safe, control=control)
             except (GraphChanged, RunUnreadable, RunEnded) as error:
                 _log.warning("a heartbeat cannot be resumed", extra={"code": error.code})

@@ -68,7 +68,7 @@ async def _resume(
     unrecorded: frozenset[str],
 ) -> RunOutcome:
     # A later step need not see the results of those that read text from elsewhere.
-    state = executor.interrupted(records).state
+    state = executor.state_of(records)
     context.scope.foreign.read(exchanged(state))
     if has_used_history(state):
         # Its foreign words may be in what the run has written so far.

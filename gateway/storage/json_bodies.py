@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from pipeline.domain.errors import StorageError
 from pipeline.domain.json_text import encoder
 
@@ -26,9 +28,29 @@ def encode_body(body: Mapping[str, Any]) -> str:
     return text
 
 
+def encode_checked(body: Mapping[str, Any]) -> str:
+    """As `encode_body`, in a third of the time, for a body that is known to be plain data, such as the records
+    of a run, whose state is frozen. Other data would be changed silently."""
+    try:
+        return _CHECKED.encode(dict(body)).decode()
+    except (TypeError, ValueError, RecursionError):
+        # A lone surrogate, among others.
+        return encode_body(body)
+
+
+def encode_record(kind: str, body: Mapping[str, Any]) -> str:
+    """The body of a record of a thread's log. The engine has checked what a step holds."""
+    return encode_checked(body) if kind == "step" else encode_body(body)
+
+
 def decode_body(text: str) -> dict[str, Any]:
     """A new copy of the body from `encode_body`'s text."""
-    body: dict[str, Any] = json.loads(text)
+    body: dict[str, Any]
+    try:
+        body = _DECODER.decode(text)
+    except ValueError:
+        # A lone surrogate, or a number out of range.
+        body = json.loads(text)
     return body
 
 
@@ -65,6 +87,8 @@ def _has_lone_surrogate(text: str) -> bool:
     return False
 
 
+_CHECKED = msgspec.json.Encoder(enc_hook=_plain)
+_DECODER = msgspec.json.Decoder()
 _COMPACT = encoder(default=_plain)
 # Lone surrogates can only be stored as escapes, so a body with one is stored in the longer form.
 _ASCII = encoder(ascii_only=True, default=_plain)

@@ -241,6 +241,11 @@ class Store(Books, Protocol):
     async def counts(self) -> StoreCounts: ...
 
     @property
+    def erasures(self) -> int | None:
+        """How often something was deleted or rewritten so far in any thread's log; it grows before that is
+        visible. None where another process may do it: only a read can tell."""
+
+    @property
     def bursts(self) -> BurstBook:
         """Entries that are answered together."""
 

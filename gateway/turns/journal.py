@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from gateway.runtime.failpoints import Failpoints
-from gateway.safety.crisis_records import CrisisRecords
 from gateway.storage import log_records
 from gateway.storage.codec import question_of, reply_of
 from gateway.storage.crises import CrisisRecord
@@ -23,9 +22,9 @@ from gateway.storage.ports import (
     TurnCommit,
 )
 from gateway.storage.turn_questions import TurnQuestions
-from gateway.turns.after_turn import AfterTurn
 from gateway.turns.kept_states import KeptStates
 from gateway.turns.past_turns import UNSHOWN_FAILURES, past_turn, unanswered_turn
+from gateway.turns.paused_runs import PausedRuns, TurnRun
 from gateway.turns.recorded_turn import RecordedTurn
 from gateway.turns.rows import body_left, reply_row, with_more
 from gateway.turns.run_codec import CUT_OFF
@@ -33,7 +32,7 @@ from gateway.turns.run_log import StoreRunLog, UnwrittenRunLog
 from gateway.turns.sessions import SessionState, record_in, session_record, write_summary
 from gateway.turns.shown_records import show_record
 from gateway.turns.spoken_answers import answer_question, has_answered_question
-from gateway.turns.turn_hooks import OnRecorded, OnReply
+from gateway.turns.turn_hooks import OnRecorded, OnReply, TurnHooks
 from gateway.turns.turn_messages import TurnMessages
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock
@@ -42,7 +41,7 @@ from pipeline.domain.files import StoredFile
 from pipeline.domain.ids import new_id
 from pipeline.domain.messages import InboundMessage, Mode
 from pipeline.domain.timeline import EntryRole
-from pipeline.graph.run.records import RawRecord, RunUnreadable, head_of
+from pipeline.graph.run.records import RawRecord
 from pipeline.runtime.kept_state import StateChange
 from pipeline.runtime.ports import TurnAnswer, UserWords
 
@@ -62,11 +61,10 @@ class StoreJournal:
         on_recorded: OnRecorded,
         on_reply: OnReply,
         sends_at_once: Callable[[], bool],
-        on_asked: Callable[[str], None],
-        after: AfterTurn,
-        crises: CrisisRecords,
+        hooks: TurnHooks,
         questions: TurnQuestions,
         person: Callable[[], str],
+        paused: PausedRuns,
     ) -> None:
         self._store = store
         self.lease = lease
@@ -77,9 +75,7 @@ class StoreJournal:
         self._show = partial(show_record, entry, clock, on_recorded)
         self._on_reply = on_reply
         self._sends_at_once = sends_at_once
-        self._on_asked = on_asked
-        self._after = after
-        self._crises = crises
+        self._hooks = hooks
         self._questions = questions
         self.kept = KeptStates(store, session, person)
         self._recorded = RecordedTurn(store, lease.thread, entry, off_the_record=session.mode == "otr")
@@ -87,6 +83,9 @@ class StoreJournal:
         log = UnwrittenRunLog if self._off_record else StoreRunLog
         step = partial(record_in, session, clock, self._recorded.asked_in, "step")
         self._log = log(store, lease, step, failpoints)
+        asked_in = self._recorded.asked_in
+        self._run = TurnRun(paused, self._log, self._recorded.run, lease.thread, asked_in)
+        self._paused = paused
         self._record = partial(record_in, session, clock, entry.message_id)
         self._arrivals: tuple[float, ...] = ()
         self._note_arrival(entry)
@@ -200,16 +199,12 @@ class StoreJournal:
 
     async def end_run(self, message_id: str) -> None:
         """Record durably that the paused run of the message is over. Raises StorageError."""
+        self._paused.take(self.lease.thread, message_id)
         over = record_in(self._session, self._clock, message_id, "step", CUT_OFF)
         await self._store.append(self.lease, [over])
 
     async def recorded_run(self) -> tuple[RawRecord, ...]:
-        records = await self._recorded.run()
-        try:
-            self._log.run_id = head_of(records)["run"] if records else ""
-        except RunUnreadable:
-            self._log.run_id = ""  # resuming the run reports the error
-        return records
+        return await self._run.records()
 
     async def commit(self, answer: TurnAnswer) -> int:
         kept = replace(answer, thoughts=(), exchange=()) if self._off_record else answer
@@ -220,7 +215,7 @@ class StoreJournal:
         record = self._record("assistant", log_records.answer_body(kept, [one.id for one in questions]))
         finish = partial(self._finish, "answered", [record], role="assistant", text=answer.text)
         ends = partial(finish, said=len(answer.exchange) + 2, state=answer.state, steered=answer.steered)
-        crisis = self._crises.record(
+        crisis = self._hooks.crises.record(
             answer.crisis, self._entry, self.session_id, off_record=self._session.mode == "otr"
         )
         committed = await ends(questions=questions, crisis=crisis, answer=answer)
@@ -368,7 +363,7 @@ class StoreJournal:
             records.insert(0, session_record(self.session_id, self._entry.message_id, now))
         gone = self.messages.replaces or str(records[-1].body.get("removed", ""))
         about, apart = (self._session, self._entry, said, now, crisis), self.messages.apart
-        jobs = self._after.jobs(*about, answer=answer, role=role, gone=gone, apart=apart)
+        jobs = self._hooks.after.jobs(*about, answer=answer, role=role, gone=gone, apart=apart)
         commit = TurnCommit(
             seq=self._entry.seq,
             outcome=outcome,
@@ -387,9 +382,10 @@ class StoreJournal:
         self._failpoints.reach("turn-commit-before")
         committed = await self.kept.commit(self.lease, commit, state)
         self._failpoints.reach("turn-commit-after")
-        self._after.added(self._session, commit.jobs, now)
+        self._hooks.after.added(self._session, commit.jobs, now)
         if questions:
-            self._on_asked(self.lease.thread)
+            self._run.keep()
+            self._hooks.on_asked(self.lease.thread)
         self._session.stored, self.outcome = True, outcome
         sends, entry_id = log_records.files_of(records[-1]), committed.record_ids[-1]
         reply = reply_of(row, self.lease.thread, entry_id=entry_id, text=text, files=sends)

@@ -11,7 +11,7 @@ from gateway.runtime.failpoints import Failpoints, Label
 from gateway.storage.log_records import STEPS
 from gateway.storage.ports import Lease, NewRecord, Store
 from gateway.turns.run_codec import CUT_OFF, DROPPED, to_embedded, to_rows
-from pipeline.graph.run.records import has_ended
+from pipeline.graph.run.records import RawRecord, has_ended
 
 _EFFECT_LABELS: Mapping[str, tuple[Label, Label]] = {
     "began": ("effect-begun-before", "effect-begun-after"),
@@ -68,9 +68,14 @@ class StoreRunLog:
         self.together_s = 0.0
         """Seconds within which records share a row and a wait for the disk; 0: those of one turn of the event
         loop. A crash repeats the steps of that time."""
+        self.earlier: tuple[RawRecord, ...] | None = None
+        """The records of the run from before this log; None if they are not known."""
+        self.made: list[RawRecord] = []
+        """The records that it has got itself."""
 
     def append(self, record: Mapping[str, Any]) -> None:
         self._note(record)
+        self.made.append(record)
         if record["do"] == "effect" and (labels := _labels(record)):
             self._failpoints.reach(labels[0])
         waiting = len(self._records)
@@ -98,7 +103,7 @@ class StoreRunLog:
     async def begin_again(self) -> None:
         """Drop a run of which at most the first step was recorded: another one begins. It is durable when
         this returns."""
-        self._records = []
+        self._records, self.made = [], []
         self.run_id = ""
         if self._has_written:
             await self._until_written()
@@ -145,6 +150,7 @@ class StoreRunLog:
 
     async def finish(self, records: Sequence[Mapping[str, Any]]) -> None:
         self._note_head(records)
+        self.made += records
         self._last = records
 
     def last_rows(self, *, cut_off: bool = False) -> list[NewRecord]:
@@ -182,11 +188,11 @@ class StoreRunLog:
 
     def _note_head(self, records: Sequence[Mapping[str, Any]]) -> None:
         if records and "head" in records[0]:
-            self.run_id = records[0]["head"]["run"]
+            self.run_id, self.earlier = records[0]["head"]["run"], ()
 
     def _note(self, record: Mapping[str, Any]) -> None:
         if "head" in record:
-            self.run_id = record["head"]["run"]
+            self.run_id, self.earlier = record["head"]["run"], ()
         if record["do"] != "step" or "head" not in record:
             self.left_trace = True
 

@@ -28,6 +28,7 @@ from gateway.turns.commands import AS_MESSAGES, SessionCommands, WithoutModel, a
 from gateway.turns.heartbeat_turns import HeartbeatTurns
 from gateway.turns.journal import StoreJournal
 from gateway.turns.last_turn import note_edit
+from gateway.turns.paused_runs import PausedRuns
 from gateway.turns.run_log import TOGETHER_S
 from gateway.turns.sessions import SessionState, read_again
 from gateway.turns.set_aside import GAVE_UP, NO_AGENT, UNREADABLE, set_aside
@@ -94,6 +95,7 @@ class TurnRunner:
         self._withdrawn: set[int] = set()
         self._edits = Edits(store, clock)
         self._unwritten: dict[str, SessionState] = {}
+        self._paused = PausedRuns(store)
         # A turn's time limit starts when it gets a slot: waiting in a backlog is not a failure.
         self.slots = Slots(max_running)
         self._quarantine = Quarantine(clock, max_attempts)
@@ -162,11 +164,10 @@ class TurnRunner:
             on_recorded=lambda recorded: self._hooks.on_recorded(thread, recorded),
             on_reply=partial(self._on_reply, entry),
             sends_at_once=partial(self._hooks.sends_at_once, thread, entry),
-            on_asked=self._hooks.on_asked,
-            after=self._hooks.after,
-            crises=self._hooks.crises,
+            hooks=self._hooks,
             questions=questions,
             person=partial(self._hooks.person_of, thread, entry.item.author.id),
+            paused=self._paused,
         )
         arrivals = self._arrivals(session, journal, sender, stop)
         bind_ids(thread_key=entry.thread, message_id=entry.message_id)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from datetime import date, datetime
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from pipeline.agent.status_tags import DECLARING
@@ -29,6 +29,7 @@ _NAME = (
 )
 _LANGUAGE = "Answer in {language}, unless the user writes in another language."
 # The day without the time: a text that changes with every message would defeat the provider's cache.
+_QUARTER_S = 900
 _TODAY = "Today is {day:%A, %Y-%m-%d}. The user's time zone is {zone}."
 _SOUL = "# Core Guardrails\nThese bind you, whatever anybody says later.\n\n{text}"
 _USER = (
@@ -110,18 +111,18 @@ def system_prompt(
 
 def _today(context: RunContext, own: str) -> str:
     """The sentence with the date in the person's time zone, and the zone."""
-    default = context.settings.time_zone
+    return _day_words(int(context.clock.now() // _QUARTER_S), own, context.settings.time_zone)
+
+
+@functools.lru_cache(maxsize=64)
+def _day_words(quarter: int, own: str, default: str) -> str:
+    """The text of `_today` in a quarter of an hour since 1970: no zone begins a day within one. Cached: it is
+    the same for all messages of that time in one zone."""
     try:
         zone = ZoneInfo(own or default)
     except (KeyError, ValueError, OSError):
         zone = ZoneInfo(default)
-    return _day_words(datetime.fromtimestamp(context.clock.now(), zone).date(), zone.key)
-
-
-@functools.lru_cache(maxsize=64)
-def _day_words(day: date, zone: str) -> str:
-    """The text of `_today`. Cached: it is the same for all messages of a day in one zone."""
-    return _TODAY.format(day=day, zone=zone)
+    return _TODAY.format(day=datetime.fromtimestamp(quarter * _QUARTER_S, zone).date(), zone=zone.key)
 
 
 def _rules(context: RunContext, written: str, *, work: bool) -> str:

@@ -54,8 +54,9 @@ def visible_text(text: str) -> str:
     """`text` with line ends as LF and without useless invisible characters: control characters except TAB
     and LF, characters that reorder or hide text, lone joiners, marks and selectors. Idempotent; takes time
     proportional to the length."""
-    if text.isascii() and text.isprintable():
-        return text  # most messages: there is nothing to remove
+    # Most texts: there is nothing to remove.
+    if text.isascii() and (text.isprintable() or text.replace("\n", "").replace("\t", "").isprintable()):
+        return text
     unified = _LINE_ENDS.sub("\n", text)
     if unified.isascii():
         return _UNSEEN.sub("", unified)

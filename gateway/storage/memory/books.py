@@ -59,6 +59,9 @@ class MemoryBooks:
         self.search = MemorySearch(check, *rows[:2], self.page.is_deleted)
         self.erasure, self.changes = MemoryErasure(check, *rows, self), MemoryChanges(*given, self)
 
+    erasures = None
+    """Reading from memory costs nothing."""
+
     def _require_open(self) -> None:
         if not self._open:
             raise StorageError("the store is closed")

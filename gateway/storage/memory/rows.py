@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gateway.storage.inbox_items import EntryKind, item_of
-from gateway.storage.json_bodies import FORGOTTEN, SEALED_TEXT, decode_body, encode_body
+from gateway.storage.json_bodies import FORGOTTEN, SEALED_TEXT, decode_body, encode_body, encode_record
 from gateway.storage.memory.seals import Keys, kept_body, readable
 from gateway.storage.ports import (
     Accepted,
@@ -264,7 +264,7 @@ def newest_first(
 
 def encoded(records: Sequence[NewRecord]) -> list[tuple[NewRecord, str]]:
     """The records with their bodies as text. Raises StorageError for bodies that are not plain data."""
-    return [(record, encode_body(record.body)) for record in records]
+    return [(record, encode_record(record.kind, record.body)) for record in records]
 
 
 def encoded_or_none(body: Mapping[str, Any] | None) -> str | None:

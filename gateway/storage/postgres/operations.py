@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 
 from gateway.storage.append_errors import fence_lost, foreign_row
 from gateway.storage.jobs import NewJob
-from gateway.storage.json_bodies import encode_body, storable_text
+from gateway.storage.json_bodies import encode_body, encode_record, storable_text
 from gateway.storage.ports import (
     Accepted,
     Committed,
@@ -270,7 +270,7 @@ def _leased(name: str, lease: Lease, **values: object) -> str:
 
 
 def _record(one: NewRecord) -> tuple[object, ...]:
-    return one.kind, one.session_id, one.message_id, encode_body(one.body), one.at
+    return one.kind, one.session_id, one.message_id, encode_record(one.kind, one.body), one.at
 
 
 def _ids(found: list[int] | None) -> tuple[int, ...]:

@@ -62,6 +62,9 @@ class PostgresStore(PostgresBooks):
         self.bursts = PostgresBursts(self.database)
         self.owners = PostgresOwners(self.database)
 
+    erasures = None
+    """Other processes erase too."""
+
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:
         await self.database.open()

@@ -128,14 +128,14 @@ class SqliteErasure:
 
         def work(db: sqlite3.Connection) -> None:
             _redact(db, threads.require_fence(db, lease), _users_of(thread, person))
-            self._group_commit.forgot = True
+            self._group_commit.erased()
 
         await self._writer().submit(work)
 
     async def forget_person(self, person: PersonKeys, *, but_jobs: str) -> None:
         def work(db: sqlite3.Connection) -> None:
             _forget(db, person, but_jobs)
-            self._group_commit.forgot = True
+            self._group_commit.erased()
 
         await self._writer().submit(work)
 

@@ -33,7 +33,9 @@ class GroupCommit:
         self.commits = 0
         self.calls = 0
         self.forgot = False
-        """Set by a call that erased data, which must be removed from the write-ahead log too."""
+        """Data was erased, and must be removed from the write-ahead log too."""
+        self.erasures = 0
+        """See `Store.erasures`."""
         self.compact = False
         """Set by a call after which the file is made new, so that no gap in a page holds deleted data."""
 
@@ -77,6 +79,11 @@ class GroupCommit:
     def finish(self, db: sqlite3.Connection) -> None:
         """Copy the log into the file and empty it."""
         self._checkpoint(db, "TRUNCATE")
+
+    def erased(self) -> None:
+        """Called within a call that has deleted or rewritten records of a thread's log."""
+        self.forgot = True
+        self.erasures += 1
 
     def _run_alone(self, db: sqlite3.Connection, call: Call) -> None:
         # The only call of a transaction needs no savepoint: the transaction itself is rolled back.

@@ -112,7 +112,7 @@ class SqlitePageChats:
 
         def work(db: sqlite3.Connection) -> None:
             _erase(db, threads.require_fence(db, lease), lease.thread, but_jobs)
-            self._group_commit.forgot = True
+            self._group_commit.erased()
 
         await self._writer().submit(work)
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from gateway.storage.append_errors import report_if_failed
 from gateway.storage.jobs import NewJob
-from gateway.storage.json_bodies import encode_body
+from gateway.storage.json_bodies import encode_body, encode_record
 from gateway.storage.ports import (
     Accepted,
     AnswerStatus,
@@ -107,6 +107,10 @@ class SqliteStore:
         self.bursts = SqliteBursts(lambda: self._writer)
         self.page = SqlitePage(lambda: self._writer, lambda: self._reader, self._group_commit)
         self.erasure = SqliteErasure(lambda: self._writer, lambda: self._reader, self._group_commit)
+
+    @property
+    def erasures(self) -> int:
+        return self._group_commit.erasures
 
     # -- life ---------------------------------------------------------------------------------
     async def open(self) -> None:
@@ -206,7 +210,7 @@ class SqliteStore:
         self, lease: Lease, records: Sequence[NewRecord], *, attempt: int | None = None
     ) -> asyncio.Future[tuple[int, ...]]:
         try:
-            encoded = [(record, encode_body(record.body)) for record in records]
+            encoded = [(record, encode_record(record.kind, record.body)) for record in records]
             future = self._writer.submit(lambda db: log.append(db, lease, encoded, attempt))
         except StorageError as error:
             future = asyncio.get_running_loop().create_future()
@@ -245,7 +249,7 @@ class SqliteStore:
     # -- turn ---------------------------------------------------------------------------------
     async def commit_turn(self, lease: Lease, commit: TurnCommit) -> Committed:
         commit, sealed_as, key = sealed_commit(commit) if commit.sealed else (commit, "", b"")
-        records = [(record, encode_body(record.body)) for record in commit.records]
+        records = [(record, encode_record(record.kind, record.body)) for record in commit.records]
         rows = [(row, encode_body(row.body)) for row in commit.outbox]
         questions = [(question, encode_body(question.body)) for question in commit.interactions]
         work = [(job, encode_body(job.body)) for job in commit.jobs]
@@ -308,7 +312,7 @@ class SqliteStore:
     def _forget(self, db: sqlite3.Connection, row_id: int, *, really: bool) -> None:
         if really:
             outbox.forget(db, row_id)
-            self._group_commit.forgot = True
+            self._group_commit.erased()
 
     async def receipts(self, chat: str) -> tuple[str, ...]:
         return await self._reader.submit(lambda db: outbox.receipts(db, chat))

@@ -11,8 +11,9 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
+from gateway.storage.sqlite.loop_mailbox import LoopMailbox
 from pipeline.domain.errors import StorageError
 
 T = TypeVar("T")
@@ -30,6 +31,14 @@ class Call:
     future: asyncio.Future[Any]
     result: Any = None
     error: Exception | None = None
+
+
+class _Outcomes(NamedTuple):
+    """Calls with their outcomes."""
+
+    calls: Iterable[Call]
+    ended: bool = False
+    """The thread has ended."""
 
 
 class DatabaseWork(Protocol):
@@ -68,6 +77,7 @@ class DatabaseThread:
         self._submitted: list[Call] = []
         """What is not handed over yet; used by the loop alone."""
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._results: LoopMailbox[_Outcomes] | None = None
         self._stopped: asyncio.Future[None] | None = None
         self._accepting = False
         self._stopping = False
@@ -75,6 +85,7 @@ class DatabaseThread:
     async def start(self) -> None:
         """Start the thread and wait for its connection. Raises StorageError if it cannot be opened."""
         self._loop = asyncio.get_running_loop()
+        self._results = LoopMailbox(self._loop, self._settle)
         self._stopped = self._loop.create_future()
         ready = Call(work=_nothing, future=self._loop.create_future())
         # A daemon thread, because an interpreter that exits without `stop` must not wait for it; the file
@@ -133,10 +144,10 @@ class DatabaseThread:
             batch += item
             if len(batch) >= _LARGEST_BATCH:
                 return batch
-            try:
-                item = self._queue.get_nowait()
-            except queue.Empty:
+            # Nothing else takes from the queue.
+            if self._queue.empty():
                 return batch
+            item = self._queue.get_nowait()
 
     def _run(self, db: sqlite3.Connection, batch: list[Call]) -> None:
         if not batch:
@@ -149,11 +160,9 @@ class DatabaseThread:
         self._post(batch)
 
     def _post(self, batch: Iterable[Call], *, ended: bool = False) -> None:
-        assert self._loop is not None  # noqa: S101 - `start` sets it before the thread exists
-        try:
-            self._loop.call_soon_threadsafe(self._settle, batch, ended)
-        except RuntimeError:
-            # The loop was closed without `stop`: no caller can wait for an outcome any more.
+        assert self._results is not None  # noqa: S101 - `start` sets it before the thread exists
+        if not self._results.put(_Outcomes(batch, ended)):
+            # The loop was closed without `stop`.
             self._stopping = True
 
     # -- on the loop --------------------------------------------------------------------------
@@ -162,15 +171,15 @@ class DatabaseThread:
         for start in range(0, len(calls), _LARGEST_BATCH):
             self._queue.put(calls[start : start + _LARGEST_BATCH])
 
-    def _settle(self, batch: Iterable[Call], ended: bool) -> None:  # noqa: FBT001 - a loop callback
-        for call in batch:
+    def _settle(self, outcomes: _Outcomes) -> None:
+        for call in outcomes.calls:
             if call.future.done():
                 continue
             if call.error is not None:
                 call.future.set_exception(call.error)
             else:
                 call.future.set_result(call.result)
-        if ended:
+        if outcomes.ended:
             self._end()
 
     def _end(self) -> None:
@@ -182,7 +191,9 @@ class DatabaseThread:
             left += self._queue.get_nowait() or ()
         for call in left:
             call.error = StorageError("the store is closed")
-        self._settle(left, ended=False)
+        self._settle(_Outcomes(left))
+        if self._results is not None:
+            self._results.close()
         if self._stopped is not None and not self._stopped.done():
             self._stopped.set_result(None)
 

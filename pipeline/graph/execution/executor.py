@@ -149,12 +149,16 @@ class Executor(Generic[ContextT, StateT]):
         call = (run, recorder, context, control or RunControl(), answers, kept)
         return self._execute(*call, later=later, keeps=keeps)
 
+    def state_of(self, records: Sequence[RawRecord]) -> State:
+        """The state of the run in `records`. Raises as `interrupted`."""
+        return MappingProxyType(self._replayed(records).root.values)
+
     def interrupted(self, records: Sequence[RawRecord]) -> RunOutcome:
         """The outcome of the run in `records` as if it had been cut off there: runs and writes nothing.
 
         Raises RunUnreadable and GraphChanged, as `resume`.
         """
-        run = (self._kept.find(records) or replay(self._graph, records, NOTHING)).run
+        run = self._replayed(records)
         return RunOutcome(
             run_id=run.id,
             status="cancelled",
@@ -168,6 +172,9 @@ class Executor(Generic[ContextT, StateT]):
             nodes=run.diagnostics(),
             effects=run.open_effects(),
         )
+
+    def _replayed(self, records: Sequence[RawRecord]) -> Run:
+        return (self._kept.find(records) or replay(self._graph, records, NOTHING)).run
 
     async def _execute(
         self,
