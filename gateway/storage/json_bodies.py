@@ -29,8 +29,8 @@ def encode_body(body: Mapping[str, Any]) -> str:
 
 
 def encode_checked(body: Mapping[str, Any]) -> str:
-    """As `encode_body`, in a third of the time, for a body that is known to be plain data, such as the records
-    of a run, whose state is frozen. Other data would be changed silently."""
+    """As `encode_body`, in a third of the time, for a body that is known to be plain data, such as the
+    records of a run, whose state is frozen. Other data would be changed silently."""
     try:
         return _CHECKED.encode(dict(body)).decode()
     except (TypeError, ValueError, RecursionError):

@@ -82,7 +82,7 @@ class TurnRunner:
         self.sessions = CachedSessions(store, hooks.cache)
         self.bursts = bursts
         """The messages that join running turns."""
-        self._store = store
+        self._store, self._paused = store, PausedRuns(store)
         self._agents = agents
         self._hooks = hooks
         self._commands = commands
@@ -95,7 +95,6 @@ class TurnRunner:
         self._withdrawn: set[int] = set()
         self._edits = Edits(store, clock)
         self._unwritten: dict[str, SessionState] = {}
-        self._paused = PausedRuns(store)
         # A turn's time limit starts when it gets a slot: waiting in a backlog is not a failure.
         self.slots = Slots(max_running)
         self._quarantine = Quarantine(clock, max_attempts)
