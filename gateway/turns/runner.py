@@ -19,7 +19,7 @@ from gateway.runtime.logs import bind_ids, unbind_ids
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.crash_counts import Deaths
 from gateway.storage.inbox_items import UnreadableItem, has_media
-from gateway.storage.ports import InboxEntry, Lease, Store
+from gateway.storage.ports import InboxEntry, Lease, OutboxState, Store
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.arrivals import Bursts, TurnArrivals
 from gateway.turns.bursts import answering, checks_for
@@ -161,7 +161,7 @@ class TurnRunner:
             failpoints=self._failpoints,
             on_recorded=lambda recorded: self._hooks.on_recorded(thread, recorded),
             on_reply=partial(self._on_reply, entry),
-            sends_at_once=partial(self._hooks.sends_at_once, thread, entry),
+            first_state=partial(self._hooks.first_state, thread, entry),
             on_asked=self._hooks.on_asked,
             after=self._hooks.after,
             crises=self._hooks.crises,
@@ -281,10 +281,10 @@ class TurnRunner:
             return await self._agents.load(recorded)
         return answering(self._agents, item, session)
 
-    def _on_reply(self, entry: InboxEntry, row_id: int, reply: OutboundReply, *, sending: bool) -> None:
+    def _on_reply(self, entry: InboxEntry, row_id: int, reply: OutboundReply, *, state: OutboxState) -> None:
         for one in self.bursts.answered_with(entry):
             self._edits.answered(one, row_id)
-        self._hooks.on_reply(row_id, reply, sending=sending)
+        self._hooks.on_reply(row_id, reply, state=state)
 
     async def _admitted(
         self, entry: InboxEntry, note_slots: asyncio.Semaphore | None, slot: ConcurrencySlot, stop: StopSignal
