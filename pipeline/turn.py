@@ -200,13 +200,14 @@ class Turn:
         self.outcome = None
         await self.journal.begin_again()
 
-    async def send(self, event: PipelineEvent) -> None:
-        """Send `event` without secrets; the stream of an answer's tokens is redacted already. Raises
-        GraphError after the terminal event."""
+    async def send(self, event: PipelineEvent, *, is_safe: bool = False) -> None:
+        """Send `event` without secrets; the stream of an answer's tokens is redacted already, and what is
+        `is_safe`. Raises GraphError after the terminal event."""
         if self.ended:
             raise GraphError(f"event {event.type} after the terminal event of {event.message_id}")
         self.ended = event.is_terminal
-        await self.sender.send_event(event if isinstance(event, LlmToken) else self.redactor.event(event))
+        is_safe = is_safe or isinstance(event, LlmToken)
+        await self.sender.send_event(event if is_safe else self.redactor.event(event))
 
     async def start(self) -> None:
         """Send the first event, unless it has been sent."""
@@ -305,9 +306,8 @@ class Turn:
                     paused=True,
                 )
             )
-        await self.send(
-            ResponseComplete(**self.ids, content=answer.text, thoughts=answer.thoughts, entry_id=entry_id)
-        )
+        ended = ResponseComplete(**self.ids, content=answer.text, thoughts=answer.thoughts, entry_id=entry_id)
+        await self.send(ended, is_safe=not answer.thoughts)
         # The last reference in a circle, which only the garbage collector could free.
         self.links.named = frozenset
 
