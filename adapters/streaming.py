@@ -17,15 +17,11 @@ from pipeline.domain.events import (
     ApprovalRequired,
     ApprovalResolved,
     LlmToken,
-    NodeCompleted,
-    NodeStarted,
     PipelineEvent,
     TurnStarted,
 )
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
-
-_OF_NODES = (NodeStarted, NodeCompleted)
 
 T = TypeVar("T")
 
@@ -155,12 +151,15 @@ class LiveAnswers:
 
     def observe(self, thread: ThreadKey, event: PipelineEvent) -> None:
         """Process one event of `thread`, in the order in which readers get them."""
-        if isinstance(event, _OF_NODES):
-            return
         # By its text: the hash of a key object is made anew each time.
         key = (thread.text, event.message_id)
         if isinstance(event, LlmToken):
-            self._append(self._partials.get(key) or self._partial(key), event)
+            partial = self._partials.get(key) or self._partial(key)
+            if event.offset == partial.chars and partial.chars + len(event.text) <= self._max_chars:
+                partial.pieces.append(event.text)
+                partial.chars += len(event.text)
+            else:
+                self._append(partial, event)
         elif event.is_terminal:
             self._partials.pop(key, None)
         elif isinstance(event, TurnStarted):

@@ -23,6 +23,7 @@ from gateway.cluster.bus import (
 )
 from gateway.cluster.signals import Changed, Control, LiveTurn, Recorded
 from pipeline.domain.ids import AccountKey, ThreadKey
+from pipeline.domain.ports import nodes_wanted_by
 
 _log = logging.getLogger(__name__)
 
@@ -66,7 +67,9 @@ class InProcessBus:
             return dropped(fence)
         if newest is not None and newest.fence < fence:
             newest.cut_off()
-        stream = EventStream(fence, sender.send_event, partial(reader.observe, thread))
+        stream = EventStream(
+            fence, sender.send_event, partial(reader.observe, thread), nodes_wanted_by(sender)
+        )
         self._streams[thread.text] = stream
         return stream
 
