@@ -16,11 +16,11 @@ from adapters.channel import ChannelAdapter, OutboundReply, ShowingChannel
 class RecordShowingChannel(ShowingChannel, Protocol):
     """A showing channel whose people miss nothing that is on record."""
 
-    def show(self, reply: OutboundReply) -> None:
+    def show_recorded(self, reply: OutboundReply) -> None:
         """Show a recorded reply to those who look now. Returns at once."""
         ...
 
 
 def shows_record(channel: ChannelAdapter) -> TypeIs[RecordShowingChannel]:
     """Whether a recorded reply counts as sent there."""
-    return hasattr(channel, "show")
+    return hasattr(channel, "show_recorded")

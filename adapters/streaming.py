@@ -151,7 +151,7 @@ class LiveAnswers:
 
     def observe(self, thread: ThreadKey, event: PipelineEvent) -> None:
         """Process one event of `thread`, in the order in which readers get them."""
-        # By its text: the hash of a key object is made anew each time.
+        # By its text: the hash of a key object is computed each time.
         key = (thread.text, event.message_id)
         if isinstance(event, LlmToken):
             partial = self._partials.get(key) or self._partial(key)

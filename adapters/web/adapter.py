@@ -177,10 +177,10 @@ class WebAdapter:
         self._hub.entry(thread, entry)
 
     async def send(self, reply: OutboundReply) -> Receipt:
-        self.show(reply)
+        self.show_recorded(reply)
         return Receipt(native_id=str(reply.entry_id))
 
-    def show(self, reply: OutboundReply) -> None:
+    def show_recorded(self, reply: OutboundReply) -> None:
         """Send a recorded reply to open pages; the others read it with the history."""
         entry = TimelineEntry(
             entry_id=reply.entry_id,

@@ -23,7 +23,7 @@ class EventBroadcaster:
         self._channels = channels
         self._live = live
         self._answering: set[str] = set()
-        """Encoded threads. The hash of a key object is made anew each time, so that both are by its text."""
+        """Encoded threads. By their text: the hash of a key object is computed each time."""
         self._running: dict[str, str] = {}
         """The id of the message whose turn is running, by encoded thread."""
 

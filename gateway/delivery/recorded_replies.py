@@ -42,7 +42,7 @@ class RecordedReplies:
             return
         self._failpoints.reach("send-before")
         try:
-            adapter.show(reply)
+            adapter.show_recorded(reply)
         except Exception:  # noqa: BLE001 - a page that is loaded later shows it
             _log.exception("a recorded reply is not shown yet", extra={"thread_key": reply.thread.encode()})
         self._failpoints.reach("send-after")

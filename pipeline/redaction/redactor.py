@@ -63,7 +63,13 @@ class StreamingRedactor:
 
     def feed(self, chunk: str) -> str:
         """The redacted text that is safe to show now, without the last word or the beginning of a secret."""
-        return self._words.feed(self._keys.feed(self._known.feed(chunk)))
+        known, keys = self._known, self._keys
+        # Nothing waits and nothing begins: so it is with most words of most answers.
+        if known.held or known.may_begin(chunk) is not None:
+            chunk = known.feed(chunk)
+        if keys.held or keys.inside or "-" in chunk:
+            chunk = keys.feed(chunk)
+        return self._words.feed(chunk)
 
     def finish(self) -> str:
         """The rest of the redacted text. Afterwards the redactor can be used for another text."""
