@@ -17,15 +17,11 @@ from pipeline.domain.events import (
     ApprovalRequired,
     ApprovalResolved,
     LlmToken,
-    NodeCompleted,
-    NodeStarted,
     PipelineEvent,
     TurnStarted,
 )
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
-
-_OF_NODES = (NodeStarted, NodeCompleted)
 
 T = TypeVar("T")
 
@@ -151,15 +147,19 @@ class LiveAnswers:
     def __init__(self, clock: Clock, *, max_answers: int = 1000, max_chars: int = 200_000) -> None:
         self._clock = clock
         self._max_chars = max_chars
-        self._partials = BoundedDict[tuple[ThreadKey, str], _Partial](max_answers)
+        self._partials = BoundedDict[tuple[str, str], _Partial](max_answers)
 
     def observe(self, thread: ThreadKey, event: PipelineEvent) -> None:
         """Process one event of `thread`, in the order in which readers get them."""
-        if isinstance(event, _OF_NODES):
-            return
-        key = (thread, event.message_id)
+        # By its text: the hash of a key object is computed each time.
+        key = (thread.text, event.message_id)
         if isinstance(event, LlmToken):
-            self._append(self._partials.get(key) or self._partial(key), event)
+            partial = self._partials.get(key) or self._partial(key)
+            if event.offset == partial.chars and partial.chars + len(event.text) <= self._max_chars:
+                partial.pieces.append(event.text)
+                partial.chars += len(event.text)
+            else:
+                self._append(partial, event)
         elif event.is_terminal:
             self._partials.pop(key, None)
         elif isinstance(event, TurnStarted):
@@ -179,7 +179,7 @@ class LiveAnswers:
                 approvals=self._questions(partial),
             )
             for (owner, message_id), partial in self._partials.items()
-            if owner == thread
+            if owner == thread.text
         )
 
     def _questions(self, partial: _Partial) -> tuple[ApprovalRequired | ApprovalResolved, ...]:
@@ -196,7 +196,7 @@ class LiveAnswers:
                 questions.append(replace(question, timeout_s=left))
         return tuple(questions)
 
-    def _partial(self, key: tuple[ThreadKey, str]) -> _Partial:
+    def _partial(self, key: tuple[str, str]) -> _Partial:
         partial = self._partials.get(key)
         if partial is None:
             partial = self._partials[key] = _Partial()

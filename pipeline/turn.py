@@ -32,7 +32,7 @@ from pipeline.domain.events import (
     TurnStarted,
 )
 from pipeline.domain.messages import ApprovalReply, InboundMessage
-from pipeline.domain.ports import EventSender
+from pipeline.domain.ports import EventSender, nodes_wanted_by
 from pipeline.graph.definition.decisions import State
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.execution.control import RunControl
@@ -137,6 +137,7 @@ class Turn:
     steps: Mapping[str, str] = field(default_factory=dict)
     """What people read of the nodes of its graph while they run, by the label with which each begins."""
     ids: Ids = field(init=False)
+    _wants_nodes: Callable[[], bool] = field(init=False)
     started: bool = field(init=False, default=False)
     """Whether its first event has been sent."""
     recorded: bool = field(init=False, default=False)
@@ -147,6 +148,7 @@ class Turn:
     """Whether the terminal event has been sent."""
 
     def __post_init__(self) -> None:
+        self._wants_nodes = nodes_wanted_by(self.sender)
         self.ids = {"session_id": self.journal.session_id, "message_id": self.message.message_id}
 
     @property
@@ -200,13 +202,13 @@ class Turn:
         self.outcome = None
         await self.journal.begin_again()
 
-    async def send(self, event: PipelineEvent) -> None:
-        """Send `event` without secrets; the stream of an answer's tokens is redacted already. Raises
-        GraphError after the terminal event."""
+    async def send(self, event: PipelineEvent, *, is_safe: bool = False) -> None:
+        """Send `event` without secrets; what is `is_safe` has none. Raises GraphError after the terminal
+        event."""
         if self.ended:
             raise GraphError(f"event {event.type} after the terminal event of {event.message_id}")
         self.ended = event.is_terminal
-        await self.sender.send_event(event if isinstance(event, LlmToken) else self.redactor.event(event))
+        await self.sender.send_event(event if is_safe else self.redactor.event(event))
 
     async def start(self) -> None:
         """Send the first event, unless it has been sent."""
@@ -255,7 +257,10 @@ class Turn:
         offset = self.streamed_chars
         self.streamed.append(text)
         self.streamed_chars += len(text)
-        await self.send(LlmToken(**self.ids, text=text, offset=offset))
+        if self.ended:
+            raise GraphError(f"words of the answer after the terminal event of {self.message.message_id}")
+        # Past `send`: its stream redacts the text, and each token comes here.
+        await self.sender.send_event(LlmToken(**self.ids, text=text, offset=offset))
 
     async def stream_earlier(self, text: str) -> None:
         """Show what an earlier process showed of this answer, unless this one has shown something."""
@@ -267,11 +272,12 @@ class Turn:
         # Not by `match`, which looks for each field by its name: every node of every run comes here twice.
         if isinstance(event, graph_events.NodeStarted):
             node = event.node
-            await self.sender.send_event(NodeStarted(**self.ids, node=node))
+            if self._wants_nodes():
+                await self.sender.send_event(NodeStarted(**self.ids, node=node))
             if node in self.steps:
                 await self.send(StepStarted(**self.ids, step=self.steps[node]))
         elif isinstance(event, graph_events.NodeCompleted):
-            if event.failure is None and not event.skipped:
+            if event.failure is None and not event.skipped and self._wants_nodes():
                 await self.sender.send_event(
                     NodeCompleted(**self.ids, node=event.node, decision=event.decision)
                 )
@@ -305,9 +311,8 @@ class Turn:
                     paused=True,
                 )
             )
-        await self.send(
-            ResponseComplete(**self.ids, content=answer.text, thoughts=answer.thoughts, entry_id=entry_id)
-        )
+        ended = ResponseComplete(**self.ids, content=answer.text, thoughts=answer.thoughts, entry_id=entry_id)
+        await self.send(ended, is_safe=not answer.thoughts)
         # The last reference in a circle, which only the garbage collector could free.
         self.links.named = frozenset
 

@@ -177,6 +177,11 @@ class WebAdapter:
         self._hub.entry(thread, entry)
 
     async def send(self, reply: OutboundReply) -> Receipt:
+        self.show_recorded(reply)
+        return Receipt(native_id=str(reply.entry_id))
+
+    def show_recorded(self, reply: OutboundReply) -> None:
+        """Send a recorded reply to open pages; the others read it with the history."""
         entry = TimelineEntry(
             entry_id=reply.entry_id,
             message_id=reply.message_id,
@@ -187,7 +192,6 @@ class WebAdapter:
             files=reply.files,
         )
         self._hub.entry(reply.thread, entry)
-        return Receipt(native_id=str(reply.entry_id))
 
     def classify(self, error: Exception) -> Failure:
         if isinstance(error, InvalidInput):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 
 from adapters.guests import Visitor
 from adapters.streaming import LiveAnswer, LiveAnswers, LossyEventQueue
@@ -33,7 +34,7 @@ from pipeline.domain.timeline import EntryRole, TimelineEntry
 
 _log = logging.getLogger(__name__)
 _REMEMBERED_ENTRIES = 2000
-_OF_NODES = (NodeStarted, NodeCompleted)
+_OF_NODES = frozenset((NodeStarted, NodeCompleted))
 _WITH_ENTRY = (ResponseComplete, ErrorEvent)
 
 
@@ -79,8 +80,10 @@ class Session:
     def deliver(self, frame: Outgoing) -> None:
         """Queue a frame, unless the client already has its entry. A session that reads too slowly is
         closed."""
-        if frame.is_entry and self._live and not self._is_news(frame):
-            return
+        if frame.is_entry and self._live and (line := frame.line) is not None:
+            if self._shown.get(line, -1) >= frame.entry_id:
+                return
+            self._shown[line] = frame.entry_id
         if not self.queue.put(frame, droppable=frame.droppable) and self.queue.too_slow:
             self.end(1013)
 
@@ -125,13 +128,6 @@ class Session:
             if frame.droppable or (frame.line is not None and not frame.is_entry and self._has(frame)):
                 continue
             self.deliver(frame)
-
-    def _is_news(self, frame: Outgoing) -> bool:
-        if self._has(frame):
-            return False
-        if frame.line is not None:
-            self._shown[frame.line] = frame.entry_id
-        return True
 
     def _has(self, frame: Outgoing) -> bool:
         return frame.line is not None and self._shown.get(frame.line, -1) >= frame.entry_id
@@ -217,23 +213,29 @@ class Hub:
     def event(self, thread: ThreadKey, event: PipelineEvent) -> None:
         """Send a live event of `thread` to its sessions that want it."""
         sessions: Collection[Session] = self._sessions.get(thread.chat, ())
-        if isinstance(event, _OF_NODES):
+        if type(event) in _OF_NODES:
             sessions = [session for session in sessions if session.nodes]
         else:
             self._answers.observe(thread, event)
         if not sessions:
             return
-        frame = Outgoing(
-            frame=outgoing.event_frame(event, self._rendered),
-            droppable=isinstance(event, LlmToken),
-            line=_line_of(event) if event.is_terminal else None,
-            entry_id=event.entry_id if isinstance(event, _WITH_ENTRY) else 0,
-        )
+        if isinstance(event, LlmToken):
+            frame = Outgoing(frame=outgoing.token_frame(event), droppable=True)
+        else:
+            frame = Outgoing(
+                frame=outgoing.event_frame(event, self._rendered),
+                line=_line_of(event) if event.is_terminal else None,
+                entry_id=event.entry_id if isinstance(event, _WITH_ENTRY) else 0,
+            )
         for session in tuple(sessions):
             session.deliver(frame)
             if session.watchers:
                 for watcher in tuple(session.watchers):
                     watcher(event)
+
+    def wants_nodes(self, thread: ThreadKey) -> bool:
+        """Whether a session gets the events of the nodes of `thread`."""
+        return any(session.nodes for session in self._sessions.get(thread.chat, ()))
 
     def entry(self, thread: ThreadKey, entry: TimelineEntry) -> None:
         """Send a recorded entry of `thread` to its sessions that do not have it yet."""
@@ -258,6 +260,8 @@ class ThreadSender:
     def __init__(self, hub: Hub, thread: ThreadKey) -> None:
         self._hub = hub
         self._thread = thread
+        self.wants_nodes = partial(hub.wants_nodes, thread)
+        """See `NodeSender`."""
 
     async def send_event(self, event: PipelineEvent) -> None:
         try:

@@ -20,6 +20,7 @@ from pipeline.domain.command_types import LANGUAGES
 from pipeline.domain.commands import COMMANDS
 from pipeline.domain.events import (
     ApprovalRequired,
+    LlmToken,
     PipelineEvent,
     ResponseComplete,
     event_to_wire,
@@ -215,6 +216,20 @@ def event_frame(event: PipelineEvent, answers: HtmlCache) -> Frame:
     elif isinstance(event, ApprovalRequired):
         wire = _seen(wire)
     return {"type": "event", "event": wire}
+
+
+def token_frame(token: LlmToken) -> Frame:
+    """`event_frame` of a token, of which an answer has many."""
+    return {
+        "type": "event",
+        "event": {
+            "type": "llm_token",
+            "session_id": token.session_id,
+            "message_id": token.message_id,
+            "text": token.text,
+            "offset": token.offset,
+        },
+    }
 
 
 def live_ready_frame(client_id: str) -> Frame:

@@ -331,7 +331,7 @@ def _turns(
             events=base.bus.events,
             on_recorded=tools.ending(publish_recorded(base) if replies is None else base.page.show_recorded),
             on_reply=publish_reply(base) if replies is None else replies.publish,
-            sends_at_once=delivery.sends_at_once,
+            first_state=delivery.first_state,
             discard_media=base.page.discard_media,
             on_asked=expiries.asked,
             after=after,

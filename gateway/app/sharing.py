@@ -17,6 +17,7 @@ from gateway.cluster.bus import EVERY_OWNER
 from gateway.cluster.signals import Recorded
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.shared_outbox import SharedOutbox
+from gateway.storage.ports import OutboxState
 from gateway.storage.shared_leases import SharedAccounts, SharedCoordinator
 from gateway.turns.turn_hooks import OnReply
 from pipeline.domain.errors import StorageError
@@ -40,7 +41,7 @@ def owner_of(base: Foundation) -> Callable[[str], str]:
 def publish_reply(base: Foundation) -> OnReply:
     """Reports a committed reply to the process that sends on its account."""
 
-    def publish(row_id: int, reply: OutboundReply, *, sending: bool) -> None:  # noqa: ARG001 - never at once
+    def publish(row_id: int, reply: OutboundReply, *, state: OutboxState) -> None:  # noqa: ARG001 - always ready
         base.bus.outbox(reply.thread.account_key, row_id)
 
     return publish

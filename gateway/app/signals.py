@@ -12,6 +12,7 @@ from gateway.cluster.bus import Bus, OnControl
 from gateway.cluster.signals import Answered, Control, Interrupt, Release, StopBefore, Withdrawn
 from gateway.delivery.event_router import EventBroadcaster
 from gateway.interactions.approvals import ApprovalService
+from gateway.storage.ports import OutboxState
 from gateway.turns.turn_hooks import OnReply
 from gateway.turns.worker import Worker
 from pipeline.domain.ids import AccountKey
@@ -29,12 +30,12 @@ class ReadyReplies:
     def __init__(self, bus: Bus, send: OnReply) -> None:
         self._bus = bus
         self._send = send
-        self._published: tuple[int, OutboundReply, bool] | None = None
-        """The row, its reply, and whether it began in state sending; None once it is passed on."""
+        self._published: tuple[int, OutboundReply, OutboxState] | None = None
+        """The row, its reply, and the state in which it began; None once it is passed on."""
 
-    def publish(self, row_id: int, reply: OutboundReply, *, sending: bool) -> None:
-        """Have a reply sent that has just become durable; with `sending`, its row began in state sending."""
-        self._published = row_id, reply, sending
+    def publish(self, row_id: int, reply: OutboundReply, *, state: OutboxState) -> None:
+        """Have a reply sent that has just become durable; its row began in `state`."""
+        self._published = row_id, reply, state
         self._bus.outbox(reply.thread.account_key, row_id)
         if self._published is not None:
             self._published = None
@@ -46,7 +47,7 @@ class ReadyReplies:
         published = self._published
         if published is not None and published[0] == row_id:
             self._published = None
-            self._send(row_id, published[1], sending=published[2])
+            self._send(row_id, published[1], state=published[2])
 
 
 def subscribe_worker(bus: Bus, *, owner: str, worker: Worker, approvals: ApprovalService) -> None:

@@ -28,7 +28,7 @@ from typing import Any, Final, Protocol
 from gateway.cluster.signals import Control, LiveTurn, Recorded
 from pipeline.domain.events import PipelineEvent
 from pipeline.domain.ids import AccountKey, ThreadKey
-from pipeline.domain.ports import EventSender
+from pipeline.domain.ports import EventSender, always
 
 Unsubscribe = Callable[[], None]
 """Ends a subscription. Nothing is delivered to it afterwards. May be called twice."""
@@ -58,6 +58,8 @@ class EventStream:
     """Send one event, in order."""
     observe: Callable[[PipelineEvent], None]
     """Called with an event before it is sent; of the tokens of an answer the first suffices."""
+    wants_nodes: Callable[[], bool] = always
+    """Whether the events of nodes reach a client now."""
 
     def cut_off(self) -> None:
         """Drop everything that is sent from now on."""

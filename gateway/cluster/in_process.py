@@ -23,6 +23,7 @@ from gateway.cluster.bus import (
 )
 from gateway.cluster.signals import Changed, Control, LiveTurn, Recorded
 from pipeline.domain.ids import AccountKey, ThreadKey
+from pipeline.domain.ports import nodes_wanted_by
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ class InProcessBus:
         self._readers: dict[AccountKey, EventReader] = {}
         self._outboxes: dict[AccountKey, OnOutbox] = {}
         self._recorded: dict[AccountKey, OnRecorded] = {}
-        self._streams = WeakValueDictionary[ThreadKey, EventStream]()
+        self._streams = WeakValueDictionary[str, EventStream]()
         """The newest stream of each thread, for as long as its turn keeps it."""
         self._closed = False
 
@@ -56,7 +57,7 @@ class InProcessBus:
     def events(self, turn: LiveTurn) -> EventStream:
         """See `Bus.events`."""
         thread, fence = turn.thread, turn.fence
-        reader, newest = self._readers.get(thread.account_key), self._streams.get(thread)
+        reader, newest = self._readers.get(thread.account_key), self._streams.get(thread.text)
         if reader is None or (newest is not None and newest.fence > fence):
             return dropped(fence)
         try:
@@ -66,8 +67,10 @@ class InProcessBus:
             return dropped(fence)
         if newest is not None and newest.fence < fence:
             newest.cut_off()
-        stream = EventStream(fence, sender.send_event, partial(reader.observe, thread))
-        self._streams[thread] = stream
+        stream = EventStream(
+            fence, sender.send_event, partial(reader.observe, thread), nodes_wanted_by(sender)
+        )
+        self._streams[thread.text] = stream
         return stream
 
     def outbox(self, account: AccountKey, row_id: int) -> None:
@@ -154,7 +157,7 @@ class InProcessBus:
     def _end_reader(self, account: AccountKey) -> None:
         self._readers.pop(account, None)
         for thread, stream in tuple(self._streams.items()):
-            if thread.account_key == account:
+            if ThreadKey.decode(thread).account_key == account:
                 stream.cut_off()
 
 

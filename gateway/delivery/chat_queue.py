@@ -225,6 +225,11 @@ class ChatQueues:
         self._queues.move_to_end(key)
         return queue
 
+    def is_empty(self, thread: ThreadKey) -> bool:
+        """Whether no submitted work waits or runs in the thread's chat."""
+        queue = self._queues.get((thread.channel, thread.account, thread.chat))
+        return queue is None or not queue.has_work
+
     def __len__(self) -> int:
         return len(self._queues)
 

@@ -22,18 +22,19 @@ class EventBroadcaster:
     def __init__(self, channels: ChannelRegistry, live: LiveReplies) -> None:
         self._channels = channels
         self._live = live
-        self._answering: set[ThreadKey] = set()
-        self._running: dict[ThreadKey, str] = {}
-        """The id of the message whose turn is running, by thread."""
+        self._answering: set[str] = set()
+        """Encoded threads. By their text: the hash of a key object is computed each time."""
+        self._running: dict[str, str] = {}
+        """The id of the message whose turn is running, by encoded thread."""
 
     def is_answering(self, thread: str) -> bool:
         """Whether part of an answer has been shown in `thread` (encoded by `ThreadKey.encode`) and its turn
         has not ended."""
-        return ThreadKey.decode(thread) in self._answering
+        return thread in self._answering
 
     def running(self, thread: str) -> str:
         """The id of the message whose turn is running in `thread`, an encoded ThreadKey; or empty."""
-        return self._running.get(ThreadKey.decode(thread), "")
+        return self._running.get(thread, "")
 
     def copies(self, thread: ThreadKey) -> str:
         """The channel's notice about the copies that it keeps; empty if the channel is not running."""
@@ -47,13 +48,13 @@ class EventBroadcaster:
     def observe(self, thread: ThreadKey, event: PipelineEvent) -> None:
         """Track the turn of `thread` by its events; of an answer's tokens the first is enough."""
         if isinstance(event, LlmToken):
-            self._answering.add(thread)
+            self._answering.add(thread.text)
         elif isinstance(event, TurnStarted) or event.is_terminal:
-            self._answering.discard(thread)
+            self._answering.discard(thread.text)
             if isinstance(event, TurnStarted):
-                self._running[thread] = event.message_id
+                self._running[thread.text] = event.message_id
             else:
-                self._running.pop(thread, None)
+                self._running.pop(thread.text, None)
 
 
 class _ChannelEvents:

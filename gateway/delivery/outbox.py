@@ -3,7 +3,7 @@
 Rows go ready -> sending -> sent. A row found `sending` after a restart may or may not have arrived: on a
 posting channel `poster` finds out; on a showing channel the reply is sent again with a label, because a
 duplicate is better than a lost reply. If the channel shows a repeated send only once, the row goes from
-ready to sent directly, which saves one write.
+ready to sent directly, which saves one write, or begins as sent: `recorded_replies`.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from gateway.delivery.platform_calls import (
     retry_until_stored,
 )
 from gateway.delivery.poster import REPEAT_LABEL, Posting, ReplyDelivery
+from gateway.delivery.recorded_replies import RecordedReplies
 from gateway.delivery.reply_files import ReplyFiles
 from gateway.delivery.voice_replies import VoiceReplies
 from gateway.runtime.failpoints import Failpoints
@@ -42,7 +43,7 @@ from gateway.runtime.metrics import Telemetry
 from gateway.storage.codec import reply_of
 from gateway.storage.leases import AccountLeases
 from gateway.storage.log_records import AssistantRecord, content_of, files_of, text_of
-from gateway.storage.ports import InboxEntry, Lease, OutboxRow, Store
+from gateway.storage.ports import InboxEntry, Lease, OutboxRow, OutboxState, Store
 from gateway.storage.sealing import is_lost
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import FenceLost, StorageError
@@ -118,26 +119,31 @@ class Delivery:
         self._telemetry = telemetry
         self._failpoints = failpoints
         self._voice = voice
+        self._recorded = RecordedReplies(channels, queues, telemetry, failpoints)
 
-    def sends_at_once(self, thread: ThreadKey, entry: InboxEntry) -> bool:
-        """Whether a reply that is committed now would be posted right after. Its row may then begin in state
-        sending, which saves the write before the post."""
+    def first_state(self, thread: ThreadKey, entry: InboxEntry, *, plain: bool) -> OutboxState:
+        """The state in which the row of a reply begins that is committed now: sending if it would be posted
+        right after, which saves the write before the post; sent if its channel shows what is on record and
+        nothing is to be done afterwards (`plain`), which saves the write of the receipt."""
         adapter = self._channels.of(thread)
-        if (
-            self._shared
-            or adapter is None
-            or shows(adapter)
-            or adapter.capabilities.resolution == "placeholder"
-        ):
-            return False
+        if self._shared or adapter is None:
+            return "ready"
+        if shows(adapter):
+            return "sent" if plain and self._recorded.count_as_sent(adapter, thread) else "ready"
+        if adapter.capabilities.resolution == "placeholder":
+            return "ready"
         queue = self._queues.queue_for(adapter, thread, private=entry.item.private)
-        return queue.is_free and not self._posting.has_preview(thread, entry.message_id)
+        at_once = queue.is_free and not self._posting.has_preview(thread, entry.message_id)
+        return "sending" if at_once else "ready"
 
-    def enqueue(self, row_id: int, reply: OutboundReply, *, sending: bool = False) -> None:
-        """Send a reply that has just become durable; with `sending`, its row began in state sending."""
+    def enqueue(self, row_id: int, reply: OutboundReply, *, state: OutboxState = "ready") -> None:
+        """Send a reply that has just become durable; its row began in `state`."""
+        if state == "sent":
+            self._recorded.show_soon(reply)
+            return
         born_at = self._clock.monotonic()
         delivery = ReplyDelivery(row_id=row_id, reply=reply, maybe_sent=False, born_at=born_at)
-        delivery.marked = sending
+        delivery.marked = state == "sending"
         self._add(_Job(delivery))
 
     async def take(self, row: OutboxRow) -> None:

@@ -120,8 +120,9 @@ class NewOutboxRow:
     message_id: str
     body: Mapping[str, Any]
     created_at: float
-    sending: bool = False
-    """The reply is sent at once: the row begins in state sending, with one attempt counted."""
+    state: OutboxState = "ready"
+    """In which the row begins: sending, with one attempt counted, for a reply that is posted at once; sent,
+    with the entry's id as its receipt, for one whose channel shows what is on record."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

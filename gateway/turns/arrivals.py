@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from contextlib import AbstractContextManager
 from functools import cached_property
 
 from gateway.runtime.failpoints import Failpoints
@@ -52,6 +52,18 @@ class BurstParts:
     supervisor: Supervisor
     withdraw: Callable[[str, Collection[str]], Awaitable[None]]
     """Takes back the questions of a thread's stopped turns, except those of the given messages."""
+
+
+class _Extension(Interruption):
+    """Interrupts a run with which a message joins. `over` is called when the run ends."""
+
+    def __init__(self, over: Callable[[], None]) -> None:
+        super().__init__(TurnExtended)
+        self._over = over
+
+    def __exit__(self, kind: type[BaseException] | None, error: object, traceback: object) -> None:
+        self._over()
+        super().__exit__(kind, error, traceback)
 
 
 class TurnArrivals:
@@ -163,17 +175,15 @@ class TurnArrivals:
 
     # -- during the run ----------------------------------------------------------------------------
 
-    @contextmanager
-    def running(self) -> Iterator[None]:
+    def running(self) -> AbstractContextManager[None]:
         """See `Arrivals.running`."""
-        self._extension = Interruption(TurnExtended)
+        self._extension = _Extension(self._run_over)
         if self.pending:
             self._look_soon()
-        try:
-            with self._extension.guard():
-                yield
-        finally:
-            self._extension = None
+        return self._extension.guard()
+
+    def _run_over(self) -> None:
+        self._extension = None
 
     def require_untouched(self) -> None:
         """See `Arrivals.require_untouched`."""

@@ -13,6 +13,7 @@ from typing import Final
 from gateway.interactions.answer_matching import may_answer
 from gateway.people.codes import is_code
 from gateway.storage.log_records import NEWS, NEWS_FOREIGN
+from gateway.storage.ports import InboxEntry
 from gateway.storage.speech import SpeakerPreferenceStore
 from gateway.turns.agent_choice import AgentChoice
 from gateway.turns.allowed_command import AllowedCommand
@@ -64,6 +65,8 @@ WithoutModel = SessionCommand | BargeIn | ReminderDue | Announcement | Heartbeat
 """The items that need no model."""
 CarryOver = Callable[[str, str, Mode], Awaitable[None]]
 """Gives a session, which has that mode, the labels of another, which comes first. Raises StorageError."""
+_AT_THE_MODEL: Final = frozenset({"message", "approval"})
+"""The kinds of entries whose turns always need a slot."""
 AS_MESSAGES: Final[frozenset[CommandName]] = frozenset({"retry", "run"})
 """The commands that are run as messages."""
 _Run = Callable[[SessionCommand, StoreJournal], Awaitable[None]]
@@ -240,3 +243,10 @@ def unknown_command(message: InboundMessage) -> str:
         return ""
     word = _LIKE_A_COMMAND.match(message.text.strip())
     return "" if word is None else word[1]
+
+
+def needs_slot(entry: InboxEntry) -> bool:
+    """Whether the turn of the entry needs a slot: that of a message, of an answer to a question, or of a
+    command that is run as a message."""
+    item = entry.item
+    return entry.kind in _AT_THE_MODEL or (isinstance(item, SessionCommand) and item.name in AS_MESSAGES)

@@ -17,6 +17,7 @@ from gateway.storage.ports import (
     Interaction,
     Lease,
     NewRecord,
+    OutboxState,
     Outcome,
     Store,
     TurnCommit,
@@ -60,7 +61,7 @@ class StoreJournal:
         failpoints: Failpoints,
         on_recorded: OnRecorded,
         on_reply: OnReply,
-        sends_at_once: Callable[[], bool],
+        first_state: Callable[..., OutboxState],
         hooks: TurnHooks,
         questions: TurnQuestions,
         person: Callable[[], str],
@@ -74,7 +75,7 @@ class StoreJournal:
         self._failpoints = failpoints
         self._show = partial(show_record, entry, clock, on_recorded)
         self._on_reply = on_reply
-        self._sends_at_once = sends_at_once
+        self._first_state = first_state
         self._hooks = hooks
         self._questions = questions
         self.kept = KeptStates(store, session, person)
@@ -215,14 +216,12 @@ class StoreJournal:
         record = self._record("assistant", log_records.answer_body(kept, [one.id for one in questions]))
         finish = partial(self._finish, "answered", [record], role="assistant", text=answer.text)
         ends = partial(finish, said=len(answer.exchange) + 2, state=answer.state, steered=answer.steered)
-        crisis = self._hooks.crises.record(
-            answer.crisis, self._entry, self.session_id, off_record=self._session.mode == "otr"
-        )
+        otr = self._session.mode == "otr"
+        crisis = self._hooks.crises.record(answer.crisis, self._entry, self.session_id, off_record=otr)
         committed = await ends(questions=questions, crisis=crisis, answer=answer)
         entry_id = committed.record_ids[-1]
         if (asked := await self.messages.asked(answer.steered)) is not None:
-            question, source = asked
-            turn = past_turn(entry_id, question, answer.exchange, answer.text, now, source)
+            turn = past_turn(entry_id, asked[0], answer.exchange, answer.text, now, asked[1])
             self._session.extend(turn)
         return entry_id
 
@@ -356,9 +355,10 @@ class StoreJournal:
         asks, hidden = any(one.options for one in questions), off_record or forgotten
         # A question that confirms a transcript shows the words itself.
         transcript = "" if questions and self.messages.transcript in text else self.messages.transcript
-        heard, handle = "" if off_record else transcript, self.messages.reply_handle
-        shown = (self._entry, role, handle, code, now, heard)
-        row = reply_row(*shown, asks=asks, off_record=hidden, sending=self._sends_at_once())
+        shown = (self._entry, role, self.messages.reply_handle, code, now, "" if off_record else transcript)
+        sends = log_records.files_of(records[-1])
+        first_state = self._first_state(plain=not (hidden or sends))
+        row = reply_row(*shown, asks=asks, off_record=hidden, state=first_state)
         if not self._session.stored and role != "session":
             records.insert(0, session_record(self.session_id, self._entry.message_id, now))
         gone = self.messages.replaces or str(records[-1].body.get("removed", ""))
@@ -387,10 +387,10 @@ class StoreJournal:
             self._run.keep()
             self._hooks.on_asked(self.lease.thread)
         self._session.stored, self.outcome = True, outcome
-        sends, entry_id = log_records.files_of(records[-1]), committed.record_ids[-1]
+        entry_id = committed.record_ids[-1]
         reply = reply_of(row, self.lease.thread, entry_id=entry_id, text=text, files=sends)
         reply = replace(reply, heard=transcript) if transcript else reply
-        self._on_reply(committed.outbox_ids[0], reply, sending=row.sending)
+        self._on_reply(committed.outbox_ids[0], reply, state=row.state)
         # After the reply is on its way, so that the page gets all of this and the end of the turn together.
         self._log.committed(committed.record_ids)
         return committed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gateway.storage.ports import InboxEntry, NewOutboxRow, NewRecord
+from gateway.storage.ports import InboxEntry, NewOutboxRow, NewRecord, OutboxState
 from pipeline.domain.timeline import EntryRole
 
 
@@ -32,7 +32,7 @@ def reply_row(
     *,
     asks: bool,
     off_record: bool,
-    sending: bool,
+    state: OutboxState,
 ) -> NewOutboxRow:
     """The outbox row of the reply to `entry`, with what a posting channel needs to show it beside the words.
     Its key is the message's id, since each turn has one reply. Empty values are left out."""
@@ -48,7 +48,7 @@ def reply_row(
     }
     shown = {name: value for name, value in body.items() if value is not None}
     key = entry.message_id
-    return NewOutboxRow(key=key, message_id=key, body=shown, created_at=now, sending=sending)
+    return NewOutboxRow(key=key, message_id=key, body=shown, created_at=now, state=state)
 
 
 def with_more(record: NewRecord, more: Mapping[str, Any]) -> NewRecord:

@@ -19,12 +19,12 @@ from gateway.runtime.logs import bind_ids, unbind_ids
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.crash_counts import Deaths
 from gateway.storage.inbox_items import UnreadableItem, has_media
-from gateway.storage.ports import InboxEntry, Lease, Store
+from gateway.storage.ports import InboxEntry, Lease, OutboxState, Store
 from gateway.storage.turn_questions import TurnQuestions
 from gateway.turns.arrivals import Bursts, TurnArrivals
 from gateway.turns.bursts import answering, checks_for
 from gateway.turns.cached_sessions import CachedSessions
-from gateway.turns.commands import AS_MESSAGES, SessionCommands, WithoutModel, as_message, shortcut_of
+from gateway.turns.commands import SessionCommands, WithoutModel, as_message, needs_slot, shortcut_of
 from gateway.turns.heartbeat_turns import HeartbeatTurns
 from gateway.turns.journal import StoreJournal
 from gateway.turns.last_turn import note_edit
@@ -52,8 +52,6 @@ from pipeline.runtime.stopping import StopSignal, TurnHalted
 
 _log = logging.getLogger(__name__)
 
-_AT_THE_MODEL = frozenset({"message", "approval"})
-"""The kinds of entries that always need a slot."""
 _MAX_VOICE_NOTES = 64
 """Messages with media in progress at once; the transcriber itself refuses what exceeds its capacity."""
 _MAX_UNWRITTEN = 200
@@ -118,8 +116,7 @@ class TurnRunner:
                 del self._unwritten[next(iter(self._unwritten))]
 
     def note_deaths(self, deaths: Mapping[int, Deaths], *, more: bool = False) -> None:
-        """Load how often the process died, by the seq of the unfinished entry: before any turn runs, or
-        `more` of entries that are about to run."""
+        """Load how often the process died, by seq: before any turn, or `more` of entries about to run."""
         (self._quarantine.hold_more if more else self._quarantine.hold)(deaths)
 
     def note_stop(self, seq: int, cancelled: int, heartbeats: int) -> None:
@@ -162,7 +159,7 @@ class TurnRunner:
             failpoints=self._failpoints,
             on_recorded=lambda recorded: self._hooks.on_recorded(thread, recorded),
             on_reply=partial(self._on_reply, entry),
-            sends_at_once=partial(self._hooks.sends_at_once, thread, entry),
+            first_state=partial(self._hooks.first_state, thread, entry),
             hooks=self._hooks,
             questions=questions,
             person=partial(self._hooks.person_of, thread, entry.item.author.id),
@@ -171,12 +168,11 @@ class TurnRunner:
         arrivals = self._arrivals(session, journal, sender, stop)
         bind_ids(thread_key=entry.thread, message_id=entry.message_id)
         slot = self._slot(lease, entry, journal)
-        # Media are fetched and read before the turn takes a slot at the model.
-        note_slots = self._voice_notes if has_media(entry.item) else None
-        if not self._starts_at_once(note_slots):  # a turn that waits is not at work
+        note_slots = self._voice_notes if has_media(entry.item) else None  # media are fetched before a slot
+        starts = self._starts_at_once(note_slots)
+        if not starts:  # a turn that waits is not at work
             await self._discount(lease, entry, journal)
-        at_model = entry.kind in _AT_THE_MODEL or _is_run(entry)
-        held = at_model and await self._admitted(entry, note_slots, slot, stop)
+        held = needs_slot(entry) and await self._admitted(entry, note_slots, slot, stop, waits=not starts)
         self._telemetry.turn_started(entry.received_at)
         started = self._clock.monotonic()
         try:
@@ -281,16 +277,25 @@ class TurnRunner:
             return await self._agents.load(recorded)
         return answering(self._agents, item, session)
 
-    def _on_reply(self, entry: InboxEntry, row_id: int, reply: OutboundReply, *, sending: bool) -> None:
+    def _on_reply(self, entry: InboxEntry, row_id: int, reply: OutboundReply, *, state: OutboxState) -> None:
         for one in self.bursts.answered_with(entry):
             self._edits.answered(one, row_id)
-        self._hooks.on_reply(row_id, reply, sending=sending)
+        self._hooks.on_reply(row_id, reply, state=state)
 
     async def _admitted(
-        self, entry: InboxEntry, note_slots: asyncio.Semaphore | None, slot: ConcurrencySlot, stop: StopSignal
+        self,
+        entry: InboxEntry,
+        note_slots: asyncio.Semaphore | None,
+        slot: ConcurrencySlot,
+        stop: StopSignal,
+        *,
+        waits: bool,
     ) -> bool:
         """Wait until the entry may run and has a slot: at the transcriber for a note, else at the model.
         False when the message is stopped before that."""
+        if note_slots is None and not waits and not stop.requested:
+            await slot.enter()  # at once
+            return True
         try:
             with stop.guard():
                 await self._quarantine.admit(entry.seq)
@@ -330,7 +335,7 @@ class TurnRunner:
             return None
         if isinstance(item, WithoutModel):
             await journal.count_attempt()
-            if isinstance(item, SessionCommand) and item.name in AS_MESSAGES:
+            if isinstance(item, SessionCommand) and needs_slot(entry):
                 message = await self._commands.message_of(item, journal)
                 await self._show_questions(journal, sender)
                 return message
@@ -393,8 +398,3 @@ class TurnRunner:
             await sender.send_event(asked_again(journal.menu, self._clock.now()))
         for question in journal.closed:
             await sender.send_event(closed(question))
-
-
-def _is_run(entry: InboxEntry) -> bool:
-    """Whether it is a command that is run as a message, and so needs a slot at the model."""
-    return isinstance(entry.item, SessionCommand) and entry.item.name in AS_MESSAGES

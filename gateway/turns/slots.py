@@ -9,6 +9,7 @@ from typing import Final
 from gateway.storage.crash_counts import Deaths
 from pipeline.domain.clock import Clock
 
+_NONE: Final = Deaths()
 ALONE_S: Final = 60.0
 """The longest that other entries wait for one suspect entry, in seconds."""
 
@@ -55,7 +56,7 @@ class Quarantine:
 
     def deaths_alone(self, seq: int) -> int:
         """How often the process died while only this entry was running."""
-        return self._deaths.get(seq, Deaths()).alone
+        return self._deaths.get(seq, _NONE).alone
 
     @property
     def is_empty(self) -> bool:

@@ -48,6 +48,8 @@ class TurnEvents:
         self._questions = questions
         self._stages = stages
         self._is_answering = False
+        self.wants_nodes = stream.wants_nodes
+        """See `NodeSender`."""
         self.has_shown = False
         """Whether a part of the answer, or of the work on it, was shown."""
 

@@ -10,7 +10,7 @@ from gateway.cluster.bus import EventStream
 from gateway.cluster.signals import LiveTurn
 from gateway.cluster.thread_cache import ThreadCache
 from gateway.safety.crisis_records import CrisisRecords
-from gateway.storage.ports import InboxEntry
+from gateway.storage.ports import InboxEntry, OutboxState
 from gateway.turns.after_turn import AfterTurn
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
@@ -22,9 +22,17 @@ OnRecorded = Callable[[TimelineEntry], None]
 
 
 class OnReply(Protocol):
-    """Called with the outbox row's id and the reply, once they are durable."""
+    """Called with the outbox row's id, the reply and the state in which the row began, once they are
+    durable."""
 
-    def __call__(self, row_id: int, reply: OutboundReply, *, sending: bool) -> None: ...
+    def __call__(self, row_id: int, reply: OutboundReply, *, state: OutboxState) -> None: ...
+
+
+class FirstState(Protocol):
+    """The state in which the row of a reply to an entry begins, if it is committed now. A `plain` reply
+    leaves nothing to be done once it is sent: no file, no words to forget."""
+
+    def __call__(self, thread: ThreadKey, entry: InboxEntry, *, plain: bool) -> OutboxState: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +43,7 @@ class TurnHooks:
     """Where the events of a turn are sent."""
     on_recorded: Callable[[ThreadKey, TimelineEntry], None]
     on_reply: OnReply
-    sends_at_once: Callable[[ThreadKey, InboxEntry], bool]
-    """Whether the reply to an entry, if it is committed now, is posted right after."""
+    first_state: FirstState
     discard_media: Callable[[InboundMessage], Awaitable[None]]
     """Called when a message with media is finished; its bytes are no longer needed."""
     on_asked: Callable[[str], None]

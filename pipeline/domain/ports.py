@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Callable
+from typing import Protocol, runtime_checkable
 
 from pipeline.domain.events import PipelineEvent
 
@@ -17,3 +18,23 @@ class EventSender(Protocol):
     async def send_event(self, event: PipelineEvent) -> None:
         """Send one event, in order."""
         ...
+
+
+@runtime_checkable
+class NodeSender(EventSender, Protocol):
+    """A sender that knows whether a client gets the events of the graph's nodes."""
+
+    def wants_nodes(self) -> bool:
+        """Whether `NodeStarted` and `NodeCompleted` reach a client now. If not, they need not be sent."""
+        ...
+
+
+def nodes_wanted_by(sender: object) -> Callable[[], bool]:
+    """Says before each event of a node whether it is sent to `sender`."""
+    wants: Callable[[], bool] = getattr(sender, "wants_nodes", always)
+    return wants
+
+
+def always() -> bool:
+    """True."""
+    return True

@@ -80,28 +80,36 @@ class KnownSecrets:
         return None
 
 
+def _nowhere(_text: str) -> None:
+    """No secret begins."""
+
+
 class KnownStream:
     """Redacts a text in chunks, with the same result as for the whole text."""
 
     def __init__(self, known: KnownSecrets) -> None:
         self._known = known
-        self._held = ""
+        self.held = ""
+        """What may be the beginning of a secret."""
+        self.may_begin = _nowhere if known.is_empty else known.may_begin
+        """Finds the first place in a text where a secret may begin. If there is none and nothing is held,
+        `feed` returns the text as it is."""
 
     def feed(self, text: str) -> str:
         """The redacted text that is safe to show now."""
         if self._known.is_empty:
             return text
-        text = self._held + text
+        text = self.held + text
         if not self._known.may_begin(text):
-            self._held = ""
+            self.held = ""
             return text
         end = self._known.settled(text)
-        self._held = text[end:]
+        self.held = text[end:]
         return self._known.redact(text[:end])
 
     def finish(self) -> str:
         """The rest of the redacted text."""
-        rest, self._held = self._held, ""
+        rest, self.held = self.held, ""
         return self._known.redact(rest)
 
 

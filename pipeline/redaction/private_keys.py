@@ -26,8 +26,9 @@ class KeyStream:
     """Redacts a text in chunks, with the same result as for the whole text."""
 
     def __init__(self) -> None:
-        self._held = ""
-        self._inside = False
+        self.held = ""
+        """What may be the beginning of a key."""
+        self.inside = False
         self._swallowing = False
         """Whether the text so far ends in a line of key material."""
         self._marked = False
@@ -37,22 +38,22 @@ class KeyStream:
 
     def feed(self, text: str) -> str:
         """The redacted text that is safe to show now."""
-        if not self._inside and not self._held and "-" not in text:
+        if not self.inside and not self.held and "-" not in text:
             return text  # a key begins with a dash
-        return self._process(self._held + text, final=False)
+        return self._process(self.held + text, final=False)
 
     def finish(self) -> str:
         """The rest of the redacted text."""
-        rest = self._process(self._held, final=True)
-        self._inside = self._swallowing = False
+        rest = self._process(self.held, final=True)
+        self.inside = self._swallowing = False
         return rest
 
     def _process(self, text: str, *, final: bool) -> str:
         out: list[str] = []
         at: int | None = 0
-        self._held = ""
+        self.held = ""
         while at is not None and at < len(text):
-            inside = self._in_key if self._inside else self._outside
+            inside = self._in_key if self.inside else self._outside
             at = inside(text, at, out, final=final)
         return "".join(out)
 
@@ -61,11 +62,11 @@ class KeyStream:
         header = _HEADER.search(text, at)
         if header is not None:
             out.append(text[at : header.end()])
-            self._inside, self._marked, self._last_may_come = True, False, False
+            self.inside, self._marked, self._last_may_come = True, False, False
             return header.end()
         end = len(text) if final else _begun(text, at)
         out.append(text[at:end])
-        self._held = text[end:]
+        self.held = text[end:]
         return None
 
     def _in_key(self, text: str, at: int, out: list[str], *, final: bool) -> int | None:
@@ -82,14 +83,14 @@ class KeyStream:
             return end
         unknown = end == len(text) or text[end:] == "\\"
         if unknown and not final and begin - at <= _MAX_GAP_CHARS:
-            self._held = text[at:]
+            self.held = text[at:]
             return None
         if end > begin and self._last_may_come:
             self._last_may_come = False
             return end
         if not self._marked and "\n" in text[at:begin]:
             return self._field(text, at, begin, out, final=final)
-        self._inside = False
+        self.inside = False
         return at
 
     def _swallow(self, out: list[str]) -> None:
@@ -104,9 +105,9 @@ class KeyStream:
             out.append(text[at : field.end()])
             return field.end()
         if not final and _FIELD_BEGUN.fullmatch(text, begin):
-            self._held = text[at:]
+            self.held = text[at:]
             return None
-        self._inside = False
+        self.inside = False
         return at
 
 

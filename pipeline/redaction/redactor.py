@@ -31,6 +31,7 @@ _LINE_LOOKED_AT = 4
 the beginning of a long word is shown only where enough of the word is read."""
 _SWALLOWED_CHARS = 65_536
 """The most that is read beyond the shown length because of secrets: a server may return megabytes of them."""
+_MOST_CLEAN = 2_000
 _TEXTS = frozenset(
     {"text", "summary", "reasoning", "reason", "task", "status", "result", "content", "message"}
 )
@@ -62,7 +63,13 @@ class StreamingRedactor:
 
     def feed(self, chunk: str) -> str:
         """The redacted text that is safe to show now, without the last word or the beginning of a secret."""
-        return self._words.feed(self._keys.feed(self._known.feed(chunk)))
+        known, keys = self._known, self._keys
+        # Nothing waits and nothing begins: so it is with most words of most answers.
+        if known.held or known.may_begin(chunk) is not None:
+            chunk = known.feed(chunk)
+        if keys.held or keys.inside or "-" in chunk:
+            chunk = keys.feed(chunk)
+        return self._words.feed(chunk)
 
     def finish(self) -> str:
         """The rest of the redacted text. Afterwards the redactor can be used for another text."""
@@ -79,6 +86,9 @@ class Redactor:
         self._looked_up_at = float("-inf")
         self._seen: frozenset[str] = frozenset()
         self._known = KnownSecrets(())
+        self._clean: set[str] = set()
+        """Texts that hold no secret, as far as `_clean_by` knows them."""
+        self._clean_by = self._known
 
     def text(self, text: str) -> str:
         """`text` without configured secrets and without what looks like one."""
@@ -89,6 +99,21 @@ class Redactor:
             return text
         stream = StreamingRedactor(known)
         return stream.feed(text) + stream.finish()
+
+    def is_clean(self, text: str) -> bool:
+        """Whether `text` leaves it as it is. Remembered: for short texts that come again and again, such as
+        the key of a thread in the lines of the log."""
+        known = self._current()
+        if self._clean_by is not known:
+            self._clean, self._clean_by = set(), known
+        if text in self._clean:
+            return True
+        if self.text(text) != text:
+            return False
+        if len(self._clean) >= _MOST_CLEAN:
+            self._clean.clear()
+        self._clean.add(text)
+        return True
 
     def excerpt(self, text: str, chars: int, *, is_cut: bool = False) -> Excerpt:
         """The first `chars` characters of the redacted `text`; fewer where nearly all of it is secret.

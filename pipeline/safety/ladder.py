@@ -7,6 +7,7 @@ find less, the model. Negated intent counts for no tier. The model only raises a
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Literal, NamedTuple
@@ -42,6 +43,8 @@ _EARLIER: Final = " earlier"
 """What follows a reason that an earlier message gave."""
 _NO_CRISIS: Final = CrisisAssessment()
 _FEWEST_WORDS: Final = 3
+_KEPT: Final = 1_024
+_KEPT_CHARS: Final = 2_000
 """Words and marks from which the model judges: it knows nothing of a bare "no"."""
 _LAST_QUESTION: Final = re.compile(r"[^.!?\n]*\?[^?]*$")
 
@@ -67,6 +70,14 @@ class Said(NamedTuple):
     """The families that it may match (`PatternBook.possible`)."""
 
 
+class _Before(NamedTuple):
+    """An earlier message of the person."""
+
+    said: Said
+    words: Sequence[str]
+    """What the model judges of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Entry:
     """An earlier entry of the conversation."""
@@ -90,17 +101,17 @@ def assess(
     current = plain_words(message)
     possible = book.possible(current)
     recent = history[-WINDOW:]
-    earlier = [_said(book, plain_words(entry.text)) for entry in recent if entry.said_by == "person"]
+    before = [_read_before(book, entry.text) for entry in recent if entry.said_by == "person"]
     said, found = Said(book.without("denial", current, possible), possible), _NO_CRISIS
     if recent or book.says_something(current, possible):
-        found = _by_patterns(book, current, said, earlier, recent)
+        found = _by_patterns(book, current, said, [one.said for one in before], recent)
     if found.level == IMMINENT:
         return found
-    own = _by_model(book, model, said, only_named=only_named)
+    own = _by_model(model, words_of(book.without("idiom", *said)), only_named=only_named)
     if found.override != "none" and own.level < CLEAR:
         return found
     return _raised(
-        found, own, (_by_model(book, model, one, only_named=only_named) for one in reversed(earlier))
+        found, own, (_by_model(model, one.words, only_named=only_named) for one in reversed(before))
     )
 
 
@@ -130,9 +141,19 @@ def _raised(found: CrisisAssessment, own: Judged, before: Iterable[Judged]) -> C
     )
 
 
-def _said(book: PatternBook, plain: str) -> Said:
+def _read_before(book: PatternBook, text: str) -> _Before:
+    """An earlier message. It is read again with each later one, so that the last short ones are kept."""
+    return _kept_before(book, text) if len(text) <= _KEPT_CHARS else _before(book, text)
+
+
+def _before(book: PatternBook, text: str) -> _Before:
+    plain = plain_words(text)
     possible = book.possible(plain)
-    return Said(book.without("denial", plain, possible), possible)
+    said = Said(book.without("denial", plain, possible), possible)
+    return _Before(said, words_of(book.without("idiom", *said)))
+
+
+_kept_before = functools.lru_cache(maxsize=_KEPT)(_before)
 
 
 def _by_patterns(
@@ -180,9 +201,8 @@ def _of_family(level: int, family: Family, said: str) -> CrisisAssessment:
     )
 
 
-def _by_model(book: PatternBook, model: DangerModel, said: Said, *, only_named: bool) -> Judged:
-    """What the model says of one message."""
-    words = words_of(book.without("idiom", *said))
+def _by_model(model: DangerModel, words: Sequence[str], *, only_named: bool) -> Judged:
+    """What the model says of the words of one message."""
     if len(words) < _FEWEST_WORDS or (only_named and not shipped_concepts().names_danger(words)):
         return _NOTHING
     scores = model.score_words(words)

@@ -138,10 +138,22 @@ async def test_a_reply_goes_from_ready_to_sending_to_sent(store: Store) -> None:
 
 async def test_a_reply_that_is_sent_at_once_begins_as_sending(store: Store) -> None:
     accepted, lease = await accepted_with_lease(store)
-    at_once = replace(reply(), sending=True)
+    at_once = replace(reply(), state="sending")
     await store.commit_turn(lease, turn(accepted.seq, record("assistant"), outbox=(at_once,)))
     (row,) = await store.outbox_open()
     assert (row.state, row.attempts) == ("sending", 1)
+
+
+async def test_a_reply_that_counts_as_sent_on_record_begins_as_sent(store: Store) -> None:
+    accepted, lease = await accepted_with_lease(store)
+    on_record = replace(reply(), state="sent")
+    committed = await store.commit_turn(lease, turn(accepted.seq, record("assistant"), outbox=(on_record,)))
+    assert await store.outbox_open() == ()
+    row = await store.outbox_row(committed.outbox_ids[0])
+    assert row is not None
+    shown = str(committed.record_ids[-1])
+    assert (row.state, row.attempts, row.receipt) == ("sent", 0, shown)
+    assert await store.receipts(lease.thread) == (shown,)
 
 
 async def test_a_reply_can_be_tried_again_later(store: Store) -> None:

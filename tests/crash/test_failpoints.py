@@ -44,12 +44,10 @@ _PLACES: dict[Label, Place] = {
     "inbox-commit-before": Place(durable=False, acknowledged=False),
     "inbox-commit-after": Place(acknowledged=False),
     "turn-commit-before": Place(),
-    "turn-commit-after": Place(answered=True, outbox=(("ready", 0),)),
-    # The web channel shows a repeated send once, so its rows are never marked as under way.
-    "send-before": Place(answered=True, outbox=(("ready", 0),)),
-    "send-after": Place(answered=True, outbox=(("ready", 0),)),
-    "receipt-before": Place(answered=True, outbox=(("ready", 0),)),
-    "receipt-after": Place(answered=True, outbox=(("sent", 0),)),
+    # The page shows what is on record, so a reply there counts as sent with the commit of its turn.
+    "turn-commit-after": Place(answered=True, outbox=(("sent", 0),)),
+    "send-before": Place(answered=True, outbox=(("sent", 0),)),
+    "send-after": Place(answered=True, outbox=(("sent", 0),)),
 }
 
 
@@ -60,7 +58,7 @@ _ELSEWHERE = {
     "crisis-notice-queued",
     *("watch-fired-before", "watch-fired-after", "heartbeat-news-queued"),
     *("heartbeat-commit-before", "heartbeat-commit-after", "heartbeat-cancelled"),
-    *("place-before", "place-after", "voice-before", "voice-after"),
+    *("place-before", "place-after", "voice-before", "voice-after", "receipt-before", "receipt-after"),
     *("effect-begun-before", "effect-begun-after", "effect-done-before", "effect-done-after"),
     *("redeem-before", "redeem-after", "deletion-begun", "erase-before", "erase-after"),
     *("memory-before", "memory-after", "session-end-before", "session-end-after"),

@@ -75,7 +75,7 @@ async def test_a_conversation_continues_after_a_restart(gateway: GatewayProcess,
     assert (counts.inbox_open, counts.inbox_done, counts.outbox_open) == (0, 2, 0)
 
 
-@pytest.mark.parametrize("label", ["inbox-commit-after", "turn-commit-before", "receipt-before"])
+@pytest.mark.parametrize("label", ["inbox-commit-after", "turn-commit-before", "send-before"])
 async def test_death_at_a_label_and_a_resend_give_one_answer(
     gateway: GatewayProcess, postgres_url: str, label: str
 ) -> None:

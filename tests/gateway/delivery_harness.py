@@ -23,7 +23,7 @@ from gateway.runtime.tasks import Supervisor
 from gateway.storage.leases import AccountLeases, ProcessingCoordinator
 from gateway.storage.log_records import answer_body
 from gateway.storage.memory import MemoryStore
-from gateway.storage.ports import Lease, NewEntry, NewOutboxRow, NewRecord, OutboxRow, TurnCommit
+from gateway.storage.ports import Lease, NewEntry, NewOutboxRow, NewRecord, OutboxRow, OutboxState, TurnCommit
 from parlour.testing.fakes import MemoryFiles
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import LlmToken, TurnStarted
@@ -73,12 +73,12 @@ class DeliveryHarness:
         text: str,
         *,
         message_id: str = "m1",
-        sending: bool = False,
+        state: OutboxState = "ready",
         files: tuple[StoredFile, ...] = (),
         **body: Any,
     ) -> OutboundReply:
-        """A reply that a turn has committed and that is not enqueued yet; with `sending`, its row began in
-        that state."""
+        """A reply that a turn has committed and that is not enqueued yet; whose row began in
+        `state`."""
         thread = self.channel.thread().encode()
         accepted = await self.store.accept(
             NewEntry(
@@ -100,7 +100,7 @@ class DeliveryHarness:
             message_id=message_id,
             body={"role": "assistant", **body},
             created_at=now,
-            sending=sending,
+            state=state,
         )
         commit = TurnCommit(seq=accepted.seq, outcome="answered", records=(record,), outbox=(row,), at=now)
         committed = await self.store.commit_turn(lease, commit)

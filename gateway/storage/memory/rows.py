@@ -145,8 +145,9 @@ class ReplyRow:
     def committed(cls, row_id: int, thread: str, entry_id: int, new: NewOutboxRow, body: str) -> ReplyRow:
         """The row of a newly committed reply."""
         row = cls(id=row_id, new=replace(new, body={}), thread=thread, entry_id=entry_id, body=body)
-        if new.sending:
-            row.state, row.attempts = "sending", 1
+        row.state, row.attempts = new.state, int(new.state == "sending")
+        if new.state == "sent":
+            row.receipt, row.sent_at = str(entry_id), new.created_at
         return row
 
     @property

@@ -17,6 +17,7 @@ from gateway.storage.ports import (
     Lease,
     NewEntry,
     NewRecord,
+    OutboxState,
     SentPart,
     TurnCommit,
 )
@@ -166,7 +167,7 @@ def commit(lease: Lease, turn: TurnCommit) -> Operation[Committed]:
         entries=[(seq, None if body is None else encode_body(body)) for seq, body in ended],
         records=[_record(one) for one in turn.records],
         outbox=[
-            (row.key, row.message_id, encode_body(row.body), row.created_at, row.sending)
+            (row.key, row.message_id, encode_body(row.body), row.created_at, *_begins(row.state))
             for row in turn.outbox
         ],
         forget=turn.forget_session,
@@ -279,3 +280,8 @@ def _ids(found: list[int] | None) -> tuple[int, ...]:
 
 def _nothing(_: object) -> None:
     return None
+
+
+def _begins(state: OutboxState) -> tuple[bool, bool]:
+    """Whether a reply's row begins as being sent, and whether it begins as sent."""
+    return state == "sending", state == "sent"

@@ -9,6 +9,7 @@ from gateway.storage.postgres.apply_function import APPLY_FUNCTION
 from gateway.storage.postgres.book_steps import BOOK_STEPS
 from gateway.storage.postgres.core_schema import CORE_TABLES
 from gateway.storage.postgres.owner_tables import OWNER_TABLES
+from gateway.storage.postgres.reply_states import REPLY_STATES
 from gateway.storage.postgres.shared_tables import SHARED_TABLES
 
 Step: TypeAlias = tuple[str, ...]
@@ -18,5 +19,6 @@ STEPS: tuple[Step, ...] = (
     *BOOK_STEPS,
     OWNER_TABLES,
     SHARED_TABLES,
+    REPLY_STATES,
 )
 """Step n migrates a database from schema version n - 1 to n."""

@@ -13,8 +13,9 @@ from gateway.storage.sqlite.secure_overwrite import filled
 from pipeline.domain.errors import AlreadyDone
 
 _INSERT = """
-    INSERT INTO outbox (key, thread, message_id, entry_id, body, created_at, state, attempts)
-    VALUES (?, (SELECT id FROM threads WHERE key = ?), ?, ?, ?, ?, ?, ?)
+    INSERT INTO outbox
+        (key, thread, message_id, entry_id, body, created_at, state, attempts, receipt, sent_at)
+    VALUES (?, (SELECT id FROM threads WHERE key = ?), ?, ?, ?, ?, ?, ?, ?, ?)
     ON CONFLICT (key) DO NOTHING"""
 _KNOWN = "SELECT id FROM outbox WHERE key = ?"
 _SELECT = """
@@ -60,8 +61,9 @@ _IS_OPEN = "SELECT 1 FROM outbox WHERE id = ? AND state IN ('ready', 'sending')"
 
 def add(db: sqlite3.Connection, thread: str, entry_id: int, row: NewOutboxRow, body: str) -> int:
     """Add the row unless its key exists already; the id of the row with that key."""
-    state: OutboxState = "sending" if row.sending else "ready"
-    values = (row.key, thread, row.message_id, entry_id, body, row.created_at, state, row.sending)
+    at, state = row.created_at, row.state
+    sent = (str(entry_id), at) if state == "sent" else ("", None)
+    values = (row.key, thread, row.message_id, entry_id, body, at, state, state == "sending", *sent)
     cursor = db.execute(_INSERT, values)
     if cursor.rowcount == 1 and cursor.lastrowid is not None:
         return cursor.lastrowid

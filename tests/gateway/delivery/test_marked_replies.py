@@ -46,12 +46,13 @@ def _entry(harness: DeliveryHarness, message_id: str = "m1") -> InboxEntry:
 
 
 async def _enqueue(harness: DeliveryHarness) -> None:
-    reply = await harness.reply("hi", sending=True)
-    harness.delivery.enqueue(harness.row_id, reply, sending=True)
+    reply = await harness.reply("hi", state="sending")
+    harness.delivery.enqueue(harness.row_id, reply, state="sending")
 
 
 def _at_once(harness: DeliveryHarness) -> bool:
-    return harness.delivery.sends_at_once(harness.channel.thread(), _entry(harness))
+    state = harness.delivery.first_state(harness.channel.thread(), _entry(harness), plain=True)
+    return state == "sending"
 
 
 async def test_a_marked_reply_is_posted_without_another_mark() -> None:
@@ -100,7 +101,7 @@ async def test_a_crash_between_commit_and_post_shows_the_reply_once(
 ) -> None:
     channel = MemoryPosts(resolution=resolution)
     async with open_delivery(channel) as harness:
-        await harness.reply("hi", sending=True)
+        await harness.reply("hi", state="sending")
         new = await restarted(harness)
         await new.delivery.recover()
         await new.clock.advance(60)
