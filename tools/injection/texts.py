@@ -95,12 +95,14 @@ def training_grammars() -> tuple[Grammar, ...]:
         benign[kind] = (HERE / name).read_text(encoding="utf-8").splitlines()
     attacks |= _listed(HERE / "train_wide_attacks_en.txt")
     benign |= _listed(HERE / "train_wide_honest_en.txt")
-    for kind, lines in _listed(HERE / "train_written.txt").items():
-        (benign if "without" in kind or "honest" in kind else attacks)[kind] = lines
+    for name in ("train_written.txt", "train_voices_honest.txt", "train_voices_attacks.txt"):
+        for kind, lines in _listed(HERE / name).items():
+            (benign if "without" in kind or "honest" in kind else attacks)[kind] = lines
     english = replace(english, attacks=attacks, benign=benign, fillers=fillers, carriers=carriers)
     tables = [tomllib.loads((HERE / name).read_text(encoding="utf-8")) for name in _FURTHER_LANGUAGES]
     wide = _listed(HERE / "train_wide_languages.txt")
     written = _listed(HERE / "train_written_languages.txt")
+    voices = _listed(HERE / "train_voices_languages.txt")
     joined = (_joined_grammars(one, [more[one.language] for more in tables], english) for one in others)
     return (
         english,
@@ -111,11 +113,13 @@ def training_grammars() -> tuple[Grammar, ...]:
                     **one.attacks,
                     "wide": wide[f"{one.language} attacks"],
                     "written": written[f"{one.language} attacks"],
+                    "voices": voices[f"{one.language} attacks"],
                 },
                 benign={
                     **one.benign,
                     "wide": wide[f"{one.language} honest"],
                     "written": written[f"{one.language} honest"],
+                    "voices": voices[f"{one.language} honest"],
                 },
             )
             for one in joined
