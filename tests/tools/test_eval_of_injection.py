@@ -40,11 +40,7 @@ def test_the_fresh_splits_have_each_text_once_and_about_as_many_honest_ones_as_a
 
 def test_no_line_that_was_written_whole_for_training_has_five_words_of_a_text_of_the_fresh_splits() -> None:
     fresh = set().union(*(_runs(case.text) for case in fresh_cases()))
-    lines = [
-        line
-        for name in _WHOLE
-        for line in (HERE / name).read_text(encoding="utf-8").splitlines()
-    ]
+    lines = [line for name in _WHOLE for line in (HERE / name).read_text(encoding="utf-8").splitlines()]
 
     assert len(lines) > 4_000
     assert [line for line in lines if _runs(line) & fresh] == []

@@ -35,6 +35,8 @@ ENGLISH = 22_000
 OTHER = 1_800
 """Attacks in English and in each other language; there are as many benign texts."""
 EPOCHS = 3
+MODELS = 4
+"""Models that are trained on the same texts in another order, of which the mean is taken."""
 THRESHOLD = 0.6
 """Chosen on the development texts of the eval (`evals/injection_texts/`, not its test split), so that about
 one in a hundred honest ones is above it."""
@@ -89,16 +91,22 @@ def _generated(grammars: Sequence[Grammar], english: int, other: int, seed: int)
 
 
 def fitted(texts: Iterable[Sample], epochs: int) -> LinearModel:
-    """The model for `texts`, quantised."""
+    """The model for `texts`, quantised: the mean of several, which err in different places."""
     choices = [choice for text in texts for choice in examples_of(text)]
-    rng = random.Random(SEED)
+    found = [_descended(choices, epochs, random.Random(SEED + number)) for number in range(MODELS)]
+    weights = sum((one for one, _ in found), np.zeros(sum(BUCKETS), np.float32)) / np.float32(MODELS)
+    return _quantised(weights, sum(bias for _, bias in found) / MODELS)
+
+
+def _descended(choices: list[list[Example]], epochs: int, rng: random.Random) -> tuple[Floats, float]:
+    """The weights and the bias after so many epochs."""
     weights = np.zeros(sum(BUCKETS), np.float32)
     squares = np.full(sum(BUCKETS), 1e-2, np.float32)
     bias = 0.0
     for epoch in range(epochs):
         rate = _RATE / (1 + epoch)
-        rng.shuffle(choices)
-        for choice in choices:
+        order = rng.sample(choices, len(choices))
+        for choice in order:
             example = choice[0]
             if len(choice) > 1:
                 # The first epoch does not know yet which window holds the order.
@@ -114,7 +122,7 @@ def fitted(texts: Iterable[Sample], epochs: int) -> LinearModel:
             squares[indices] = size
             weights[indices] = old - np.float32(rate) * gradient / np.sqrt(size)
             bias -= rate * 0.05 * error
-    return _quantised(weights, bias)
+    return weights, bias
 
 
 def weights_of(weights: Floats) -> Callable[[Example], float]:
@@ -148,8 +156,10 @@ class _Read:
 
     def __init__(self, reading: Reading) -> None:
         self._places = np.array(reading.word_places)
-        self._words = list(map(_of_word, reading.words, reading.word_hashes))
-        self._runs = run_buckets(reading, self._places) if reading.words else np.zeros((2 * HALF, 0), np.uint32)
+        self._words = list(map(_of_word, reading.words, reading.word_hashes, reading.word_kinds))
+        self._runs = (
+            run_buckets(reading, self._places) if reading.words else np.zeros((2 * HALF, 0), np.uint32)
+        )
         self._concepts = list(concept_numbers(reading))
 
     def example(self, start: int, end: int, label: int) -> Example:
@@ -180,8 +190,8 @@ _NOTHING = (np.zeros(0, np.int64), np.zeros(0))
 
 
 @functools.lru_cache(maxsize=1 << 17)
-def _of_word(word: str, hashed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    own, parts = word_buckets(word, hashed)
+def _of_word(word: str, hashed: int, kind: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    own, parts = word_buckets(word, hashed, kind)
     values = [1.0] * len(own) + [PARTS / math.sqrt(max(len(parts), 1))] * len(parts)
     return np.array((*own, *parts), np.int64), np.array(values)
 
