@@ -14,9 +14,9 @@ from pathlib import Path
 
 FILE = Path(__file__).with_name("train_synonyms.txt")
 _WORD = re.compile(r"[A-Za-z']+")
-_VARIED = 0.6
+_VARIED = 0.4
 """The share of texts in which words are replaced."""
-_REPLACED = 0.4
+_REPLACED = 0.3
 """The share of words with synonyms that are replaced in such a text."""
 
 

@@ -31,8 +31,8 @@ from pipeline.shield.injection.plain_text import plain
 from tools.injection.texts import Grammar, Sample, lexicon_entries, noise, salads, samples
 
 SEED = 16
-ENGLISH = 22_000
-OTHER = 1_800
+ENGLISH = 26_000
+OTHER = 2_000
 """Attacks in English and in each other language; there are as many benign texts."""
 EPOCHS = 3
 MODELS = 4
