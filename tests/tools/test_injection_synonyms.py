@@ -1,4 +1,4 @@
-"""Words of training texts are replaced by words that may stand in their place.
+"""Words of training texts are replaced by words that fit there too.
 
 Covers: tools/injection/synonyms.py.
 """

@@ -1,4 +1,4 @@
-"""Texts with some words replaced by words that may stand in their place, so that more words are learned than
+"""Texts with some words replaced by words that fit there too, so that more words are learned than
 were written.
 
 `train_synonyms.txt` has a group of such words a line. An entry of several words replaces and is not replaced.

@@ -37,9 +37,9 @@ OTHER = 2_000
 EPOCHS = 3
 MODELS = 4
 """Models that are trained on the same texts in another order, of which the mean is taken."""
-THRESHOLD = 0.6
-"""Chosen on the development texts of the eval (`evals/injection_texts/`, not its test split), so that about
-one in a hundred honest ones is above it."""
+THRESHOLD = 0.7
+"""Chosen on the development texts of the eval (`evals/injection_texts/`, not its splits) and on a fifth of the
+lines of `train_voices_*.txt` that a model had not learned: three in a hundred hard honest English ones are above it."""
 _RATE = 0.4
 _SHRINK = 1e-3
 _WHOLE = 0.9

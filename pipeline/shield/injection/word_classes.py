@@ -1,7 +1,7 @@
-"""The class of a word: what it stands for in a sentence, whichever word it is.
+"""The class of a word: its part in a sentence, whichever word it is.
 
 `word_classes.toml` is the table. Words without a place in it are of the class of their first concept, or of
-their ending; short ones, which are mostly particles, are classes of their own.
+their ending; short ones, which are mostly particles, are alone in their class.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pipeline.shield.injection.plain_text import plain
 
 FILE = Path(__file__).with_name("word_classes.toml")
 _SHORT = 3
-"""Characters of a word that is a class of its own."""
+"""Characters of a word that is alone in its class."""
 _ENDINGS = ("ing", "ed", "ly", "tion", "s", "er", "en", "te")
 """Of longer words. The first one that fits is the class."""
 

@@ -21,7 +21,7 @@ def test_a_word_is_of_its_class_in_the_table_of_its_concept_or_of_its_ending() -
     assert kind("erase", 3) == kind("wipe", 3, 5) != kind("wipe", 5)
     assert kind("12") == kind("7")
     assert kind("the") != kind("for")
-    assert kind("walking") == kind("singing") != kind("walked")
+    assert kind("singing") == kind("barking") != kind("barked")
     assert kind("table") == kind("marble")
     assert 0 <= kind("\ud800abc") < 1 << 32
 
