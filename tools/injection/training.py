@@ -38,8 +38,9 @@ EPOCHS = 3
 MODELS = 4
 """Models that are trained on the same texts in another order, of which the mean is taken."""
 THRESHOLD = 0.7
-"""Chosen on the development texts of the eval (`evals/injection_texts/`, not its splits) and on a fifth of the
-lines of `train_voices_*.txt` that a model had not learned: three in a hundred hard honest English ones are above it."""
+"""Chosen on the development texts of the eval (`evals/injection_texts/`, not its splits) and on a fifth of
+the lines of `train_voices_*.txt` that a model had not learned, so that about three in a hundred of the hard
+honest English ones are above it."""
 _RATE = 0.4
 _SHRINK = 1e-3
 _WHOLE = 0.9
