@@ -2,7 +2,7 @@
 
 The texts come from templates that training never reads (evals/injection_texts/), plain, within honest texts and
 disguised, and from texts that were written whole. With `--data FOLDER` the texts of published collections in that folder are judged too; they
-are not used to train or to choose a threshold, and neither are the test split and the fresh split.
+are not used to train or to choose a threshold, and neither are the test split and the fresh splits.
 """
 
 from __future__ import annotations

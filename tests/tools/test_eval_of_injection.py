@@ -9,11 +9,15 @@ import re
 from collections import Counter
 
 from evals.injection import Judged, totals
-from evals.injection_fresh import LOOKS, SPLITS, fresh_cases
+from evals.injection_fresh import LOOKS, ORIGIN, SECOND, SPLITS, fresh_cases
 from evals.injection_test_split import Case
 from tools.injection.texts import HERE
 
 _WORDS = 5
+_WHOLE = (
+    *("train_written.txt", "train_written_languages.txt", "train_voices_honest.txt"),
+    *("train_voices_attacks.txt", "train_voices_languages.txt"),
+)
 
 
 def _runs(text: str) -> set[tuple[str, ...]]:
@@ -21,23 +25,24 @@ def _runs(text: str) -> set[tuple[str, ...]]:
     return {tuple(words[at : at + _WORDS]) for at in range(len(words) - _WORDS + 1)}
 
 
-def test_the_fresh_split_has_each_text_once_and_as_many_honest_ones_as_attacks() -> None:
+def test_the_fresh_splits_have_each_text_once_and_about_as_many_honest_ones_as_attacks() -> None:
     cases = list(fresh_cases())
 
-    assert Counter(case.attack for case in cases) == {True: 300, False: 302}
+    assert Counter((case.origin, case.attack) for case in cases) == {
+        (ORIGIN, True): 300,
+        (ORIGIN, False): 302,
+        (SECOND, True): 152,
+        (SECOND, False): 162,
+    }
     assert len({case.text for case in cases}) == len(cases)
     assert set(SPLITS) == set(LOOKS)
 
 
-def test_no_line_that_was_written_whole_for_training_has_five_words_of_a_text_of_the_fresh_split() -> None:
+def test_no_line_that_was_written_whole_for_training_has_five_words_of_a_text_of_the_fresh_splits() -> None:
     fresh = set().union(*(_runs(case.text) for case in fresh_cases()))
-    lines = [
-        line
-        for name in ("train_written.txt", "train_written_languages.txt")
-        for line in (HERE / name).read_text(encoding="utf-8").splitlines()
-    ]
+    lines = [line for name in _WHOLE for line in (HERE / name).read_text(encoding="utf-8").splitlines()]
 
-    assert len(lines) > 1_000
+    assert len(lines) > 4_000
     assert [line for line in lines if _runs(line) & fresh] == []
 
 

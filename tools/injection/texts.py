@@ -17,6 +17,7 @@ from typing import Any
 
 from pipeline.domain.frozen import dataclass
 from pipeline.shield.injection.lexicon import FILE as LEXICON
+from tools.injection.synonyms import varied
 
 HERE = Path(__file__).parent
 SHARED = ("mail", "url", "n", "word")
@@ -26,7 +27,7 @@ UNSPACED = ("zh", "ja")
 """Languages that do not separate words."""
 _FURTHER = (
     *("train_attacks_en.toml", "train_honest_en.toml", "train_families_en.toml"),
-    *("train_contrasts_en.toml", "train_wide_en.toml"),
+    *("train_contrasts_en.toml", "train_wide_en.toml", "train_pairs_en.toml"),
 )
 """Files with further texts in English."""
 _FURTHER_LANGUAGES = (
@@ -95,12 +96,14 @@ def training_grammars() -> tuple[Grammar, ...]:
         benign[kind] = (HERE / name).read_text(encoding="utf-8").splitlines()
     attacks |= _listed(HERE / "train_wide_attacks_en.txt")
     benign |= _listed(HERE / "train_wide_honest_en.txt")
-    for kind, lines in _listed(HERE / "train_written.txt").items():
-        (benign if "without" in kind or "honest" in kind else attacks)[kind] = lines
+    for name in ("train_written.txt", "train_voices_honest.txt", "train_voices_attacks.txt"):
+        for kind, lines in _listed(HERE / name).items():
+            (benign if "without" in kind or "honest" in kind else attacks)[kind] = lines
     english = replace(english, attacks=attacks, benign=benign, fillers=fillers, carriers=carriers)
     tables = [tomllib.loads((HERE / name).read_text(encoding="utf-8")) for name in _FURTHER_LANGUAGES]
     wide = _listed(HERE / "train_wide_languages.txt")
     written = _listed(HERE / "train_written_languages.txt")
+    voices = _listed(HERE / "train_voices_languages.txt")
     joined = (_joined_grammars(one, [more[one.language] for more in tables], english) for one in others)
     return (
         english,
@@ -111,11 +114,13 @@ def training_grammars() -> tuple[Grammar, ...]:
                     **one.attacks,
                     "wide": wide[f"{one.language} attacks"],
                     "written": written[f"{one.language} attacks"],
+                    "voices": voices[f"{one.language} attacks"],
                 },
                 benign={
                     **one.benign,
                     "wide": wide[f"{one.language} honest"],
                     "written": written[f"{one.language} honest"],
+                    "voices": voices[f"{one.language} honest"],
                 },
             )
             for one in joined
@@ -179,16 +184,23 @@ def _other(language: str, texts: Mapping[str, Any], shared: Mapping[str, Sequenc
     )
 
 
-def samples(grammar: Grammar, count: int, rng: random.Random, *, spoiled: float = 0.1) -> Iterator[Sample]:
-    """`count` attacks and as many benign texts. `spoiled` is the share of texts with typing errors."""
+def samples(
+    grammar: Grammar, count: int, rng: random.Random, *, spoiled: float = 0.1, synonyms: bool = False
+) -> Iterator[Sample]:
+    """`count` attacks and as many benign texts. `spoiled` is the share of texts with typing errors; with
+    `synonyms` words are replaced."""
+
+    def changed(text: str) -> str:
+        return _spoiled(varied(text, rng) if synonyms else text, rng, spoiled)
+
     attacks, attack_weights = _kinds(grammar.attacks)
     benign, benign_weights = _kinds(grammar.benign)
     for _ in range(count):
         (kind,) = rng.choices(attacks, attack_weights)
-        attack = _spoiled(grammar.expanded(rng.choice(grammar.attacks[kind]), rng), rng, spoiled)
+        attack = changed(grammar.expanded(rng.choice(grammar.attacks[kind]), rng))
         yield _carried(attack, kind, grammar, rng)
         (kind,) = rng.choices(benign, benign_weights)
-        text = _in_carrier(_spoiled(_benign(grammar, kind, rng), rng, spoiled), grammar, rng)[0]
+        text = _in_carrier(changed(_benign(grammar, kind, rng)), grammar, rng)[0]
         yield Sample(text=text, attack=False, kind=kind, language=grammar.language)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +17,8 @@ import numpy.typing as npt
 
 from pipeline.shield.injection.features import (
     BUCKETS,
+    HALF,
+    WINDOW,
     concept_bucket,
     concept_numbers,
     run_buckets,
@@ -29,16 +31,23 @@ from pipeline.shield.injection.plain_text import plain
 from tools.injection.texts import Grammar, Sample, lexicon_entries, noise, salads, samples
 
 SEED = 16
-ENGLISH = 22_000
-OTHER = 1_800
+ENGLISH = 26_000
+OTHER = 2_000
 """Attacks in English and in each other language; there are as many benign texts."""
 EPOCHS = 3
-THRESHOLD = 0.6
-"""Chosen on the development texts of the eval (`evals/injection_texts/`, not its test split), so that about
-one in a hundred honest ones is above it."""
+MODELS = 4
+"""Models that are trained on the same texts in another order, of which the mean is taken."""
+THRESHOLD = 0.7
+"""Chosen on the development texts of the eval (`evals/injection_texts/`, not its splits) and on a fifth of
+the lines of `train_voices_*.txt` that a model had not learned, so that about three in a hundred of the hard
+honest English ones are above it."""
 _RATE = 0.4
 _SHRINK = 1e-3
-_GROUPS = ((0, 1, 2), (0, 2))
+_WHOLE = 0.9
+"""The share of a window that an attack fills at least where it is longer than one."""
+_STARTS = (0, BUCKETS[0], BUCKETS[0], BUCKETS[0] + BUCKETS[1])
+"""Where the weights of a group begin: words, runs of words, runs of classes, concepts."""
+_GROUPS = ((0, 1, 2, 3), (0, 2, 3), (0, 3))
 """The groups that a step uses, chosen at random."""
 
 Floats = npt.NDArray[np.float32]
@@ -55,7 +64,7 @@ class Example(NamedTuple):
 
     def of(self, groups: Sequence[int]) -> tuple[npt.NDArray[np.int32], Floats]:
         """The features of these groups, and their values."""
-        if len(groups) == len(BUCKETS):
+        if len(groups) == len(_STARTS):
             return self.indices, self.values
         used = [slice(self.starts[one], self.starts[one + 1]) for one in groups]
         return np.concatenate([self.indices[one] for one in used]), np.concatenate(
@@ -74,24 +83,35 @@ def _generated(grammars: Sequence[Grammar], english: int, other: int, seed: int)
     rng = random.Random(seed)
     found: list[Sample] = []
     for grammar in grammars:
-        count = english if grammar.language == "en" else other
-        found += samples(grammar, count, rng)
+        is_english = grammar.language == "en"
+        count = english if is_english else other
+        found += samples(grammar, count, rng, synonyms=is_english)
         found += salads(grammar, lexicon_entries(grammar.language), count // 3, rng)
         found += noise(count // 8, rng)
     return found
 
 
 def fitted(texts: Iterable[Sample], epochs: int) -> LinearModel:
-    """The model for `texts`, quantised."""
-    examples = [example for text in texts for example in examples_of(text)]
-    rng = random.Random(SEED)
+    """The model for `texts`, quantised: the mean of several, which err in different places."""
+    choices = [choice for text in texts for choice in examples_of(text)]
+    found = [_descended(choices, epochs, random.Random(SEED + number)) for number in range(MODELS)]
+    weights = sum((one for one, _ in found), np.zeros(sum(BUCKETS), np.float32)) / np.float32(MODELS)
+    return _quantised(weights, sum(bias for _, bias in found) / MODELS)
+
+
+def _descended(choices: list[list[Example]], epochs: int, rng: random.Random) -> tuple[Floats, float]:
+    """The weights and the bias after so many epochs."""
     weights = np.zeros(sum(BUCKETS), np.float32)
     squares = np.full(sum(BUCKETS), 1e-2, np.float32)
     bias = 0.0
     for epoch in range(epochs):
         rate = _RATE / (1 + epoch)
-        rng.shuffle(examples)
-        for example in examples:
+        order = rng.sample(choices, len(choices))
+        for choice in order:
+            example = choice[0]
+            if len(choice) > 1:
+                # The first epoch does not know yet which window holds the order.
+                example = rng.choice(choice) if epoch == 0 else max(choice, key=weights_of(weights))
             indices, values = example.of(_GROUPS[rng.randrange(len(_GROUPS))])
             old = weights.take(indices)
             logit = bias + float(old @ values)
@@ -103,11 +123,17 @@ def fitted(texts: Iterable[Sample], epochs: int) -> LinearModel:
             squares[indices] = size
             weights[indices] = old - np.float32(rate) * gradient / np.sqrt(size)
             bias -= rate * 0.05 * error
-    return _quantised(weights, bias)
+    return weights, bias
 
 
-def examples_of(sample: Sample) -> list[Example]:
-    """The windows of a text: all of a benign one, of an attack the one that holds most of it."""
+def weights_of(weights: Floats) -> Callable[[Example], float]:
+    """A function that sums up the weights of a window's features."""
+    return lambda example: float(weights.take(example.indices) @ example.values)
+
+
+def examples_of(sample: Sample) -> list[list[Example]]:
+    """The windows of a text: of a benign one all, each alone; of an attack the one that holds most of it, or
+    those to choose from if it is longer than a window: one sentence of it may be the order."""
     reading = shipped_lexicon().read(plain(sample.text))
     starts, ends = windows_of(len(reading.text))
     if sample.attack:
@@ -115,11 +141,15 @@ def examples_of(sample: Sample) -> list[Example]:
         offset = len(plain(sample.text[: sample.start]))
         finish = len(plain(sample.text[: sample.end]))
         overlap = np.minimum(ends, finish) - np.maximum(starts, offset)
-        chosen = [int(np.argmax(overlap))]
+        most = overlap.max()
+        chosen = [np.flatnonzero(overlap >= _WHOLE * most)] if most >= WINDOW else [[int(overlap.argmax())]]
     else:
-        chosen = list(range(0, len(starts), 2))
+        chosen = [[one] for one in range(0, len(starts), 2)]
     features = _Read(reading)
-    return [features.example(int(starts[one]), int(ends[one]), int(sample.attack)) for one in chosen]
+    return [
+        [features.example(int(starts[one]), int(ends[one]), int(sample.attack)) for one in alike]
+        for alike in chosen
+    ]
 
 
 class _Read:
@@ -127,8 +157,10 @@ class _Read:
 
     def __init__(self, reading: Reading) -> None:
         self._places = np.array(reading.word_places)
-        self._words = list(map(_of_word, reading.words, reading.word_hashes))
-        self._runs = run_buckets(reading, self._places) if reading.words else np.zeros((1, 0), np.uint32)
+        self._words = list(map(_of_word, reading.words, reading.word_hashes, reading.word_kinds))
+        self._runs = (
+            run_buckets(reading, self._places) if reading.words else np.zeros((2 * HALF, 0), np.uint32)
+        )
         self._concepts = list(concept_numbers(reading))
 
     def example(self, start: int, end: int, label: int) -> Example:
@@ -141,18 +173,17 @@ class _Read:
             (np.concatenate([one for one, _ in words]), np.concatenate([two for _, two in words]) * size)
             if words
             else _NOTHING,
-            (self._runs[:, first:after].ravel(), size),
+            (self._runs[:HALF, first:after].ravel(), size),
+            (self._runs[HALF:, first:after].ravel(), size),
             ([concept_bucket(one) for one in numbers], 1 / math.sqrt(len(numbers) + CONCEPTS)),
         )
         indices, values, starts = [], [], [0]
-        bucket = 0
-        for number, (buckets, value) in enumerate(groups):
+        for bucket, (buckets, value) in zip(_STARTS, groups, strict=True):
             unique, places = np.unique(np.asarray(buckets, np.int64), return_inverse=True)
             weights = np.broadcast_to(value, places.shape)
             indices.append(unique.astype(np.int32) + bucket)
             values.append(np.bincount(places, weights, len(unique)).astype(np.float32))
             starts.append(starts[-1] + len(unique))
-            bucket += BUCKETS[number]
         return Example(np.concatenate(indices), np.concatenate(values), tuple(starts), label)
 
 
@@ -160,8 +191,8 @@ _NOTHING = (np.zeros(0, np.int64), np.zeros(0))
 
 
 @functools.lru_cache(maxsize=1 << 17)
-def _of_word(word: str, hashed: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    own, parts = word_buckets(word, hashed)
+def _of_word(word: str, hashed: int, kind: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    own, parts = word_buckets(word, hashed, kind)
     values = [1.0] * len(own) + [PARTS / math.sqrt(max(len(parts), 1))] * len(parts)
     return np.array((*own, *parts), np.int64), np.array(values)
 

@@ -1,8 +1,8 @@
 """The features of the linear model: hashed parts of words, runs of words and concepts, and their windows.
 
-Three groups, each with a table of weights: a word with its parts, whatever is around it; runs and gaps of
-up to four words and the mark before them; 1 to 3 concepts of the lexicon within a few words, and the mark
-before each. Numbers are 32-bit and wrap around.
+Three groups, each with a table of weights: a word with its parts and its class, whatever is around it; runs
+and gaps of up to four words, and of up to four classes of words, and the mark before them; 1 to 3 concepts of
+the lexicon within a few words, and the mark before each. Numbers are 32-bit and wrap around.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from pipeline.shield.injection.lexicon import Reading
 
-VERSION = 3
+VERSION = 4
 """Changes with anything here, in `plain_text` or in `lexicon.py` that changes a feature."""
 BUCKETS = (1 << 18, 1 << 19, 1 << 13)
 """Weights of words, runs and concepts; powers of two."""
@@ -24,28 +24,30 @@ WINDOW = 180
 """Characters that are scored together."""
 STRIDE = 45
 """Characters from one window's start to the next one's."""
-ROWS = 6
-"""Runs that begin with a word."""
+ROWS = 12
+"""Runs that begin with a word: the first half of words, the others of classes."""
+HALF = ROWS // 2
 
 Numbers = npt.NDArray[np.uint32]
 Places = npt.NDArray[np.int64]
 
-_WORD_BITS, _RUN_BITS, _CONCEPT_BITS = (one - 1 for one in BUCKETS)
-_RUN_MASK = np.uint32(_RUN_BITS)
-_FACTOR, _MIX = 0x9E3779B1, np.uint32(0x85EBCA6B)
-_BITS_13, _BITS_15, _MARKED = np.uint32(13), np.uint32(15), np.uint32(31)
+_WORD_BITS, _CONCEPT_BITS = BUCKETS[0] - 1, BUCKETS[2] - 1
+_RUN_SHIFT = np.uint32(33 - BUCKETS[1].bit_length())
+"""Of a product the highest bits are the best mixed."""
+_FACTOR, _MARK, _MARK_NEXT = 0x9E3779B1, 0x165667B1, 0xD3A2646D
 _RUN_FACTORS = np.array(
     [
-        [_FACTOR, 1, 0, 0],
-        [_FACTOR**2 % (1 << 32), _FACTOR, 1, 0],
-        [0xC2B2AE35, 0, 1, 0],
-        [0x27D4EB2F, 0, 0, 1],
+        [_FACTOR, 1, 0, 0, 0],
+        [_FACTOR**2, _FACTOR, 1, 0, 0],
+        [0xC2B2AE35, 0, 1, 0, 0],
+        [0x27D4EB2F, 0, 0, 1, 0],
+        [_MARK * 31, 0, 0, 0, _MARK],
+        [_MARK_NEXT * 31, 1, 0, 0, _MARK_NEXT],
     ],
-    np.uint32,
-)
-"""Of a word and the three after it: two and three words, the first and third, the first and fourth."""
-_ALONE, _BEFORE_NEXT = np.uint32(0x165667B1), np.uint32(0xD3A2646D)
-"""Of a word and the mark before it, alone and with the next word."""
+    np.uint64,
+).astype(np.uint32)
+"""Of a word, the three after it and the mark before it: two and three words, the first and third, the first
+and fourth, the mark and the word, alone and with the next one."""
 _PARTS = (3, 4, 5)
 """Characters of the parts of a word, with its ends."""
 _LONGEST = 24
@@ -65,31 +67,28 @@ _CONCEPT_MARK = 20
 """Bits of a number of up to three concepts, and some to spare."""
 
 
-def word_buckets(word: str, hashed: int) -> tuple[tuple[int, int], tuple[int, ...]]:
-    """The features of a word: its beginning, of which `hashed` is the hash, and all of it; and its parts."""
+def word_buckets(word: str, hashed: int, kind: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The features of a word: its beginning, of which `hashed` is the hash, all of it, its class, of which
+    `kind` is the hash; and its parts."""
     whole = f"<{word}>".encode("utf-8", "surrogatepass")
     text = f"<{word[:_LONGEST]}>"
     parts = {text[at : at + size] for size in _PARTS for at in range(len(text) - size + 1)}
     hashes = sorted({zlib.crc32(one.encode("utf-8", "surrogatepass"), 1) & _WORD_BITS for one in parts})
-    return (hashed & _WORD_BITS, zlib.crc32(whole, 2) & _WORD_BITS), tuple(hashes)
+    own = (hashed & _WORD_BITS, zlib.crc32(whole, 2) & _WORD_BITS, kind * _FACTOR >> 7 & _WORD_BITS)
+    return own, tuple(hashes)
 
 
 def run_buckets(reading: Reading, places: Places) -> Numbers:
     """The features of the runs that begin with each word, as a row for each kind of run. There is a word;
     `places` are those of the words."""
-    hashes = np.array((*reading.word_hashes, 0, 0, 0), np.uint32)
     count = len(reading.words)
-    rows = np.empty((ROWS, count), np.uint32)
-    np.matmul(_RUN_FACTORS, np.ndarray((4, count), np.uint32, hashes, strides=(4, 4)), out=rows[:4])
-    marked = hashes[:count] * _MARKED + _marks(reading.text, places)
-    np.multiply(marked, _ALONE, out=rows[4])
-    np.multiply(marked, _BEFORE_NEXT, out=rows[5])
-    rows[5] += hashes[1 : count + 1]
-    rows ^= rows >> _BITS_15
-    rows *= _MIX
-    rows ^= rows >> _BITS_13
-    rows &= _RUN_MASK
-    return rows
+    hashes = np.array((*reading.word_hashes, 0, 0, 0, *reading.word_kinds, 0, 0, 0), np.uint32)
+    around = np.empty((2, 5, count), np.uint32)
+    around[:, :4] = np.ndarray((2, 4, count), np.uint32, hashes, strides=(4 * (count + 3), 4, 4))
+    around[:, 4] = _marks(reading.text, places)
+    rows: Numbers = np.matmul(_RUN_FACTORS, around)
+    rows >>= _RUN_SHIFT
+    return rows.reshape(ROWS, count)
 
 
 def concept_numbers(reading: Reading) -> Iterator[tuple[int, list[int]]]:

@@ -18,6 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.shield.injection.plain_text import plain
+from pipeline.shield.injection.word_classes import FILE as CLASSES
+from pipeline.shield.injection.word_classes import shipped_classes
 
 FILE = Path(__file__).with_name("lexicon.toml")
 _WORD = re.compile("[^\\W_\u3040-\u30ff\u3400-\u9fff]+|[@\u3040-\u30ff\u3400-\u9fff]")
@@ -41,6 +43,8 @@ class Word(NamedTuple):
     """What is known of one word, whatever its place."""
 
     hash: int
+    kind: int
+    """The hash of its class."""
     concepts: tuple[int, ...]
     phrases: tuple[Phrase, ...]
     """Phrases that begin with it."""
@@ -65,6 +69,8 @@ class Reading(NamedTuple):
     words: list[str]
     word_places: list[int]
     word_hashes: list[int]
+    word_kinds: list[int]
+    """The hash of the class of each word."""
     concepts: list[tuple[int, int, int]]
     """Offset, number of the word, and number of the concept, in order."""
 
@@ -91,6 +97,7 @@ class Lexicon:
         self._phrases: dict[str, set[Phrase]] = {}
         self._phrase_stems: dict[str, set[Phrase]] = {}
         self._known = _Known(self._learned)
+        self._classes = shipped_classes()
         anywhere: dict[str, set[int]] = {}
         for number, languages in enumerate(table.values()):
             for entry in _entries(languages.values()):
@@ -109,7 +116,7 @@ class Lexicon:
         entries = list(map(self._known.__getitem__, words))
         last = len(words) - 1
         for number in [at for at, entry in enumerate(entries) if entry.speaks]:
-            _, meanings, phrases, nexts, _ = entries[number]
+            _, _, meanings, phrases, nexts, _ = entries[number]
             if meanings:
                 concepts += [(places[number], number, concept) for concept in meanings]
             if nexts and number < last and words[number + 1].startswith(nexts):
@@ -119,11 +126,12 @@ class Lexicon:
         if self._anywhere and not text.isascii() and _UNSPACED.search(text):
             concepts += self._unspaced(text)
             concepts.sort()
-        return Reading(text, words, places, [entry[0] for entry in entries], concepts)
+        hashes, kinds = [entry[0] for entry in entries], [entry[1] for entry in entries]
+        return Reading(text, words, places, hashes, kinds, concepts)
 
-    def hash_of(self, word: str) -> int:
-        """The hash of the beginning of a word, as `Reading.word_hashes` has it."""
-        return self._known[word].hash
+    def hashes_of(self, word: str) -> tuple[int, int]:
+        """The hashes of the beginning of a word and of its class, as a `Reading` has them."""
+        return self._known[word][:2]
 
     def _add(self, entry: str, number: int) -> None:
         words = [(word.rstrip("-"), word.endswith("-")) for word in entry.split()]
@@ -146,7 +154,9 @@ class Lexicon:
         digest = zlib.crc32(word[:_HASHED_CHARS].translate(_DIGITS).encode("utf-8", "surrogatepass"))
         nexts = tuple({phrase.rest[0][0] for phrase in phrases})
         speaks = bool(concepts or nexts)
-        entry = Word(digest, tuple(sorted(concepts)), tuple(sorted(phrases)), nexts, speaks)
+        meanings = tuple(sorted(concepts))
+        kind = self._classes.hash_of(word, meanings)
+        entry = Word(digest, kind, meanings, tuple(sorted(phrases)), nexts, speaks)
         self._known[word] = entry
         return entry
 
@@ -208,5 +218,5 @@ def shipped_lexicon() -> Lexicon:
 
 @functools.cache
 def lexicon_hash() -> str:
-    """SHA-256 of the shipped table, which weights are trained for."""
-    return hashlib.sha256(FILE.read_bytes()).hexdigest()
+    """SHA-256 of the shipped tables, which weights are trained for."""
+    return hashlib.sha256(FILE.read_bytes() + CLASSES.read_bytes()).hexdigest()

@@ -148,7 +148,7 @@ class LinearModel:
         return self.weights[1].take(run_buckets(reading, places))
 
     def _of_word(self, word: str) -> float:
-        own, parts = word_buckets(word, self.lexicon.hash_of(word))
+        own, parts = word_buckets(word, *self.lexicon.hashes_of(word))
         # As whole numbers of Python: an array makes an object of each.
         weights = self._word_weights
         by_parts = sum(weights[one] for one in parts) / math.sqrt(max(len(parts), 1))

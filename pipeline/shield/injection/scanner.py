@@ -139,7 +139,7 @@ class InjectionScanner:
             asked = part.kind in _READ and len(shown) >= _SHORTEST
             # Patterns alone need no words.
             reads = asked or self._rules.reads_concepts(part.kind)
-            reading = self._lexicon.read(shown) if reads else Reading(shown, [], [], [], [])
+            reading = self._lexicon.read(shown) if reads else Reading(shown, [], [], [], [], [])
             supported: list[Finding] = []
             for rule in self._rules.in_plain(reading, part.kind, hidden=one.hidden):
                 finding = rule.finding(part.where, one.disguise)
