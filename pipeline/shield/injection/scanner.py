@@ -33,6 +33,7 @@ from pipeline.shield.injection.lexicon import Reading, shipped_lexicon
 from pipeline.shield.injection.linear_model import MOST_CHARS, LinearModel, shipped_model
 from pipeline.shield.injection.plain_text import plain
 from pipeline.shield.injection.rules import shipped_rules
+from pipeline.shield.injection.undisguised import may_hide
 
 CLASSIFIER = "classifier"
 """The name of the classifier's findings."""
@@ -48,9 +49,16 @@ _PIECE = 120
 """Characters."""
 _SHORTEST = 12
 """Characters that a text needs to be an instruction."""
-_NAME_CHARS: Mapping[Kind, int] = {"type": 64, "path": 256, "url": 256, "argument": 32, "command": -1, "text": -1}
-"""The most characters of a name of each kind: a path, an address, a title. Names recur, and what was found in them
-is kept."""
+_NAME_CHARS: Mapping[Kind, int] = {
+    "type": 64,
+    "path": 256,
+    "url": 256,
+    "argument": 32,
+    "command": -1,
+    "text": -1,
+}
+"""The most characters of a name of each kind: a path, an address, a title. Names recur, and what was found
+in them is kept."""
 _MOST_NAMES = 1_000
 INLINE_CHARS = 4_000
 """Texts that have more characters together are examined in a thread, so that other turns do not wait."""
@@ -187,13 +195,18 @@ class InjectionScanner:
             return
         for rule in self._rules.in_raw(text, kind):
             yield rule.finding(part.where, "")
-        yield from self._of_one(Revealed(text=text, disguise="", hidden=False), part, questions)
+        words, found = self._of_one(Revealed(text=text, disguise="", hidden=False), part, questions)
+        yield from found
         # An action's type is one of few words.
-        for one in () if kind == "type" else revealed(text):
-            yield from self._of_one(one, part, questions)
+        if kind != "type" and may_hide(text, words):
+            for one in revealed(text):
+                yield from self._of_one(one, part, questions)[1]
 
-    def _of_one(self, one: Revealed, part: Part, questions: list[_Question]) -> Sequence[Finding]:
-        """The same of the text itself, or of one that was disguised in it."""
+    def _of_one(
+        self, one: Revealed, part: Part, questions: list[_Question]
+    ) -> tuple[Sequence[str] | None, Sequence[Finding]]:
+        """The words of the text itself, or of one that was disguised in it, if any rule reads them; and its
+        findings, as `_examined`."""
         kind, shown = part.kind, plain(one.text)
         asked = kind in _READ and len(shown) >= _SHORTEST
         # Patterns alone need no words.
@@ -206,7 +219,7 @@ class InjectionScanner:
             (supported if waits else found).append(rule.finding(part.where, one.disguise))
         if asked:
             questions.append(_Question(part.where, one.disguise, one.text, reading, tuple(supported)))
-        return found
+        return reading.words if reads else None, found
 
     async def _classified(self, questions: Sequence[_Question]) -> Sequence[Finding]:
         """The findings of a classifier that does not answer at once, and those of rules that it supports or
