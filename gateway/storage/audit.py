@@ -130,11 +130,11 @@ def hash_of(line: bytes) -> str:
 
 def chained(head: AuditHead, records: Iterable[NewAuditRecord]) -> tuple[AuditRow, ...]:
     """The rows that follow `head`."""
-    rows = []
-    for record in records:
-        line = canonical(head.n + 1, record, head.hash)
-        head = AuditHead(n=head.n + 1, hash=hash_of(line))
-        rows.append(AuditRow(n=head.n, line=line, hash=head.hash))
+    rows, previous = [], head.hash
+    for n, record in enumerate(records, start=head.n + 1):
+        line = canonical(n, record, previous)
+        previous = hash_of(line)
+        rows.append(AuditRow(n=n, line=line, hash=previous))
     return tuple(rows)
 
 
