@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.shield.injection.plain_text import plain
 
+Places = npt.NDArray[np.int64]
 FILE = Path(__file__).with_name("lexicon.toml")
 _WORD = re.compile("[^\\W_\u3040-\u30ff\u3400-\u9fff]+|[@\u3040-\u30ff\u3400-\u9fff]")
 """A word; each letter of a language that does not separate words is one."""
@@ -38,16 +40,13 @@ _LONGEST_STEM = 16
 
 
 class Word(NamedTuple):
-    """What is known of one word, whatever its place."""
+    """What a word means, whatever its place."""
 
-    hash: int
     concepts: tuple[int, ...]
     phrases: tuple[Phrase, ...]
     """Phrases that begin with it."""
     nexts: tuple[str, ...]
     """How the second words of those phrases begin."""
-    speaks: bool
-    """Whether it has a meaning or may begin a phrase; few words do."""
 
 
 class Phrase(NamedTuple):
@@ -63,21 +62,25 @@ class Reading(NamedTuple):
     text: str
     """In plain form."""
     words: list[str]
-    word_places: list[int]
+    word_places: Places
     word_hashes: list[int]
     concepts: list[tuple[int, int, int]]
     """Offset, number of the word, and number of the concept, in order."""
 
 
-class _Known(dict[str, Word]):
-    """Words that were looked up. One that is missing is asked for, without a call for the others."""
+class _Known(dict[str, int]):
+    """The hashes of words that were looked up. One that is missing is asked for, without a call for the
+    others."""
 
-    def __init__(self, learned: Callable[[str], Word]) -> None:
+    def __init__(self, learned: Callable[[str, dict[str, Word]], int]) -> None:
         super().__init__()
+        self.meanings: dict[str, Word] = {}
+        """Of the words that have a meaning or may begin a phrase; few do."""
         self._learned = learned
 
-    def __missing__(self, word: str) -> Word:
-        return self._learned(word)
+    def __missing__(self, word: str) -> int:
+        found = self[word] = self._learned(word, self.meanings)
+        return found
 
 
 class Lexicon:
@@ -106,24 +109,28 @@ class Lexicon:
         """The words and concepts of `text`, which is in plain form."""
         concepts: list[tuple[int, int, int]] = []
         words, places = _words_of(text)
-        entries = list(map(self._known.__getitem__, words))
-        last = len(words) - 1
-        for number in [at for at, entry in enumerate(entries) if entry.speaks]:
-            _, meanings, phrases, nexts, _ = entries[number]
-            if meanings:
-                concepts += [(places[number], number, concept) for concept in meanings]
+        if len(self._known) >= _MOST_KNOWN:
+            # A new dictionary: another thread may be reading the old one.
+            self._known = _Known(self._learned)
+        known = self._known
+        hashes = list(map(known.__getitem__, words))
+        last, known_meanings = len(words) - 1, known.meanings
+        for number in [at for at, word in enumerate(words) if word in known_meanings]:
+            meanings, phrases, nexts = known_meanings[words[number]]
+            place = int(places[number])
+            concepts += [(place, number, concept) for concept in meanings]
             if nexts and number < last and words[number + 1].startswith(nexts):
                 for one in phrases:
                     if _follows(one, words, number):
-                        concepts.append((places[number], number, one.concept))
+                        concepts.append((place, number, one.concept))
         if self._anywhere and not text.isascii() and _UNSPACED.search(text):
             concepts += self._unspaced(text)
             concepts.sort()
-        return Reading(text, words, places, [entry[0] for entry in entries], concepts)
+        return Reading(text, words, places, hashes, concepts)
 
     def hash_of(self, word: str) -> int:
         """The hash of the beginning of a word, as `Reading.word_hashes` has it."""
-        return self._known[word].hash
+        return self._known[word]
 
     def _add(self, entry: str, number: int) -> None:
         words = [(word.rstrip("-"), word.endswith("-")) for word in entry.split()]
@@ -134,21 +141,17 @@ class Lexicon:
         else:
             (self._stems if is_stem else self._exact).setdefault(first, set()).add(number)
 
-    def _learned(self, word: str) -> Word:
-        if len(self._known) >= _MOST_KNOWN:
-            # A new dictionary: another thread may be reading the old one.
-            self._known = _Known(self._learned)
+    def _learned(self, word: str, meanings: dict[str, Word]) -> int:
+        """The hash of a word; what it means, if anything, is added to `meanings` first."""
         concepts = set(self._exact.get(word, ()))
         phrases = set(self._phrases.get(word, ()))
         for end in range(2, min(len(word), _LONGEST_STEM) + 1):
             concepts |= self._stems.get(word[:end], set())
             phrases |= self._phrase_stems.get(word[:end], set())
-        digest = zlib.crc32(word[:_HASHED_CHARS].translate(_DIGITS).encode("utf-8", "surrogatepass"))
         nexts = tuple({phrase.rest[0][0] for phrase in phrases})
-        speaks = bool(concepts or nexts)
-        entry = Word(digest, tuple(sorted(concepts)), tuple(sorted(phrases)), nexts, speaks)
-        self._known[word] = entry
-        return entry
+        if concepts or nexts:
+            meanings[word] = Word(tuple(sorted(concepts)), tuple(sorted(phrases)), nexts)
+        return zlib.crc32(word[:_HASHED_CHARS].translate(_DIGITS).encode("utf-8", "surrogatepass"))
 
     def _unspaced(self, text: str) -> list[tuple[int, int, int]]:
         """Concepts of the entries that may be found anywhere. Two characters count as a word."""
@@ -164,11 +167,11 @@ class Lexicon:
         return found
 
 
-def _words_of(text: str) -> tuple[list[str], list[int]]:
+def _words_of(text: str) -> tuple[list[str], Places]:
     """The words of a text, and their places."""
     if not text.isascii():
         spans = [(found.group(), found.start()) for found in _WORD.finditer(text)]
-        return [word for word, _ in spans], [place for _, place in spans]
+        return [word for word, _ in spans], np.array([place for _, place in spans], np.int64)
     # All places at once, which is faster than one after the other.
     data = text.encode()
     kinds = np.frombuffer(b"\x00" + data.translate(_WORD_BYTES), np.uint8)
@@ -178,7 +181,7 @@ def _words_of(text: str) -> tuple[list[str], list[int]]:
         parts = parts.replace(b"@", b" @ ")
     else:
         begins = kinds[1:] > kinds[:-1]
-    return parts.decode().split(), begins.nonzero()[0].tolist()
+    return parts.decode().split(), begins.nonzero()[0]
 
 
 def _follows(phrase: Phrase, words: list[str], number: int) -> bool:

@@ -112,9 +112,9 @@ class LinearModel:
         windows = windows_of(len(reading.text))
         logits = self._of_concepts(concepts, windows) if concepts else np.zeros(windows.shape[1])
         if reading.words:
-            places = np.array(reading.word_places)
+            places = reading.word_places
             values = np.array([0.0, *map(self._words.__getitem__, reading.words)])
-            values[1:] += self.scales[1] * np.add.reduce(self._of_runs(reading, places), dtype=np.int32)
+            values[1:] += self.scales[1] * np.add.reduce(self._of_runs(reading), dtype=np.int32)
             first, after = places.searchsorted(windows)
             sums = values.cumsum()
             logits += (sums.take(after) - sums.take(first)) / np.sqrt(VALUES * np.maximum(after - first, 1))
@@ -124,7 +124,7 @@ class LinearModel:
         """The same of a text without a second window, from plain sums, which are faster."""
         logit = self.bias
         if reading.words:
-            runs = self._of_runs(reading, np.array(reading.word_places))
+            runs = self._of_runs(reading)
             by_runs = self.scales[1] * int(np.add.reduce(runs, axis=None, dtype=np.int64))
             by_words = sum(map(self._words.__getitem__, reading.words))
             logit += (by_words + by_runs) / math.sqrt(VALUES * len(reading.words))
@@ -143,9 +143,9 @@ class LinearModel:
         found /= np.sqrt(numbers.take(after) - numbers.take(first) + CONCEPTS)
         return found
 
-    def _of_runs(self, reading: Reading, places: Places) -> Weights:
+    def _of_runs(self, reading: Reading) -> Weights:
         """The weight of each run that begins with each word."""
-        return self.weights[1].take(run_buckets(reading, places))
+        return self.weights[1].take(run_buckets(reading, reading.word_places))
 
     def _of_word(self, word: str) -> float:
         own, parts = word_buckets(word, self.lexicon.hash_of(word))
