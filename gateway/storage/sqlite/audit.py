@@ -44,7 +44,8 @@ class SqliteAudit:
     """The audit in one SQLite file: a part of `SqliteStore`."""
 
     _last: AuditRow | None = None
-    """What `append` has added last, by the thread that writes. It may have been rolled back, or damaged since."""
+    """What `append` has added last. It may have been rolled back, or damaged since. Used by the thread that
+    writes."""
 
     def __init__(self, writer: Callable[[], DatabaseThread], reader: Callable[[], DatabaseThread]) -> None:
         # Fetched at each call, because a reopened store has new threads.

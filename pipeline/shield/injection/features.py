@@ -45,8 +45,8 @@ _RUN_FACTORS = np.array(
     ],
     np.uint32,
 )
-"""Of a word and the three after it: two and three words, the first and third, the first and fourth; and of the
-two with a mark, to which the mark is added."""
+"""Of a word and the three after it: two and three words, the first and third, the first and fourth; and of
+the two with a mark, to which the mark is added."""
 _MARK_FACTORS = np.array([[_ALONE], [_BEFORE_NEXT]], np.uint32)
 _PARTS = (3, 4, 5)
 """Characters of the parts of a word, with its ends."""
