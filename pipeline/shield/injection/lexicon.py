@@ -117,12 +117,13 @@ class Lexicon:
         last, known_meanings = len(words) - 1, known.meanings
         for number in [at for at, word in enumerate(words) if word in known_meanings]:
             meanings, phrases, nexts = known_meanings[words[number]]
-            place = int(places[number])
-            concepts += [(place, number, concept) for concept in meanings]
+            if meanings:
+                place = int(places[number])
+                concepts += [(place, number, concept) for concept in meanings]
             if nexts and number < last and words[number + 1].startswith(nexts):
                 for one in phrases:
                     if _follows(one, words, number):
-                        concepts.append((place, number, one.concept))
+                        concepts.append((int(places[number]), number, one.concept))
         if self._anywhere and not text.isascii() and _UNSPACED.search(text):
             concepts += self._unspaced(text)
             concepts.sort()

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import json
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -117,8 +118,8 @@ class LinearModel:
             values[1:] += self.scales[1] * np.add.reduce(self._of_runs(reading), dtype=np.int32)
             first, after = places.searchsorted(windows)
             sums = values.cumsum()
-            logits += (sums.take(after) - sums.take(first)) / np.sqrt(VALUES * np.maximum(after - first, 1))
-        return self.bias + float(logits.max())
+            logits += (sums.take(after) - sums.take(first)) / _SIZES.take(after - first)
+        return self.bias + float(np.maximum.reduce(logits))
 
     def _of_one_window(self, reading: Reading, concepts: Sequence[tuple[int, int, float]]) -> float:
         """The same of a text without a second window, from plain sums, which are faster."""
@@ -137,11 +138,14 @@ class LinearModel:
     def _of_concepts(self, concepts: Sequence[tuple[int, int, float]], windows: Places) -> Floats:
         """The value of the concepts in each window."""
         places, counts, values = zip(*concepts, strict=True)
-        first, after = np.array(places).searchsorted(windows)
-        numbers, sums = (np.array((0.0, *accumulate(one))) for one in (counts, values))
-        found: Floats = self.scales[2] * (sums.take(after) - sums.take(first))
-        found /= np.sqrt(numbers.take(after) - numbers.take(first) + CONCEPTS)
-        return found
+        numbers, sums = (0, *accumulate(counts)), (0.0, *accumulate(values))
+        scale, found = self.scales[2], []
+        # Window by window: most texts have few, and arrays are slower for them.
+        for start, end in windows.T.tolist():
+            first, after = bisect_left(places, start), bisect_left(places, end)
+            count = numbers[after] - numbers[first]
+            found.append(scale * (sums[after] - sums[first]) / math.sqrt(count + CONCEPTS))
+        return np.array(found)
 
     def _of_runs(self, reading: Reading) -> Weights:
         """The weight of each run that begins with each word."""
@@ -161,6 +165,8 @@ PARTS = 1.0
 """The value of the parts of a word beside the whole word."""
 CONCEPTS = 4.0
 """Added to the number of concepts' features, so that the few of a short text do not count more."""
+_SIZES: Floats = np.sqrt(VALUES * np.maximum(np.arange(WINDOW + 1), 1))
+"""The size of the features of so many words and their runs; a window has no more words than characters."""
 
 
 def _probability(logit: float) -> float:
