@@ -68,6 +68,9 @@ class Reading(NamedTuple):
     """Offset, number of the word, and number of the concept, in order."""
 
 
+NO_PLACES: Places = np.zeros(0, np.int64)
+
+
 class _Known(dict[str, int]):
     """The hashes of words that were looked up. One that is missing is asked for, without a call for the
     others."""

@@ -24,14 +24,13 @@ from pipeline.shield.injection.features import (
     BUCKETS,
     VERSION,
     WINDOW,
-    Places,
     concept_bucket,
     concept_numbers,
     run_buckets,
     windows_of,
     word_buckets,
 )
-from pipeline.shield.injection.lexicon import Lexicon, Reading, lexicon_hash, shipped_lexicon
+from pipeline.shield.injection.lexicon import Lexicon, Places, Reading, lexicon_hash, shipped_lexicon
 from pipeline.shield.injection.plain_text import plain
 
 FILE = Path(__file__).with_name("weights.bin")

@@ -29,7 +29,7 @@ from pipeline.shield.injection.findings import (
     Severity,
     assessment_of,
 )
-from pipeline.shield.injection.lexicon import Reading, shipped_lexicon
+from pipeline.shield.injection.lexicon import NO_PLACES, Reading, shipped_lexicon
 from pipeline.shield.injection.linear_model import MOST_CHARS, LinearModel, shipped_model
 from pipeline.shield.injection.plain_text import plain
 from pipeline.shield.injection.rules import shipped_rules
@@ -211,7 +211,7 @@ class InjectionScanner:
         asked = kind in _READ and len(shown) >= _SHORTEST
         # Patterns alone need no words.
         reads = asked or self._rules.reads_concepts(kind)
-        reading = self._lexicon.read(shown) if reads else Reading(shown, [], [], [], [])
+        reading = self._lexicon.read(shown) if reads else Reading(shown, [], NO_PLACES, [], [])
         found: list[Finding] = []
         supported: list[Finding] = []
         for rule in self._rules.in_plain(reading, kind, hidden=one.hidden):
