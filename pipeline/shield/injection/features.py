@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import functools
 import zlib
-from array import array
 from collections.abc import Iterator
 
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.shield.injection.lexicon import Places, Reading
+from pipeline.shield.injection.lexicon import Reading
 
 VERSION = 3
 """Changes with anything here, in `plain_text` or in `lexicon.py` that changes a feature."""
@@ -25,29 +24,28 @@ WINDOW = 180
 """Characters that are scored together."""
 STRIDE = 45
 """Characters from one window's start to the next one's."""
+ROWS = 6
+"""Runs that begin with a word."""
 
 Numbers = npt.NDArray[np.uint32]
+Places = npt.NDArray[np.int64]
 
 _WORD_BITS, _RUN_BITS, _CONCEPT_BITS = (one - 1 for one in BUCKETS)
 _RUN_MASK = np.uint32(_RUN_BITS)
 _FACTOR, _MIX = 0x9E3779B1, np.uint32(0x85EBCA6B)
-_BITS_13, _BITS_15 = np.uint32(13), np.uint32(15)
-_MARKED, _ALONE, _BEFORE_NEXT = 31, 0x165667B1, 0xD3A2646D
-"""Of a word and the mark before it, alone and with the next word."""
+_BITS_13, _BITS_15, _MARKED = np.uint32(13), np.uint32(15), np.uint32(31)
 _RUN_FACTORS = np.array(
     [
         [_FACTOR, 1, 0, 0],
         [_FACTOR**2 % (1 << 32), _FACTOR, 1, 0],
         [0xC2B2AE35, 0, 1, 0],
         [0x27D4EB2F, 0, 0, 1],
-        [_MARKED * _ALONE % (1 << 32), 0, 0, 0],
-        [_MARKED * _BEFORE_NEXT % (1 << 32), 1, 0, 0],
     ],
     np.uint32,
 )
-"""Of a word and the three after it: two and three words, the first and third, the first and fourth; and of
-the two with a mark, to which the mark is added."""
-_MARK_FACTORS = np.array([[_ALONE], [_BEFORE_NEXT]], np.uint32)
+"""Of a word and the three after it: two and three words, the first and third, the first and fourth."""
+_ALONE, _BEFORE_NEXT = np.uint32(0x165667B1), np.uint32(0xD3A2646D)
+"""Of a word and the mark before it, alone and with the next word."""
 _PARTS = (3, 4, 5)
 """Characters of the parts of a word, with its ends."""
 _LONGEST = 24
@@ -79,10 +77,14 @@ def word_buckets(word: str, hashed: int) -> tuple[tuple[int, int], tuple[int, ..
 def run_buckets(reading: Reading, places: Places) -> Numbers:
     """The features of the runs that begin with each word, as a row for each kind of run. There is a word;
     `places` are those of the words."""
-    hashes = np.frombuffer(array("I", (*reading.word_hashes, 0, 0, 0)), np.uint32)
-    words = np.ndarray((4, len(reading.words)), np.uint32, hashes, strides=(4, 4))
-    rows: Numbers = np.matmul(_RUN_FACTORS, words)
-    rows[4:] += _MARK_FACTORS * _marks(reading.text, places)
+    hashes = np.array((*reading.word_hashes, 0, 0, 0), np.uint32)
+    count = len(reading.words)
+    rows = np.empty((ROWS, count), np.uint32)
+    np.matmul(_RUN_FACTORS, np.ndarray((4, count), np.uint32, hashes, strides=(4, 4)), out=rows[:4])
+    marked = hashes[:count] * _MARKED + _marks(reading.text, places)
+    np.multiply(marked, _ALONE, out=rows[4])
+    np.multiply(marked, _BEFORE_NEXT, out=rows[5])
+    rows[5] += hashes[1 : count + 1]
     rows ^= rows >> _BITS_15
     rows *= _MIX
     rows ^= rows >> _BITS_13

@@ -40,13 +40,16 @@ _LONGEST_STEM = 16
 
 
 class Word(NamedTuple):
-    """What a word means, whatever its place."""
+    """What is known of one word, whatever its place."""
 
+    hash: int
     concepts: tuple[int, ...]
     phrases: tuple[Phrase, ...]
     """Phrases that begin with it."""
     nexts: tuple[str, ...]
     """How the second words of those phrases begin."""
+    speaks: bool
+    """Whether it has a meaning or may begin a phrase; few words do."""
 
 
 class Phrase(NamedTuple):
@@ -71,19 +74,15 @@ class Reading(NamedTuple):
 NO_PLACES: Places = np.zeros(0, np.int64)
 
 
-class _Known(dict[str, int]):
-    """The hashes of words that were looked up. One that is missing is asked for, without a call for the
-    others."""
+class _Known(dict[str, Word]):
+    """Words that were looked up. One that is missing is asked for, without a call for the others."""
 
-    def __init__(self, learned: Callable[[str, dict[str, Word]], int]) -> None:
+    def __init__(self, learned: Callable[[str], Word]) -> None:
         super().__init__()
-        self.meanings: dict[str, Word] = {}
-        """Of the words that have a meaning or may begin a phrase; few do."""
         self._learned = learned
 
-    def __missing__(self, word: str) -> int:
-        found = self[word] = self._learned(word, self.meanings)
-        return found
+    def __missing__(self, word: str) -> Word:
+        return self._learned(word)
 
 
 class Lexicon:
@@ -112,17 +111,12 @@ class Lexicon:
         """The words and concepts of `text`, which is in plain form."""
         concepts: list[tuple[int, int, int]] = []
         words, places = _words_of(text)
-        if len(self._known) >= _MOST_KNOWN:
-            # A new dictionary: another thread may be reading the old one.
-            self._known = _Known(self._learned)
-        known = self._known
-        hashes = list(map(known.__getitem__, words))
-        last, known_meanings = len(words) - 1, known.meanings
-        for number in [at for at, word in enumerate(words) if word in known_meanings]:
-            meanings, phrases, nexts = known_meanings[words[number]]
+        entries = list(map(self._known.__getitem__, words))
+        last = len(words) - 1
+        for number in [at for at, entry in enumerate(entries) if entry.speaks]:
+            _, meanings, phrases, nexts, _ = entries[number]
             if meanings:
-                place = int(places[number])
-                concepts += [(place, number, concept) for concept in meanings]
+                concepts += [(int(places[number]), number, concept) for concept in meanings]
             if nexts and number < last and words[number + 1].startswith(nexts):
                 for one in phrases:
                     if _follows(one, words, number):
@@ -130,11 +124,11 @@ class Lexicon:
         if self._anywhere and not text.isascii() and _UNSPACED.search(text):
             concepts += self._unspaced(text)
             concepts.sort()
-        return Reading(text, words, places, hashes, concepts)
+        return Reading(text, words, places, [entry[0] for entry in entries], concepts)
 
     def hash_of(self, word: str) -> int:
         """The hash of the beginning of a word, as `Reading.word_hashes` has it."""
-        return self._known[word]
+        return self._known[word].hash
 
     def _add(self, entry: str, number: int) -> None:
         words = [(word.rstrip("-"), word.endswith("-")) for word in entry.split()]
@@ -145,17 +139,21 @@ class Lexicon:
         else:
             (self._stems if is_stem else self._exact).setdefault(first, set()).add(number)
 
-    def _learned(self, word: str, meanings: dict[str, Word]) -> int:
-        """The hash of a word; what it means, if anything, is added to `meanings` first."""
+    def _learned(self, word: str) -> Word:
+        if len(self._known) >= _MOST_KNOWN:
+            # A new dictionary: another thread may be reading the old one.
+            self._known = _Known(self._learned)
         concepts = set(self._exact.get(word, ()))
         phrases = set(self._phrases.get(word, ()))
         for end in range(2, min(len(word), _LONGEST_STEM) + 1):
             concepts |= self._stems.get(word[:end], set())
             phrases |= self._phrase_stems.get(word[:end], set())
+        digest = zlib.crc32(word[:_HASHED_CHARS].translate(_DIGITS).encode("utf-8", "surrogatepass"))
         nexts = tuple({phrase.rest[0][0] for phrase in phrases})
-        if concepts or nexts:
-            meanings[word] = Word(tuple(sorted(concepts)), tuple(sorted(phrases)), nexts)
-        return zlib.crc32(word[:_HASHED_CHARS].translate(_DIGITS).encode("utf-8", "surrogatepass"))
+        speaks = bool(concepts or nexts)
+        entry = Word(digest, tuple(sorted(concepts)), tuple(sorted(phrases)), nexts, speaks)
+        self._known[word] = entry
+        return entry
 
     def _unspaced(self, text: str) -> list[tuple[int, int, int]]:
         """Concepts of the entries that may be found anywhere. Two characters count as a word."""
