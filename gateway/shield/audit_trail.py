@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Sequence
+from functools import partial
 
 from gateway.runtime.failpoints import Failpoints, Label
 from gateway.storage.audit import AuditBook, NewAuditRecord
@@ -38,13 +39,12 @@ class StoreAudit:
         if labels is not None:
             self._failpoints.reach(labels[0])
         writing = self._book.append(records)
-        writing.add_done_callback(_report)
-        if labels is not None:
-            writing.add_done_callback(lambda _: self._failpoints.reach(labels[1]))
+        writing.add_done_callback(partial(self._ended, labels))
         return writing
 
-
-def _report(writing: asyncio.Future[None]) -> None:
-    """Log a failure that no caller may be waiting for."""
-    if not writing.cancelled() and (error := writing.exception()) is not None:
-        _log.error("an event could not be written to the audit", extra={"reason": str(error)})
+    def _ended(self, labels: tuple[Label, Label] | None, writing: asyncio.Future[None]) -> None:
+        """Log a failure that no caller may be waiting for."""
+        if not writing.cancelled() and (error := writing.exception()) is not None:
+            _log.error("an event could not be written to the audit", extra={"reason": str(error)})
+        if labels is not None:
+            self._failpoints.reach(labels[1])

@@ -25,6 +25,7 @@ DAMAGED: Final = "chain_damaged"
 PRUNED: Final = "audit_pruned"
 """The type of the record that says which records were removed: `through`, `hash`, `records` and `before`."""
 _PIECES: Final = encoder(sort_keys=True)
+_RAW_DECODE: Final = json.JSONDecoder().raw_decode
 _FIELDS = {"n", "at", "type", "prev", "details"}
 
 
@@ -130,11 +131,11 @@ def hash_of(line: bytes) -> str:
 
 def chained(head: AuditHead, records: Iterable[NewAuditRecord]) -> tuple[AuditRow, ...]:
     """The rows that follow `head`."""
-    rows = []
-    for record in records:
-        line = canonical(head.n + 1, record, head.hash)
-        head = AuditHead(n=head.n + 1, hash=hash_of(line))
-        rows.append(AuditRow(n=head.n, line=line, hash=head.hash))
+    rows, previous = [], head.hash
+    for n, record in enumerate(records, start=head.n + 1):
+        line = canonical(n, record, previous)
+        previous = hash_of(line)
+        rows.append(AuditRow(n=n, line=line, hash=previous))
     return tuple(rows)
 
 
@@ -240,7 +241,7 @@ class ChainCheck:
         begins = self._first is None
         if begins:
             self._first = row.n, "" if plain is None else str(plain["prev"])
-        else:
+        elif row.n != self._n + 1:
             for n in range(self._n + 1, min(row.n, self._n + 1_001)):
                 self._note(n, "is missing")
         if row.n <= self._n:
@@ -276,9 +277,19 @@ def previous_of(row: AuditRow) -> str:
 def _plain(line: bytes) -> dict[str, Any] | None:
     """The record of a line; None if it is not one."""
     try:
-        plain = json.loads(line)
+        plain = _parsed(line)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(plain, dict) or set(plain) != _FIELDS or not isinstance(plain["details"], dict):
+    if not isinstance(plain, dict) or plain.keys() != _FIELDS or not isinstance(plain["details"], dict):
         return None
     return plain
+
+
+def _parsed(line: bytes) -> Any:
+    """What `json.loads` gives, without its look at the encoding and for spaces: our lines need neither."""
+    try:
+        text = line.decode()
+        plain, end = _RAW_DECODE(text)
+    except ValueError:
+        return json.loads(line)
+    return plain if end == len(text) else json.loads(line)

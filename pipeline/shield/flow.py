@@ -65,6 +65,9 @@ class FlowDecision:
     """What a person has allowed for the conversation does not cover it."""
 
 
+_ALLOWED = FlowDecision()
+
+
 class Taints:
     """The labels of conversations: a cache over the book. `shared`: turns run in other processes too, which
     raise labels, so that the book is read each time; off the record the level is kept, without its sources.
@@ -138,12 +141,14 @@ def decided(proposal: Proposal, policy: Policy, labels: Labels, copied: tuple[st
     which a value of the proposal holds a part."""
     sink = proposal.sink
     if sink is None:
-        return FlowDecision()
+        return _ALLOWED
+    flow = policy.flow(labels, sink)
+    if flow == "allow" and not copied and not labels.private:
+        return _ALLOWED
     sources = ", ".join(labels.sources) or "its source is not known any more"
     if sink == "people" and labels.private:
         words = _TO_OTHERS.format(sources=sources) + _AGAIN
         return FlowDecision(flow="block", reason=words, always=True)
-    flow = policy.flow(labels, sink)
     if flow == "block":
         words = _BLOCKED.format(level=labels.level.word, sources=sources, sink=_SINKS[sink])
         return FlowDecision(flow="block", reason=words + _AGAIN)
@@ -155,4 +160,4 @@ def decided(proposal: Proposal, policy: Policy, labels: Labels, copied: tuple[st
         return FlowDecision(flow="ask", reason=words)
     if flow == "ask":
         return FlowDecision(flow="ask", reason=_ASKED.format(level=labels.level.word, sources=sources))
-    return FlowDecision()
+    return _ALLOWED

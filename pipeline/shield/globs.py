@@ -14,6 +14,9 @@ from urllib.parse import unquote
 
 _FILE_SCHEME = re.compile(r"file:(?://(?:localhost)?(?=/)|//)?", re.IGNORECASE)
 _DOTS = re.compile("[.\u3002\uff0e\uff61]")
+_ANY_FOLDERS = "(?:.*/)?"
+_NAME_CHARS = 256
+"""Of a path or host that is normalised once; names recur."""
 _WINDOWS_DRIVE = re.compile(r"^[a-z]:(?=/)")
 
 
@@ -23,7 +26,7 @@ def path_pattern(glob: str) -> re.Pattern[str]:
     parts, at, text = [], 0, normal_path(glob)
     while at < len(text):
         if text.startswith("**/", at):
-            parts.append("(?:.*/)?")
+            parts.append(_ANY_FOLDERS)
             at += 3
         elif text.startswith("**", at):
             parts.append(".*")
@@ -52,8 +55,13 @@ def host_pattern(glob: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1_024)
 def any_path(globs: tuple[str, ...]) -> re.Pattern[str]:
-    """One expression that matches what one of `path_pattern` does: one call instead of many."""
-    return re.compile("|".join(f"(?:{path_pattern(glob).pattern})" for glob in globs), re.DOTALL)
+    """One expression that matches what one of `path_pattern` does: one call instead of many. The folders that
+    most patterns begin with are matched once for all of them."""
+    patterns = [path_pattern(glob).pattern for glob in globs]
+    anywhere = [one.removeprefix(_ANY_FOLDERS) for one in patterns if one.startswith(_ANY_FOLDERS)]
+    others = [one for one in patterns if not one.startswith(_ANY_FOLDERS)]
+    together = [f"{_ANY_FOLDERS}(?:{'|'.join(f'(?:{one})' for one in anywhere)})"] if anywhere else []
+    return re.compile("|".join(f"(?:{one})" for one in (*others, *together)), re.DOTALL)
 
 
 @lru_cache(maxsize=1_024)
@@ -65,6 +73,11 @@ def any_host(globs: tuple[str, ...]) -> re.Pattern[str]:
 def normal_path(text: str) -> str:
     """One spelling for all spellings of a path: `/` between folders, no `.` and `..`, no case, NFC. A path
     relative to a folder stays relative."""
+    return _one_path(text) if len(text) <= _NAME_CHARS else _one_path.__wrapped__(text)
+
+
+@lru_cache(maxsize=1_024)
+def _one_path(text: str) -> str:
     path = unicodedata.normalize("NFC", plain_path(text)).replace("\\", "/").casefold()
     path = _WINDOWS_DRIVE.sub("", path)
     absolute = path.startswith("/")
@@ -80,6 +93,11 @@ def plain_path(text: str) -> str:
 
 def normal_host(text: str) -> str:
     """One spelling for all spellings of a host: no case, no final dot, other scripts as they are sent."""
+    return _one_host(text) if len(text) <= _NAME_CHARS else _one_host.__wrapped__(text)
+
+
+@lru_cache(maxsize=1_024)
+def _one_host(text: str) -> str:
     host = unicodedata.normalize("NFKC", text).casefold().strip().rstrip(".")
     return host if host.isascii() else ".".join(map(_sent, _DOTS.split(host)))
 

@@ -65,6 +65,9 @@ class Provenance:
     row."""
 
 
+NOTHING_KNOWN = Provenance()
+
+
 class ReadTexts:
     """The texts that conversations have read. One instance serves every turn."""
 
@@ -90,7 +93,7 @@ class ReadTexts:
         """The provenance of the payload's values."""
         texts = self._sessions.get(session_id)
         if not texts:
-            return Provenance()
+            return NOTHING_KNOWN
         values = [_plain(value) for _key, value in strings(payload)]
         values = [value for value in values if len(value) >= _SHORTEST_VALUE]
         sent = (

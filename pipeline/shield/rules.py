@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Literal
 
 from pipeline.domain.frozen import dataclass
@@ -17,6 +17,9 @@ from pipeline.shield.levels import Labels, Level
 from pipeline.shield.proposal import Proposal
 
 _NAMED_BY: Mapping[ActionType, str] = {"read_note": "title", "read_attachment": "file"}
+_MOST_MATCHED = 1_000
+_FEW_NAMES = 8
+"""Paths and hosts of an action whose rule is kept."""
 ListName = Literal["deny", "verify", "allow"]
 Flow = Literal["allow", "ask", "block"]
 
@@ -80,9 +83,24 @@ class Policy:
     allow: tuple[Rule, ...] = ()
     sources: tuple[SourceRule, ...] = ()
     matrix: Mapping[tuple[Level, Sink], Flow] | None = None
+    _matched: dict[tuple[ActionType, tuple[str, ...], tuple[str, ...]], Rule | None] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """What `match` has found, by all that a rule looks at: names recur. A table that is full begins again."""
 
     def match(self, proposal: Proposal) -> Rule | None:
         """The rule that decides: the first of deny, else the strictest of verify, else the first of allow."""
+        key = (proposal.type, proposal.paths, proposal.hosts)
+        if key in self._matched:
+            return self._matched[key]
+        rule = self._match(proposal)
+        if len(proposal.paths) + len(proposal.hosts) <= _FEW_NAMES:
+            if len(self._matched) >= _MOST_MATCHED:
+                self._matched.clear()
+            self._matched[key] = rule
+        return rule
+
+    def _match(self, proposal: Proposal) -> Rule | None:
         if (denied := _first(self.deny, proposal)) is not None:
             return denied
         type_ = proposal.type

@@ -27,7 +27,7 @@ from pipeline.shield.levels import Labels
 from pipeline.shield.permissions import Permissions
 from pipeline.shield.ports import AuditTrail, Permission, PolicySource, Scanner
 from pipeline.shield.proposal import Proposal
-from pipeline.shield.provenance import Provenance, ReadTexts
+from pipeline.shield.provenance import NOTHING_KNOWN, Provenance, ReadTexts
 from pipeline.shield.rules import Policy, Rule
 from pipeline.shield.tier_one import parts_of
 from pipeline.shield.verdict import Verdict
@@ -68,7 +68,7 @@ class Judgement:
 
     verdict: Verdict
     labels: Labels
-    provenance: Provenance = Provenance()
+    provenance: Provenance = NOTHING_KNOWN
 
 
 class Shield:
@@ -308,7 +308,9 @@ class Shield:
         now = self._clock.monotonic()
         if len(self._recent) >= _MOST_OWNERS:
             self._recent = {key: times for key, times in self._recent.items() if not times.is_empty(now)}
-        times = self._recent.setdefault(owner, SlidingWindow(PER_MINUTE, _MINUTE_S))
+        times = self._recent.get(owner)
+        if times is None:
+            times = self._recent[owner] = SlidingWindow(PER_MINUTE, _MINUTE_S)
         if times.wait_s(now) > 0:
             return False
         times.add(now)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -18,6 +19,8 @@ PATH_KEYS = frozenset(
 )
 _HOST_KEYS = frozenset({"host", "hostname", "domain", "server", "url", "uri", "href", "link", "address"})
 _LONGEST_PATH = 1_024
+_NAME_CHARS = 256
+"""Of an address whose host is found once; addresses recur."""
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,20}\Z", re.IGNORECASE)
 _LONGEST_SCHEME = 21
 _SPACE = re.compile(r"\s")
@@ -63,10 +66,13 @@ def hosts_in(texts: Sequence[tuple[str, str]]) -> tuple[str, ...]:
 
 def _hosts(texts: Sequence[tuple[str, str]]) -> Iterator[str]:
     for key, text in texts:
-        for address in _addresses(text):
-            yield from _host_of(address)
+        if ":" in text:
+            for address in _addresses(text):
+                yield from _host_of(address)
+        if key not in _HOST_KEYS:
+            continue
         plain = text.strip()
-        if key in _HOST_KEYS and "://" not in plain and not _SPACE.search(plain):
+        if "://" not in plain and not _SPACE.search(plain):
             # `host`, `host:443`, `host/path` and `//host`.
             yield from _host_of(f"//{plain.lstrip('/')}")
 
@@ -100,10 +106,14 @@ def _candidates(text: str, *, words: bool) -> Iterator[str]:
         yield from re.split(r"[\s=:,;|&<>()'\"]+", text)
 
 
-def _host_of(address: str) -> Iterator[str]:
+def _host_of(address: str) -> tuple[str, ...]:
+    return _parsed_host(address) if len(address) <= _NAME_CHARS else _parsed_host.__wrapped__(address)
+
+
+@lru_cache(maxsize=1_024)
+def _parsed_host(address: str) -> tuple[str, ...]:
     try:
         name = urlsplit(address).hostname
     except ValueError:
-        return
-    if name:
-        yield normal_host(name)
+        return ()
+    return (normal_host(name),) if name else ()

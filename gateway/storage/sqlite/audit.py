@@ -11,6 +11,7 @@ from gateway.storage.audit import (
     AuditRow,
     Damage,
     NewAuditRecord,
+    chained,
     continued,
     naming,
 )
@@ -30,6 +31,9 @@ _END = f"""SELECT 1, {_COLUMNS} FROM (SELECT * FROM audit ORDER BY n DESC LIMIT 
     UNION ALL SELECT 0, n, NULL, CAST(hash AS BLOB) FROM audit_head"""  # noqa: S608 - a constant
 _ADD = "INSERT INTO audit (n, line, hash) VALUES (?, ?, ?)"
 _SET_HEAD = "INSERT INTO audit_head (one, n, hash) VALUES (1, ?, ?) ON CONFLICT DO UPDATE SET n = ?, hash = ?"
+# Nothing is changed if the last row or the row about the end is another one than those given.
+_CONTINUE = """UPDATE audit_head SET n = ?1, hash = ?2 WHERE n = ?3 AND hash = ?4
+    AND (SELECT n = ?3 AND hash = ?4 AND line = ?5 FROM audit ORDER BY n DESC LIMIT 1)"""
 _HAS = "SELECT 1 FROM audit WHERE n <= ? LIMIT 1"
 _PRUNE = "DELETE FROM audit WHERE n <= ?"
 _KEEP = """INSERT INTO audit_quarantine (n, line, problem, at)
@@ -39,6 +43,10 @@ _KEEP = """INSERT INTO audit_quarantine (n, line, problem, at)
 class SqliteAudit:
     """The audit in one SQLite file: a part of `SqliteStore`."""
 
+    _last: AuditRow | None = None
+    """What `append` has added last. It may have been rolled back, or damaged since. Used by the thread that
+    writes."""
+
     def __init__(self, writer: Callable[[], DatabaseThread], reader: Callable[[], DatabaseThread]) -> None:
         # Fetched at each call, because a reopened store has new threads.
         self._writer = writer
@@ -46,11 +54,24 @@ class SqliteAudit:
 
     def append(self, records: Sequence[NewAuditRecord]) -> asyncio.Future[None]:
         try:
-            return self._writer().submit(lambda db: append(db, records))
+            return self._writer().submit(lambda db: self._append(db, records))
         except StorageError as error:
             future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             future.set_exception(error)
             return future
+
+    def _append(self, db: sqlite3.Connection, records: Sequence[NewAuditRecord]) -> None:
+        """Append behind what was added last, if that is how it was added; else as `append`."""
+        last = self._last
+        if last is not None and records:
+            rows = chained(AuditHead(n=last.n, hash=last.hash), records)
+            end = rows[-1]
+            # Compared in the store: a row that is the same needs no hash.
+            if db.execute(_CONTINUE, (end.n, end.hash, last.n, last.hash, last.line)).rowcount == 1:
+                db.executemany(_ADD, [(row.n, row.line, row.hash) for row in rows])
+                self._last = end
+                return
+        self._last = append(db, records)
 
     async def listed(self, *, after: int = 0, limit: int) -> tuple[AuditRow, ...]:
         rows = await self._reader().submit(lambda db: db.execute(_LISTED, (after, limit)).fetchall())
@@ -98,10 +119,10 @@ def rewrite(
         db.execute(_EMPTY_COPY, (text,))
 
 
-def append(db: sqlite3.Connection, records: Sequence[NewAuditRecord]) -> None:
-    """Append inside the caller's transaction."""
+def append(db: sqlite3.Connection, records: Sequence[NewAuditRecord]) -> AuditRow | None:
+    """Append inside the caller's transaction; the last row that was added."""
     if not records:
-        return
+        return None
     last, end = None, None
     for is_record, *row in db.execute(_END):
         if is_record:
@@ -114,6 +135,7 @@ def append(db: sqlite3.Connection, records: Sequence[NewAuditRecord]) -> None:
     rows = continuation.rows
     db.executemany(_ADD, [(row.n, row.line, row.hash) for row in rows])
     db.execute(_SET_HEAD, (rows[-1].n, rows[-1].hash) * 2)
+    return rows[-1]
 
 
 def head(db: sqlite3.Connection) -> AuditHead | None:

@@ -24,6 +24,8 @@ MOST_CHARS = 16_000
 _DEPTH = 2
 """Disguises within one another that are undone."""
 _MOST_RUNS = 12
+LONGEST_RUN = 8_000
+"""Characters of a run that are decoded together."""
 _MIN_CHARS = 8
 _LETTERS = 0.6
 """A decoded text is one if this share of its characters are letters and spaces."""
@@ -189,19 +191,19 @@ def _base32(run: str) -> bytes:
     return base64.b32decode(run + "=" * (-len(run) % 8))
 
 
-_IN_B85 = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~")
-_IN_A85 = frozenset("z" + "".join(map(chr, range(ord("!"), ord("u") + 1))))
+IN_B85 = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~")
+IN_A85 = frozenset("z" + "".join(map(chr, range(ord("!"), ord("u") + 1))))
 
 
 def _base85(run: str) -> bytes:
     # An address is in neither alphabet, and a decoder takes longer to find that out.
-    if _IN_B85.issuperset(run):
+    if IN_B85.issuperset(run):
         try:
             return base64.b85decode(run)
         except ValueError:
             pass
     run = run.removeprefix("<~").removesuffix("~>")
-    if not _IN_A85.issuperset(run):
+    if not IN_A85.issuperset(run):
         raise ValueError("no base85")
     return base64.a85decode(run)
 
@@ -256,34 +258,36 @@ def _run(classes: str, count: int) -> Callable[[str], object]:
     """Whether a text has a run of so many characters of the class. ASCII is translated and searched for one
     run, which is faster than a pattern."""
     search = re.compile(rf"[{classes}]{{{count}}}").search
-    table = _table(f"[{classes}]")
+    table = table_of(f"[{classes}]")
     run = b"x" * count
     return lambda text: run in text.encode().translate(table) if text.isascii() else search(text)
 
 
-def _table(pattern: str) -> bytes:
+def table_of(pattern: str) -> bytes:
     """The table that translates the ASCII characters of a class to `x` and all others to a space."""
     return bytes(ord("x" if code < 128 and re.match(pattern, chr(code)) else " ") for code in range(256))
 
 
-_WORD_TABLE = _table(r"\w")
+WORD_TABLE = table_of(r"\w")
 _NO_DIGITS = bytes(code for code in range(256) if not 48 <= code <= 57)
 _FEWEST_CODES = 9
 _FEWEST_MARKS = 8
 
 
-def _has_codes(text: str) -> bool:
+def has_codes(text: str) -> bool:
+    """Whether there are numbers in a row that may be codes of characters."""
     if text.isascii() and len(text.encode().translate(None, _NO_DIGITS)) < 2 * _FEWEST_CODES:
         return False
     return _CODES.search(text) is not None
 
 
-def _has_morse(text: str) -> bool:
+def has_morse(text: str) -> bool:
+    """Whether there are dots and dashes in groups."""
     return text.count(".") + text.count("-") >= _FEWEST_MARKS and _MORSE_TEST.search(text) is not None
 
 
 def _has_spelled(text: str) -> bool:
-    if text.isascii() and b"x x x x" not in text.encode().translate(_WORD_TABLE):
+    if text.isascii() and b"x x x x" not in text.encode().translate(WORD_TABLE):
         return False
     return _SPELLED.search(text) is not None
 
@@ -307,17 +311,30 @@ def _words(*words: str) -> Callable[[str], bool]:
     return read
 
 
+ROT13_WORDS = (
+    *("gur", "naq", "nyy", "lbh", "lbhe", "sbe", "cerivbhf", "vafgehpgvba", "vafgehpgvbaf", "vtaber"),
+    *("cebzcg", "flfgrz", "cnffjbeq", "grkg"),
+)
+REVERSED_WORDS = (
+    *("eht", "dna", "lla", "uoy", "ruoy", "suoiverp", "snoitcurtsni", "erongi", "tpmorp", "metsys"),
+    *("drowssap", "laever"),
+)
+has_rot13, has_reversed = _words(*ROT13_WORDS), _words(*REVERSED_WORDS)
+BASE64_CHARS, FEWEST_BASE64 = "A-Za-z0-9+/_-", 16
+HEX_CHARS, FEWEST_HEX = r"0-9a-fA-Fx :,\\", 20
+FEWEST_BASE85, FEWEST_BITS = 20, 7
+
 DECODERS: tuple[tuple[str, Callable[[str], object], Callable[[str], Iterable[str]]], ...] = (
-    ("base64", _run("A-Za-z0-9+/_-", 16), _runs(r"[A-Za-z0-9+/_-]{16,8000}={0,2}", _base64)),
+    ("base64", _run(BASE64_CHARS, FEWEST_BASE64), _runs(r"[A-Za-z0-9+/_-]{16,8000}={0,2}", _base64)),
     (
         "hex",
         # Ten bytes, and the characters between them.
-        _run(r"0-9a-fA-Fx :,\\", 20),
+        _run(HEX_CHARS, FEWEST_HEX),
         _runs(r"(?:(?:\\x|0x)?[0-9a-fA-F]{2}[ :,]{0,2}){10,4000}", _hex),
     ),
-    ("base32", _run("A-Z2-7", 16), _runs(r"[A-Z2-7]{16,8000}={0,6}", _base32)),
-    ("base85", _run("!-~", 20), _runs(r"[!-~]{20,8000}", _base85)),
-    ("binary", _run("01", 7), _runs(r"(?:[01]{8}[ ,]?){6,4000}", _binary)),
+    ("base32", _run("A-Z2-7", FEWEST_BASE64), _runs(r"[A-Z2-7]{16,8000}={0,6}", _base32)),
+    ("base85", _run("!-~", FEWEST_BASE85), _runs(r"[!-~]{20,8000}", _base85)),
+    ("binary", _run("01", FEWEST_BITS), _runs(r"(?:[01]{8}[ ,]?){6,4000}", _binary)),
     ("percent encoding", _pattern(r"%[0-9a-fA-F]{2}"), lambda text: (unquote_plus(text),)),
     ("html entities", _pattern(r"&#?[0-9a-zA-Z]{2,8};"), lambda text: (html.unescape(text),)),
     (
@@ -327,25 +344,19 @@ DECODERS: tuple[tuple[str, Callable[[str], object], Callable[[str], Iterable[str
     ),
     (
         "character codes",
-        _has_codes,
+        has_codes,
         _runs(r"(?:[0-9]{2,3}[ ,]{1,2}){8,2000}[0-9]{2,3}", _decimal),
     ),
     ("escapes", _pattern(r"\\[uxU][0-9a-fA-F{]"), _escaped),
-    ("morse", _has_morse, _morse),
+    ("morse", has_morse, _morse),
     (
         "rot13",
-        _words(
-            *("gur", "naq", "nyy", "lbh", "lbhe", "sbe", "cerivbhf", "vafgehpgvba", "vafgehpgvbaf", "vtaber"),
-            *("cebzcg", "flfgrz", "cnffjbeq", "grkg"),
-        ),
+        has_rot13,
         lambda text: (codecs.encode(text, "rot13"),),
     ),
     (
         "reversed text",
-        _words(
-            *("eht", "dna", "lla", "uoy", "ruoy", "suoiverp", "snoitcurtsni", "erongi", "tpmorp", "metsys"),
-            *("drowssap", "laever"),
-        ),
+        has_reversed,
         lambda text: (text[::-1],),
     ),
     # The digit comes first, because a search for few characters is faster than one for any letter.

@@ -62,7 +62,7 @@ _MARK_OF = {char: kind for kind, chars in enumerate(_MARKS, start=1) for char in
 _MARK_BYTES = bytes(_MARK_OF.get(chr(code), 0) if code < 128 else 0 for code in range(256))
 _MARK_TABLE = np.frombuffer(_MARK_BYTES[:129], np.uint8)
 _NO_CHAR = np.uint32(128)
-_ONE = np.uint32(1)
+_ONE = np.uint8(1)
 _CONCEPT_MARK = 20
 """Bits of a number of up to three concepts, and some to spare."""
 
@@ -136,5 +136,6 @@ def _marks(text: str, places: Places) -> npt.NDArray[np.uint8]:
     else:
         codes = np.frombuffer(f"  {text}".encode("utf-32-le", "surrogatepass"), np.uint32)
         kinds = _MARK_TABLE.take(np.minimum(codes, _NO_CHAR))
-    before = kinds.take(places + 1)
-    return np.where(before == _ONE, kinds.take(places), before)
+    before = kinds[1:]
+    found: npt.NDArray[np.uint8] = np.where(before == _ONE, kinds[:-1], before).take(places)
+    return found

@@ -64,11 +64,14 @@ class Assessment:
     """The gravest first."""
 
 
+NO_FINDINGS = Assessment(decision="ALLOW", confidence=NOTHING_FOUND)
+
+
 def assessment_of(findings: Iterable[Finding]) -> Assessment:
     """The decision that takes precedence among `findings`, and the highest score of those that lead to it."""
     ordered = tuple(sorted(findings, key=_gravity))
     if not ordered:
-        return Assessment(decision="ALLOW", confidence=NOTHING_FOUND)
+        return NO_FINDINGS
     decision = ordered[0].decision
     confidence = max(one.score for one in ordered if one.decision == decision)
     return Assessment(decision=decision, confidence=confidence, findings=ordered)

@@ -16,11 +16,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pipeline.shield.injection.plain_text import plain
 from pipeline.shield.injection.word_classes import FILE as CLASSES
 from pipeline.shield.injection.word_classes import shipped_classes
 
+Places = npt.NDArray[np.int64]
 FILE = Path(__file__).with_name("lexicon.toml")
 _WORD = re.compile("[^\\W_\u3040-\u30ff\u3400-\u9fff]+|[@\u3040-\u30ff\u3400-\u9fff]")
 """A word; each letter of a language that does not separate words is one."""
@@ -67,12 +69,15 @@ class Reading(NamedTuple):
     text: str
     """In plain form."""
     words: list[str]
-    word_places: list[int]
+    word_places: Places
     word_hashes: list[int]
     word_kinds: list[int]
     """The hash of the class of each word."""
     concepts: list[tuple[int, int, int]]
     """Offset, number of the word, and number of the concept, in order."""
+
+
+NO_PLACES: Places = np.zeros(0, np.int64)
 
 
 class _Known(dict[str, Word]):
@@ -118,11 +123,11 @@ class Lexicon:
         for number in [at for at, entry in enumerate(entries) if entry.speaks]:
             _, _, meanings, phrases, nexts, _ = entries[number]
             if meanings:
-                concepts += [(places[number], number, concept) for concept in meanings]
+                concepts += [(int(places[number]), number, concept) for concept in meanings]
             if nexts and number < last and words[number + 1].startswith(nexts):
                 for one in phrases:
                     if _follows(one, words, number):
-                        concepts.append((places[number], number, one.concept))
+                        concepts.append((int(places[number]), number, one.concept))
         if self._anywhere and not text.isascii() and _UNSPACED.search(text):
             concepts += self._unspaced(text)
             concepts.sort()
@@ -174,11 +179,11 @@ class Lexicon:
         return found
 
 
-def _words_of(text: str) -> tuple[list[str], list[int]]:
+def _words_of(text: str) -> tuple[list[str], Places]:
     """The words of a text, and their places."""
     if not text.isascii():
         spans = [(found.group(), found.start()) for found in _WORD.finditer(text)]
-        return [word for word, _ in spans], [place for _, place in spans]
+        return [word for word, _ in spans], np.array([place for _, place in spans], np.int64)
     # All places at once, which is faster than one after the other.
     data = text.encode()
     kinds = np.frombuffer(b"\x00" + data.translate(_WORD_BYTES), np.uint8)
@@ -188,7 +193,7 @@ def _words_of(text: str) -> tuple[list[str], list[int]]:
         parts = parts.replace(b"@", b" @ ")
     else:
         begins = kinds[1:] > kinds[:-1]
-    return parts.decode().split(), begins.nonzero()[0].tolist()
+    return parts.decode().split(), begins.nonzero()[0]
 
 
 def _follows(phrase: Phrase, words: list[str], number: int) -> bool:

@@ -10,6 +10,7 @@ import functools
 import hashlib
 import json
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from pathlib import Path
@@ -23,14 +24,13 @@ from pipeline.shield.injection.features import (
     BUCKETS,
     VERSION,
     WINDOW,
-    Places,
     concept_bucket,
     concept_numbers,
     run_buckets,
     windows_of,
     word_buckets,
 )
-from pipeline.shield.injection.lexicon import Lexicon, Reading, lexicon_hash, shipped_lexicon
+from pipeline.shield.injection.lexicon import Lexicon, Places, Reading, lexicon_hash, shipped_lexicon
 from pipeline.shield.injection.plain_text import plain
 
 FILE = Path(__file__).with_name("weights.bin")
@@ -112,19 +112,19 @@ class LinearModel:
         windows = windows_of(len(reading.text))
         logits = self._of_concepts(concepts, windows) if concepts else np.zeros(windows.shape[1])
         if reading.words:
-            places = np.array(reading.word_places)
+            places = reading.word_places
             values = np.array([0.0, *map(self._words.__getitem__, reading.words)])
-            values[1:] += self.scales[1] * np.add.reduce(self._of_runs(reading, places), dtype=np.int32)
+            values[1:] += self.scales[1] * np.add.reduce(self._of_runs(reading), dtype=np.int32)
             first, after = places.searchsorted(windows)
             sums = values.cumsum()
-            logits += (sums.take(after) - sums.take(first)) / np.sqrt(VALUES * np.maximum(after - first, 1))
-        return self.bias + float(logits.max())
+            logits += (sums.take(after) - sums.take(first)) / _SIZES.take(after - first)
+        return self.bias + float(np.maximum.reduce(logits))
 
     def _of_one_window(self, reading: Reading, concepts: Sequence[tuple[int, int, float]]) -> float:
         """The same of a text without a second window, from plain sums, which are faster."""
         logit = self.bias
         if reading.words:
-            runs = self._of_runs(reading, np.array(reading.word_places))
+            runs = self._of_runs(reading)
             by_runs = self.scales[1] * int(np.add.reduce(runs, axis=None, dtype=np.int64))
             by_words = sum(map(self._words.__getitem__, reading.words))
             logit += (by_words + by_runs) / math.sqrt(VALUES * len(reading.words))
@@ -137,15 +137,18 @@ class LinearModel:
     def _of_concepts(self, concepts: Sequence[tuple[int, int, float]], windows: Places) -> Floats:
         """The value of the concepts in each window."""
         places, counts, values = zip(*concepts, strict=True)
-        first, after = np.array(places).searchsorted(windows)
-        numbers, sums = (np.array((0.0, *accumulate(one))) for one in (counts, values))
-        found: Floats = self.scales[2] * (sums.take(after) - sums.take(first))
-        found /= np.sqrt(numbers.take(after) - numbers.take(first) + CONCEPTS)
-        return found
+        numbers, sums = (0, *accumulate(counts)), (0.0, *accumulate(values))
+        scale, found = self.scales[2], []
+        # Window by window: most texts have few, and arrays are slower for them.
+        for start, end in windows.T.tolist():
+            first, after = bisect_left(places, start), bisect_left(places, end)
+            count = numbers[after] - numbers[first]
+            found.append(scale * (sums[after] - sums[first]) / math.sqrt(count + CONCEPTS))
+        return np.array(found)
 
-    def _of_runs(self, reading: Reading, places: Places) -> Weights:
+    def _of_runs(self, reading: Reading) -> Weights:
         """The weight of each run that begins with each word."""
-        return self.weights[1].take(run_buckets(reading, places))
+        return self.weights[1].take(run_buckets(reading, reading.word_places))
 
     def _of_word(self, word: str) -> float:
         own, parts = word_buckets(word, *self.lexicon.hashes_of(word))
@@ -161,6 +164,8 @@ PARTS = 1.0
 """The value of the parts of a word beside the whole word."""
 CONCEPTS = 4.0
 """Added to the number of concepts' features, so that the few of a short text do not count more."""
+_SIZES: Floats = np.sqrt(VALUES * np.maximum(np.arange(WINDOW + 1), 1))
+"""The size of the features of so many words and their runs; a window has no more words than characters."""
 
 
 def _probability(logit: float) -> float:

@@ -17,6 +17,8 @@ _MARKS = re.compile(
     "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\u3099\u309a\ufe20-\ufe2f]+"
 )
 _CONTROLS = re.compile("[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]+")
+_ASCII_CONTROLS = bytes(code for code in range(128) if _CONTROLS.match(chr(code)))
+_ASCII_LOWER = bytes(range(256)).lower()
 _LETTERS = str.maketrans({"ı": "i", "ł": "l", "ø": "o", "đ": "d", "æ": "ae", "œ": "oe", "’": "'", "ʼ": "'"})
 _LOOK_ALIKES = {
     # Cyrillic, Greek, Armenian and phonetic letters that look like a Latin letter, in lower case.
@@ -38,12 +40,17 @@ _FEW = 0.3
 def plain(text: str) -> str:
     """`text` in lower case, with single spaces and line ends, without accents, controls and invisible
     characters, and with look-alike letters replaced in words that also have Latin ones."""
-    if not text.isascii():
+    if text.isascii():
+        # In one step, which is faster than a search for controls.
+        text = text.encode().translate(_ASCII_LOWER, _ASCII_CONTROLS).decode("ascii")
+    else:
         # Marks are removed first: normalisation sorts a long row of them in quadratic time.
         text = _MARKS.sub("", INVISIBLE.sub("", text))
         text = _MARKS.sub("", unicodedata.normalize("NFKD", text)).casefold().translate(_LETTERS)
-        text = _latin(text)
-    lines = _CONTROLS.sub("", text).casefold().splitlines()
+        text = _CONTROLS.sub("", _latin(text)).casefold()
+    lines = text.splitlines()
+    if len(lines) == 1:
+        return " ".join(lines[0].split())
     return "\n".join(filter(None, (" ".join(line.split()) for line in lines)))
 
 

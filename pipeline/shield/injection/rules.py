@@ -6,9 +6,10 @@ All rules take time in proportion to the text.
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args
 
@@ -88,38 +89,43 @@ class RuleBook:
     def __init__(self, rules: Iterable[Rule]) -> None:
         rules = tuple(rules)
         self._raw = {kind: _of(rules, kind, raw=True) for kind in KINDS}
-        patterns = {kind: _of(rules, kind, raw=False) for kind in KINDS}
-        self._patterns = {kind: [one for one in found if one.pattern] for kind, found in patterns.items()}
-        self._concepts = {kind: [one for one in found if one.groups] for kind, found in patterns.items()}
+        self._patterns: dict[tuple[Kind, bool], list[Rule]] = {}
+        self._concepts: dict[tuple[Kind, bool], list[Rule]] = {}
+        for kind, hidden in itertools.product(KINDS, (False, True)):
+            shown = [one for one in _of(rules, kind, raw=False) if hidden or not one.disguised]
+            self._patterns[kind, hidden] = [one for one in shown if one.pattern]
+            self._concepts[kind, hidden] = [one for one in shown if one.groups]
 
     def examines(self, kind: Kind) -> bool:
         """Whether any rule is about parts of that kind."""
-        return bool(self._raw[kind] or self._patterns[kind] or self._concepts[kind])
+        return bool(self._raw[kind] or self._patterns[kind, True] or self._concepts[kind, True])
 
     def reads_concepts(self, kind: Kind) -> bool:
         """Whether a rule about parts of that kind looks for concepts."""
-        return bool(self._concepts[kind])
+        return bool(self._concepts[kind, True])
 
-    def in_raw(self, text: str, kind: Kind) -> Iterator[Rule]:
+    def in_raw(self, text: str, kind: Kind) -> list[Rule]:
         """The rules on characters that match `text` as it is."""
-        for rule in self._raw[kind]:
-            if rule.matches(text):
-                yield rule
+        return [rule for rule in self._raw[kind] if rule.matches(text)]
 
-    def in_plain(self, reading: Reading, kind: Kind, *, hidden: bool) -> Iterator[Rule]:
+    def in_plain(self, reading: Reading, kind: Kind, *, hidden: bool) -> list[Rule]:
         """The rules that match a text in plain form; `hidden` if a person does not see it."""
-        for rule in self._patterns[kind]:
-            if (hidden or not rule.disguised) and rule.matches(reading.text):
-                yield rule
-        concepts = reading.concepts
+        text, concepts = reading.text, reading.concepts
+        found = [rule for rule in self._patterns[kind, hidden] if rule.matches(text)]
         if not concepts:
-            return
-        present = functools.reduce(lambda bits, one: bits | 1 << one[2], concepts, 0)
-        for rule in self._concepts[kind]:
-            if rule.disguised and not hidden:
-                continue
-            if all(present & group for group in rule.groups) and _near(concepts, rule.groups, rule.within):
-                yield rule
+            return found
+        present = 0
+        for _, _, concept in concepts:
+            present |= 1 << concept
+        for rule in self._concepts[kind, hidden]:
+            # A loop, which is faster than `all`: the first group of most rules is not there.
+            for group in rule.groups:
+                if not present & group:
+                    break
+            else:
+                if _near(concepts, rule.groups, rule.within):
+                    found.append(rule)
+        return found
 
 
 def _of(rules: Sequence[Rule], kind: Kind, *, raw: bool) -> list[Rule]:

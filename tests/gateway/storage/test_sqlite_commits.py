@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from gateway.storage.audit import NewAuditRecord
+from gateway.storage.audit_check import check_audit
 from gateway.storage.sqlite import SqliteStore
 from gateway.storage.sqlite.group_commit import GroupCommit
 from gateway.storage.sqlite.wal import read_wal
@@ -250,3 +252,21 @@ async def test_the_log_stays_bounded_while_writes_never_pause(tmp_path: Path) ->
 
 def _sizes(folder: Path) -> dict[str, int]:
     return {file.name: file.stat().st_size for file in folder.iterdir()}
+
+
+async def test_the_audit_goes_on_behind_records_that_were_rolled_back(store: SqliteStore) -> None:
+    audit = store.shield.audit
+
+    def added(detail: object) -> asyncio.Future[None]:
+        return audit.append([NewAuditRecord(type="action_proposed", details={"tool": detail}, at=1.0)])
+
+    await added("first")
+    # One transaction: what fails in it takes the others with it, and they are run again.
+    second, broken, third = added("second"), added(object()), added("third")
+    with pytest.raises(TypeError):
+        await broken
+    await asyncio.gather(second, third)
+    await added("fourth")
+    report = await check_audit(audit)
+    lines = b"".join(row.line for row in await audit.listed(limit=9))
+    assert (report.records, report.damage, lines.count(b"second")) == (4, (), 1)
