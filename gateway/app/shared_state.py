@@ -50,6 +50,15 @@ class SharedState:
         if self.watch is not None:
             self._tasks.spawn(self.watch.run(), name="processes")
 
+    @property
+    def usable(self) -> bool:
+        """Whether this program understands the store, which a newer one may have changed."""
+        return self.watch is None or self.watch.usable
+
+    def lines(self) -> tuple[str, ...]:
+        """Lines for /readyz on what is unusual among the processes."""
+        return () if self.watch is None else self.watch.lines()
+
     def still_elected(self, base: Foundation) -> Callable[[], Awaitable[bool]] | None:
         """What asks the store whether this process is the elected one; None if it is alone."""
         store, owner = base.store, base.accounts.coordinator.owner
@@ -78,7 +87,7 @@ def build_shared_state(base: Foundation) -> SharedState:
         elected = ElectedWork(base.accounts.coordinator, base.clock, tasks.spawn)
     state = SharedState(tasks, copies=copies, elected=elected)
     if isinstance(base.accounts, SharedAccounts):
-        state.watch = ClusterWatch(store.owners, base.accounts.coordinator, base.clock)
+        state.watch = ClusterWatch(store.owners, store.formats, base.accounts.coordinator, base.clock)
         base.telemetry.watch_cluster(state.watch.figures)
     return state
 

@@ -240,6 +240,7 @@ class _Cluster(Collector):
         for role, number in sorted(found.owners.items()):
             owners.add_metric((role,), number)
         yield owners
+        yield from _release_figures(found)
         if found.beat_age_s is not None:
             yield GaugeMetricFamily(
                 "parlour_cluster_beat_age_seconds",
@@ -250,6 +251,25 @@ class _Cluster(Collector):
             yield GaugeMetricFamily(
                 "parlour_threads_unowned", "Threads with work and no living process", value=found.unowned
             )
+
+
+def _release_figures(found: ClusterFigures) -> Iterator[Metric]:
+    versions = GaugeMetricFamily(
+        "parlour_cluster_versions",
+        "Processes that are alive, by version and data format",
+        labels=("version", "format"),
+    )
+    for (version, form), number in sorted(found.versions.items()):
+        versions.add_metric((version, str(form)), number)
+    yield versions
+    if found.format is not None:
+        yield GaugeMetricFamily("parlour_store_format", "Data format of the store", value=found.format)
+    if found.format_waiting is not None:
+        yield GaugeMetricFamily(
+            "parlour_store_format_waiting",
+            "Steps of the data format that wait for processes of an older release to end",
+            value=found.format_waiting,
+        )
 
 
 class TurnStages:

@@ -32,7 +32,7 @@ class Scraped:
             ttl_s=600.0,
         )
         self._telemetry = Telemetry(self.clock)
-        watch = ClusterWatch(self.store.owners, self.leases, self.clock)
+        watch = ClusterWatch(self.store.owners, self.store.formats, self.leases, self.clock)
         self._telemetry.watch_cluster(watch.figures)
         self._watch = watch
 
@@ -44,7 +44,8 @@ class Scraped:
 
     def lines(self) -> dict[str, float]:
         exposed = self._telemetry.exposition().decode().splitlines()
-        ours = [one for one in exposed if one.startswith(("parlour_cluster", "parlour_threads"))]
+        named = ("parlour_cluster", "parlour_threads", "parlour_store_format")
+        ours = [one for one in exposed if one.startswith(named)]
         return {line.split()[0]: float(line.split()[1]) for line in ours}
 
 
@@ -65,7 +66,10 @@ async def test_the_living_are_counted_by_role_and_the_work_without_a_process(scr
     assert scraped.lines() == {
         'parlour_cluster_owners{role="edge"}': 1.0,
         'parlour_cluster_owners{role="work"}': 2.0,
+        'parlour_cluster_versions{format="1",version="1"}': 3.0,
         "parlour_cluster_beat_age_seconds": READ_EVERY_S,
+        "parlour_store_format": 1.0,
+        "parlour_store_format_waiting": 0.0,
         "parlour_threads_unowned": 1.0,
     }
 
@@ -74,7 +78,11 @@ async def test_while_the_store_is_away_no_old_number_is_shown(scraped: Scraped) 
     assert scraped.lines()["parlour_threads_unowned"] == 0.0
     await scraped.store.close()
     await scraped.clock.advance(READ_EVERY_S)
-    assert scraped.lines() == {"parlour_cluster_beat_age_seconds": READ_EVERY_S}
+    assert scraped.lines() == {
+        "parlour_cluster_beat_age_seconds": READ_EVERY_S,
+        "parlour_store_format": 1.0,
+        "parlour_store_format_waiting": 0.0,
+    }
     await scraped.store.open()
     await scraped.clock.advance(READ_EVERY_S)
     assert scraped.lines()['parlour_cluster_owners{role="edge"}'] == 1.0
