@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from gateway.config.cluster import ClusterSettings
-from gateway.turns.worker import LOOK_S
+from gateway.turns.elsewhere import LOOK_S
 
 FILE = Path(__file__).with_name("simulate_costs.toml")
 _UNITS = {"µs": 1e-6, "ms": 1e-3, "s": 1.0}

@@ -26,12 +26,13 @@ _TRANSPORTS: Final = {
 """Module and class, by `bus.kind`. Imported when configured: their libraries are optional."""
 
 
-def build_bus(settings: Settings, clock: Clock, tasks: Supervisor) -> Bus:
+def build_bus(settings: Settings, clock: Clock, tasks: Supervisor, telemetry: Telemetry) -> Bus:
     """The configured bus, not yet opened. Raises ConfigurationError where its library is not installed."""
     transport = _transport(settings)
     if transport is None:
         return InProcessBus()
-    return RemoteBus((transport, *_spare(settings)), clock, tasks.spawn)
+    servers = (transport, *_spare(settings))
+    return RemoteBus(servers, clock, tasks.spawn, count_wake=telemetry.wake_sent)
 
 
 def build_thread_cache(settings: Settings, clock: Clock, telemetry: Telemetry) -> ThreadCache | None:

@@ -189,7 +189,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         links=links,
         memory=build_memory(settings, store.memories, clock, extras.embedder),
         crises=_crises(settings, data, store, clock),
-        bus=extras.bus or build_bus(settings, clock, tasks.background),
+        bus=extras.bus or build_bus(settings, clock, tasks.background, telemetry),
         people=people,
         preferences=preferences,
         timeline=timeline,

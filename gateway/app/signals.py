@@ -12,6 +12,7 @@ from gateway.cluster.bus import Bus, OnControl
 from gateway.cluster.signals import Answered, Control, Interrupt, Release, StopBefore, Withdrawn
 from gateway.delivery.event_router import EventBroadcaster
 from gateway.interactions.approvals import ApprovalService
+from gateway.turns.taken_wakes import TakenWakes
 from gateway.turns.turn_hooks import OnReply
 from gateway.turns.worker import Worker
 from pipeline.domain.ids import AccountKey
@@ -52,6 +53,7 @@ class ReadyReplies:
 def subscribe_worker(bus: Bus, *, owner: str, worker: Worker, approvals: ApprovalService) -> None:
     """Subscribe what runs turns; controls are sent to `owner`."""
     bus.on_wake(worker.wake)
+    bus.take_wakes(TakenWakes(worker, bus.wake_holder))
     bus.on_control(owner, _controls(worker, approvals))
 
 

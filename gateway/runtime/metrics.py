@@ -96,6 +96,7 @@ class Telemetry:
         self._cache_reads = self._counter(
             "parlour_thread_cache_reads_total", "Looks into the cache of threads by result", "result"
         )
+        self._wakes = self._counter("parlour_wakes_total", "Wakes by whom they were sent to", "to")
         self._ready = self._gauge("parlour_ready", "1 while messages are taken, as /readyz says")
         self._bus = self._gauge("parlour_bus_up", "1 while signals between processes are carried")
 
@@ -124,6 +125,10 @@ class Telemetry:
     def cache_read(self, result: str) -> None:
         """Count a look into the cache of threads: `hit`, `miss` or `failed`."""
         self._cache_reads.sums[result] += 1
+
+    def wake_sent(self, to: str) -> None:
+        """Count a wake that was sent to `here`, the `owner`, a `chosen` worker, `all` or `nobody`."""
+        self._wakes.sums[to] += 1
 
     def heartbeat_event(self, name: str) -> None:
         """Count an event of the heartbeat's scheduler."""

@@ -36,7 +36,7 @@ async def running(tmp_path: Path) -> AsyncIterator[Cluster]:
             pytest.skip(f"no Postgres server can be started: {error}")
         edge = made.add("edge", "edge")
         await edge.start()
-        await _shows(edge, "web:site up")
+        await _shows(edge, "web:local up")
         await made.add("old", "work", _ROOM).start()
         yield made
 
@@ -63,7 +63,7 @@ async def test_two_releases_answer_side_by_side_and_the_old_one_is_drained(runni
         # The edge of the old release starts again beside the new worker, on the newer format.
         assert await edge.stop() == 0
     await edge.start()
-    await _shows(edge, "web:site up")
+    await _shows(edge, "web:local up")
     async with WebChat() as chat:
         await chat.connect(edge.url, edge.token)
         await _ask(chat, "again")
@@ -95,7 +95,7 @@ async def test_a_step_that_takes_away_waits_for_the_old_release_to_end(running: 
     assert f"which programs from format {_OLD + 1} on can use" in old.log()
     next_edge = running.add("next edge", "edge", release="0.3.0")
     await next_edge.start()
-    await _shows(next_edge, "web:site up")
+    await _shows(next_edge, "web:local up")
     async with WebChat() as chat:
         await chat.connect(next_edge.url, next_edge.token)
         await _ask(chat, "hello")
