@@ -1,8 +1,8 @@
 """`python -m bench.scaling_measures`: what several processes cost a server, beyond the other benches.
 
-One signal by the number of its receivers, over both servers of a bus; the choice of a worker for a thread; and
-with a million threads in Postgres: a report that a process is alive, a look for work, and a lease that another process has. The figures go by
-hand into simulate_costs.toml. Takes some minutes.
+One signal by the number of its receivers, over both servers of a bus; the choice of a worker for a thread;
+and with a million threads in Postgres: a report that a process is alive, a look for work, and a lease that
+another process has. The figures go by hand into simulate_costs.toml. Takes some minutes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from bench.report import ROOT
 from gateway.cluster.workers import KnownWorkers
 from gateway.storage.owners import UNTIL_GONE, Owner
 from gateway.storage.postgres import PostgresStore
+from pipeline.domain.clock import SystemClock
 from tests.support.postgres_server import MortalServer, mortal_server
 from tests.support.valkey import Valkey
 
@@ -65,7 +66,7 @@ async def lines() -> AsyncIterator[Line]:
 
 def _choice(workers: int) -> Line:
     """One of `workers` is chosen for each thread."""
-    known = KnownWorkers(time.monotonic)
+    known = KnownWorkers(SystemClock().monotonic)
     for number in range(workers):
         known.heard(f"bus_{number:026d}", SENT)
     begun, own = time.perf_counter(), time.process_time()
