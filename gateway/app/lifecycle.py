@@ -326,6 +326,7 @@ class Gateway:
         await parts.memory.close()
         await parts.bus.close()
         await parts.worker.close()
+        await parts.shared.close()
         if isinstance(parts.accounts, SharedAccounts):
             await parts.accounts.coordinator.retire()
         await parts.store.close()
