@@ -174,7 +174,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     guests = _guests(settings, store, clock, failpoints, preferences)
     bus = extras.bus or build_bus(settings, clock, tasks.background, telemetry)
     counts = extras.counts if extras.bus else build_shared_counts(settings, clock)
-    elsewhere = _wrong_elsewhere(counts, tasks)
+    elsewhere = _wrong_elsewhere(counts, clock, tasks)
     page = make_page(settings, *kept, addresses, check, timeline, clock, wrong, links, guests, elsewhere)
     posting, left_out = built_channels(settings, timeline, clock)
     documents = AgentDocuments(settings, saved_graphs(settings))
@@ -237,10 +237,10 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     )
 
 
-def _wrong_elsewhere(counts: SharedCounts | None, tasks: Supervisors) -> Callable[[str], int]:
+def _wrong_elsewhere(counts: SharedCounts | None, clock: Clock, tasks: Supervisors) -> Callable[[str], int]:
     if counts is None:
         return lambda _network: 0
-    return SharedAttempts(counts, partial(tasks.background.spawn, name="wrong tokens")).note
+    return SharedAttempts(counts, clock, partial(tasks.background.spawn, name="wrong tokens")).note
 
 
 def _crises(settings: Settings, data: DataDir, store: Store, clock: Clock) -> CrisisRecords:
