@@ -24,7 +24,7 @@ _LOG_EVERY_S = 60.0
 
 class WrongTokens:
     """Counts wrong tokens over the last minute. `where` names the route in the log; `on_wrong` counts
-    each. `elsewhere` is told of each, and says how many other processes had from the network."""
+    each. `elsewhere` gets each network, and returns how many other processes had from it."""
 
     def __init__(
         self,

@@ -30,7 +30,7 @@ class WebSettings:
     on_wrong_token: Callable[[], None] = lambda: None
     """Called for each wrong token, for the metrics."""
     wrong_elsewhere: Callable[[str], int] = lambda _network: 0
-    """Told of each wrong token's network; how many other processes had from it within a minute."""
+    """Called with each wrong token's network; how many other processes had from it within a minute."""
     media_dir: Path
     """Where voice notes wait for their turn; created with mode 0700."""
     text_chars: int = 8000

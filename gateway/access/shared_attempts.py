@@ -20,7 +20,7 @@ Start = Callable[[Coroutine[Any, Any, None]], object]
 
 
 class SharedAttempts:
-    """Counts the attempts at every door of the gateway."""
+    """Counts the attempts at the page, the API and the metrics."""
 
     def __init__(self, counts: SharedCounts, clock: Clock, start: Start) -> None:
         self._counts = counts

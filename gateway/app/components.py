@@ -133,7 +133,7 @@ class Foundation:
     counts: SharedCounts | None
     """What processes count together; None in a gateway that is alone."""
     wrong_elsewhere: Callable[[str], int]
-    """Told of each wrong token's network; how many other processes had from it."""
+    """Called with each wrong token's network; how many other processes had from it."""
     people: PersonDirectory
     preferences: SharedPreferences
     timeline: StoreTimeline
@@ -173,8 +173,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     links, wrong = _links(settings, data, files, clock), partial(telemetry.wrong_token, "page")
     guests = _guests(settings, store, clock, failpoints, preferences)
     bus = extras.bus or build_bus(settings, clock, tasks.background, telemetry)
-    counts = extras.counts if extras.bus else build_shared_counts(settings, clock)
-    elsewhere = _wrong_elsewhere(counts, clock, tasks)
+    counts, elsewhere = _counts(settings, extras, clock, tasks)
     page = make_page(settings, *kept, addresses, check, timeline, clock, wrong, links, guests, elsewhere)
     posting, left_out = built_channels(settings, timeline, clock)
     documents = AgentDocuments(settings, saved_graphs(settings))
@@ -223,24 +222,40 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         reader=read_aloud.reader,
         voice_download=read_aloud.download,
         speech_of=speech_of,
-        replies=VoiceReplies(
-            reader=read_aloud.reader,
-            preferences=preferences,
-            speech_of=speech_of,
-            channels=channels,
-            clock=clock,
-            supervisor=tasks.deliveries,
-            failpoints=failpoints,
-        ),
+        replies=_voice_replies(read_aloud.reader, preferences, speech_of, channels, clock, tasks, failpoints),
         models=ModelClients(settings, clock, extras.llm),
         redactor=Redactor(secrets.known_values, clock=clock),
     )
 
 
-def _wrong_elsewhere(counts: SharedCounts | None, clock: Clock, tasks: Supervisors) -> Callable[[str], int]:
+def _counts(
+    settings: Settings, extras: Extras, clock: Clock, tasks: Supervisors
+) -> tuple[SharedCounts | None, Callable[[str], int]]:
+    """What processes count together, and what is called with the network of each wrong token."""
+    counts = extras.counts if extras.bus else build_shared_counts(settings, clock)
     if counts is None:
-        return lambda _network: 0
-    return SharedAttempts(counts, clock, partial(tasks.background.spawn, name="wrong tokens")).note
+        return None, lambda _network: 0
+    return counts, SharedAttempts(counts, clock, partial(tasks.background.spawn, name="wrong tokens")).note
+
+
+def _voice_replies(
+    reader: AnswerReader | None,
+    preferences: SharedPreferences,
+    speech_of: SpeechLookup,
+    channels: ChannelRegistry,
+    clock: Clock,
+    tasks: Supervisors,
+    failpoints: Failpoints,
+) -> VoiceReplies:
+    return VoiceReplies(
+        reader=reader,
+        preferences=preferences,
+        speech_of=speech_of,
+        channels=channels,
+        clock=clock,
+        supervisor=tasks.deliveries,
+        failpoints=failpoints,
+    )
 
 
 def _crises(settings: Settings, data: DataDir, store: Store, clock: Clock) -> CrisisRecords:

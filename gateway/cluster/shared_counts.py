@@ -1,8 +1,8 @@
 """The port for counts of a minute that several processes share: messages of a person, wrong tokens of a
 network.
 
-Each process counts for itself too, so what cannot be read or written costs accuracy and refuses nobody. Every
-implementation passes tests/contracts/test_shared_counts.py.
+Each process counts for itself too, so what cannot be read or written costs accuracy, and refuses no message.
+Every implementation passes tests/contracts/test_shared_counts.py.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ WORKERS: Final = "workers"
 MOST_ASKED: Final = 3
 """Workers that a wake is passed on to, until one has room."""
 
-SentTo = Literal["here", "owner", "chosen", "all", "nobody"]
+SentTo = Literal["here", "owner", "chosen", "all", "none"]
 
 
 class Publish(Protocol):
@@ -71,7 +71,7 @@ class Wakes:
             self._send(thread, chosen, "chosen")
         elif self.workers:
             # All are full: the first that has room again claims it.
-            self._count("nobody")
+            self._count("none")
         else:
             self._wake_all(thread)
 

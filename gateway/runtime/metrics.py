@@ -127,7 +127,7 @@ class Telemetry:
         self._cache_reads.sums[result] += 1
 
     def wake_sent(self, to: str) -> None:
-        """Count a wake that was sent to `here`, the `owner`, a `chosen` worker, `all` or `nobody`."""
+        """Count a wake that was sent to `here`, the `owner`, a `chosen` worker, `all` or `none`."""
         self._wakes.sums[to] += 1
 
     def heartbeat_event(self, name: str) -> None:

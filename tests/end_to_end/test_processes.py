@@ -70,7 +70,7 @@ async def test_a_worker_that_is_chosen_for_the_thread_of_another_has_that_one_lo
         edge, first = await cluster.start("edge"), await cluster.start("work")
         await edge.channel.reply((await edge.channel.say("one")).message_id)
         second = await cluster.start("work")
-        # Nobody is woken for this message but the second worker, while the first one keeps the thread.
+        # No process is woken for this message but the second worker, while the first one keeps the thread.
         thread = ThreadKey(channel=edge.channel.name, account=edge.channel.account, chat="c1")
         message = InboundMessage(
             message_id="m-2",

@@ -13,11 +13,11 @@ async def test_a_network_that_guessed_elsewhere_is_known_by_its_second_guess() -
     clock, tasks = ManualClock(), Supervisor()
     counts = MemoryCounts(clock)
 
-    def door() -> WrongTokens:
+    def entrance() -> WrongTokens:
         shared = SharedAttempts(counts.beside(), clock, lambda work: tasks.spawn(work, name="attempts"))
         return WrongTokens(clock, "page", elsewhere=shared.note)
 
-    first, second = door(), door()
+    first, second = entrance(), entrance()
     for _ in range(5):
         assert not first.note("192.0.2.7")
     await tasks.wait_idle()

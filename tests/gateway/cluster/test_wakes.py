@@ -162,7 +162,7 @@ async def test_no_more_is_sent_than_there_was_room_for(cluster: Cluster) -> None
         cluster.sender.wake(thread)
     await cluster.settle(0.0)
     assert sorted(len(one.taken) for one in cluster.takers) == [2, 3]
-    assert cluster.counts == {"chosen": 5, "nobody": 5}
+    assert cluster.counts == {"chosen": 5, "none": 5}
 
 
 async def test_where_no_worker_announces_itself_all_are_woken(cluster: Cluster) -> None:
