@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
+from collections.abc import Callable
 from typing import Final, NoReturn
 
 from gateway.runtime.cluster_figures import ClusterFigures
@@ -19,14 +20,22 @@ _log = logging.getLogger(__name__)
 
 READ_EVERY_S: Final = 5.0
 """Seconds between two reads, which are as old as that at a scrape."""
+_FULL: Final = "workers full: each runs as many turns as it may, and messages wait; add workers"
 
 
 class ClusterWatch:
     """What this process knows of the others. Run `run` as a supervised task."""
 
     def __init__(
-        self, owners: OwnerBook, formats: FormatBook, coordinator: SharedCoordinator, clock: Clock
+        self,
+        owners: OwnerBook,
+        formats: FormatBook,
+        coordinator: SharedCoordinator,
+        clock: Clock,
+        room: Callable[[], int | None] = lambda: None,
     ) -> None:
+        """`room` says how many more turns all workers could run."""
+        self._room = room
         self._owners = owners
         self._formats = formats
         self._coordinator = coordinator
@@ -41,11 +50,11 @@ class ClusterWatch:
         return self._format is None or self._format.is_usable
 
     def lines(self) -> tuple[str, ...]:
-        """One line for /readyz while processes of two releases run, or a step of the data format waits."""
-        if self._format is None:
-            return ()
-        words = upgrade_words(self._alive, self._format)
-        return (f"upgrade: {words}",) if words else ()
+        """Lines for /readyz, while processes of two releases run or a step of the data format waits, and while no
+        worker has room."""
+        words = "" if self._format is None else upgrade_words(self._alive, self._format)
+        upgrade = (f"upgrade: {words}",) if words else ()
+        return (*upgrade, *((_FULL,) if self._room() == 0 else ()))
 
     def figures(self) -> ClusterFigures:
         """Those of the last read, and the age of this process's own report now."""
@@ -54,6 +63,7 @@ class ClusterWatch:
         return ClusterFigures(
             owners=Counter(one.owner.role for one in self._alive),
             versions=Counter((one.owner.version, one.formats.newest) for one in self._alive),
+            room=self._room(),
             unowned=self._unowned,
             beat_age_s=age_s,
             format=None if self._format is None else self._format.version,

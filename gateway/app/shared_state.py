@@ -97,7 +97,9 @@ def build_shared_state(base: Foundation) -> SharedState:
     state = SharedState(tasks, copies=copies, elected=elected)
     state.counts = base.counts
     if isinstance(base.accounts, SharedAccounts):
-        state.watch = ClusterWatch(store.owners, store.formats, base.accounts.coordinator, base.clock)
+        state.watch = ClusterWatch(
+            store.owners, store.formats, base.accounts.coordinator, base.clock, lambda: base.bus.room
+        )
         base.telemetry.watch_cluster(state.watch.figures)
     return state
 

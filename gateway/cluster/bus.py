@@ -114,6 +114,12 @@ class Bus(Protocol):
         """How many processes take wakes, as far as this one knows."""
         ...
 
+    @property
+    def room(self) -> int | None:
+        """How many more turns they could run together, by what each said a second ago; None if that is not
+        known, as in one process."""
+        ...
+
     def control(self, owner: str, control: Control) -> None:
         """Send `control` to the process that holds its leases under the name `owner`, or to each of them for
         `EVERY_OWNER`."""

@@ -61,6 +61,11 @@ class InProcessBus:
         """See `Bus.workers`."""
         return 1
 
+    @property
+    def room(self) -> int | None:
+        """See `Bus.room`."""
+        return None
+
     def control(self, owner: str, control: Control) -> None:
         """See `Bus.control`."""
         handlers = self._controls.get(owner)

@@ -135,6 +135,11 @@ class RemoteBus:
         """See `Bus.workers`."""
         return self._wakes.workers
 
+    @property
+    def room(self) -> int | None:
+        """See `Bus.room`."""
+        return self._wakes.room
+
     def changed(self, book: str, key: str = "") -> None:
         """See `Bus.changed`."""
         self._own.changed(book, key)

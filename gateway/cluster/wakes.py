@@ -58,6 +58,13 @@ class Wakes:
         """How many workers are known, with this process."""
         return self.known.number + (self._taker is not None)
 
+    @property
+    def room(self) -> int | None:
+        """How many more turns all workers could run; None where none is known."""
+        if not self.workers:
+            return None
+        return self.known.room + (0 if self._taker is None else self._taker.room)
+
     def wake(self, thread: str) -> None:
         """Have one worker look at the thread."""
         owner = self.known.owner(thread)

@@ -43,6 +43,11 @@ class KnownWorkers:
         """How many have announced themselves lately."""
         return len(self._known)
 
+    @property
+    def room(self) -> int:
+        """How many more turns they could run together."""
+        return sum(max(0, one.room) for one in self._known.values())
+
     def heard(self, name: str, room: int) -> None:
         """Note that a worker could run `room` more turns."""
         self._known[name] = _Known(room=room, at=self._monotonic())

@@ -20,6 +20,8 @@ class ClusterFigures:
     """The data format of the store; None while that is not known."""
     format_waiting: int | None = None
     """How many steps of this process's program it waits for; None as above."""
+    room: int | None = None
+    """How many more turns all workers could run; None while no worker is known."""
     unowned: int | None = None
     """Threads with work and no living process; None while that is not known."""
     beat_age_s: float | None = None

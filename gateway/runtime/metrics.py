@@ -252,6 +252,10 @@ class _Cluster(Collector):
                 "Since this process last reported that it is alive",
                 value=found.beat_age_s,
             )
+        if found.room is not None:
+            yield GaugeMetricFamily(
+                "parlour_cluster_room", "Turns that all workers together could run more", value=found.room
+            )
         if found.unowned is not None:
             yield GaugeMetricFamily(
                 "parlour_threads_unowned", "Threads with work and no living process", value=found.unowned

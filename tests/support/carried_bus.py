@@ -63,6 +63,10 @@ class CarriedBus:
     def workers(self) -> int:
         return 1
 
+    @property
+    def room(self) -> int | None:
+        return None
+
     def changed(self, book: str, key: str = "") -> None:
         self._publish(Changed(book=book, key=key), ("changed", book, key))
 

@@ -32,14 +32,17 @@ class Scraped:
             ttl_s=600.0,
         )
         self._telemetry = Telemetry(self.clock)
-        watch = ClusterWatch(self.store.owners, self.store.formats, self.leases, self.clock)
+        self.room: int | None = None
+        watch = ClusterWatch(
+            self.store.owners, self.store.formats, self.leases, self.clock, lambda: self.room
+        )
         self._telemetry.watch_cluster(watch.figures)
-        self._watch = watch
+        self.watch = watch
 
     async def start(self) -> None:
         await self.store.open()
         await self.leases.report()
-        self.tasks.spawn(self._watch.run(), name="processes")
+        self.tasks.spawn(self.watch.run(), name="processes")
         await self.clock.advance(0.0)
 
     def lines(self) -> dict[str, float]:
@@ -86,3 +89,13 @@ async def test_while_the_store_is_away_no_old_number_is_shown(scraped: Scraped) 
     await scraped.store.open()
     await scraped.clock.advance(READ_EVERY_S)
     assert scraped.lines()['parlour_cluster_owners{role="edge"}'] == 1.0
+
+
+async def test_full_workers_are_a_line_and_a_number(scraped: Scraped) -> None:
+    assert scraped.watch.lines() == ()
+    scraped.room = 0
+    assert scraped.lines()["parlour_cluster_room"] == 0.0
+    (line,) = scraped.watch.lines()
+    assert line.startswith("workers full: each runs as many turns as it may")
+    scraped.room = 3
+    assert scraped.watch.lines() == ()

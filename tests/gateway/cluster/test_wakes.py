@@ -162,6 +162,7 @@ async def test_no_more_is_sent_than_there_was_room_for(cluster: Cluster) -> None
         cluster.sender.wake(thread)
     await cluster.settle(0.0)
     assert sorted(len(one.taken) for one in cluster.takers) == [2, 3]
+    assert cluster.sender.room == 0
     assert cluster.counts == {"chosen": 5, "none": 5}
 
 
@@ -172,6 +173,7 @@ async def test_where_no_worker_announces_itself_all_are_woken(cluster: Cluster) 
     cluster.buses.append(older)
     await older.open()
     await cluster.settle()
+    assert cluster.sender.room is None
     cluster.sender.wake(THREADS[0])
     await cluster.settle()
     assert woken == [THREADS[0]]
@@ -221,7 +223,7 @@ async def test_a_process_that_does_everything_takes_what_it_has_room_for(cluster
     cluster.sender.wake(THREADS[1])
     await cluster.settle()
     assert (own.taken, own.refused, other.taken) == ([THREADS[0]], [THREADS[1]], [THREADS[1]])
-    assert cluster.sender.workers == 2
+    assert (cluster.sender.workers, cluster.sender.room) == (2, 1_000)
     end()
     assert cluster.sender.workers == 1
 
