@@ -50,7 +50,7 @@ class ClusterWatch:
         return self._format is None or self._format.is_usable
 
     def lines(self) -> tuple[str, ...]:
-        """Lines for /readyz, while two releases run, a step of the data format waits, or no worker has room."""
+        """Lines for /readyz on an upgrade that is under way, and on workers without room."""
         words = "" if self._format is None else upgrade_words(self._alive, self._format)
         upgrade = (f"upgrade: {words}",) if words else ()
         return (*upgrade, *((_FULL,) if self._room() == 0 else ()))
