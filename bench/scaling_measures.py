@@ -1,8 +1,8 @@
 """`python -m bench.scaling_measures`: what several processes cost a server, beyond the other benches.
 
-One signal by the number of its receivers, over both servers of a bus; and with a million threads in Postgres:
-a report that a process is alive, a look for work, and a lease that another process has. The figures go by
-hand into simulate_costs.toml. Takes some minutes.
+One signal by the number of its receivers, over both servers of a bus; the choice of a worker for a thread;
+and with a million threads in Postgres: a report that a process is alive, a look for work, and a lease that
+another process has. The figures go by hand into simulate_costs.toml. Takes some minutes.
 """
 
 from __future__ import annotations
@@ -20,12 +20,15 @@ from redis.asyncio import Redis
 
 from bench.processor_time import of_server
 from bench.report import ROOT
+from gateway.cluster.workers import KnownWorkers
 from gateway.storage.owners import UNTIL_GONE, Owner
 from gateway.storage.postgres import PostgresStore
+from pipeline.domain.clock import SystemClock
 from tests.support.postgres_server import MortalServer, mortal_server
 from tests.support.valkey import Valkey
 
 RECEIVERS = (1, 10, 40)
+WORKERS = (10, 70)
 SENT = 2_000
 THREADS = 1_000_000
 OWNERS = 100
@@ -47,6 +50,8 @@ Work = Callable[[int], Awaitable[object]]
 
 async def lines() -> AsyncIterator[Line]:
     """Every figure, one after the other."""
+    for number in WORKERS:
+        yield _choice(number)
     with mortal_server(on_disk=ROOT / "build") as server:
         for number in RECEIVERS:
             for others in (0, number):
@@ -57,6 +62,23 @@ async def lines() -> AsyncIterator[Line]:
         async with Valkey(Path(folder)) as valkey:
             for number in RECEIVERS:
                 yield await _redis_signal(valkey, number)
+
+
+def _choice(workers: int) -> Line:
+    """One of `workers` is chosen for each thread."""
+    known = KnownWorkers(SystemClock().monotonic)
+    for number in range(workers):
+        known.heard(f"bus_{number:026d}", SENT)
+    begun, own = time.perf_counter(), time.process_time()
+    for place in range(SENT):
+        thread = f"dm:telegram:main:{place}"
+        known.sent(thread, known.choose(thread))
+    return {
+        "what": f"choice of a worker, of {workers}",
+        "server_us": 0.0,
+        "own_us": round((time.process_time() - own) / SENT * 1e6, 1),
+        "ms": round((time.perf_counter() - begun) / SENT * 1e3, 3),
+    }
 
 
 async def _postgres_signal(server: MortalServer, number: int, others: int) -> Line:

@@ -11,8 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from gateway.cluster.workers import ANNOUNCE_S
 from gateway.config.cluster import ClusterSettings
-from gateway.turns.worker import LOOK_S
+from gateway.turns.elsewhere import LOOK_S, LOOKS_A_SECOND
 
 FILE = Path(__file__).with_name("simulate_costs.toml")
 _UNITS = {"µs": 1e-6, "ms": 1e-3, "s": 1.0}
@@ -81,10 +82,17 @@ class Plan:
     beat_s: float = ClusterSettings().beat_s
     ttl_s: float = ClusterSettings().ttl_s
     look_s: float = LOOK_S
+    looks_a_second: float = LOOKS_A_SECOND
+    """Of all workers together at most."""
+    announce_s: float = ANNOUNCE_S
+    """Between two announcements of a worker, which each process gets."""
     probe_s: float = 0.4
     """Between two texts that a process sends itself over each server of the bus."""
-    wakes_to_all: bool = True
-    """Whether each worker gets each wake and tries to take the thread, as it is built; else only one does."""
+    wakes_to_all: bool = False
+    """Whether each worker gets each wake and tries to take the thread; else only one does."""
+    astray: float = 0.02
+    """The share of wakes sent to one that reach a worker which is full or does not have the thread: an
+    assumption."""
     platform_per_s: float = 30.0
     """Messages a second that Telegram takes from one account."""
     costs: Costs = field(default_factory=read_costs)
@@ -111,6 +119,16 @@ class Plan:
         return self.processes / self.probe_s * self.processes * self.costs["signal_postgres_server"]
 
     @property
-    def woken(self) -> int:
-        """Workers that a wake reaches."""
-        return self.workers if self.wakes_to_all else 1
+    def woken(self) -> float:
+        """Workers that a wake reaches, on average."""
+        return self.workers if self.wakes_to_all else 1 + self.astray
+
+    @property
+    def looks(self) -> float:
+        """Looks of all workers in a second."""
+        return min(self.workers / self.look_s, self.looks_a_second)
+
+    @property
+    def announcements(self) -> float:
+        """Those of all workers in a second."""
+        return 0.0 if self.wakes_to_all else self.workers / self.announce_s

@@ -10,9 +10,11 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 
 from bench.report import percentile
 from bench.simulate_costs import Plan
+from gateway.cluster.wakes import MOST_ASKED
 
 _ROUND_TRIP_S = 0.0005
 """To Postgres and back, with the commit's wait for the disk."""
@@ -69,6 +71,8 @@ class _Station:
 class _Worker:
     cpu: _Station
     free: int
+    announced: int = 0
+    """The room that the others know of."""
     running: set[int] = field(default_factory=set)
     heard: int = 0
     """Wakes since the last look."""
@@ -129,7 +133,8 @@ class _Run:
         for number in range(self.plan.processes):
             self._at(self.chance.random() * self.plan.beat_s, self._beat)
             if number < len(self.workers):
-                self._at(self.chance.random() * self.plan.look_s, self._looks(number))
+                self._at(self.chance.random() * self._between_looks(), self._looks(number))
+                self._at(self.chance.random() * self.plan.announce_s, self._announces(number))
         if kill:
             self._at(self.seconds / 2, self._kill)
         while self.events and self.events[0][0] <= self.seconds:
@@ -159,23 +164,41 @@ class _Run:
         queue = self.open.setdefault(turn.thread, deque())
         queue.append(turn)
         if len(queue) == 1:
-            self._at(self._signal(now, self.plan.woken), lambda then: self._woken(turn, then))
+            self._at(self._signal(now, round(self.plan.woken)), lambda then: self._woken(turn, then))
         else:
             turn.waited_for_another = True
 
     def _woken(self, turn: _Turn, now: float) -> None:
+        if not self.plan.wakes_to_all:
+            self._address(turn, now)
+            return
         took = self.database.serve(now, self.costs["refused_database"])
         # The others are refused after it, and take the database's time all the same.
         refused = (self.plan.woken - 1) * self.costs["refused_database"] / self.plan.database_cores
         for _ in range(self.plan.database_cores if refused else 0):
             self.database.serve(now, refused)
-        for worker in self.workers if self.plan.wakes_to_all else ():
+        for worker in self.workers:
             worker.heard += 1
         free = [number for number in self._some_workers() if self._is_free(number)]
         if free:
             self._take(turn, free[0], took)
         else:
             self.waiting.append(turn)
+
+    def _address(self, turn: _Turn, now: float) -> None:
+        """Send the turn to the worker of its hash that has said that it has room. One that has none passes it
+        on."""
+        count = len(self.workers)
+        first = turn.thread * 2_654_435_761 % count
+        order = (number % count for number in range(first, first + count))
+        open_to = (number for number in order if self.workers[number].announced > 0)
+        for asked, number in enumerate(islice(open_to, MOST_ASKED)):
+            self.workers[number].announced -= 1
+            if self._is_free(number):
+                arrived = self._signal(now, asked) if asked else now
+                self._take(turn, number, self.database.serve(arrived, self.costs["refused_database"]))
+                return
+        self.waiting.append(turn)
 
     def _take(self, turn: _Turn, number: int, took: float) -> None:
         """Give the turn to a worker, which begins it when Postgres has answered."""
@@ -262,9 +285,23 @@ class _Run:
             found = self.database.serve(now, work)
             while self.waiting and self._is_free(number):
                 self._take(self.waiting.popleft(), number, found)
-            self._at(now + self.plan.look_s, look)
+            self._at(now + self._between_looks(), look)
 
         return look
+
+    def _between_looks(self) -> float:
+        return len(self.workers) / self.plan.looks
+
+    def _announces(self, number: int) -> Callable[[float], None]:
+        def announce(now: float) -> None:
+            worker = self.workers[number]
+            # A dead one is forgotten a little later; what it was sent meanwhile waits for a look.
+            worker.announced = 0 if worker.dead else worker.free
+            if self.plan.announcements and not worker.dead:
+                self._signal(now, self.plan.processes)
+            self._at(now + self.plan.announce_s, announce)
+
+        return announce
 
     def _kill(self, now: float) -> None:
         worker = self.workers[0]

@@ -77,7 +77,11 @@ def sensitivities(plan: Plan) -> tuple[Sensitivity, ...]:
             "cores of Postgres",
             lambda factor: replace(plan, database_cores=round(plan.database_cores * factor)),
         ),
-        ("seconds between looks", lambda factor: replace(plan, look_s=plan.look_s * factor)),
+        (
+            "looks a second of all workers",
+            lambda factor: replace(plan, looks_a_second=plan.looks_a_second * factor),
+        ),
+        ("wakes that go astray", lambda factor: replace(plan, astray=plan.astray * factor)),
     )
     return (*costs, *(_sensitivity(name, varied) for name, varied in settings))
 
@@ -98,7 +102,7 @@ def series(plan: Plan, processes: Sequence[int], edges: Callable[[int], int]) ->
 
 def _database(plan: Plan) -> Part:
     costs = plan.costs
-    looks = plan.workers / plan.look_s
+    looks = plan.looks
     # Each look reads what is open, which is what the turns that run have.
     each_turn = costs["turn_database"] + looks * costs["look_open"] * plan.model_s
     each_turn += (plan.woken - 1) * costs["refused_database"]
@@ -108,6 +112,8 @@ def _database(plan: Plan) -> Part:
         each_turn += plan.tokens * costs["token_postgres_server"]
     always = plan.processes / plan.beat_s * costs["beat_database"] + looks * costs["look_database"]
     always += plan.probes_cost
+    if plan.bus == "postgres":
+        always += plan.announcements * plan.processes * costs["signal_postgres_server"]
     return Part(name=DATABASE, unit="cores", has=plan.database_cores, always=always, each_turn=each_turn)
 
 
@@ -116,7 +122,8 @@ def _bus(plan: Plan) -> Part:
     each_turn = plan.tokens * costs["token_redis_server"] + (plan.woken + 1) * costs["signal_redis_server"]
     # Over Postgres this is a part of the database's load.
     has = 1.0 if plan.bus == "redis" else float("inf")
-    return Part(name=BUS, unit="core", has=has, each_turn=each_turn)
+    always = plan.announcements * plan.processes * costs["signal_redis_server"]
+    return Part(name=BUS, unit="core", has=has, always=always, each_turn=each_turn)
 
 
 def _edges(plan: Plan) -> Part:
@@ -125,14 +132,18 @@ def _edges(plan: Plan) -> Part:
     if plan.wakes_to_all:
         # Edges listen to wakes too, and leave them to the workers.
         each_turn += plan.edges * costs[f"signal_{plan.bus}_receiver"]
-    return Part(name=EDGES, unit="cores", has=plan.edges, each_turn=each_turn)
+    else:
+        each_turn += plan.workers * costs["choice_edge"]
+    always = plan.edges * plan.announcements * costs[f"signal_{plan.bus}_receiver"]
+    return Part(name=EDGES, unit="cores", has=plan.edges, always=always, each_turn=each_turn)
 
 
 def _workers(plan: Plan) -> Part:
     costs = plan.costs
     heard = costs[f"signal_{plan.bus}_receiver"]
     each_turn = costs["turn_worker"] + plan.woken * heard + (plan.woken - 1) * costs["refused_worker"]
-    return Part(name=WORKERS, unit="cores", has=plan.workers, each_turn=each_turn)
+    always = plan.workers * plan.announcements * heard
+    return Part(name=WORKERS, unit="cores", has=plan.workers, always=always, each_turn=each_turn)
 
 
 def _slots(plan: Plan) -> Part:

@@ -113,7 +113,7 @@ class WebAdapter:
             media=self._media,
             timeline=timeline,
             people=people,
-            wrong_tokens=WrongTokens(clock, "page", settings.on_wrong_token),
+            wrong_tokens=WrongTokens(clock, "page", settings.on_wrong_token, settings.wrong_elsewhere),
             clock=clock,
         )
         self._uploads = Uploads(self._shared)

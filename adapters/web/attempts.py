@@ -24,10 +24,17 @@ _LOG_EVERY_S = 60.0
 
 class WrongTokens:
     """Counts wrong tokens over the last minute. `where` names the route in the log; `on_wrong` counts
-    each."""
+    each. `elsewhere` gets each network, and returns how many other processes had from it."""
 
-    def __init__(self, clock: Clock, where: str, on_wrong: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        where: str,
+        on_wrong: Callable[[], None] = lambda: None,
+        elsewhere: Callable[[str], int] = lambda _network: 0,
+    ) -> None:
         self._clock = clock
+        self._elsewhere = elsewhere
         self._where = where
         self._on_wrong = on_wrong
         self._failures = BoundedDict[str, SlidingWindow](_MAX_ADDRESSES)
@@ -39,7 +46,7 @@ class WrongTokens:
         self._on_wrong()
         name, now = network_of(address), self._clock.monotonic()
         failures = self._failures.get_or_add(name, lambda: SlidingWindow(_MAX_FAILURES, _WINDOW_S))
-        too_many = failures.wait_s(now) > 0
+        too_many = len(failures.ages(now)) + self._elsewhere(name) >= _MAX_FAILURES
         failures.add(now)
         self._write_log(name, now)
         return too_many

@@ -29,6 +29,8 @@ class WebSettings:
     """The exact `Origin` headers that may open the socket, for example `http://127.0.0.1:8321`."""
     on_wrong_token: Callable[[], None] = lambda: None
     """Called for each wrong token, for the metrics."""
+    wrong_elsewhere: Callable[[str], int] = lambda _network: 0
+    """Called with each wrong token's network; how many other processes had from it within a minute."""
     media_dir: Path
     """Where voice notes wait for their turn; created with mode 0700."""
     text_chars: int = 8000

@@ -47,6 +47,7 @@ def build_api(
     addresses: Addresses,
     telemetry: Telemetry,
     documents: AgentDocuments,
+    wrong_elsewhere: Callable[[str], int],
 ) -> Api | None:
     """The API; None if it is off. Raises ConfigurationError for a document that cannot be read."""
     wanted = settings.api
@@ -54,7 +55,7 @@ def build_api(
         return None
     descriptions = {name: profile.description for name, profile in settings.agents.items()}
     runs = PublicRuns(store, clock, documents.runs, descriptions)
-    wrong = WrongTokens(clock, "api", partial(telemetry.wrong_token, "api"))
+    wrong = WrongTokens(clock, "api", partial(telemetry.wrong_token, "api"), wrong_elsewhere)
     given = ApiSettings(
         tokens={
             name: Token(

@@ -52,6 +52,7 @@ from gateway.speech.voice_notes import VoiceNoteTranscriber
 from gateway.storage.owners import SharedStore
 from gateway.turns.after_turn import AfterTurn
 from gateway.turns.commands import SessionCommands
+from gateway.turns.elsewhere import look_interval
 from gateway.turns.live_thread import IdleWork
 from gateway.turns.runner import TurnRunner
 from gateway.turns.turn_hooks import TurnHooks
@@ -260,6 +261,7 @@ def _worker(base: Foundation, turns: TurnRunner, tools: SharedTools, replies: Re
         withdraw=tools.approvals.withdraw,
         shared=shared_coordinator(base),
         ask_for=lambda thread: base.bus.control(EVERY_OWNER, Release(thread=thread)),
+        look_s=look_interval(lambda: base.bus.workers, base.accounts.coordinator.owner),
     )
     _subscribe(base, worker, tools, replies)
     return worker

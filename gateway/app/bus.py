@@ -9,6 +9,7 @@ from gateway.app.store import database_url
 from gateway.cluster.bus import Bus
 from gateway.cluster.in_process import InProcessBus
 from gateway.cluster.remote import RemoteBus
+from gateway.cluster.shared_counts import SharedCounts
 from gateway.cluster.thread_cache import ThreadCache
 from gateway.cluster.transport import Transport
 from gateway.config import Settings
@@ -26,12 +27,13 @@ _TRANSPORTS: Final = {
 """Module and class, by `bus.kind`. Imported when configured: their libraries are optional."""
 
 
-def build_bus(settings: Settings, clock: Clock, tasks: Supervisor) -> Bus:
+def build_bus(settings: Settings, clock: Clock, tasks: Supervisor, telemetry: Telemetry) -> Bus:
     """The configured bus, not yet opened. Raises ConfigurationError where its library is not installed."""
     transport = _transport(settings)
     if transport is None:
         return InProcessBus()
-    return RemoteBus((transport, *_spare(settings)), clock, tasks.spawn)
+    servers = (transport, *_spare(settings))
+    return RemoteBus(servers, clock, tasks.spawn, count_wake=telemetry.wake_sent)
 
 
 def build_thread_cache(settings: Settings, clock: Clock, telemetry: Telemetry) -> ThreadCache | None:
@@ -43,6 +45,17 @@ def build_thread_cache(settings: Settings, clock: Clock, telemetry: Telemetry) -
     from gateway.cluster.redis_cache import RedisThreadCache  # noqa: PLC0415 - as above
 
     return RedisThreadCache(bus.url.resolve(), ttl_s=bus.cache_s, clock=clock, count=telemetry.cache_read)
+
+
+def build_shared_counts(settings: Settings, clock: Clock) -> SharedCounts | None:
+    """The counts that several processes share in Redis; None where there are none."""
+    bus = settings.bus
+    if bus.kind != "redis" or bus.url is None or not settings.cluster.shared:
+        return None
+    # Imported when configured: its library is optional, and `build_bus` says if it is missing.
+    from gateway.cluster.redis_counts import RedisCounts  # noqa: PLC0415 - as above
+
+    return RedisCounts(bus.url.resolve(), clock=clock)
 
 
 async def bus_state(settings: Settings, clock: Clock) -> tuple[bool, str] | None:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 
 from adapters.channel import Channel, Timeline
 from gateway.access.policy import AccessRule
+from gateway.access.shared_attempts import SharedAttempts
 from gateway.agents.documents import AgentDocuments
 from gateway.agents.routes import Routes
 from gateway.agents.speech_lookup import SpeechLookup
-from gateway.app.bus import build_bus
+from gateway.app.bus import build_bus, build_shared_counts
 from gateway.app.leases import build_leases
 from gateway.app.llm import ModelClients
 from gateway.app.memory import Memory, build_memory
@@ -24,6 +25,7 @@ from gateway.app.web import Page, make_page, metrics_check, token_check, voice_m
 from gateway.channels.registry import ChannelRegistry
 from gateway.channels.timeline import StoreTimeline
 from gateway.cluster.bus import Bus
+from gateway.cluster.shared_counts import SharedCounts
 from gateway.config import DEFAULT_AGENT, Secrets, Settings, agent_speech
 from gateway.delivery.acknowledgements import Acknowledgements
 from gateway.delivery.chat_queue import ChatQueues
@@ -86,6 +88,8 @@ class Extras:
     """Embeds what is remembered, in place of the configured model."""
     store: Store | None = None
     bus: Bus | None = None
+    counts: SharedCounts | None = None
+    """Of a host that gives the bus: what processes count together."""
     graph: GraphSpec[RunContext] | None = None
     """The graph that runs for a message, in place of the conversation graph."""
     tools: tuple[ToolGroup, ...] = ()
@@ -126,6 +130,10 @@ class Foundation:
     crises: CrisisRecords
     memory: Memory
     bus: Bus
+    counts: SharedCounts | None
+    """What processes count together; None in a gateway that is alone."""
+    wrong_elsewhere: Callable[[str], int]
+    """Called with each wrong token's network; how many other processes had from it."""
     people: PersonDirectory
     preferences: SharedPreferences
     timeline: StoreTimeline
@@ -164,10 +172,12 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     files, reading, telemetry = _files(settings, data, clock), build_reader(settings, clock), Telemetry(clock)
     links, wrong = _links(settings, data, files, clock), partial(telemetry.wrong_token, "page")
     guests = _guests(settings, store, clock, failpoints, preferences)
-    page = make_page(settings, *kept, addresses, check, timeline, clock, wrong, links, guests)
+    bus = extras.bus or build_bus(settings, clock, tasks.background, telemetry)
+    counts, elsewhere = _counts(settings, extras, clock, tasks)
+    page = make_page(settings, *kept, addresses, check, timeline, clock, wrong, links, guests, elsewhere)
     posting, left_out = built_channels(settings, timeline, clock)
     documents = AgentDocuments(settings, saved_graphs(settings))
-    api = _api(settings, store, clock, addresses, telemetry, documents)
+    api = _api(settings, store, clock, addresses, telemetry, documents, elsewhere)
     channels = _channels(page, posting, api, [make(timeline) for make in extras.channels])
     read_aloud = build_read_aloud(settings, extras.speaker, tasks.background)
     taken = Acknowledgements(channels=channels, queues=queues, clock=clock)
@@ -189,7 +199,9 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         links=links,
         memory=build_memory(settings, store.memories, clock, extras.embedder),
         crises=_crises(settings, data, store, clock),
-        bus=extras.bus or build_bus(settings, clock, tasks.background),
+        bus=bus,
+        counts=counts,
+        wrong_elsewhere=elsewhere,
         people=people,
         preferences=preferences,
         timeline=timeline,
@@ -210,17 +222,39 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         reader=read_aloud.reader,
         voice_download=read_aloud.download,
         speech_of=speech_of,
-        replies=VoiceReplies(
-            reader=read_aloud.reader,
-            preferences=preferences,
-            speech_of=speech_of,
-            channels=channels,
-            clock=clock,
-            supervisor=tasks.deliveries,
-            failpoints=failpoints,
-        ),
+        replies=_voice_replies(read_aloud.reader, preferences, speech_of, channels, clock, tasks, failpoints),
         models=ModelClients(settings, clock, extras.llm),
         redactor=Redactor(secrets.known_values, clock=clock),
+    )
+
+
+def _counts(
+    settings: Settings, extras: Extras, clock: Clock, tasks: Supervisors
+) -> tuple[SharedCounts | None, Callable[[str], int]]:
+    """What processes count together, and what is called with the network of each wrong token."""
+    counts = extras.counts if extras.bus else build_shared_counts(settings, clock)
+    if counts is None:
+        return None, lambda _network: 0
+    return counts, SharedAttempts(counts, clock, partial(tasks.background.spawn, name="wrong tokens")).note
+
+
+def _voice_replies(
+    reader: AnswerReader | None,
+    preferences: SharedPreferences,
+    speech_of: SpeechLookup,
+    channels: ChannelRegistry,
+    clock: Clock,
+    tasks: Supervisors,
+    failpoints: Failpoints,
+) -> VoiceReplies:
+    return VoiceReplies(
+        reader=reader,
+        preferences=preferences,
+        speech_of=speech_of,
+        channels=channels,
+        clock=clock,
+        supervisor=tasks.deliveries,
+        failpoints=failpoints,
     )
 
 
@@ -236,13 +270,14 @@ def _api(
     addresses: Addresses,
     telemetry: Telemetry,
     documents: AgentDocuments,
+    wrong_elsewhere: Callable[[str], int],
 ) -> Api | None:
     """The API for other programs; None if it is off."""
     if not settings.api.enabled:
         return None
     from gateway.app.api import build_api  # noqa: PLC0415 - it loads what only workflows need
 
-    return build_api(settings, store, clock, addresses, telemetry, documents)
+    return build_api(settings, store, clock, addresses, telemetry, documents, wrong_elsewhere)
 
 
 def _guests(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from adapters.channel import PostingChannel
 from gateway.access.policy import AccessPolicy
@@ -37,6 +38,7 @@ def build_inbox(
 ) -> Inbox:
     """The inbox of all channels. `owner_of` names the process that runs a thread's turns."""
     a_minute = base.settings.limits.messages_per_minute
+    start = partial(base.tasks.background.spawn, name="counted messages")
     return Inbox(
         store=base.store,
         access=access,
@@ -49,7 +51,7 @@ def build_inbox(
         max_queue_per_thread=base.settings.turn.max_queue_per_thread,
         posting=[key_of(channel) for channel in base.channels if isinstance(channel, PostingChannel)],
         say=delivery.say,
-        quota=RateLimit(a_minute, base.clock) if a_minute else None,
+        quota=RateLimit(a_minute, base.clock, base.counts, start) if a_minute else None,
         waiting=tools.approvals,
         on_unaddressed=rooms.note_unaddressed,
         on_taken=base.taken.reporter(base.channels),

@@ -150,22 +150,26 @@ class Gateway:
 
     @property
     def ready(self) -> bool:
-        """Whether messages are accepted: started, the store is writable, and not every channel is down."""
-        return self._ready and self._parts.health.writable and any_alive(self.channel_statuses())
+        """Whether messages are accepted: started, the store can be used, and not every channel is down."""
+        parts = self._parts
+        able = self._ready and parts.health.writable and parts.shared.usable
+        return able and any_alive(self.channel_statuses())
 
     def channel_statuses(self) -> tuple[ChannelStatus, ...]:
         """The current status of each channel."""
         return (*(supervisor.status for supervisor in self._supervisors), *self._left_out)
 
     def channel_lines(self) -> tuple[str, ...]:
-        """One status line per channel, and one for the store or the bus if something is wrong with it."""
+        """One status line per channel, and one for the store, the bus or the processes if something is
+        unusual there."""
         health = self._parts.health
         full = () if health.writable else (_STORE_LINE,)
         # Messages are still accepted: a damaged page seldom concerns them, and the operator chooses when to
         # repair it.
         damaged = (f"store damaged: {health.damage[0]} ({_STORE_REMEDY})",) if health.damage else ()
         carried = (_BUS_LINE.format(trouble),) if (trouble := self._parts.bus.trouble) else ()
-        return (*full, *damaged, *carried, *channel_lines(self.channel_statuses()))
+        unusual = (*full, *damaged, *carried, *self._parts.shared.lines())
+        return (*unusual, *channel_lines(self.channel_statuses()))
 
     @property
     def heartbeats_rest(self) -> bool:
@@ -322,6 +326,7 @@ class Gateway:
         await parts.memory.close()
         await parts.bus.close()
         await parts.worker.close()
+        await parts.shared.close()
         if isinstance(parts.accounts, SharedAccounts):
             await parts.accounts.coordinator.retire()
         await parts.store.close()

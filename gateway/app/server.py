@@ -29,5 +29,7 @@ def build_server(gateway: Gateway, base: Foundation) -> Server:
         ready=lambda: gateway.ready,
         metrics=base.telemetry.exposition,
         token_check=base.check_metrics_token,
-        wrong_tokens=WrongTokens(base.clock, "metrics", partial(base.telemetry.wrong_token, "metrics")),
+        wrong_tokens=WrongTokens(
+            base.clock, "metrics", partial(base.telemetry.wrong_token, "metrics"), base.wrong_elsewhere
+        ),
     )

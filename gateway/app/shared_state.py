@@ -9,6 +9,7 @@ from typing import Any
 
 from gateway.app.cluster_watch import ClusterWatch
 from gateway.app.components import Foundation
+from gateway.cluster.shared_counts import SharedCounts
 from gateway.ingress.room_history import Rooms
 from gateway.runtime.tasks import Supervisor
 from gateway.scheduling.elected_work import ELECTED, ElectedWork
@@ -30,6 +31,7 @@ class SharedState:
         self.elected = elected
         self.stopped: StoppedTurns | None = None
         self.watch: ClusterWatch | None = None
+        self.counts: SharedCounts | None = None
         self._tasks = tasks
 
     def once(self, work: Callable[[], Coroutine[Any, Any, None]], *, name: str) -> None:
@@ -49,6 +51,22 @@ class SharedState:
             self._tasks.spawn(self.stopped.run(), name="stopped turns")
         if self.watch is not None:
             self._tasks.spawn(self.watch.run(), name="processes")
+
+    @property
+    def usable(self) -> bool:
+        """Whether this program understands the store, which a newer one may have changed."""
+        return self.watch is None or self.watch.usable
+
+    def lines(self) -> tuple[str, ...]:
+        """Lines for /readyz on what is unusual among the processes."""
+        trouble = "" if self.counts is None else self.counts.trouble
+        limits = (f"limits degraded: {trouble} (each process counts for itself)",) if trouble else ()
+        return (*limits, *(() if self.watch is None else self.watch.lines()))
+
+    async def close(self) -> None:
+        """Disconnect from the counts that are shared."""
+        if self.counts is not None:
+            await self.counts.close()
 
     def still_elected(self, base: Foundation) -> Callable[[], Awaitable[bool]] | None:
         """What asks the store whether this process is the elected one; None if it is alone."""
@@ -77,8 +95,11 @@ def build_shared_state(base: Foundation) -> SharedState:
     if base.settings.cluster.is_worker:
         elected = ElectedWork(base.accounts.coordinator, base.clock, tasks.spawn)
     state = SharedState(tasks, copies=copies, elected=elected)
+    state.counts = base.counts
     if isinstance(base.accounts, SharedAccounts):
-        state.watch = ClusterWatch(store.owners, base.accounts.coordinator, base.clock)
+        state.watch = ClusterWatch(
+            store.owners, store.formats, base.accounts.coordinator, base.clock, lambda: base.bus.room
+        )
         base.telemetry.watch_cluster(state.watch.figures)
     return state
 

@@ -13,6 +13,7 @@ from gateway.cluster.signals import Answered, Control, Interrupt, Release, StopB
 from gateway.delivery.event_router import EventBroadcaster
 from gateway.interactions.approvals import ApprovalService
 from gateway.storage.ports import OutboxState
+from gateway.turns.taken_wakes import TakenWakes
 from gateway.turns.turn_hooks import OnReply
 from gateway.turns.worker import Worker
 from pipeline.domain.ids import AccountKey
@@ -53,6 +54,7 @@ class ReadyReplies:
 def subscribe_worker(bus: Bus, *, owner: str, worker: Worker, approvals: ApprovalService) -> None:
     """Subscribe what runs turns; controls are sent to `owner`."""
     bus.on_wake(worker.wake)
+    bus.take_wakes(TakenWakes(worker, bus.wake_holder))
     bus.on_control(owner, _controls(worker, approvals))
 
 

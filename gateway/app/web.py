@@ -113,6 +113,7 @@ def make_page(
     on_wrong_token: Callable[[], None] = lambda: None,
     links: FileLinks | None = None,
     people: PagePeople | None = None,
+    wrong_elsewhere: Callable[[str], int] = lambda _network: 0,
 ) -> Page:
     """Build the page; its adapter is None if it is switched off. It takes files of people and gives
     `links` to stored ones; None: neither."""
@@ -129,6 +130,7 @@ def make_page(
         allowed_hosts=addresses.hosts,
         allowed_origins=addresses.origins,
         on_wrong_token=on_wrong_token,
+        wrong_elsewhere=wrong_elsewhere,
         media_dir=media_dir,
         text_chars=settings.channels.web.max_message_chars,
         voice_enabled=settings.voice.enabled,

@@ -35,11 +35,15 @@ async def _examined(settings: Settings, clock: Clock) -> tuple[Finding, ...]:
     problems = []
     if found.version not in _VERSIONS:
         problems.append("that version is not one of 16, 17 and 18")
-    if found.schema > found.newest_schema:
-        problems.append("a newer release of Parlour wrote it; install that release again")
+    form = found.format
+    if not form.is_usable:
+        problems.append(
+            f"a newer release of Parlour has brought it to data format {form.version}, which this one cannot "
+            "use; install that release again"
+        )
     if found.standby:
         problems.append("it is a standby server; storage.url must name the primary one")
-    if not found.schema and not found.may_create:
+    if not form.version and not found.may_create:
         problems.append("this user may not create the schema parlour; make it the owner of the database")
     if abs(found.clock_ahead_s) > _MOST_APART_S:
         apart_s = round(abs(found.clock_ahead_s))
@@ -49,8 +53,8 @@ async def _examined(settings: Settings, clock: Clock) -> tuple[Finding, ...]:
     if problems:
         return (Finding(name="store", good=False, words=f"{where}: {'; '.join(problems)}"),)
     if found.counts is None:
-        when = "is made" if not found.schema else f"goes from {found.schema} to {found.newest_schema}"
-        words = f"{where}; its schema {when} when the gateway starts"
+        when = "is made" if not form.version else f"goes from {form.version} to {form.newest}"
+        words = f"{where}; its data format {when} when the gateway starts"
         return (Finding(name="store", good=True, words=words),)
     counts, (waiting, dead) = found.counts, found.jobs
     words = f"{counts.inbox_done} messages done, {counts.inbox_open} waiting, "
@@ -59,5 +63,5 @@ async def _examined(settings: Settings, clock: Clock) -> tuple[Finding, ...]:
     return (
         Finding(name="store", good=True, words=f"{where}; {words}"),
         Finding(name="jobs", good=not dead, words=f"{waiting} waiting, {given_up}"),
-        *cluster_findings(settings, found.owners, found.unowned, found.clock_ahead_s),
+        *cluster_findings(settings, found.owners, found.unowned, found.clock_ahead_s, form),
     )

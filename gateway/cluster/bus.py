@@ -2,7 +2,7 @@
 
 | signal | reaches | delivered | if it is lost |
 |---|---|---|---|
-| wake | each worker | at least once, merged by thread | the entry waits for the next read of the store |
+| wake | one worker, or each | at least once, merged by thread | the entry waits for a read of the store |
 | changed | each process | at least once, merged by book and key | it is seen within a second |
 | control | one owner | at most once, in order | the turn runs to its end; an answer counts at its expiry |
 | event | the account's reader | at most once, in order in a turn | the answer appears when it is complete |
@@ -78,11 +78,48 @@ class EventReader(Protocol):
         ...
 
 
+class WakeTaker(Protocol):
+    """A worker to which wakes are addressed."""
+
+    @property
+    def room(self) -> int:
+        """How many more turns it could run now; 0 while it ends."""
+        ...
+
+    def take(self, thread: str) -> bool:
+        """Look at `thread`, as no other worker is asked to. False if it has neither the thread nor room."""
+        ...
+
+    def look(self, thread: str) -> None:
+        """Look at `thread` if it is here."""
+        ...
+
+
 class Bus(Protocol):
     """Signals between the parts of one gateway, in one process or in several."""
 
     def wake(self, thread: str) -> None:
-        """Have `thread`, an encoded ThreadKey, looked at for unfinished entries."""
+        """Have `thread`, an encoded ThreadKey, looked at for unfinished entries: by the worker that has it or
+        that a hash chooses of those with room; by each where none is known."""
+        ...
+
+    def wake_holder(self, thread: str) -> None:
+        """Have `thread` looked at by the process that has it: this one was woken, and has not."""
+        ...
+
+    def take_wakes(self, taker: WakeTaker) -> Unsubscribe:
+        """Let `taker` be one of the workers that wakes are addressed to. A process has one."""
+        ...
+
+    @property
+    def workers(self) -> int:
+        """How many processes take wakes, as far as this one knows."""
+        ...
+
+    @property
+    def room(self) -> int | None:
+        """How many more turns they could run together, by what each said a second ago; None if that is not
+        known, as in one process."""
         ...
 
     def control(self, owner: str, control: Control) -> None:

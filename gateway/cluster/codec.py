@@ -12,6 +12,7 @@ from gateway.cluster.signals import (
     Changed,
     Control,
     ControlSignal,
+    Here,
     Interrupt,
     LiveTurn,
     OutboxReady,
@@ -47,6 +48,7 @@ _FIELDS: Final = {
     )
     for kind in (
         Wake,
+        Here,
         Changed,
         OutboxReady,
         Recorded,
@@ -67,6 +69,12 @@ def signal_to_json(signal: Signal) -> str:
     match signal:
         case Wake():
             body = {"signal": "wake", "thread": signal.thread}
+            if signal.asked:
+                body["asked"] = signal.asked
+            if signal.held:
+                body["held"] = True
+        case Here():
+            body = {"signal": "here", "room": signal.room}
         case Changed():
             body = {"signal": "changed", "book": signal.book, "key": signal.key}
         case OutboxReady():
@@ -98,6 +106,8 @@ def _signal(body: Mapping[str, Any]) -> Signal | None:
     match body["signal"]:
         case "wake":
             return Wake(**_values_of(Wake, body))
+        case "here":
+            return Here(**_values_of(Here, body))
         case "changed":
             return Changed(**_values_of(Changed, body))
         case "outbox":

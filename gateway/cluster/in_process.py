@@ -19,6 +19,7 @@ from gateway.cluster.bus import (
     OnRecorded,
     OnWake,
     Unsubscribe,
+    WakeTaker,
     dropped,
 )
 from gateway.cluster.signals import Changed, Control, LiveTurn, Recorded
@@ -47,6 +48,24 @@ class InProcessBus:
     def wake(self, thread: str) -> None:
         """See `Bus.wake`."""
         self._wakes.call(thread)
+
+    def wake_holder(self, thread: str) -> None:
+        """See `Bus.wake_holder`."""
+        self.wake(thread)
+
+    def take_wakes(self, taker: WakeTaker) -> Unsubscribe:  # noqa: ARG002 - a wake is a call of its subscriber
+        """See `Bus.take_wakes`."""
+        return _nothing
+
+    @property
+    def workers(self) -> int:
+        """See `Bus.workers`."""
+        return 1
+
+    @property
+    def room(self) -> int | None:
+        """See `Bus.room`."""
+        return None
 
     def control(self, owner: str, control: Control) -> None:
         """See `Bus.control`."""

@@ -4,7 +4,9 @@ The first transport that is up carries a signal, so a second one is a spare: eac
 
 | topic | carries | listened to by |
 |---|---|---|
-| `wake` | wakes | each process |
+| `wake` | wakes for whichever worker has a thread, or for all of them | each process |
+| `wake:ID` | wakes for one worker | the worker itself |
+| `workers` | what each worker announces | each process |
 | `changed` | changes of books | each process |
 | `control:OWNER` | controls | the process that has the owner's name; `*` for each that runs turns |
 | `outbox:CHANNEL:ACCOUNT` | outbox signals | the process that sends on the account |
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from itertools import count
 from typing import Any, Final, NoReturn, Protocol
@@ -33,6 +35,7 @@ from gateway.cluster.bus import (
     OnRecorded,
     OnWake,
     Unsubscribe,
+    WakeTaker,
 )
 from gateway.cluster.codec import signal_from_json, signal_to_json
 from gateway.cluster.in_process import InProcessBus
@@ -42,6 +45,7 @@ from gateway.cluster.signals import (
     Changed,
     Control,
     ControlSignal,
+    Here,
     LiveTurn,
     OutboxReady,
     Recorded,
@@ -50,6 +54,7 @@ from gateway.cluster.signals import (
     Wake,
 )
 from gateway.cluster.transport import Transport
+from gateway.cluster.wakes import WAKE, WORKERS, SentTo, Wakes, topic_of
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import LlmToken, PipelineEvent
@@ -64,7 +69,6 @@ class Spawn(Protocol):
     def __call__(self, work: Coroutine[Any, Any, NoReturn], *, name: str) -> asyncio.Task[NoReturn]: ...
 
 
-_WAKE: Final = "wake"
 _CHANGED: Final = "changed"
 _PROBE: Final = "probe"
 
@@ -72,7 +76,15 @@ _PROBE: Final = "probe"
 class RemoteBus:
     """The `Bus` of one process among several. One may subscribe before `open`, and while a server is away."""
 
-    def __init__(self, transports: Sequence[Transport], clock: Clock, spawn: Spawn) -> None:
+    def __init__(
+        self,
+        transports: Sequence[Transport],
+        clock: Clock,
+        spawn: Spawn,
+        *,
+        count_wake: Callable[[SentTo], None] = lambda _to: None,
+    ) -> None:
+        """`count_wake` is called with whom each wake was sent to."""
         self._id = new_id("bus")
         self._own = InProcessBus()
         self._topics: dict[str, int] = {}
@@ -82,8 +94,9 @@ class RemoteBus:
             Link(transport, own_topic=own_topic, probe=probe, clock=clock) for transport in transports
         )
         for link in self._links:
-            link.listen(_WAKE)
-            link.listen(_CHANGED)
+            for topic in (WAKE, topic_of(self._id), WORKERS, _CHANGED):
+                link.listen(topic)
+        self._wakes = Wakes(clock, publish=self._publish, wake_here=self._own.wake, count=count_wake)
         self._shown = ShownTurns(self._own)
         self._events = Backlog[TurnEvent]()
         self._spawn = spawn
@@ -100,13 +113,32 @@ class RemoteBus:
         for link in self._links:
             self._tasks.append(self._spawn(link.run(partial(self._arrive, link)), name="signals"))
         self._tasks.append(self._spawn(self._show(), name="events of other processes"))
+        self._tasks.append(self._spawn(self._wakes.run(), name="known workers"))
 
     # -- publishing ---------------------------------------------------------------------------
 
     def wake(self, thread: str) -> None:
         """See `Bus.wake`."""
-        self._own.wake(thread)
-        self._publish(_WAKE, signal_to_json(Wake(thread=thread)), key=(_WAKE, thread))
+        self._wakes.wake(thread)
+
+    def wake_holder(self, thread: str) -> None:
+        """See `Bus.wake_holder`."""
+        self._wakes.wake_holder(thread)
+
+    def take_wakes(self, taker: WakeTaker) -> Unsubscribe:
+        """See `Bus.take_wakes`."""
+        self._wakes.take_by(taker)
+        return partial(self._wakes.take_by, None)
+
+    @property
+    def workers(self) -> int:
+        """See `Bus.workers`."""
+        return self._wakes.workers
+
+    @property
+    def room(self) -> int | None:
+        """See `Bus.room`."""
+        return self._wakes.room
 
     def changed(self, book: str, key: str = "") -> None:
         """See `Bus.changed`."""
@@ -130,6 +162,7 @@ class RemoteBus:
     def events(self, turn: LiveTurn) -> EventStream:
         """See `Bus.events`."""
         topic = _events(turn.thread.account_key)
+        self._wakes.known.ran(turn.thread.encode(), "")
         if topic in self._topics:
             return self._own.events(turn)
         numbers = count(1)
@@ -237,13 +270,15 @@ class RemoteBus:
         except InvalidInput as error:
             _log.warning("a signal was not understood", extra={"reason": str(error)})
         else:
-            self._deliver(signal)
+            self._deliver(sender, signal)
 
-    def _deliver(self, signal: Signal | None) -> None:
+    def _deliver(self, sender: str, signal: Signal | None) -> None:
         """Pass on a signal of another process."""
         match signal:
             case Wake():
-                self._own.wake(signal.thread)
+                self._wakes.arrived(signal)
+            case Here():
+                self._wakes.known.heard(sender, signal.room)
             case Changed():
                 self._own.changed(signal.book, signal.key)
             case ControlSignal():
@@ -253,6 +288,8 @@ class RemoteBus:
             case Recorded():
                 self._own.recorded(signal)
             case TurnEvent():
+                if signal.seq == 1:
+                    self._wakes.known.ran(signal.turn.thread.encode(), sender)
                 self._events.put(signal, token=isinstance(signal.event, LlmToken))
             case None:
                 # A newer version sent it.

@@ -16,6 +16,18 @@ class Wake:
     """`thread`, an encoded ThreadKey, may have an unfinished entry."""
 
     thread: str
+    asked: int = 0
+    """0 if each worker gets it; else only one does, and this many were asked, with that one."""
+    held: bool = False
+    """Only the worker that has the thread needs it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Here:
+    """The process that sends this runs turns."""
+
+    room: int
+    """How many more it could run now."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,4 +139,4 @@ class Changed:
     key: str = ""
 
 
-Signal = Changed | Wake | ControlSignal | TurnEvent | OutboxReady | Recorded
+Signal = Changed | Wake | Here | ControlSignal | TurnEvent | OutboxReady | Recorded

@@ -246,12 +246,14 @@ class Inbox:
                 item = replace(item, argument=self._redactor.configured(item.argument))
             if self._quota is None or not counts or isinstance(item, BargeIn):
                 return await self._enqueue_item(item, limit, begin=False), Reservation()
-            with self._quota.reserve(item) as reservation:
+            others = await self._quota.others(item) if self._quota.shared else ()
+            with self._quota.reserve(item, others) as reservation:
                 return await self._enqueue_within(reservation, item, limit, begin=False), reservation
         kept, begin = self._without_secrets(item), not item.edited
         if self._quota is None or item.answers or item.may_decline:
             return await self._enqueue_item(kept, limit, begin=begin), Reservation()
-        with self._quota.reserve(item) as reservation:
+        others = await self._quota.others(item) if self._quota.shared else ()
+        with self._quota.reserve(item, others) as reservation:
             if not (reservation.wait_s and self._beyond is not None and self._is_seen(kept)):
                 return await self._enqueue_within(reservation, kept, limit, begin=begin), reservation
             # Refused unless a gate takes it over; at most as many as are answered.

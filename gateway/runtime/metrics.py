@@ -96,6 +96,7 @@ class Telemetry:
         self._cache_reads = self._counter(
             "parlour_thread_cache_reads_total", "Looks into the cache of threads by result", "result"
         )
+        self._wakes = self._counter("parlour_wakes_total", "Wakes by whom they were sent to", "to")
         self._ready = self._gauge("parlour_ready", "1 while messages are taken, as /readyz says")
         self._bus = self._gauge("parlour_bus_up", "1 while signals between processes are carried")
 
@@ -124,6 +125,10 @@ class Telemetry:
     def cache_read(self, result: str) -> None:
         """Count a look into the cache of threads: `hit`, `miss` or `failed`."""
         self._cache_reads.sums[result] += 1
+
+    def wake_sent(self, to: str) -> None:
+        """Count a wake that was sent to `here`, the `owner`, a `chosen` worker, `all` or `none`."""
+        self._wakes.sums[to] += 1
 
     def heartbeat_event(self, name: str) -> None:
         """Count an event of the heartbeat's scheduler."""
@@ -240,16 +245,40 @@ class _Cluster(Collector):
         for role, number in sorted(found.owners.items()):
             owners.add_metric((role,), number)
         yield owners
+        yield from _release_figures(found)
         if found.beat_age_s is not None:
             yield GaugeMetricFamily(
                 "parlour_cluster_beat_age_seconds",
                 "Since this process last reported that it is alive",
                 value=found.beat_age_s,
             )
+        if found.room is not None:
+            yield GaugeMetricFamily(
+                "parlour_cluster_room", "Turns that all workers together could run more", value=found.room
+            )
         if found.unowned is not None:
             yield GaugeMetricFamily(
                 "parlour_threads_unowned", "Threads with work and no living process", value=found.unowned
             )
+
+
+def _release_figures(found: ClusterFigures) -> Iterator[Metric]:
+    versions = GaugeMetricFamily(
+        "parlour_cluster_versions",
+        "Processes that are alive, by version and data format",
+        labels=("version", "format"),
+    )
+    for (version, form), number in sorted(found.versions.items()):
+        versions.add_metric((version, str(form)), number)
+    yield versions
+    if found.format is not None:
+        yield GaugeMetricFamily("parlour_store_format", "Data format of the store", value=found.format)
+    if found.format_waiting is not None:
+        yield GaugeMetricFamily(
+            "parlour_store_format_waiting",
+            "Steps of the data format that wait for processes of an older release to end",
+            value=found.format_waiting,
+        )
 
 
 class TurnStages:

@@ -12,6 +12,7 @@ from typing import Final, Protocol, runtime_checkable
 
 from gateway.storage.changes import ChangeBook
 from gateway.storage.crash_counts import SharedDeathBook
+from gateway.storage.formats import FormatBook, Formats
 from gateway.storage.jobs import SharedJobBook
 from gateway.storage.lease import Lease
 from pipeline.domain.frozen import dataclass
@@ -44,6 +45,8 @@ class ListedOwner:
     """Seconds until it counts as gone; negative if it is."""
     threads: int
     """The threads, accounts and tokens that it has leases of."""
+    formats: Formats = Formats()
+    """The data formats that its program can use."""
 
 
 class OwnerBook(Protocol):
@@ -51,7 +54,8 @@ class OwnerBook(Protocol):
 
     async def beat(self, owner: Owner, *, ttl_s: float, now: float) -> bool:
         """Report that `owner` is alive for `ttl_s` seconds from now. False if its earlier report had expired,
-        so that others may have taken its threads."""
+        so that others may have taken its threads. Raises StorageError too where a newer process has meanwhile
+        taken away what this program uses."""
         ...
 
     async def retire(self, owner_id: str) -> None:
@@ -98,4 +102,9 @@ class SharedStore(Protocol):
     @property
     def changes(self) -> ChangeBook:
         """What another process may have changed."""
+        ...
+
+    @property
+    def formats(self) -> FormatBook:
+        """Its data format, and those of its processes."""
         ...

@@ -38,6 +38,8 @@ class LiveThread:
     """The store may hold entries of the thread that were not read yet."""
     begun: InboxEntry | None = None
     """An entry that was accepted as the first of its thread, with its attempt counted."""
+    chosen: bool = False
+    """No other process was woken for it: if another one has the thread, that one is to be."""
     asked: int = 0
     """How often the process that has the thread was asked to release it for idle work."""
     claimed: Lease | None = None

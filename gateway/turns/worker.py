@@ -3,8 +3,8 @@
 A runner lives while its thread has work and `LINGER_S` longer, holding the lease and the conversation, so the
 next message needs no look-up. While no entry waits, it runs the work given to `when_idle`.
 
-Among several processes, a wake reaches each of them, and the first to acquire the lease runs the thread. The
-others leave it alone. What has no live owner is claimed by those with free slots, each `LOOK_S`."""
+Among several processes, a wake is addressed to one of them, which passes it on to the owner of the thread if
+that is another one. What has no live owner is claimed by those with free slots."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from gateway.runtime.tasks import Supervisor
 from gateway.storage.leases import ProcessingCoordinator
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.shared_leases import SharedCoordinator
+from gateway.turns.elsewhere import LOOK_S, Elsewhere
 from gateway.turns.live_thread import Idle, IdleWork, LiveThread
 from gateway.turns.runner import TurnRunner
 from gateway.turns.waiting_stops import WaitingStops
-from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock, within
 from pipeline.domain.errors import FenceLost, StorageError
 from pipeline.graph.execution.control import asked_to_stop
@@ -31,14 +31,8 @@ _log = logging.getLogger(__name__)
 
 LINGER_S = 20.0
 _BACKOFF_S = (0.5, 1.0, 2.0, 5.0)
-LOOK_S = 0.5
-"""How often a process among several looks for threads without a live owner, in seconds."""
 _MOST_CLAIMED = 64
 _MOST_ASKED = 5
-_ELSEWHERE_S = 10.0
-"""For so long a wake of a thread that another process has is ignored: that one is woken too, and what it
-leaves is claimed. Without this, each message would cost a refused lease of every process."""
-_MOST_ELSEWHERE = 20_000
 _POLL_S = 0.2
 """How often a shutdown looks for turns that wait for a person, in seconds."""
 
@@ -59,11 +53,13 @@ class Worker:
         linger_s: float = LINGER_S,
         shared: SharedCoordinator | None = None,
         ask_for: Callable[[str], None] = lambda _thread: None,
+        look_s: Callable[[], float] = lambda: LOOK_S,
     ) -> None:
         """`shared` is the coordinator, in a process among several; `ask_for` asks the others to release a
-        thread."""
-        self._shared = shared
-        self._ask_for = ask_for
+        thread, and `look_s` gives the time between two looks."""
+        self._shared, self._look_s, self._ask_for = shared, look_s, ask_for
+        self.on_refused: Callable[[str, LiveThread], None] = lambda _thread, _live: None
+        """Called with a thread whose lease another process has."""
         self._store = store
         self._coordinator = coordinator
         self._turns = turns
@@ -72,7 +68,7 @@ class Worker:
         self._stops = WaitingStops(store, turns, self.withdraw, withdraw or _withdraw_nothing)
         self._linger_s = linger_s
         self.threads: dict[str, LiveThread] = {}
-        self._elsewhere = BoundedDict[str, float](_MOST_ELSEWHERE)
+        self._elsewhere = Elsewhere(clock)
         self._freed = asyncio.Event()
         """Set when a slot is free that work of other processes could take."""
         self._starting: set[str] = set()
@@ -98,7 +94,7 @@ class Worker:
         """Take over the threads that have work and no live owner, until cancelled. For one of several."""
         while True:
             with suppress(TimeoutError):
-                await within(self._clock, LOOK_S, self._freed.wait())
+                await within(self._clock, self._look_s(), self._freed.wait())
             self._freed.clear()
             try:
                 await self.claim()
@@ -109,8 +105,8 @@ class Worker:
         """Take over what has no live owner, as much as can run now; how many threads. Raises StorageError."""
         if self._shared is None or self._draining:
             return 0
-        spare = min(_MOST_CLAIMED, self._turns.slots.free - len(self._starting))
-        leases = await self._shared.claim(spare) if spare > 0 else ()
+        spare = min(_MOST_CLAIMED, self.room)
+        leases = await self._shared.claim(spare) if spare else ()
         self._has_left_work = len(leases) >= spare
         for lease in leases:
             if lease.thread in self.threads:
@@ -128,17 +124,21 @@ class Worker:
             live.unread = True
             live.work.set()
             self._turns.bursts.wake(thread)
-        elif self._shared is None or self._may_try(thread):
+        elif self._shared is None or self.may_try(thread):
             self._start(thread)
 
-    def _may_try(self, thread: str) -> bool:
+    def may_try(self, thread: str) -> bool:
         """Whether one of several tries to get a thread that it was woken for. Without a free slot it leaves
         it to the others, or claims it later."""
-        if self._turns.slots.free <= len(self._starting):
+        if not self.room:
             self._has_left_work = True
             return False
-        until = self._elsewhere.get(thread)
-        return until is None or until <= self._clock.monotonic()
+        return not self._elsewhere.has(thread)
+
+    @property
+    def room(self) -> int:
+        """How many more turns could run now."""
+        return 0 if self._draining else max(0, self._turns.slots.free - len(self._starting))
 
     def _look_soon(self) -> None:
         """Look for work now if some was left for want of a slot, which is free now."""
@@ -360,7 +360,8 @@ class Worker:
         """What `_own` returns while another process has the thread. Alone, its lease must expire first; one
         of several leaves the turns to the other, and asks for the thread a few times for idle work."""
         if self._shared is not None:
-            self._elsewhere[thread] = self._clock.monotonic() + _ELSEWHERE_S
+            self._elsewhere.note(thread)
+            self.on_refused(thread, live)
             live.asked += 1
             if not live.idle or live.asked > _MOST_ASKED:
                 return False

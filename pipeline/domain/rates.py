@@ -56,6 +56,10 @@ class SlidingWindow:
         if at in self._times:
             self._times.remove(at)
 
+    def ages(self, now: float) -> list[float]:
+        """How long ago the counted events of the last `seconds` were, oldest first."""
+        return [now - at for at in self._times if now - at < self._seconds]
+
     def is_empty(self, now: float) -> bool:
         """Whether no counted event is within the last `seconds`."""
         return not self._times or now - self._times[-1] >= self._seconds

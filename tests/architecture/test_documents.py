@@ -101,7 +101,9 @@ def test_every_metric_is_explained_and_no_other() -> None:
     explained = set(re.findall(r"^\| `(parlour_\w+)` \|", text, re.MULTILINE))
     telemetry = Telemetry(ManualClock())
     telemetry.watch_channels(tuple)
-    telemetry.watch_cluster(lambda: ClusterFigures(unowned=0, beat_age_s=0.0))
+    telemetry.watch_cluster(
+        lambda: ClusterFigures(unowned=0, beat_age_s=0.0, format=1, format_waiting=0, room=1)
+    )
     families = telemetry.registry.collect()
     exposed = {f"{family.name}_total" if family.type == "counter" else family.name for family in families}
 

@@ -59,15 +59,26 @@ def test_an_edge_pays_for_receiving_tokens_and_wakes() -> None:
     costs = SMALL.costs
     expected = costs["accept_edge"] + costs["platform_edge"] + 150 * costs["token_redis_edge"]
 
-    assert part_of(SMALL, EDGES).each_turn == pytest.approx(expected + costs["signal_redis_receiver"])
+    to_all = part_of(replace(SMALL, wakes_to_all=True), EDGES)
+    assert to_all.each_turn == pytest.approx(expected + costs["signal_redis_receiver"])
+    chosen = part_of(SMALL, EDGES)
+    assert chosen.each_turn == pytest.approx(expected + 3 * costs["choice_edge"])
+    assert chosen.always == pytest.approx(3 * costs["signal_redis_receiver"])
 
 
 def test_wakes_to_all_cost_the_database_a_refusal_for_each_worker_but_one() -> None:
-    many = part_of(SMALL, DATABASE).each_turn
-    one = part_of(replace(SMALL, wakes_to_all=False), DATABASE).each_turn
+    to_all = replace(SMALL, wakes_to_all=True)
+    many, one = part_of(to_all, DATABASE).each_turn, part_of(SMALL, DATABASE).each_turn
 
-    assert many - one == pytest.approx(2 * SMALL.costs["refused_database"])
-    assert part_of(replace(SMALL, wakes_to_all=False), WORKERS).each_turn < part_of(SMALL, WORKERS).each_turn
+    assert many - one == pytest.approx((2 - SMALL.astray) * SMALL.costs["refused_database"])
+    assert part_of(SMALL, WORKERS).each_turn < part_of(to_all, WORKERS).each_turn
+
+
+def test_many_workers_together_look_no_more_often_than_some() -> None:
+    few, many = replace(SMALL, processes=6), replace(SMALL, processes=60)
+
+    assert few.looks == pytest.approx(5 / few.look_s)
+    assert many.looks == many.looks_a_second
 
 
 def test_over_postgres_the_signals_are_the_databases_work_and_the_bus_is_never_full() -> None:

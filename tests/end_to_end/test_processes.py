@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from gateway.storage.codec import new_entry
 from gateway.storage.ports import Lease
+from gateway.turns.taken_wakes import TakenWakes
+from pipeline.domain.ids import ThreadKey
+from pipeline.domain.messages import Author, InboundMessage
 from pipeline.llm.scripted import ScriptedLlm
 from tests.support.channel import types_of
 from tests.support.posting_channel import MemoryPosts
-from tests.support.processes import Process, Processes, processes
+from tests.support.processes import Process, Processes, SharedMemory, processes
 
 
 async def test_the_edge_takes_messages_and_a_worker_answers_them(tmp_path: Path) -> None:
@@ -42,6 +46,62 @@ async def test_several_workers_answer_each_message_once_and_in_order(tmp_path: P
             sent = [one.text for one in edge.channel.sent if one.thread.chat == chat]
             assert sent == [f"You said: {chat} {number}" for number in range(3)]
         assert sum(len(worker.llm.requests) for worker in workers) == len(said)
+
+
+async def test_a_message_costs_no_refused_lease_of_the_other_workers(tmp_path: Path) -> None:
+    async with processes(tmp_path) as cluster:
+        leases = cluster.store = CountedLeases()
+        edge = await cluster.start("edge")
+        workers = [await cluster.start("work") for _ in range(4)]
+        while edge.bus.workers < 4:
+            await cluster.clock.advance(0.1)
+        for round_ in range(2):
+            said = [await edge.channel.say(f"n{number}", chat=f"c{round_}{number}") for number in range(24)]
+            for taken in said:
+                await edge.channel.reply(taken.message_id)
+        assert leases.refused == 0
+        # Each of them answers some.
+        assert all(worker.llm.requests for worker in workers)
+
+
+async def test_a_worker_that_is_chosen_for_the_thread_of_another_has_that_one_look(tmp_path: Path) -> None:
+    async with processes(tmp_path) as cluster:
+        leases = cluster.store = CountedLeases()
+        edge, first = await cluster.start("edge"), await cluster.start("work")
+        await edge.channel.reply((await edge.channel.say("one")).message_id)
+        second = await cluster.start("work")
+        # No process is woken for this message but the second worker, while the first one keeps the thread.
+        thread = ThreadKey(channel=edge.channel.name, account=edge.channel.account, chat="c1")
+        message = InboundMessage(
+            message_id="m-2",
+            native_id="2",
+            thread=thread,
+            author=Author(id="owner"),
+            received_at=0.0,
+            text="two",
+        )
+        await cluster.store.accept(new_entry(message))
+        taken = TakenWakes(second.gateway.worker, second.bus.wake_holder)
+        assert taken.room > 0
+        assert taken.take(thread.encode())
+        assert (await edge.channel.reply("m-2")).text == "You said: two"
+        # On a slow machine the first one may have given it up meanwhile.
+        assert leases.refused or second.llm.requests
+        assert len(first.llm.requests) + len(second.llm.requests) == 2
+
+
+class CountedLeases(SharedMemory):
+    """Counts the leases that another process had."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.refused = 0
+
+    async def acquire_lease(self, thread: str, owner: str, *, ttl_s: float, now: float) -> Lease | None:
+        lease = await super().acquire_lease(thread, owner, ttl_s=ttl_s, now=now)
+        # Not that of the work which one process does for all.
+        self.refused += lease is None and ":" in thread
+        return lease
 
 
 async def test_a_process_that_does_everything_works_beside_another(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from gateway.cluster.bus import (
     OnRecorded,
     OnWake,
     Unsubscribe,
+    WakeTaker,
 )
 from gateway.cluster.codec import signal_from_json, signal_to_json
 from gateway.cluster.in_process import InProcessBus
@@ -51,6 +52,20 @@ class CarriedBus:
 
     def wake(self, thread: str) -> None:
         self._publish(Wake(thread=thread), ("wake", thread))
+
+    def wake_holder(self, thread: str) -> None:
+        self._publish(Wake(thread=thread, held=True), ("held", thread))
+
+    def take_wakes(self, taker: WakeTaker) -> Unsubscribe:
+        return self._subscribers.take_wakes(taker)
+
+    @property
+    def workers(self) -> int:
+        return 1
+
+    @property
+    def room(self) -> int | None:
+        return None
 
     def changed(self, book: str, key: str = "") -> None:
         self._publish(Changed(book=book, key=key), ("changed", book, key))

@@ -36,8 +36,11 @@ class Cluster:
         _keep_secret(place, f"postgresql://postgres@127.0.0.1:{proxy.port}/postgres?sslmode=disable")
         return self.add(name, role, f'storage.url="file:{place}"')
 
-    def add(self, name: str, role: str, *settings: str, executed: bool = False) -> GatewayProcess:
-        """A gateway with the role, which is not started yet. All share one data folder."""
+    def add(
+        self, name: str, role: str, *settings: str, executed: bool = False, release: str = ""
+    ) -> GatewayProcess:
+        """A gateway with the role, which is not started yet. All share one data folder. `release` is one of
+        `upgrade_child`."""
         overrides = (
             *self.settings,
             'storage.kind="postgres"',
@@ -54,6 +57,7 @@ class Cluster:
             port=free_port(),
             executed=executed,
             data_dir=self.folder / "data",
+            release=release,
         )
         return gateway
 

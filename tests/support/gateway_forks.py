@@ -82,10 +82,12 @@ class ForkedProcess:
 
 
 async def fork_gateway(
-    arguments: Sequence[str], *, folder: Path, env: Mapping[str, str], log: Path
+    arguments: Sequence[str], *, folder: Path, env: Mapping[str, str], log: Path, module: str = ""
 ) -> ForkedProcess:
-    """Run `parlour` with `arguments` in `folder`; its output is appended to `log`."""
+    """Run `parlour`, or the `module`, with `arguments` in `folder`; its output is appended to `log`."""
     request = {"arguments": list(arguments), "folder": str(folder), "env": dict(env), "log": str(log)}
+    if module:
+        request["module"] = module
     return await _forked(request)
 
 

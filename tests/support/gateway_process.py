@@ -42,6 +42,7 @@ _POLL_S = 0.005
 _START_S = 60.0
 _EXIT_S = 60.0
 _SHOWN_CHARS = 4_000
+_OTHER_RELEASE = "tests.support.upgrade_child"
 _CLOCK = SystemClock()
 
 
@@ -92,9 +93,9 @@ async def up(gateway: GatewayProcess, channel: str) -> None:
 class GatewayProcess:
     """One data folder's gateway, which can be started again and again. Leaving the block kills it.
 
-    `overrides` are `SECTION.KEY=VALUE` settings. `executed` starts a new interpreter as a user does, with the
-    checkout `sources`; without it the process is forked, which needs a tenth of the processor time. When the
-    block is left by an exception, the end of the log is added to it.
+    `overrides` are `SECTION.KEY=VALUE` settings, `release` is one of `upgrade_child`. `executed` starts a new
+    interpreter as a user does, with the checkout `sources`; without it the process is forked, which needs a
+    tenth of the processor time. When the block is left by an exception, the end of the log is added to it.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class GatewayProcess:
         executed: bool = False,
         sources: Path = ROOT,
         data_dir: Path | None = None,
+        release: str = "",
     ) -> None:
         self.folder = folder
         self._sources = sources
@@ -115,6 +117,7 @@ class GatewayProcess:
         self._overrides = tuple(overrides)
         self._port = port
         self._executed = executed
+        self._release = release
         self._process: Process | ForkedProcess | None = None
         self._log_offset = 0
 
@@ -172,10 +175,13 @@ class GatewayProcess:
         quiet = ("limits.messages_per_minute=0", "agent.titles=false", *own)
         settings = (f"data.dir={self.data_dir}", f"server.port={self._port}", *quiet, *self._overrides)
         arguments = [part for setting in settings for part in ("--set", setting)]
-        command = ["serve", *arguments]
+        command = [*([self._release] if self._release else []), "serve", *arguments]
         self._log_offset = self.log_path.stat().st_size if self.log_path.exists() else 0
         if not self._executed:
-            self._process = await fork_gateway(command, folder=self.folder, env=env, log=self.log_path)
+            module = _OTHER_RELEASE if self._release else ""
+            self._process = await fork_gateway(
+                command, folder=self.folder, env=env, log=self.log_path, module=module
+            )
             return
         with self.log_path.open("ab") as log:
             self._process = await create_subprocess_exec(

@@ -13,6 +13,7 @@ from gateway.access.policy import AccessRule
 from gateway.app.bootstrap import Extras, build
 from gateway.app.lifecycle import Gateway
 from gateway.cluster.remote import RemoteBus
+from gateway.cluster.shared_counts import MemoryCounts
 from gateway.config import Secrets, load
 from gateway.runtime.tasks import Supervisor
 from gateway.storage.memory import MemoryStore
@@ -85,6 +86,8 @@ class Processes:
     hub: MemoryHub = field(default_factory=MemoryHub)
     clock: ManualClock = field(default_factory=ManualClock)
     settings: tuple[str, ...] = ()
+    counts: MemoryCounts | None = None
+    """Those of one process; each gets its own view."""
 
     async def start(
         self,
@@ -115,6 +118,7 @@ class Processes:
             transcriber=ScriptedTranscriber(),
             store=cast("Store", seen),
             bus=bus,
+            counts=None if self.counts is None else self.counts.beside(),
             graph=graph,
             http=False,
         )

@@ -13,6 +13,7 @@ from gateway.storage.memory.expiries import MemoryExpiries
 from gateway.storage.memory.feedback import MemoryFeedback
 from gateway.storage.memory.file_changes import MemoryFileChanges
 from gateway.storage.memory.finished import MemoryFinished
+from gateway.storage.memory.formats import MemoryFormats
 from gateway.storage.memory.identities import MemoryIdentities
 from gateway.storage.memory.jobs import MemoryJobs
 from gateway.storage.memory.memories import MemoryMemories
@@ -45,6 +46,7 @@ class MemoryBooks:
         self._interactions: dict[str, InteractionRow] = {}
         check, self.deaths = self._require_open, MemoryDeaths(self._require_open, self._entries)
         self.owners = MemoryOwners(check, self._threads, self.deaths)
+        self.formats = MemoryFormats(check)
         self.pairings, self.voices = MemoryPairings(check), MemoryVoices(check)
         self.jobs, self.states = MemoryJobs(check, self.owners.is_live), MemoryStates(check)
         self.file_changes, self.bursts = MemoryFileChanges(check), MemoryBursts(self._fenced)

@@ -11,6 +11,7 @@ from gateway.storage.postgres.erasure import PostgresErasure
 from gateway.storage.postgres.feedback import PostgresFeedback
 from gateway.storage.postgres.file_changes import PostgresFileChanges
 from gateway.storage.postgres.finished import PostgresFinished
+from gateway.storage.postgres.formats import PostgresFormats
 from gateway.storage.postgres.identities import PostgresIdentities
 from gateway.storage.postgres.memories import PostgresMemories
 from gateway.storage.postgres.page_chats import PostgresPage
@@ -41,3 +42,4 @@ class PostgresBooks:
         self.deaths = PostgresDeaths(database)
         self.finished = PostgresFinished(database)
         self.changes = PostgresChanges(database)
+        self.formats = PostgresFormats(database)

@@ -15,11 +15,13 @@ from urllib.parse import urlsplit
 
 import asyncpg
 
+from gateway.storage.formats import Formats, StoreFormat, held_back, too_old
 from gateway.storage.postgres.call_queue import MOST_ATTEMPTS, Call, CallQueue, Connection, in_transaction
 from gateway.storage.postgres.errors import as_storage_error, is_lost, is_passing
-from gateway.storage.postgres.migrations import migrate
+from gateway.storage.postgres.migrations import migrate, settled_format, store_format
 from gateway.storage.postgres.operations import Operation
-from gateway.storage.postgres.steps import STEPS, Step
+from gateway.storage.postgres.steps import STEPS, Step, formats_of
+from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import StorageError
 
 __all__ = ["Connection", "Database", "place_of"]
@@ -32,6 +34,8 @@ Use = Literal["alone", "shared", "beside"]
 at any time, as a command does."""
 _CONNECT_S = 10.0
 _STATEMENT_S = 60.0
+_AGAIN_S = 0.25
+"""Between two looks whether an older process has ended."""
 _OWNER_LOCK = 0x5061726C6F7573
 """The key of the advisory lock that a gateway holds while it has the database open."""
 _HOLD: Final[Mapping[Use, str]] = {
@@ -49,11 +53,23 @@ class Database:
     """
 
     def __init__(
-        self, url: str, *, steps: Sequence[Step] = STEPS, use: Use = "beside", claim_s: float = 10.0
+        self,
+        url: str,
+        *,
+        steps: Sequence[Step] = STEPS,
+        use: Use = "beside",
+        claim_s: float = 10.0,
+        migrates: bool = True,
+        clock: Clock | None = None,
     ) -> None:
-        """It is opened once its `use` allows it beside those of other processes; that is waited for up to
-        `claim_s` seconds."""
+        """It is opened once its `use` allows it beside those of other processes, and once those of an older
+        release do not keep a step back that it needs; each is waited for up to `claim_s` seconds. Without
+        `migrates` its schema stays as it is."""
         self._use = use
+        self._migrates = migrates
+        self._clock = clock or SystemClock()
+        self.formats: Formats = formats_of(steps)
+        """What this program can use."""
         self._claim_s = claim_s
         self._url = url
         self._steps = steps
@@ -66,10 +82,10 @@ class Database:
         self._reader = CallQueue("postgres-reader", _Reading(self), self.place)
 
     async def open(self) -> None:
-        """Connect and migrate. Raises StorageError, also for a newer schema than this program's."""
+        """Connect and migrate. Raises StorageError, also for a schema that this program cannot use."""
         await self._writer.start()
         try:
-            await self.write(lambda connection: migrate(connection, self.place, self._steps))
+            await self._reach_format()
             await self._reader.start()
         except BaseException:
             await self.close()
@@ -79,6 +95,19 @@ class Database:
         """Finish the queued calls and disconnect. Safe to call twice."""
         await self._reader.stop()
         await self._writer.stop()
+
+    async def format(self) -> StoreFormat:
+        """How far the schema is."""
+        return await self.read(lambda connection: store_format(connection, self._steps))
+
+    async def settled_format(self) -> StoreFormat:
+        """The same, once a migration that runs now in another process is over."""
+        return await self.write(lambda connection: settled_format(connection, self._steps))
+
+    async def upgrade(self) -> StoreFormat:
+        """Apply the steps that wait for no living process."""
+        alone = self._use == "alone"
+        return await self.write(lambda db: migrate(db, self.place, self._steps, alone=alone))
 
     async def write(self, change: Work[T]) -> T:
         """Run `change` in a separate transaction, after every write that was called before it."""
@@ -123,6 +152,20 @@ class Database:
                 "idle_in_transaction_session_timeout": "60s",
             },
         )
+
+    async def _reach_format(self) -> None:
+        """Bring the schema to one that this program can use. Raises StorageError."""
+        if not self._migrates:
+            found = await self.settled_format()
+            if not found.is_usable:
+                raise StorageError(too_old(self.place, found))
+            return
+        until = self._clock.monotonic() + self._claim_s
+        while (found := await self.upgrade()).version < self.formats.oldest:
+            if self._clock.monotonic() >= until:
+                raise StorageError(held_back(self.place, found))
+            # A process that was killed counts as alive for a while.
+            await self._clock.sleep(_AGAIN_S)
 
     async def claim(self, connection: Connection) -> None:
         """Hold the database for this process as long as the connection lasts. Raises StorageError while

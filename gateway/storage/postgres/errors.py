@@ -17,8 +17,19 @@ _WORDS: tuple[tuple[type[Exception], str], ...] = (
     (asyncpg.DiskFullError, "the disk of the server is full; accepted messages are safe"),
     (asyncpg.ReadOnlySQLTransactionError, "the server is read-only; the URL must name the primary server"),
     (asyncpg.CannotConnectNowError, "the server is starting or stopping; it is tried again"),
+    (
+        asyncpg.LockNotAvailableError,
+        "another program, such as a dump, holds a table; try again when it is done",
+    ),
     (TimeoutError, "the server did not answer in time"),
     (asyncpg.UndefinedTableError, "a table is missing; restart the gateway, which makes it"),
+)
+_PASSING = (
+    asyncpg.DeadlockDetectedError,
+    asyncpg.SerializationError,
+    # A newer process has changed the schema since the statement was prepared.
+    asyncpg.InvalidCachedStatementError,
+    asyncpg.OutdatedSchemaCacheError,
 )
 _LOST = (
     asyncpg.PostgresConnectionError,
@@ -52,7 +63,7 @@ def as_storage_error(error: Exception, place: str) -> Exception:
 
 def is_passing(error: Exception) -> bool:
     """Whether another process was in the way, so that the same transaction may succeed when repeated."""
-    return isinstance(error, asyncpg.DeadlockDetectedError | asyncpg.SerializationError)
+    return isinstance(error, _PASSING)
 
 
 def is_lost(error: Exception) -> bool:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncpg
 
+from gateway.storage.formats import StoreFormat
 from gateway.storage.owners import ListedOwner
 from gateway.storage.postgres.database import Database
 from gateway.storage.postgres.entries import COUNTS
 from gateway.storage.postgres.errors import as_storage_error
-from gateway.storage.postgres.migrations import schema_version
+from gateway.storage.postgres.migrations import store_format
 from gateway.storage.postgres.owners import LISTED, UNOWNED, listed_owner
-from gateway.storage.postgres.steps import STEPS
+from gateway.storage.postgres.steps import STEPS, formats_of
 from gateway.storage.sizes import StoreCounts
 from pipeline.domain.clock import Clock
 from pipeline.domain.frozen import dataclass
@@ -34,10 +35,8 @@ class Examined:
     """Server and database, without the password."""
     version: int
     """Of the server, such as 18."""
-    schema: int
-    """Of the database; 0 for one that Parlour has not opened yet."""
-    newest_schema: int
-    """That of this program."""
+    format: StoreFormat
+    """Its version is 0 for a database that Parlour has not opened yet."""
     clock_ahead_s: float
     """By how much the server's clock is ahead of ours, to about the duration of a round trip."""
     standby: bool
@@ -45,7 +44,7 @@ class Examined:
     synchronous: bool
     """Whether a commit waits for the server's disk."""
     counts: StoreCounts | None
-    """None where the tables are not those of this program."""
+    """None where this program cannot use the tables, or not yet."""
     jobs: tuple[int, int]
     """How many are waiting, and how many were given up."""
     owners: tuple[ListedOwner, ...] = ()
@@ -66,8 +65,8 @@ async def examined(url: str, clock: Clock) -> Examined:
         about = await connection.fetchrow(_ABOUT)
         middle = (before + clock.now()) / 2
         assert about is not None  # noqa: S101 - a query without FROM has a row
-        schema = await schema_version(connection)
-        ours = schema == len(STEPS)
+        form = await store_format(connection, STEPS)
+        ours = form.is_usable and form.version >= formats_of(STEPS).oldest
         counts = await connection.fetchrow(COUNTS) if ours else None
         jobs = await connection.fetchrow(_COUNT_JOBS) if ours else None
         owners = await connection.fetch(LISTED) if ours else []
@@ -79,8 +78,7 @@ async def examined(url: str, clock: Clock) -> Examined:
     return Examined(
         place=database.place,
         version=about["server"] // 10_000,
-        schema=schema,
-        newest_schema=len(STEPS),
+        format=form,
         clock_ahead_s=about["at"] - middle,
         standby=about["standby"],
         may_create=about["may_create"],

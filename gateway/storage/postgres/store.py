@@ -33,6 +33,7 @@ from gateway.storage.postgres.operations import Operation, plain
 from gateway.storage.postgres.owners import PostgresOwners
 from gateway.storage.postgres.small_books import PostgresBursts, PostgresExpiries, PostgresStates
 from gateway.storage.postgres.statements import changed
+from gateway.storage.postgres.steps import STEPS, Step
 from gateway.storage.sealing import SealNeeded, new_key
 from gateway.storage.sizes import StoreCounts
 from pipeline.domain.errors import StorageError
@@ -51,10 +52,10 @@ class PostgresStore(PostgresBooks):
     committed.
     """
 
-    def __init__(self, url: str, *, use: Use = "beside") -> None:
+    def __init__(self, url: str, *, use: Use = "beside", steps: Sequence[Step] = STEPS) -> None:
         """`use` says beside which other gateways it can be opened."""
         self.url = url
-        self.database = Database(url, use=use)
+        self.database = Database(url, use=use, steps=steps)
         super().__init__(self.database)
         self.jobs = PostgresJobs(self.database)
         self.states = PostgresStates(self.database)

@@ -100,7 +100,7 @@ async def database_tables(url: str) -> AsyncIterator[PostgresTables]:
         try:
             async with connection.transaction():
                 # It holds a lock that every starting gateway waits for.
-                await migrate(connection, database.place, STEPS)
+                await migrate(connection, database.place, STEPS, alone=True)
                 if await connection.fetchval(_OTHERS):
                     raise StorageError(
                         f"{database.place}: a gateway or another command uses this database; stop it first"

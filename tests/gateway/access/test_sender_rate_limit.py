@@ -10,6 +10,7 @@ import pytest
 
 from gateway.access.policy import AccessRule
 from gateway.access.sender_rate_limit import RateLimit
+from gateway.cluster.shared_counts import MemoryCounts
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.messages import InboundMessage, MediaRef, SessionCommand
 from tests.gateway.inbox_harness import ANN, BOB, InboxHarness, open_inbox, place, press, text
@@ -127,6 +128,23 @@ async def test_a_voice_note_is_counted_before_it_is_fetched(tmp_path: Path) -> N
         note = replace(text("x", "n"), text="", voice=sound)
         assert (await harness.inbox.accept(note)).status == "refused"
         assert (await harness.store.counts()).inbox_open == 1
+
+
+async def test_what_other_processes_have_counted_counts_too() -> None:
+    clock = ManualClock()
+    counts = MemoryCounts(clock)
+    here = RateLimit(3, clock, counts)
+    for _ in range(2):
+        await counts.beside().note("messages telegram main ann", window_s=60.0)
+        await clock.advance(10.0)
+    message = text("hi", "a", user="ann")
+    others = await here.others(message)
+    assert others == (10.0, 20.0)
+    with here.reserve(message, others) as first:
+        first.used = True
+    with here.reserve(message, others) as second:
+        assert second.wait_s == 40.0
+    assert await RateLimit(3, clock).others(message) == ()
 
 
 async def test_notes_that_may_not_be_for_the_bot_are_refused_in_silence(tmp_path: Path) -> None:

@@ -32,19 +32,23 @@ class Scraped:
             ttl_s=600.0,
         )
         self._telemetry = Telemetry(self.clock)
-        watch = ClusterWatch(self.store.owners, self.leases, self.clock)
+        self.room: int | None = None
+        watch = ClusterWatch(
+            self.store.owners, self.store.formats, self.leases, self.clock, lambda: self.room
+        )
         self._telemetry.watch_cluster(watch.figures)
-        self._watch = watch
+        self.watch = watch
 
     async def start(self) -> None:
         await self.store.open()
         await self.leases.report()
-        self.tasks.spawn(self._watch.run(), name="processes")
+        self.tasks.spawn(self.watch.run(), name="processes")
         await self.clock.advance(0.0)
 
     def lines(self) -> dict[str, float]:
         exposed = self._telemetry.exposition().decode().splitlines()
-        ours = [one for one in exposed if one.startswith(("parlour_cluster", "parlour_threads"))]
+        named = ("parlour_cluster", "parlour_threads", "parlour_store_format")
+        ours = [one for one in exposed if one.startswith(named)]
         return {line.split()[0]: float(line.split()[1]) for line in ours}
 
 
@@ -65,7 +69,10 @@ async def test_the_living_are_counted_by_role_and_the_work_without_a_process(scr
     assert scraped.lines() == {
         'parlour_cluster_owners{role="edge"}': 1.0,
         'parlour_cluster_owners{role="work"}': 2.0,
+        'parlour_cluster_versions{format="1",version="1"}': 3.0,
         "parlour_cluster_beat_age_seconds": READ_EVERY_S,
+        "parlour_store_format": 1.0,
+        "parlour_store_format_waiting": 0.0,
         "parlour_threads_unowned": 1.0,
     }
 
@@ -74,7 +81,21 @@ async def test_while_the_store_is_away_no_old_number_is_shown(scraped: Scraped) 
     assert scraped.lines()["parlour_threads_unowned"] == 0.0
     await scraped.store.close()
     await scraped.clock.advance(READ_EVERY_S)
-    assert scraped.lines() == {"parlour_cluster_beat_age_seconds": READ_EVERY_S}
+    assert scraped.lines() == {
+        "parlour_cluster_beat_age_seconds": READ_EVERY_S,
+        "parlour_store_format": 1.0,
+        "parlour_store_format_waiting": 0.0,
+    }
     await scraped.store.open()
     await scraped.clock.advance(READ_EVERY_S)
     assert scraped.lines()['parlour_cluster_owners{role="edge"}'] == 1.0
+
+
+async def test_full_workers_are_a_line_and_a_number(scraped: Scraped) -> None:
+    assert scraped.watch.lines() == ()
+    scraped.room = 0
+    assert scraped.lines()["parlour_cluster_room"] == 0.0
+    (line,) = scraped.watch.lines()
+    assert line.startswith("workers full: each runs as many turns as it may")
+    scraped.room = 3
+    assert scraped.watch.lines() == ()

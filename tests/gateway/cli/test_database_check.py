@@ -46,13 +46,19 @@ async def test_a_newer_schema_is_red_and_an_older_one_is_not(tmp_path: Path, pos
     # A clock far from the server's would be red too, and a slow machine must not be.
     admin = await asyncpg.connect(postgres_url)
     change = "UPDATE parlour.schema_version SET version = version + $1"
+    needed = "UPDATE parlour.schema_version SET oldest = $1"
+    oldest = await admin.fetchval("SELECT oldest FROM parlour.schema_version")
     await admin.execute(change, 1)
+    (newer, *_) = await database_findings(_settings(tmp_path, postgres_url), SystemClock())
+    assert newer.good
+    await admin.execute(needed, 1_000)
     (newer,) = await database_findings(_settings(tmp_path, postgres_url), SystemClock())
+    await admin.execute(needed, oldest)
     await admin.execute(change, -2)
     (older,) = await database_findings(_settings(tmp_path, postgres_url), SystemClock())
     await admin.execute(change, 1)
     await admin.close()
-    assert "a newer release of Parlour wrote it" in newer.words
+    assert "a newer release of Parlour has brought it to data format" in newer.words
     assert "a newer release" not in older.words
 
 

@@ -182,12 +182,12 @@ async def test_a_database_without_a_store_or_of_another_release_is_left_alone(
 ) -> None:
     store = PostgresStore(postgres_url)
     await store.open()
-    version = "UPDATE schema_version SET version = version + {change}"
+    version = "UPDATE schema_version SET oldest = oldest + {change}"
     settings = [f'data.dir="{tmp_path}"', 'storage.kind="postgres"', 'storage.url="env:STORE_URL"']
     monkeypatch.setenv("STORE_URL", postgres_url)
-    await store.database.write(lambda db: db.execute(version.format(change=1)))
+    await store.database.write(lambda db: db.execute(version.format(change=1_000)))
     try:
         await Parlour(store, settings, capsys).run("jobs", code=1)
     finally:
-        await store.database.write(lambda db: db.execute(version.format(change=-1)))
+        await store.database.write(lambda db: db.execute(version.format(change=-1_000)))
         await store.close()

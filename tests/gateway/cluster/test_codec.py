@@ -14,6 +14,7 @@ from gateway.cluster.signals import (
     Changed,
     Control,
     ControlSignal,
+    Here,
     Interrupt,
     LiveTurn,
     OutboxReady,
@@ -51,6 +52,9 @@ def _sample(kind: type[PipelineEvent]) -> PipelineEvent:
 
 _SIGNALS: tuple[Signal, ...] = (
     Wake(thread=_TOPIC.encode()),
+    Wake(thread=_TOPIC.encode(), asked=2),
+    Wake(thread=_TOPIC.encode(), held=True),
+    Here(room=3),
     Changed(book="questions", key="ask:ü 1"),
     OutboxReady(account=("telegram", "main:bot"), row_id=12),
     Recorded(thread=_TOPIC, entry_id=12),
