@@ -254,7 +254,7 @@ def _sizes(folder: Path) -> dict[str, int]:
     return {file.name: file.stat().st_size for file in folder.iterdir()}
 
 
-async def test_the_audit_goes_on_behind_records_that_were_rolled_back(store: SqliteStore) -> None:
+async def test_the_audit_continues_behind_records_that_were_rolled_back(store: SqliteStore) -> None:
     audit = store.shield.audit
 
     def added(detail: object) -> asyncio.Future[None]:
