@@ -72,7 +72,7 @@ async def test_a_reply_is_shown_after_what_its_turn_still_sends(channel: _Record
     assert b'parlour_deliveries_total{result="sent"} 1.0' in made.telemetry.exposition()
 
 
-async def test_a_channel_that_cannot_show_it_now_disturbs_nobody(
+async def test_a_channel_that_cannot_show_it_now_is_named_in_the_log(
     channel: _RecordChannel, caplog: pytest.LogCaptureFixture
 ) -> None:
     channel.fails = True
