@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from gateway.runtime.logs import bind_ids, configure_logging, unbind_ids
+from pipeline.domain.clock import ManualClock
 from pipeline.redaction.known import MARK
 from pipeline.redaction.redactor import Redactor
 
@@ -126,3 +127,22 @@ def test_at_the_debug_level_the_libraries_still_only_warn() -> None:
 def test_lines_below_the_level_are_not_written(lines: io.StringIO) -> None:
     logging.getLogger("any").debug("quiet")
     assert lines.getvalue() == ""
+
+
+@pytest.mark.parametrize("name", ["event", "thread_key"])
+def test_a_secret_in_a_line_of_known_fields_is_masked(lines: io.StringIO, name: str) -> None:
+    words = {"event": "turn ended", "thread_key": "web:local:c1"} | {name: f"it is {SECRET}"}
+    for _ in range(2):
+        bind_ids(thread_key=words["thread_key"], message_id="m_1")
+        logging.getLogger("gateway.turns.runner").info(words["event"], extra={"outcome": "answered"})
+    assert SECRET not in lines.getvalue()
+    assert lines.getvalue().count(MARK) == 2
+
+
+async def test_what_was_clean_is_looked_at_again_when_a_secret_is_new() -> None:
+    clock, secrets = ManualClock(), ["another-secret-value"]
+    redactor = Redactor(lambda: secrets, clock=clock)
+    assert [redactor.is_clean(f"web:local:{SECRET}") for _ in range(2)] == [True, True]
+    secrets.append(SECRET)
+    await clock.advance(2.0)
+    assert not redactor.is_clean(f"web:local:{SECRET}")

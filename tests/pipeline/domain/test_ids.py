@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -60,3 +63,13 @@ def test_fresh_ids_carry_their_prefix_and_differ() -> None:
     ids = {new_id("ses") for _ in range(100)}
     assert len(ids) == 100
     assert all(fresh.startswith("ses_") for fresh in ids)
+
+
+def test_a_forked_process_gives_other_ids_than_its_parent() -> None:
+    program = (
+        "import os\nfrom pipeline.domain.ids import new_id\nnew_id('x')\nchild = os.fork()\n"
+        "if child: os.wait()\nprint(*[new_id('x') for _ in range(70)], flush=True)"
+    )
+    done = subprocess.run((sys.executable, "-c", program), capture_output=True, text=True, check=True)
+    ids = done.stdout.split()
+    assert len(ids) == len(set(ids)) == 140
