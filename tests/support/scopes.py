@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from pipeline.llm import litellm_client
+
 TOGETHER = ("tests/architecture/",)
 """Folders whose modules share what they have read."""
 LITELLM = frozenset(
@@ -43,6 +45,14 @@ def scope_of(nodeid: str) -> str:
             return folder
     module = nodeid.split("::", maxsplit=1)[0]
     return "litellm" if module in LITELLM else module
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Load LiteLLM before the first test that needs it: on a busy machine that takes longer than the minute
+    which the first answer would have for both."""
+    if item.nodeid.split("::", maxsplit=1)[0] in LITELLM:
+        litellm_client._ignore_its_warnings()
+        litellm_client._import_litellm()
 
 
 @pytest.hookimpl(optionalhook=True)
