@@ -60,7 +60,7 @@ def subscribe_worker(bus: Bus, *, owner: str, worker: Worker, approvals: Approva
 
 async def release_what_no_wake_reaches(bus: Bus, worker: Worker, clock: Clock) -> NoReturn:
     """While signals are not carried, and once after that, release the threads that wait for work, until
-    cancelled. Whoever looks for work finds their next message in the store; a runner that waits for a wake
+    cancelled. Their next message is found in the store by the look for work; a runner that waits for a wake
     would not answer it before the end of its wait."""
     carried = True
     while True:
