@@ -20,6 +20,7 @@ from gateway.app.page_guests import PageGuests
 from gateway.app.platforms import LeftOut
 from gateway.app.plugin_channels import only_own
 from gateway.app.shared_state import SharedState
+from gateway.app.signals import release_what_no_wake_reaches
 from gateway.app.tools import SharedTools
 from gateway.app.voice import Voice
 from gateway.channels.registry import ChannelRegistry, key_of
@@ -303,6 +304,8 @@ class Gateway:
         if not parts.cluster.is_worker:
             return 0
         parts.background.spawn(parts.worker.look_for_work(), name="work of other processes")
+        released = release_what_no_wake_reaches(parts.bus, parts.worker, parts.clock)
+        parts.background.spawn(released, name="work without signals")
         return await parts.worker.claim()
 
     async def channels_ended(self) -> None:

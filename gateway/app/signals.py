@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import assert_never
+from typing import Final, NoReturn, assert_never
 
 from adapters.channel import Channel, OutboundReply
 from gateway.channels.registry import key_of
@@ -16,9 +16,12 @@ from gateway.storage.ports import OutboxState
 from gateway.turns.taken_wakes import TakenWakes
 from gateway.turns.turn_hooks import OnReply
 from gateway.turns.worker import Worker
+from pipeline.domain.clock import Clock
 from pipeline.domain.ids import AccountKey
 
 _log = logging.getLogger(__name__)
+
+_LOOK_S: Final = 0.25
 
 
 class ReadyReplies:
@@ -56,6 +59,19 @@ def subscribe_worker(bus: Bus, *, owner: str, worker: Worker, approvals: Approva
     bus.on_wake(worker.wake)
     bus.take_wakes(TakenWakes(worker, bus.wake_holder))
     bus.on_control(owner, _controls(worker, approvals))
+
+
+async def release_what_no_wake_reaches(bus: Bus, worker: Worker, clock: Clock) -> NoReturn:
+    """While signals are not carried, and once after that, release the threads that wait for work, until
+    cancelled. Their next message is found in the store by the look for work; a runner that waits for a wake
+    would not answer it before the end of its wait."""
+    carried = True
+    while True:
+        await clock.sleep(_LOOK_S)
+        before, carried = carried, not bus.trouble
+        if not (before and carried):
+            for thread in tuple(worker.threads):
+                worker.release(thread)
 
 
 def subscribe_channels(

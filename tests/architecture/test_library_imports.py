@@ -7,6 +7,7 @@ import sys
 import tomllib
 
 from tests.architecture.sources import PACKAGES, ROOT, imported_names, module_name, python_files
+from tests.support.scopes import LITELLM
 
 IMPORT_NAMES = {
     "charset-normalizer": "charset_normalizer",
@@ -104,3 +105,7 @@ def test_the_agent_names_neither_tools_nor_security() -> None:
 
     assert reached
     assert [name for name in reached if name.startswith(("pipeline.tools", "pipeline.security"))] == []
+
+
+def test_the_modules_that_share_litellm_exist() -> None:
+    assert [name for name in sorted(LITELLM) if not (ROOT / name).is_file()] == []

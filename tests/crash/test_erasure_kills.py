@@ -15,6 +15,7 @@ from gateway.storage.sqlite.jobs import SqliteJobs
 from gateway.storage.sqlite.offline import beside
 from tests.end_to_end.test_people_erase import Phrases, begin_erasure, found, leave_everything
 from tests.support.gateway_process import GatewayProcess
+from tests.support.looks import look_again
 
 pytestmark = pytest.mark.crash
 
@@ -32,7 +33,7 @@ async def test_an_erasure_is_completed_after_a_kill_at_each_of_its_steps(tmp_pat
             await gateway.start()
             async with beside(gateway.store_path, SqliteJobs) as book:
                 while any(job.kind == "full_erasure" for job in await book.listed(limit=9)):
-                    pass
+                    await look_again()
             await gateway.stop()
         assert found(gateway.data_dir, phrase.all) == {}, label
         assert found(gateway.data_dir, ["staysforben"])

@@ -16,6 +16,7 @@ from gateway.storage.sqlite.jobs import SqliteJobs
 from gateway.storage.sqlite.offline import beside
 from tests.end_to_end.test_off_the_record import found_in
 from tests.support.gateway_process import GatewayProcess, slow_echo
+from tests.support.looks import look_again
 from tests.support.page_people import Client, Disconnected, new_token
 
 pytestmark = pytest.mark.crash
@@ -65,4 +66,4 @@ async def _erased(path: Path) -> None:
 
     async with beside(path, SqliteJobs) as book:
         while await book.listed(limit=9):
-            pass
+            await look_again()

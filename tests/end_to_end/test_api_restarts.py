@@ -13,6 +13,7 @@ from gateway.storage.ports import Store
 from pipeline.llm.scripted import ScriptedLlm
 from tests.pipeline.workflows.documents import agent, approval, document, start, way
 from tests.support.api_client import api_overrides, document_file, open_api
+from tests.support.looks import look_again
 from tests.support.workflow_child import triage_model
 
 ECHO = document(start(), agent("a"), routes=[way("start > a")])
@@ -71,7 +72,7 @@ async def test_a_waiting_run_of_a_removed_workflow_is_stopped_and_no_other_agent
 async def _until_finished(store: Store, thread: str) -> None:
     """Wait until no entry of the thread is open."""
     while await store.open_entries(thread):
-        pass
+        await look_again()
 
 
 async def test_the_default_agent_is_a_workflow_with_its_name(tmp_path: Path) -> None:

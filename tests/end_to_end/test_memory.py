@@ -19,13 +19,14 @@ from pipeline.memory.loading import load_memory
 from tests.contracts.memory_values import ANN, DAY_S, NOW, arc, fact, kept, write
 from tests.support.embedding_server import FakeEmbeddingServer
 from tests.support.harness import open_gateway
+from tests.support.looks import look_again
 
 pytestmark = pytest.mark.usefixtures("days_pass_quickly")
 
 
 async def _until(check: Callable[[], Awaitable[bool]]) -> None:
     while not await check():
-        pass
+        await look_again()
 
 
 async def _until_embedded(store: Store, model: str) -> None:

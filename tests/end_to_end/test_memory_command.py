@@ -14,6 +14,7 @@ from pipeline.memory.ports import MemoryWrites
 from pipeline.memory.values import EntityRef, Fact, Profile, Rule, SessionArc
 from tests.end_to_end.test_off_the_record import found_in
 from tests.support.link_talk import OWNER, LinkTalk, open_link_talk
+from tests.support.looks import look_again
 from tests.support.two_channels import open_two_channels
 
 NOW = 1_900_000_000.0
@@ -71,7 +72,7 @@ async def press(talk: LinkTalk, label: str) -> str:
     await talk.posts.take({**event, "kind": "press", "message": shown.native_id, "data": data})
     await talk.posts.until(lambda: len(talk.posts.messages) > before)
     while await talk.harness.store.outbox_open():
-        pass
+        await look_again()
     return "".join(one.text + one.file.decode() for one in talk.posts.messages[before:])
 
 

@@ -23,6 +23,7 @@ from pipeline.domain.ids import ThreadKey
 from tests.adapters.web.harness import WebHarness
 from tests.support.file_reader import FakeFileReader
 from tests.support.gate_graph import Ledger, gate_graph
+from tests.support.looks import look_again
 from tests.support.page_people import Client, Disconnected, Frame, OpenPage, new_token, open_page
 from tests.support.page_requests import INVENTED, UNNAMED, Things, requests_for
 from voice.synthesis.scripted_synthesizer import ScriptedSpeaker
@@ -191,7 +192,7 @@ async def _answer(client: Client, kind: type, key: str, seen: list[Frame]) -> Fr
 async def _idle(page: OpenPage) -> None:
     """Wait until no turn waits or runs."""
     while await page.store.open_threads():
-        pass
+        await look_again()
 
 
 @asynccontextmanager

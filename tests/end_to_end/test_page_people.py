@@ -13,6 +13,7 @@ import pytest
 from gateway.people.page_people import LOOK_S
 from pipeline.domain.clock import ManualClock
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
+from tests.support.looks import look_again
 from tests.support.page_people import Client, Disconnected, OpenPage, new_token, open_page
 
 
@@ -108,7 +109,7 @@ async def test_what_a_removed_person_left_is_stopped_and_not_answered(tmp_path: 
         assert await ann.read_to_the_end() == 4403
         # The gate stays closed: the running turn ends because it is stopped.
         while await page.store.open_threads():
-            pass
+            await look_again()
         assert len(llm.requests) == 1
 
 

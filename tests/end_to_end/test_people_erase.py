@@ -29,6 +29,7 @@ from tests.end_to_end.test_memory_command import fact, remember
 from tests.end_to_end.test_page_removal import fill
 from tests.support.file_reader import FakeFileReader
 from tests.support.link_talk import OWNER, LinkTalk, open_link_talk
+from tests.support.looks import look_again
 from tests.support.page_people import Client, open_page
 from tests.support.tool_echo import ToolEcho, wish
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
@@ -257,7 +258,7 @@ async def test_a_running_gateway_carries_the_erasure_out_within_a_minute(tmp_pat
         )
         await clock.advance(61.0)
         while await store.read_log("memory:main:dm-ann", kinds=("user", "session")):
-            pass
+            await look_again()
         await erased(store)
         await talk.say("ann", "hello again")
         assert "theheronlands" not in str(talk.harness.llm.requests[-1].messages), "nor is it in memory"
@@ -328,4 +329,4 @@ def _at(data: Path) -> list[str]:
 async def erased(store: Store) -> None:
     """Wait until no erasure waits."""
     while any(job.kind.endswith("erasure") for job in await store.jobs.listed(limit=99)):
-        pass
+        await look_again()

@@ -11,6 +11,7 @@ import pytest
 from gateway.storage.postgres import PostgresStore
 from gateway.storage.sizes import StoreCounts
 from tests.support.gateway_process import SCRIPTED, GatewayProcess
+from tests.support.looks import look_again
 from tests.support.postgres_server import MortalServer, NoServer, mortal_server
 from tests.support.web_client import WebChat
 
@@ -109,7 +110,7 @@ async def test_a_server_that_dies_and_comes_back_costs_no_message(
         server.stop()
         await chat.send_text("c2", "two")
         while await _status(gateway) != 503:
-            pass
+            await look_again()
         assert "c2" not in chat.seen.accepted
 
         server.start()

@@ -163,7 +163,9 @@ async def test_a_standby_edge_takes_over_the_accounts_of_a_dead_one(tmp_path: Pa
 async def test_without_signals_everything_is_found_in_the_store(tmp_path: Path) -> None:
     async with processes(tmp_path) as cluster:
         edge = await cluster.start("edge")
-        await cluster.start("work")
+        worker = await cluster.start("work")
+        # A wake that is lost while the worker is not connected again: its thread is released, not waited for.
+        worker.gateway.worker._linger_s = 1_000_000.0
         cluster.hub.take_away()
         taken = await edge.channel.say("hello")
         reply = await edge.channel.reply(taken.message_id)

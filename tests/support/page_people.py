@@ -19,6 +19,7 @@ from pipeline.domain.clock import Clock, SystemClock
 from pipeline.llm.client import LlmClient
 from pipeline.llm.scripted import ScriptedLlm
 from tests.support.harness import GatewayHarness, open_gateway
+from tests.support.looks import look_again
 from tests.support.web_client import Disconnected, WebChat
 
 Frame = dict[str, Any]
@@ -67,7 +68,7 @@ class OpenPage:
     async def erased(self) -> None:
         """Wait until no erasure waits."""
         while any(job.kind.endswith("erasure") for job in await self.store.jobs.listed(limit=99)):
-            pass
+            await look_again()
 
     async def upload(self, token: str, chat: str, content: bytes) -> str:
         """Upload a file for a message in a chat; its handle."""
@@ -82,12 +83,12 @@ class OpenPage:
     async def named(self, name: str) -> None:
         """Wait until a person is called so."""
         while all(one.name != name for one in await self.store.page.people.people()):
-            pass
+            await look_again()
 
     async def no_devices(self) -> None:
         """Wait until no device is signed in."""
         while await self.store.page.people.devices():
-            pass
+            await look_again()
 
     async def id_of(self, name: str) -> str:
         """The id of an invited person."""

@@ -1,7 +1,8 @@
-"""Which tests one worker of pytest-xdist runs together: those of a module, and those of the sources.
+"""Which tests one worker of pytest-xdist runs together: those of a module, those of the sources, and those
+that load LiteLLM.
 
-The tests of the sources read all of them into syntax trees, which takes longer than to judge them. What one
-module has read is there for the next only in the same worker.
+What one module has loaded is there for the next only in the same worker. The tests of the sources read all of
+them into syntax trees, which takes longer than to judge them; LiteLLM takes four seconds of processor time.
 """
 
 from __future__ import annotations
@@ -12,23 +13,46 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+from pipeline.llm import litellm_client
+
 TOGETHER = ("tests/architecture/",)
 """Folders whose modules share what they have read."""
+LITELLM = frozenset(
+    (
+        *(f"tests/end_to_end/test_{name}.py" for name in ("files_in", "files_read", "llm_faults", "memory")),
+        *(f"tests/pipeline/llm/test_{name}.py" for name in ("between_words", "contract", "faults")),
+        *(f"tests/pipeline/llm/test_litellm_{name}.py" for name in ("client", "embedding")),
+        "tests/pipeline/llm/test_structured.py",
+        "tests/voice/transcription/test_remote_transcriber.py",
+        "tests/voice/transcription/test_transcriber_contract.py",
+    )
+)
+"""Modules whose tests load LiteLLM into their own process."""
 
 
 class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc] # xdist ships no types
-    """As `--dist loadscope`, with the folders of `TOGETHER` as one scope each."""
+    """As `--dist loadscope`, with the folders of `TOGETHER` as one scope each, and the modules of `LITELLM`
+    as another."""
 
     def _split_scope(self, nodeid: str) -> str:
         return scope_of(nodeid)
 
 
 def scope_of(nodeid: str) -> str:
-    """The scope of a test: a module, or a folder."""
+    """The scope of a test: a module, a folder, or a library."""
     for folder in TOGETHER:
         if nodeid.startswith(folder):
             return folder
-    return nodeid.split("::", maxsplit=1)[0]
+    module = nodeid.split("::", maxsplit=1)[0]
+    return "litellm" if module in LITELLM else module
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Load LiteLLM before the first test that needs it: on a busy machine that takes longer than the minute
+    which the first answer would have for both."""
+    if item.nodeid.split("::", maxsplit=1)[0] in LITELLM:
+        litellm_client._ignore_its_warnings()
+        litellm_client._import_litellm()
 
 
 @pytest.hookimpl(optionalhook=True)

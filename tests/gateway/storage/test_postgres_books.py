@@ -23,6 +23,7 @@ from gateway.storage.usage import Spent
 from pipeline.memory.ports import MemoryWrites, ProfileChanged, Question
 from pipeline.memory.values import Profile
 from tests.contracts.memory_values import ANN, fact, rule
+from tests.support.looks import look_again
 
 NOW = 1_796_000_000.0
 THREAD = "telegram:main:a"
@@ -180,7 +181,7 @@ async def test_words_that_are_forgotten_while_they_are_indexed_are_not_found(
         await raw.execute("UPDATE log SET body = '{}' WHERE id = $1", record)
         searching = tasks.create_task(_found(both[0].search, "secret"))
         while not await postgres.read(lambda db: db.fetchval(waiting)):
-            pass
+            await look_again()
     assert searching.result() == []
     assert await raw.fetchval("SELECT count(*) FROM said WHERE words @@ 'secret'::tsquery") == 0
 

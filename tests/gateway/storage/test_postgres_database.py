@@ -18,6 +18,7 @@ from gateway.storage.states import StateChanged, StateWrite
 from pipeline.domain.errors import FenceLost, StorageError
 from tests.contracts.store_values import NOW, entry, record, turn
 from tests.contracts.store_values import THREAD as THREAD_KEY
+from tests.support.looks import look_again
 
 THREAD = "INSERT INTO threads (key) VALUES ($1)"
 
@@ -206,7 +207,7 @@ async def test_a_state_that_another_process_writes_meanwhile_is_not_overwritten(
     state = StateWrite(owner="ses-1", graph="flow", revision=0, body={"of": "ours"})
     commit = postgres.apply(operations.commit(lease, replace(turn(accepted.seq), states=(state,))))
     while not await other.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
-        pass
+        await look_again()
     await writing.commit()
     await other.close()
 
@@ -248,7 +249,7 @@ async def test_a_transaction_that_ran_into_another_is_repeated(postgres: Databas
     async with asyncio.TaskGroup() as group:
         group.create_task(cross())
         while not await watch.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
-            pass
+            await look_again()
         crossed.set()
     await other.close()
     await watch.close()

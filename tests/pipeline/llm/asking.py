@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +10,7 @@ import pytest
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import SystemClock
 from pipeline.llm.client import LlmClient, LlmFinished, LlmItem, LlmRequest, TextDelta
+from tests.support.looks import look_again
 
 MODEL_FILE = Path(__file__).parents[3] / "models" / "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"
 
@@ -60,8 +60,8 @@ async def collect(client: LlmClient, request: LlmRequest, into: list[LlmItem]) -
 
 async def until(condition: Callable[[], bool]) -> None:
     """Let others run until `condition` holds, which depends on another process."""
-    while not condition():  # noqa: ASYNC110  # a process's death sets no event here
-        await asyncio.sleep(0)
+    while not condition():
+        await look_again()
 
 
 def model_file() -> Path:
