@@ -15,12 +15,7 @@ from hypothesis import HealthCheck, settings
 from tests.support import busy_machine, default_store, quick_days, quick_page, quick_store
 from tests.support.postgres_server import NEWEST, VERSIONS
 
-pytest_plugins = [
-    "tests.support.browser_fixture",
-    "tests.support.postgres_fixture",
-    "tests.support.rewritten",
-    "tests.support.scopes",
-]
+pytest_plugins = ["tests.support.browser_fixture", "tests.support.postgres_fixture", "tests.support.scopes"]
 
 # A red build has to mean a change, not a busy machine or bad luck. To search for more:
 # `make test ARGS="--hypothesis-profile=explore tests/properties"`.
