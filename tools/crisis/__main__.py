@@ -24,11 +24,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="cross-validate in place of writing")
     options = parser.parse_args(arguments)
     if options.check:
-        judged = cross_validated()
-        for limit in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9):
-            lines = [_line(judged, question, limit) for question in Scores._fields]
-            sys.stdout.write(f"from {limit}: {'; '.join(lines)}\n")
-        sys.stdout.write(f"by the ladder's thresholds: {_by_ladder(judged)}\n")
+        found = cross_validated()
+        for name, judged in zip(found._fields, found, strict=True):
+            sys.stdout.write(f"{name} that were left out: {len(judged)}\n")
+            for limit in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9):
+                lines = [_line(judged, question, limit) for question in Scores._fields]
+                sys.stdout.write(f"from {limit}: {'; '.join(lines)}\n")
+            sys.stdout.write(f"by the ladder's thresholds: {_by_ladder(judged)}\n")
         return 0
     with ProcessPoolExecutor(len(SEEDS)) as pool:
         options.file.write_bytes(trained(at_once=pool.map))

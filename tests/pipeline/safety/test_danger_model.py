@@ -24,7 +24,7 @@ from pipeline.safety.danger_model import (
 from pipeline.safety.ladder import CLEAR_AT, IMMINENT_AT, Entry, assess
 from pipeline.safety.plain_words import plain_words
 from tools.crisis import training
-from tools.crisis.texts import honest_texts, templates
+from tools.crisis.texts import honest_texts, message_samples, messages, templates
 from tools.crisis.training import SEEDS, Training, file_of
 
 
@@ -121,7 +121,34 @@ def test_no_message_of_the_sets_that_were_not_read_is_a_template() -> None:
         for one in templates(language).values()
         for line in one
     }
+    lines |= {one.text for one in messages()}
     assert not lines & {case.text for half in HALVES if half not in READ for case in read_cases(half)}
+
+
+def test_there_are_as_many_grave_messages_as_harmless_ones_in_four_languages() -> None:
+    known = messages()
+    assert len({(one.language, one.text) for one in known}) == len(known)
+    for language in ("en", "de", "fr", "es"):
+        grave = sum(one.level > 0 for one in known if one.language == language)
+        harmless = sum(one.level == 0 for one in known if one.language == language)
+        assert grave >= 250, language
+        assert harmless >= 250, language
+    assert sum(one.level > 0 for one in known) >= 1_500
+
+
+def test_a_message_gives_texts_of_its_level_and_the_same_ones_again() -> None:
+    some = messages()[:40]
+    once = message_samples(some, 6, 7)
+    assert [one.level for one in once] == [one.level for one in some for _ in range(6)]
+    assert once == message_samples(some, 6, 7)
+    assert once[0].text == plain_words(some[0].text)
+
+
+def test_a_line_without_a_level_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "en_new.txt").write_text("1 I feel low\nhello there\n", encoding="utf-8")
+    monkeypatch.setattr("tools.crisis.texts.MESSAGES", tmp_path)
+    with pytest.raises(ValueError, match=r"en_new\.txt: 'hello there' does not begin with a level"):
+        messages()
 
 
 def test_a_damaged_file_is_named_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,6 +216,13 @@ def test_no_template_makes_a_message_of_the_everyday_lists(name: str) -> None:
         for text in texts:
             plain = text.lower().strip("¿¡.?! ")
             assert not any(pattern.fullmatch(plain) for pattern in made), text
+
+
+@pytest.mark.parametrize("name", ["everyday", "everyday_after"])
+def test_no_message_is_one_of_the_everyday_lists(name: str) -> None:
+    known = {one.text.lower().strip("\u00bf\u00a1.?! ") for one in messages()}
+    listed = {text.lower().strip("\u00bf\u00a1.?! ") for some in _everyday(name).values() for text in some}
+    assert not known & listed
 
 
 def _everyday(name: str) -> dict[str, list[str]]:
