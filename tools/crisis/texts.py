@@ -64,7 +64,7 @@ class Sample(NamedTuple):
 def templates(language: str) -> Mapping[int, Sequence[str]]:
     """The templates of a language by level."""
     found: dict[int, list[str]] = {level: [] for level in LEVELS}
-    for name in ("train", "imminent", "parts", "everyday"):
+    for name in ("train", "imminent", "parts", "frames", "everyday"):
         if (file := HERE / f"{name}_{language}.txt").exists():
             _read(file, found)
     return found
