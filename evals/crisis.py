@@ -8,8 +8,8 @@ author of the rules, so they say less about other people's words than about mist
 `fresh` and `last` ask for imminent danger: the first was written before the templates of `imminent_*.txt` and the
 second after them. The misses of `fresh` and `unread` were read before `parts_*.txt` was written, and those of `last`
 before these were widened (ADR 0109). `after_parts` was written, by the author of the templates, before they were
-widened, and `after_all` when all was final; of both only the figures were seen. `letters` has longer messages, grave ones and
-their harmless twins; no choice was made with it.
+widened, `after_all` when all was final, and `letters` has longer messages, grave ones and their harmless twins. The
+misses of these three were read before `frames_*.txt` and the last messages were written (ADR 0118).
 """
 
 from __future__ import annotations
@@ -39,7 +39,17 @@ HALVES = (
     "after_all",
     "letters",
 )
-READ = ("tuning", "development", "development_2", "unread", "fresh", "last")
+READ = (
+    "tuning",
+    "development",
+    "development_2",
+    "unread",
+    "fresh",
+    "last",
+    "after_parts",
+    "after_all",
+    "letters",
+)
 """The halves that rules and model were made with."""
 NINE = HALVES[:9]
 """The halves that there were before ADR 0109."""
