@@ -28,7 +28,7 @@ from pipeline.domain.frozen import dataclass
 FILE: Final = Path(__file__).with_name("weights.bin")
 CONCEPTS_FILE: Final = Path(__file__).with_name("concepts.toml")
 MAGIC: Final = b"parlour crisis weights 2\n"
-GROUPS: Final = {"words": 1 << 17, "chars": 1 << 16, "concepts": 1 << 16}
+GROUPS: Final = {"words": 1 << 19, "chars": 1 << 16, "concepts": 1 << 16}
 """The groups of features and the weights of each, powers of two."""
 WINDOW: Final = 64
 """Words that are scored together: a letter of a few sentences, whose end often says what its beginning means."""
