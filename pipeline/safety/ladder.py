@@ -62,7 +62,7 @@ class Said(NamedTuple):
     """What a person said."""
 
     plain: str
-    """In its plain form, without what it denies."""
+    """In its plain form, without what it denies and what somebody else wants."""
     possible: int
     """The families that it may match (`PatternBook.possible`)."""
 
@@ -90,8 +90,9 @@ def assess(
     current = plain_words(message)
     possible = book.possible(current)
     recent = history[-WINDOW:]
-    earlier = [_said(book, plain_words(entry.text)) for entry in recent if entry.said_by == "person"]
-    said, found = Said(book.without("denial", current, possible), possible), _NO_CRISIS
+    own_words = (plain_words(entry.text) for entry in recent if entry.said_by == "person")
+    earlier = [_said(book, plain, book.possible(plain)) for plain in own_words]
+    said, found = _said(book, current, possible), _NO_CRISIS
     if recent or book.says_something(current, possible):
         found = _by_patterns(book, current, said, earlier, recent)
     if found.level == IMMINENT:
@@ -130,9 +131,8 @@ def _raised(found: CrisisAssessment, own: Judged, before: Iterable[Judged]) -> C
     )
 
 
-def _said(book: PatternBook, plain: str) -> Said:
-    possible = book.possible(plain)
-    return Said(book.without("denial", plain, possible), possible)
+def _said(book: PatternBook, plain: str, possible: int) -> Said:
+    return Said(book.without("others", book.without("denial", plain, possible), possible), possible)
 
 
 def _by_patterns(

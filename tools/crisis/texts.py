@@ -66,11 +66,12 @@ def templates(language: str) -> Mapping[int, Sequence[str]]:
     found: dict[int, list[str]] = {level: [] for level in LEVELS}
     for name in ("train", "imminent", "parts", "frames", "everyday"):
         if (file := HERE / f"{name}_{language}.txt").exists():
-            _read(file, found)
+            read_templates(file, found)
     return found
 
 
-def _read(file: Path, found: Mapping[int, list[str]]) -> None:
+def read_templates(file: Path, found: Mapping[int, list[str]]) -> None:
+    """Add the templates of a file to those of their level."""
     level, named = 0, dict[str, str]()
     for line in file.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
