@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from pipeline.safety.assessment import CLEAR, IMMINENT
-from pipeline.safety.danger_model import FILE, Scores
+from pipeline.safety.danger_model import FILE, Scores, words_of
 from pipeline.safety.ladder import level_of
 from tools.crisis.texts import LEVELS, Sample
 from tools.crisis.training import SEEDS, cross_validated, trained
@@ -53,7 +53,7 @@ def _by_ladder(judged: Sequence[tuple[Sample, Scores]]) -> str:
     """Of the texts of each level, the shares that are judged imminent, and clear or imminent."""
     shares = []
     for level in LEVELS:
-        found = [level_of(scores) for one, scores in judged if one.level == level]
+        found = [level_of(scores, len(words_of(one.text))) for one, scores in judged if one.level == level]
         imminent, alarms = (_share([one >= least for one in found]) for least in (IMMINENT, CLEAR))
         shares.append(f"of {level} {imminent} imminent and {alarms} with the response")
     return "; ".join(shares)

@@ -21,7 +21,7 @@ from pipeline.safety.danger_model import (
     shipped_model,
     words_of,
 )
-from pipeline.safety.ladder import CLEAR_AT, IMMINENT_AT, Entry, assess
+from pipeline.safety.ladder import CLEAR_MOST, IMMINENT_AT, Entry, assess, clear_at
 from pipeline.safety.plain_words import plain_words
 from tools.crisis import training
 from tools.crisis.texts import (
@@ -51,7 +51,7 @@ def test_the_model_finds_indirect_words_in_four_languages_and_no_harmless_ones()
         "ya deje la carta para mi mama, esta noche me voy para siempre",
     ):
         scores = model.score(text)
-        assert scores.clear >= CLEAR_AT, text
+        assert scores.clear >= clear_at(len(words_of(text))), text
         assert scores.imminent >= IMMINENT_AT, text
     for text in (
         "how many pills are in a box of vitamin c?",
@@ -59,7 +59,7 @@ def test_the_model_finds_indirect_words_in_four_languages_and_no_harmless_ones()
         "la fin du film etait nulle",
         "mi abuela murio el ano pasado y la extrano",
     ):
-        assert model.score(text).clear < CLEAR_AT, text
+        assert model.score(text).clear < clear_at(len(words_of(text))), text
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_danger_in_a_long_text_is_found_wherever_it_is() -> None:
     page = "the garden opens at nine and the cafe at ten, children pay half. " * 30
     said = "i have saved up my pills and tonight i will take them all to die. "
     for place in (0, 650, len(page)):
-        assert shipped_model().score(page[:place] + said + page[place:]).clear >= CLEAR_AT
+        assert shipped_model().score(page[:place] + said + page[place:]).clear >= CLEAR_MOST
 
 
 def test_the_model_only_raises_a_level() -> None:
