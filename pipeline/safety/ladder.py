@@ -31,7 +31,7 @@ IMMINENT_AT: Final = 0.3
 """The probability of imminent danger from which what is clear is level 3."""
 NEARLY: Final = 0.2
 """How far below clear a message may be that counts as clear because it is likely imminent."""
-SURE_AT: Final = 0.55
+SURE_AT: Final = 0.57
 """The probability of imminent danger from which it does."""
 TOGETHER_AT: Final = 0.55
 """The same for what only the patterns or another message make clear."""
