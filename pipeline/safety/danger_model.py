@@ -31,7 +31,7 @@ MAGIC: Final = b"parlour crisis weights 2\n"
 GROUPS: Final = {"words": 1 << 19, "chars": 1 << 16, "concepts": 1 << 16}
 """The groups of features and the weights of each, powers of two."""
 WINDOW: Final = 64
-"""Words that are scored together: a letter of a few sentences, whose end often says what its beginning means."""
+"""Words that are scored together: a letter, whose end often says what its beginning means."""
 STRIDE: Final = 32
 MOST_WORDS: Final = 2_000
 """Words of a text that are scored, the newest ones."""

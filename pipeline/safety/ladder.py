@@ -201,8 +201,8 @@ def clear_at(words: int) -> float:
 
 
 def level_of(scores: Scores, words: int) -> int:
-    """The level of a message of `words` by itself. What is nearly clear and likely imminent is imminent: a number of
-    help too much is the smaller mistake."""
+    """The level of a message of `words` by itself. What is nearly clear and likely imminent is imminent: a
+    number of help too much is the smaller mistake."""
     clear = clear_at(words)
     if scores.clear >= clear:
         return IMMINENT if scores.imminent >= IMMINENT_AT else CLEAR

@@ -187,7 +187,7 @@ def test_long_hostile_texts_end(hostile: str) -> None:
     "text",
     [
         "my brother says he wants to die",
-        "My best friend told me she doesn't want to live any more",
+        "My best friend says she doesn't want to live any more",
         "mein Kumpel schreibt, dass er nicht mehr leben will",
         "ma sœur dit qu'elle veut mourir",
         "mi hijo dice que ya no quiere vivir",
@@ -215,9 +215,9 @@ def test_what_somebody_else_says_of_themselves_is_no_word_of_the_person(text: st
         "estou na ponte e vou me jogar",
         "ik sta op de brug en ik spring zo",
         "стою на крыше, сейчас прыгну",
-        "köprünün kenarındayım, birazdan atlayacağım",
+        "köprünün kenar\u0131nday\u0131m, birazdan atlayaca\u011f\u0131m",
         "stoję na moście i zaraz skoczę",
-        "我在桥上，马上就跳",
+        "我在桥上马上就跳",
         "屋上にいる、今から飛び降りる",
     ],
 )

@@ -229,7 +229,9 @@ def test_no_template_makes_a_message_of_the_everyday_lists(name: str) -> None:
 
 def test_no_text_of_training_is_a_message_of_the_sets_read_last() -> None:
     """What was read of them became other words for the same ideas, and no copy."""
-    said = {_letters(case.text) for half in ("after_parts", "after_all", "letters") for case in read_cases(half)}
+    said = {
+        _letters(case.text) for half in ("after_parts", "after_all", "letters") for case in read_cases(half)
+    }
     assert not said & {_letters(one.text) for one in messages()}
     for language in LANGUAGES:
         frames: dict[int, list[str]] = {level: [] for level in LEVELS}
