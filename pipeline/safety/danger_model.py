@@ -28,11 +28,11 @@ from pipeline.domain.frozen import dataclass
 FILE: Final = Path(__file__).with_name("weights.bin")
 CONCEPTS_FILE: Final = Path(__file__).with_name("concepts.toml")
 MAGIC: Final = b"parlour crisis weights 2\n"
-GROUPS: Final = {"words": 1 << 17, "chars": 1 << 16, "concepts": 1 << 16}
+GROUPS: Final = {"words": 1 << 19, "chars": 1 << 16, "concepts": 1 << 16}
 """The groups of features and the weights of each, powers of two."""
-WINDOW: Final = 32
-"""Words that are scored together."""
-STRIDE: Final = 16
+WINDOW: Final = 64
+"""Words that are scored together: a letter, whose end often says what its beginning means."""
+STRIDE: Final = 32
 MOST_WORDS: Final = 2_000
 """Words of a text that are scored, the newest ones."""
 _KNOWN_WORDS: Final = 8_192

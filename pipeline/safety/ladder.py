@@ -22,16 +22,20 @@ WINDOW: Final = 6
 """Earlier entries of the conversation that are looked at, of the person and of the bot."""
 _CHECK_WINDOW: Final = 4
 """Earlier entries among which the bot's newest one may have asked about safety."""
-CLEAR_AT: Final = 0.76
-"""The probability from which the model's verdict is level 2."""
-IMMINENT_AT: Final = 0.5
+CLEAR_AT: Final = 0.58
+"""The probability from which the model's verdict on a text of no words would be level 2."""
+CLEAR_MORE: Final = 0.008
+"""What each word adds to it: a long text has more words that count, and a short one few."""
+CLEAR_MOST: Final = 0.88
+"""What no text needs more than."""
+IMMINENT_AT: Final = 0.3
 """The probability of imminent danger from which what is clear is level 3."""
-SURE_AT: Final = 0.5
-"""The same for what is nearly clear."""
-TOGETHER_AT: Final = 0.7
+NEARLY: Final = 0.2
+"""How far below clear a message may be that counts as clear because it is likely imminent."""
+SURE_AT: Final = 0.57
+"""The probability of imminent danger from which it does."""
+TOGETHER_AT: Final = 0.55
 """The same for what only the patterns or another message make clear."""
-NEARLY_CLEAR_AT: Final = 0.45
-"""The probability from which a message that is likely imminent counts as clear."""
 UNCLEAR_AT: Final = 0.7
 """The probability from which the model's verdict is level 1."""
 _TIERS: Final[tuple[Tier, ...]] = ("ambiguous", "distress")
@@ -65,7 +69,7 @@ class Said(NamedTuple):
     """What a person said."""
 
     plain: str
-    """In its plain form, without what it denies."""
+    """In its plain form, without what it denies and what somebody else wants."""
     possible: int
     """The families that it may match (`PatternBook.possible`)."""
 
@@ -102,7 +106,7 @@ def assess(
     possible = book.possible(current)
     recent = history[-WINDOW:]
     before = [_read_before(book, entry.text) for entry in recent if entry.said_by == "person"]
-    said, found = Said(book.without("denial", current, possible), possible), _NO_CRISIS
+    said, found = _said(book, current, possible), _NO_CRISIS
     if recent or book.says_something(current, possible):
         found = _by_patterns(book, current, said, [one.said for one in before], recent)
     if found.level == IMMINENT:
@@ -148,12 +152,15 @@ def _read_before(book: PatternBook, text: str) -> _Before:
 
 def _before(book: PatternBook, text: str) -> _Before:
     plain = plain_words(text)
-    possible = book.possible(plain)
-    said = Said(book.without("denial", plain, possible), possible)
+    said = _said(book, plain, book.possible(plain))
     return _Before(said, words_of(book.without("idiom", *said)))
 
 
 _kept_before = functools.lru_cache(maxsize=_KEPT)(_before)
+
+
+def _said(book: PatternBook, plain: str, possible: int) -> Said:
+    return Said(book.without("others", book.without("denial", plain, possible), possible), possible)
 
 
 def _by_patterns(
@@ -206,17 +213,23 @@ def _by_model(model: DangerModel, words: Sequence[str], *, only_named: bool) -> 
     if len(words) < _FEWEST_WORDS or (only_named and not shipped_concepts().names_danger(words)):
         return _NOTHING
     scores = model.score_words(words)
-    level = level_of(scores)
+    level = level_of(scores, len(words))
     language = shipped_concepts().language_of(words) if level else ""
     return Judged(level, scores.imminent, language)
 
 
-def level_of(scores: Scores) -> int:
-    """The level of a message by itself. What is nearly clear and likely imminent is imminent: a number of
-    help too much is the smaller mistake."""
-    if scores.clear >= CLEAR_AT:
+def clear_at(words: int) -> float:
+    """The probability from which the model's verdict on a text of so many words is level 2."""
+    return min(CLEAR_MOST, CLEAR_AT + CLEAR_MORE * words)
+
+
+def level_of(scores: Scores, words: int) -> int:
+    """The level of a message of `words` by itself. What is nearly clear and likely imminent is imminent: a
+    number of help too much is the smaller mistake."""
+    clear = clear_at(words)
+    if scores.clear >= clear:
         return IMMINENT if scores.imminent >= IMMINENT_AT else CLEAR
-    if scores.clear >= NEARLY_CLEAR_AT and scores.imminent >= SURE_AT:
+    if scores.clear >= clear - NEARLY and scores.imminent >= SURE_AT:
         return IMMINENT
     return UNCLEAR if max(scores.unclear, scores.clear) >= UNCLEAR_AT else NONE
 

@@ -15,7 +15,7 @@ from pipeline.domain.frozen import dataclass
 FILE = Path(__file__).with_name("patterns.toml")
 
 Tier = Literal[
-    "imminent", "clear", "ambiguous", "distress", "idiom", "denial",
+    "imminent", "clear", "ambiguous", "distress", "idiom", "denial", "others",
     "check", "asks_danger", "asks_safety", "yes", "no", "accepts",
 ]  # fmt: skip
 TIERS: tuple[Tier, ...] = get_args(Tier)

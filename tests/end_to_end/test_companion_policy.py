@@ -54,7 +54,7 @@ async def test_each_row_of_the_policy_decides_a_models_candidate(
     proposal = {**proposed_fact(SAID, "hills"), **fields}
     llm = CompanionModel(facts=[{"facts": [proposal], "reason": "one"}])
     async with open_companion(tmp_path, llm=llm) as talk:
-        await talk.say(f"{proposal['evidence_quote']}, they say")
+        await talk.say(f"{proposal['evidence_quote']}, my friends say")
         assert (await _diagnostics(talk))[key] == 1
         assert await _held(talk) == held
         assert len(await talk.facts()) == (key == NOW)

@@ -9,7 +9,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from pipeline.safety.assessment import CLEAR, IMMINENT
-from pipeline.safety.danger_model import FILE, Scores
+from pipeline.safety.danger_model import FILE, Scores, words_of
 from pipeline.safety.ladder import level_of
 from tools.crisis.texts import LEVELS, Sample
 from tools.crisis.training import SEEDS, cross_validated, trained
@@ -24,11 +24,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="cross-validate in place of writing")
     options = parser.parse_args(arguments)
     if options.check:
-        judged = cross_validated()
-        for limit in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9):
-            lines = [_line(judged, question, limit) for question in Scores._fields]
-            sys.stdout.write(f"from {limit}: {'; '.join(lines)}\n")
-        sys.stdout.write(f"by the ladder's thresholds: {_by_ladder(judged)}\n")
+        found = cross_validated()
+        for name, judged in zip(found._fields, found, strict=True):
+            sys.stdout.write(f"{name} that were left out: {len(judged)}\n")
+            for limit in (0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9):
+                lines = [_line(judged, question, limit) for question in Scores._fields]
+                sys.stdout.write(f"from {limit}: {'; '.join(lines)}\n")
+            sys.stdout.write(f"by the ladder's thresholds: {_by_ladder(judged)}\n")
         return 0
     with ProcessPoolExecutor(len(SEEDS)) as pool:
         options.file.write_bytes(trained(at_once=pool.map))
@@ -51,7 +53,7 @@ def _by_ladder(judged: Sequence[tuple[Sample, Scores]]) -> str:
     """Of the texts of each level, the shares that are judged imminent, and clear or imminent."""
     shares = []
     for level in LEVELS:
-        found = [level_of(scores) for one, scores in judged if one.level == level]
+        found = [level_of(scores, len(words_of(one.text))) for one, scores in judged if one.level == level]
         imminent, alarms = (_share([one >= least for one in found]) for least in (IMMINENT, CLEAR))
         shares.append(f"of {level} {imminent} imminent and {alarms} with the response")
     return "; ".join(shares)

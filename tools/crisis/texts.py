@@ -1,7 +1,8 @@
-"""Generate labelled texts from the templates of this folder, with the noise of real messages.
+"""Generate labelled texts from the templates and the messages of this folder, with the noise of real ones.
 
-`(a|b)` is a choice, `(a|)` may be left out; choices may be nested. `name := a|b` defines `{name}`, a
-choice, in the same file. The same seed gives the same texts.
+In templates `(a|b)` is a choice, `(a|)` may be left out; choices may be nested. `name := a|b` defines
+`{name}`, a choice, in the same file. A message of `messages` is used as it was written, after its level. A
+chunk is what the files of all languages with one name have. The same seed gives the same texts.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pipeline.safety.plain_words import plain_words
 from tools.injection import texts as honest
 
 HERE: Final = Path(__file__).parent
+MESSAGES: Final = HERE / "messages"
 LANGUAGES: Final = ("en", "de", "fr", "es", "more")
 LEVELS: Final = (3, 2, 1, 0)
 HONEST_ENGLISH: Final = 1_500
@@ -32,6 +34,8 @@ _NAMED: Final = re.compile(r"\{(\w+)\}")
 _CHOICE: Final = re.compile(r"\(([^()]*)\)")
 _GAPS: Final = ("", ",", ".", "...")
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
+_FILLERS: Final = ("ok", "hi", "also", "hello")
+"""What may precede a message that was written whole."""
 _HEARD: Final = {
     "to": "two", "here": "hear", "know": "no", "die": "dye", "you": "u", "are": "r", "i'm": "im",
     "don't": "dont", "can't": "cant", "because": "cuz", "tonight": "tonite", "nicht": "nich", "habe": "hab",
@@ -39,6 +43,15 @@ _HEARD: Final = {
     "morir": "morrir", "myself": "my self", "already": "all ready", "their": "there", "by": "bye",
 }  # fmt: skip
 """How speech recognition and hurried fingers write words."""
+
+
+class Message(NamedTuple):
+    """A message that was written whole."""
+
+    chunk: str
+    language: str
+    level: int
+    text: str
 
 
 class Sample(NamedTuple):
@@ -51,13 +64,14 @@ class Sample(NamedTuple):
 def templates(language: str) -> Mapping[int, Sequence[str]]:
     """The templates of a language by level."""
     found: dict[int, list[str]] = {level: [] for level in LEVELS}
-    for name in ("train", "imminent", "parts", "everyday"):
+    for name in ("train", "imminent", "parts", "frames", "everyday"):
         if (file := HERE / f"{name}_{language}.txt").exists():
-            _read(file, found)
+            read_templates(file, found)
     return found
 
 
-def _read(file: Path, found: Mapping[int, list[str]]) -> None:
+def read_templates(file: Path, found: Mapping[int, list[str]]) -> None:
+    """Add the templates of a file to those of their level."""
     level, named = 0, dict[str, str]()
     for line in file.read_text(encoding="utf-8").splitlines():
         if line.startswith("#"):
@@ -69,6 +83,19 @@ def _read(file: Path, found: Mapping[int, list[str]]) -> None:
             named[name] = f"({_NAMED.sub(lambda one: named[one[1]], choices)})"
         elif line.strip():
             found[level].append(_NAMED.sub(lambda one: named[one[1]], line.strip()))
+
+
+def messages() -> Sequence[Message]:
+    """The messages of every language. Raises ValueError for a line without a level."""
+    found = []
+    for file in sorted(MESSAGES.glob("*.txt")):
+        language, _, chunk = file.stem.partition("_")
+        for line in file.read_text(encoding="utf-8").splitlines():
+            level, _, text = line.partition(" ")
+            if level not in ("0", "1", "2", "3") or not text.strip():
+                raise ValueError(f"{file.name}: {line!r} does not begin with a level from 0 to 3")
+            found.append(Message(chunk, language, int(level), text.strip()))
+    return found
 
 
 def filled(template: str, rng: random.Random) -> str:
@@ -90,6 +117,18 @@ def samples(by_language: Mapping[str, Mapping[int, Sequence[str]]], each: int, s
                 for _ in range(each * (MANY if template.count("|") >= MANY_CHOICES else 1)):
                     text = _dressed(filled(template, rng), language, neutral, rng)
                     found.append(Sample(plain_words(text), level))
+    return found
+
+
+def message_samples(chosen: Sequence[Message], each: int, seed: int) -> list[Sample]:
+    """`each` texts of each message, a third of them as they were written."""
+    rng = random.Random(seed)
+    found = []
+    for one in chosen:
+        for number in range(each):
+            plain = number < max(1, each // 3)
+            text = one.text if plain else _dressed(one.text, one.language, _FILLERS, rng)
+            found.append(Sample(plain_words(text), one.level))
     return found
 
 

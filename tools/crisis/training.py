@@ -1,4 +1,4 @@
-"""Train the crisis gate's linear model: logistic regression by gradient descent on generated texts.
+"""Train the crisis gate's linear model: logistic regression by gradient descent on templates and messages.
 
 Deterministic: each seed gives its texts and their order, and the weights of all seeds are averaged. Whole
 groups of features are left out of some steps, so that the model learns what words mean and not only the
@@ -25,16 +25,27 @@ from pipeline.safety.danger_model import (
     windows_of,
     words_of,
 )
-from tools.crisis.texts import LANGUAGES, Sample, honest_texts, samples, templates
+from tools.crisis.texts import (
+    LANGUAGES,
+    Message,
+    Sample,
+    honest_texts,
+    message_samples,
+    messages,
+    samples,
+    templates,
+)
 
 SEEDS: Final = (7, 8)
 """The average of models of different texts judges unknown texts better than each."""
-EACH: Final = 30
+EACH: Final = 18
 """Texts of each template."""
-EPOCHS: Final = 4
+MESSAGE_EACH: Final = 5
+"""Texts of each message."""
+EPOCHS: Final = 5
 FOLDS: Final = 5
 _RATE: Final = 0.35
-_SHRINK: Final = 3e-6
+_SHRINK: Final = 1e-6
 _UNCLEAR_WEIGHT: Final = 0.5
 """What a text of level 1 weighs as one that is not clear: it is near to one that is."""
 _GRAVE_WEIGHT: Final = 1.6
@@ -71,18 +82,40 @@ class Weights(NamedTuple):
 
 def trained(*, each: int = EACH, epochs: int = EPOCHS, at_once: Map = map) -> bytes:
     """The file of the model for all templates. `at_once`: a `map` that may use other processes."""
-    parts = list(at_once(Training(_all_templates(), each, epochs), SEEDS))
+    parts = list(at_once(Training(_all_templates(), each, epochs, messages()), SEEDS))
     return file_of(parts, f"{each} texts of a template")
 
 
-def cross_validated(*, each: int = EACH // 3, epochs: int = 2) -> list[tuple[Sample, Scores]]:
-    """Texts of templates with the scores of a model that was trained without these templates."""
-    found = []
+class CrossValidated(NamedTuple):
+    """Texts that a model was not trained with, and what it says of them."""
+
+    templates: list[tuple[Sample, Scores]]
+    """Of templates that were left out."""
+    messages: list[tuple[Sample, Scores]]
+    """Of chunks that were left out, in every language."""
+
+
+def cross_validated(*, each: int = EACH // 3, epochs: int = 2) -> CrossValidated:
+    """Texts with the scores of a model that was trained without their templates, and without their chunk."""
+    found = CrossValidated([], [])
     for fold in range(FOLDS):
-        part = Training(_part(fold, left_out=False), each, epochs)(SEEDS[0])
+        kept, left_out = _chunks(fold)
+        part = Training(_part(fold, left_out=False), each, epochs, kept)(SEEDS[0])
         model = from_bytes(file_of([part], "a fold"), "fold")
-        found += [(one, model.score(one.text)) for one in samples(_part(fold, left_out=True), 3, SEEDS[1])]
+        new = samples(_part(fold, left_out=True), 3, SEEDS[1])
+        found.templates.extend((one, model.score(one.text)) for one in new)
+        unknown = message_samples(left_out, 1, SEEDS[1])
+        found.messages.extend((one, model.score(one.text)) for one in unknown)
     return found
+
+
+def _chunks(fold: int) -> tuple[list[Message], list[Message]]:
+    """The messages that are kept for a fold, and those that are left out."""
+    everything = messages()
+    names = sorted({one.chunk for one in everything})
+    chosen = {name for at, name in enumerate(names) if at % FOLDS == fold}
+    kept = [one for one in everything if one.chunk not in chosen]
+    return kept, [one for one in everything if one.chunk in chosen]
 
 
 def _all_templates() -> dict[str, Mapping[int, Sequence[str]]]:
@@ -105,9 +138,14 @@ class Training(NamedTuple):
     templates: Mapping[str, Mapping[int, Sequence[str]]]
     each: int
     epochs: int
+    messages: Sequence[Message] = ()
 
     def __call__(self, seed: int) -> Weights:
-        texts = [*samples(self.templates, self.each, seed), *honest_texts(seed)]
+        texts = [
+            *samples(self.templates, self.each, seed),
+            *message_samples(self.messages, MESSAGE_EACH, seed),
+            *honest_texts(seed),
+        ]
         examples = [
             _example(window, one.level)
             for one in texts

@@ -183,6 +183,48 @@ def test_long_hostile_texts_end(hostile: str) -> None:
     assert assess((hostile * 100_000)[:100_000]).level in (0, 1, 2, 3)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "my brother says he wants to die",
+        "My best friend says she doesn't want to live any more",
+        "mein Kumpel schreibt, dass er nicht mehr leben will",
+        "ma sœur dit qu'elle veut mourir",
+        "mi hijo dice que ya no quiere vivir",
+    ],
+)
+def test_what_somebody_else_says_of_themselves_is_no_word_of_the_person(text: str) -> None:
+    found = assess(text)
+    assert found.level < 2
+    assert found.override == "none"
+    # It is no denial either, and takes nothing from the person's own words.
+    said = [Entry("person", "I want to die"), ASKED]
+    assert assess(text, said).level >= 2
+    assert assess(f"{text}, and I want to die too").level >= 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm sitting on the ledge of the tower, my legs are over the edge",
+        "the engine is running and the garage is shut",
+        "ich sitze auf dem Balkon, die Beine hängen schon draußen",
+        "je suis assise sur le toit, les pieds dans le vide",
+        "estoy sentada en el borde de la azotea con los pies en el aire",
+        "sono sul ponte e adesso mi butto",
+        "estou na ponte e vou me jogar",
+        "ik sta op de brug en ik spring zo",
+        "стою на крыше, сейчас прыгну",
+        "köprünün kenar\u0131nday\u0131m, birazdan atlayaca\u011f\u0131m",
+        "stoję na moście i zaraz skoczę",
+        "我在桥上马上就跳",
+        "屋上にいる、今から飛び降りる",
+    ],
+)
+def test_who_is_at_an_edge_or_in_fumes_is_in_imminent_danger(text: str) -> None:
+    assert assess(text).level == 3
+
+
 def test_emoji_stay_and_spaces_are_single() -> None:
     assert plain_words("I\u2019m\tdead  \N{SKULL} 👨‍👩‍👧") == "i'm dead \N{SKULL} 👨‍👩‍👧"
 

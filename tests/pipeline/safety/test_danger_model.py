@@ -21,15 +21,24 @@ from pipeline.safety.danger_model import (
     shipped_model,
     words_of,
 )
-from pipeline.safety.ladder import CLEAR_AT, IMMINENT_AT, Entry, assess
+from pipeline.safety.ladder import CLEAR_MOST, IMMINENT_AT, Entry, assess, clear_at
 from pipeline.safety.plain_words import plain_words
 from tools.crisis import training
-from tools.crisis.texts import honest_texts, templates
+from tools.crisis.texts import (
+    HERE,
+    LANGUAGES,
+    LEVELS,
+    honest_texts,
+    message_samples,
+    messages,
+    read_templates,
+    templates,
+)
 from tools.crisis.training import SEEDS, Training, file_of
 
 
-def test_the_shipped_weights_load_and_fit_in_a_megabyte() -> None:
-    assert FILE.stat().st_size <= 1_000_000
+def test_the_shipped_weights_load_and_fit_in_two_megabytes() -> None:
+    assert FILE.stat().st_size <= 2_000_000
     assert len(shipped_model().weights) == QUESTIONS
 
 
@@ -42,7 +51,7 @@ def test_the_model_finds_indirect_words_in_four_languages_and_no_harmless_ones()
         "ya deje la carta para mi mama, esta noche me voy para siempre",
     ):
         scores = model.score(text)
-        assert scores.clear >= CLEAR_AT, text
+        assert scores.clear >= clear_at(len(words_of(text))), text
         assert scores.imminent >= IMMINENT_AT, text
     for text in (
         "how many pills are in a box of vitamin c?",
@@ -50,7 +59,7 @@ def test_the_model_finds_indirect_words_in_four_languages_and_no_harmless_ones()
         "la fin du film etait nulle",
         "mi abuela murio el ano pasado y la extrano",
     ):
-        assert model.score(text).clear < CLEAR_AT, text
+        assert model.score(text).clear < clear_at(len(words_of(text))), text
 
 
 @pytest.mark.parametrize(
@@ -64,7 +73,7 @@ def test_danger_in_a_long_text_is_found_wherever_it_is() -> None:
     page = "the garden opens at nine and the cafe at ten, children pay half. " * 30
     said = "i have saved up my pills and tonight i will take them all to die. "
     for place in (0, 650, len(page)):
-        assert shipped_model().score(page[:place] + said + page[place:]).clear >= CLEAR_AT
+        assert shipped_model().score(page[:place] + said + page[place:]).clear >= CLEAR_MOST
 
 
 def test_the_model_only_raises_a_level() -> None:
@@ -121,7 +130,34 @@ def test_no_message_of_the_sets_that_were_not_read_is_a_template() -> None:
         for one in templates(language).values()
         for line in one
     }
+    lines |= {one.text for one in messages()}
     assert not lines & {case.text for half in HALVES if half not in READ for case in read_cases(half)}
+
+
+def test_there_are_as_many_grave_messages_as_harmless_ones_in_four_languages() -> None:
+    known = messages()
+    assert len({(one.language, one.text) for one in known}) == len(known)
+    for language in ("en", "de", "fr", "es"):
+        grave = sum(one.level > 0 for one in known if one.language == language)
+        harmless = sum(one.level == 0 for one in known if one.language == language)
+        assert grave >= 250, language
+        assert harmless >= 250, language
+    assert sum(one.level > 0 for one in known) >= 1_500
+
+
+def test_a_message_gives_texts_of_its_level_and_the_same_ones_again() -> None:
+    some = messages()[:40]
+    once = message_samples(some, 6, 7)
+    assert [one.level for one in once] == [one.level for one in some for _ in range(6)]
+    assert once == message_samples(some, 6, 7)
+    assert once[0].text == plain_words(some[0].text)
+
+
+def test_a_line_without_a_level_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "en_new.txt").write_text("1 I feel low\nhello there\n", encoding="utf-8")
+    monkeypatch.setattr("tools.crisis.texts.MESSAGES", tmp_path)
+    with pytest.raises(ValueError, match=r"en_new\.txt: 'hello there' does not begin with a level"):
+        messages()
 
 
 def test_a_damaged_file_is_named_and_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -189,6 +225,32 @@ def test_no_template_makes_a_message_of_the_everyday_lists(name: str) -> None:
         for text in texts:
             plain = text.lower().strip("¿¡.?! ")
             assert not any(pattern.fullmatch(plain) for pattern in made), text
+
+
+def test_no_text_of_training_is_a_message_of_the_sets_read_last() -> None:
+    """What was read of them became other words for the same ideas, and no copy."""
+    said = {
+        _letters(case.text) for half in ("after_parts", "after_all", "letters") for case in read_cases(half)
+    }
+    assert not said & {_letters(one.text) for one in messages()}
+    for language in LANGUAGES:
+        frames: dict[int, list[str]] = {level: [] for level in LEVELS}
+        read_templates(HERE / f"frames_{language}.txt", frames)
+        for template in [line for lines in frames.values() for line in lines]:
+            made = _pattern(re.sub(r"[^\w'(|)]", "", plain_words(template)))
+            assert not [text for text in said if made.fullmatch(text)], template
+
+
+def _letters(text: str) -> str:
+    """A text's letters and digits alone, in its plain form."""
+    return re.sub(r"[^\w']", "", plain_words(text))
+
+
+@pytest.mark.parametrize("name", ["everyday", "everyday_after"])
+def test_no_message_is_one_of_the_everyday_lists(name: str) -> None:
+    known = {one.text.lower().strip("\u00bf\u00a1.?! ") for one in messages()}
+    listed = {text.lower().strip("\u00bf\u00a1.?! ") for some in _everyday(name).values() for text in some}
+    assert not known & listed
 
 
 def _everyday(name: str) -> dict[str, list[str]]:
