@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from gateway.app.components import Foundation
+from gateway.app.sharing import downloads_of
 from gateway.attachments.conversation_files import LoggedFiles
 from gateway.attachments.intake import AttachmentIntake
 from gateway.speech.voice_notes import VoiceNoteTranscriber
@@ -15,7 +16,7 @@ _MB = 1_000_000
 def build_attachments(base: Foundation, speech: VoiceNoteTranscriber) -> AttachmentIntake:
     """What takes the attachments of messages."""
     return AttachmentIntake(
-        channel_of=partial(base.page.downloads_of, base.channels),
+        channel_of=partial(downloads_of, base),
         files=base.files,
         reader=base.file_reader,
         max_bytes=base.settings.files.max_mb * _MB,

@@ -23,6 +23,7 @@ from gateway.app.questions import build_questions
 from gateway.app.server import build_server
 from gateway.app.shared_state import SharedState, build_shared_state, keep_copies
 from gateway.app.sharing import (
+    downloads_of,
     owner_of,
     publish_recorded,
     publish_reply,
@@ -172,7 +173,8 @@ def _subscribe(
     if not base.settings.cluster.is_worker:
         return
     owner = owner_of(base)("")
-    subscribe_worker(base.bus, owner=owner, worker=worker, approvals=tools.approvals)
+    media = base.requests
+    subscribe_worker(base.bus, owner=owner, worker=worker, approvals=tools.approvals, media=media)
     if replies is not None:
         subscribe_channels(base.bus, base.channels, base.broadcaster, replies)
 
@@ -302,7 +304,7 @@ def _voice_notes(
         None if one is None else VoiceIntake(one, settings) for one in (transcriber, forgetful)
     )
     return VoiceNoteTranscriber(
-        channel_of=partial(base.page.downloads_of, base.channels),
+        channel_of=partial(downloads_of, base),
         intake=intake,
         forgetful=without_memory,
         preferences=base.preferences,

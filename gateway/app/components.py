@@ -22,6 +22,7 @@ from gateway.app.reading import build_reader
 from gateway.app.store import build_store, saved_graphs
 from gateway.app.voice import build_read_aloud
 from gateway.app.web import Page, make_page, metrics_check, token_check, voice_mode
+from gateway.attachments.handed_media import MediaRequests
 from gateway.channels.registry import ChannelRegistry
 from gateway.channels.timeline import StoreTimeline
 from gateway.cluster.bus import Bus
@@ -134,6 +135,8 @@ class Foundation:
     """What processes count together; None in a gateway that is alone."""
     wrong_elsewhere: Callable[[str], int]
     """Called with each wrong token's network; how many other processes had from it."""
+    requests: MediaRequests | None
+    """Asks other processes for files of platforms; None in a process that is alone."""
     people: PersonDirectory
     preferences: SharedPreferences
     timeline: StoreTimeline
@@ -202,6 +205,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         bus=bus,
         counts=counts,
         wrong_elsewhere=elsewhere,
+        requests=MediaRequests(bus, store.blobs, clock) if settings.cluster.shared else None,
         people=people,
         preferences=preferences,
         timeline=timeline,

@@ -27,7 +27,7 @@ _MOST_BYTES = 1_000_000_000
 _WAITING_S = 3_600.0
 _KEPT_S = 7 * 86_400.0
 """How long an upload waits for the turn of its message."""
-_EXPIRE_EVERY_S = 3_600.0
+_EXPIRE_EVERY_S = 300.0
 
 
 class PageMedia:
@@ -101,7 +101,7 @@ class PageMedia:
         return await self._folder.sweep(keep) + await self._blobs.expire()
 
     async def expire(self) -> None:
-        """Delete blobs whose time is over, now and once an hour, until cancelled."""
+        """Delete blobs whose time is over, now and every five minutes, until cancelled."""
         while True:
             try:
                 await self._blobs.expire()

@@ -8,12 +8,15 @@ from collections.abc import Callable, Mapping
 from functools import partial
 
 from adapters.channel import Channel, OutboundReply
+from adapters.web.settings import CHANNEL
 from gateway.app.components import Foundation
+from gateway.attachments.handed_media import MediaHandover
+from gateway.attachments.intake import Downloads
 from gateway.channels.registry import key_of
 from gateway.channels.shared_account import SharedAccount
 from gateway.channels.supervisor import Lease
 from gateway.channels.token_lease import TokenLease
-from gateway.cluster.bus import EVERY_OWNER
+from gateway.cluster.bus import EVERY_OWNER, holder_of
 from gateway.cluster.signals import Recorded
 from gateway.delivery.outbox import Delivery
 from gateway.delivery.shared_outbox import SharedOutbox
@@ -30,6 +33,15 @@ _log = logging.getLogger(__name__)
 def shared_coordinator(base: Foundation) -> SharedCoordinator | None:
     """The coordinator of a process among several; None for one that is alone."""
     return base.accounts.coordinator if isinstance(base.accounts, SharedAccounts) else None
+
+
+def downloads_of(base: Foundation, thread: ThreadKey) -> Downloads | None:
+    """What fetches the files of a thread's messages: its channel, where this process has the account, or else
+    the process that has it. None if its channel is not there."""
+    here = base.requests is None or thread.channel == CHANNEL or thread.account_key in base.accounts.held
+    if here or base.requests is None:
+        return base.page.downloads_of(base.channels, thread)
+    return base.requests.of(thread)
 
 
 def owner_of(base: Foundation) -> Callable[[str], str]:
@@ -86,7 +98,16 @@ def shared_accounts(
 def _attach(base: Foundation, channel: Channel, outbox: SharedOutbox) -> Callable[[], None]:
     """Subscribe to the signals of the channel's account; returns what ends that."""
     key = key_of(channel)
+    handover = MediaHandover(
+        channel,
+        base.bus,
+        base.store.blobs,
+        base.clock,
+        base.tasks.background.spawn,
+        largest=max(base.settings.voice.max_bytes, base.settings.files.max_mb * 1_000_000),
+    )
     ends = (
+        base.bus.on_control(holder_of(key), handover.wanted),
         base.bus.on_events(key, base.broadcaster.reader_for(channel)),
         base.bus.on_outbox(key, outbox.ready),
         base.bus.on_recorded(key, partial(_show_recorded, base)),

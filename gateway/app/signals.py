@@ -7,9 +7,19 @@ from collections.abc import Iterable
 from typing import Final, NoReturn, assert_never
 
 from adapters.channel import Channel, OutboundReply
+from gateway.attachments.handed_media import MediaRequests
 from gateway.channels.registry import key_of
 from gateway.cluster.bus import Bus, OnControl
-from gateway.cluster.signals import Answered, Control, Interrupt, Release, StopBefore, Withdrawn
+from gateway.cluster.signals import (
+    Answered,
+    Control,
+    Interrupt,
+    MediaReady,
+    MediaWanted,
+    Release,
+    StopBefore,
+    Withdrawn,
+)
 from gateway.delivery.event_router import EventBroadcaster
 from gateway.interactions.approvals import ApprovalService
 from gateway.storage.ports import OutboxState
@@ -54,11 +64,13 @@ class ReadyReplies:
             self._send(row_id, published[1], state=published[2])
 
 
-def subscribe_worker(bus: Bus, *, owner: str, worker: Worker, approvals: ApprovalService) -> None:
-    """Subscribe what runs turns; controls are sent to `owner`."""
+def subscribe_worker(
+    bus: Bus, *, owner: str, worker: Worker, approvals: ApprovalService, media: MediaRequests | None
+) -> None:
+    """Subscribe what runs turns; controls are sent to `owner`. `media` asks other processes for files."""
     bus.on_wake(worker.wake)
     bus.take_wakes(TakenWakes(worker, bus.wake_holder))
-    bus.on_control(owner, _controls(worker, approvals))
+    bus.on_control(owner, _controls(worker, approvals, media))
 
 
 async def release_what_no_wake_reaches(bus: Bus, worker: Worker, clock: Clock) -> NoReturn:
@@ -83,7 +95,7 @@ def subscribe_channels(
         bus.on_outbox(key_of(channel), replies.ready)
 
 
-def _controls(worker: Worker, approvals: ApprovalService) -> OnControl:
+def _controls(worker: Worker, approvals: ApprovalService, media: MediaRequests | None) -> OnControl:
     """Passes each control to the part that it is for."""
 
     def handle(control: Control) -> None:
@@ -98,6 +110,10 @@ def _controls(worker: Worker, approvals: ApprovalService) -> OnControl:
                 approvals.answered(control.interaction_id)
             case Release():
                 worker.release(control.thread)
+            case MediaWanted() | MediaReady() if media is not None:
+                media.note(control)
+            case MediaWanted() | MediaReady():
+                return
             case _:
                 assert_never(control)
 

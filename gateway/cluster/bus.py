@@ -35,6 +35,13 @@ Unsubscribe = Callable[[], None]
 EVERY_OWNER: Final = "*"
 """The owner's name under which each process listens that runs turns beside others: which of them runs the
 turns of a thread is in the store, and may change."""
+
+
+def holder_of(account: AccountKey) -> str:
+    """The owner's name under which the process listens that has the account, for what it alone can do."""
+    return f"account:{account[0]}:{account[1]}"
+
+
 OnWake = Callable[[str], None]
 """Called with a thread, an encoded ThreadKey."""
 OnControl = Callable[[Control], None]

@@ -15,6 +15,8 @@ from gateway.cluster.signals import (
     Here,
     Interrupt,
     LiveTurn,
+    MediaReady,
+    MediaWanted,
     OutboxReady,
     Recorded,
     Release,
@@ -34,6 +36,8 @@ _CONTROLS: Final[Mapping[str, type[Control]]] = {
     "interrupt": Interrupt,
     "answered": Answered,
     "release": Release,
+    "media_wanted": MediaWanted,
+    "media_ready": MediaReady,
 }
 _PLAIN: Final[Mapping[str, type | tuple[type, ...]]] = {
     "str": str,

@@ -8,7 +8,7 @@ The first transport that is up carries a signal, so a second one is a spare: eac
 | `wake:ID` | wakes for one worker | the worker itself |
 | `workers` | what each worker announces | each process |
 | `changed` | changes of books | each process |
-| `control:OWNER` | controls | the process that has the owner's name; `*` for each that runs turns |
+| `control:OWNER` | controls | the process with the name; `*` is each that runs turns, or see `holder_of` |
 | `outbox:CHANNEL:ACCOUNT` | outbox signals | the process that sends on the account |
 | `events:CHANNEL:ACCOUNT` | events of turns | the process that shows the account |
 | `recorded:CHANNEL:ACCOUNT` | entries of the log | the process that shows the account |

@@ -78,8 +78,32 @@ class Release:
     thread: str
 
 
-Control = StopBefore | Withdrawn | Interrupt | Answered | Release
-"""What the owner of a thread is sent about it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaWanted:
+    """A turn of `thread` needs a file of its platform: the process that has the account fetches it."""
+
+    thread: str
+    blob: str
+    """The name under which the file is to be in the store."""
+    handle: str
+    """What the adapter needs to find the file, as in its `MediaRef`."""
+    mime: str = ""
+    file_kind: str = "file"
+    max_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MediaReady:
+    """The file `blob` is in the store, or cannot be fetched."""
+
+    thread: str
+    blob: str
+    problem: str = ""
+    """Words for the person who sent it."""
+
+
+Control = StopBefore | Withdrawn | Interrupt | Answered | Release | MediaWanted | MediaReady
+"""What the process is sent that has a thread, or its account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

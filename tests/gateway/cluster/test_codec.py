@@ -17,6 +17,8 @@ from gateway.cluster.signals import (
     Here,
     Interrupt,
     LiveTurn,
+    MediaReady,
+    MediaWanted,
     OutboxReady,
     Recorded,
     Release,
@@ -66,6 +68,15 @@ _SIGNALS: tuple[Signal, ...] = (
             Interrupt(thread="console:local:c1", seq=4, at=1_700_000_000.123456),
             Answered(thread="console:local:c1", interaction_id="tool_act_1"),
             Release(thread="console:local:c1"),
+            MediaWanted(
+                thread="telegram:main:c1",
+                blob="m_1",
+                handle="AgAD",
+                mime="audio/ogg",
+                file_kind="voice",
+                max_bytes=9,
+            ),
+            MediaReady(thread="telegram:main:c1", blob="m_1", problem="It is gone."),
         )
     ),
     *(
