@@ -64,6 +64,7 @@ DRAIN_S = 18.0
 HALT_AFTER_S = 9.0
 """Half of them: a model call that begins later would often be cut off, and made again at the next start."""
 _DELIVERY_S = 3.0
+_SWEEP_AGAIN_S = 60.0
 _STORE_LINE = "store down (takes no writes; messages are refused until it does)"
 _BUS_LINE = "bus degraded: {} (messages are found in the store, a little later)"
 
@@ -252,6 +253,8 @@ class Gateway:
         # The processes of one gateway share the data folder.
         parts.shared.once(parts.files.remove_old, name="old files")
         parts.shared.once(parts.expire_media, name="old uploads")
+        if parts.cluster.shared:
+            parts.shared.once(self._sweep_media, name="uploads left")
         parts.shared.once(parts.crises.remove_old, name="old crisis records")
         parts.heartbeat.start(parts.shared.once)
         parts.memory.start(parts.background, parts.shared.once)
@@ -260,6 +263,19 @@ class Gateway:
         parts.shared.start()
         parts.background.spawn(parts.health.watch(), name="store check")
         parts.background.spawn(parts.health.watch_for_damage(), name="store damage check")
+
+    async def _sweep_media(self) -> None:
+        """Remove what an earlier gateway has left in the folder, by the one process that does it for all."""
+        while True:
+            try:
+                removed = await self._parts.sweep_media()
+            except StorageError as error:
+                _log.warning("the uploads left are not removed", extra={"reason": str(error)})
+                await self._parts.clock.sleep(_SWEEP_AGAIN_S)
+                continue
+            if removed:
+                _log.info("uploads left were removed", extra={"orphaned_voice_notes": removed})
+            return
 
     async def stop(self, drain_s: float = DRAIN_S, *, halt_after_s: float | None = HALT_AFTER_S) -> bool:
         """Refuse new messages, let running turns finish within `drain_s`, then close everything.

@@ -86,6 +86,22 @@ def _on_signal(stopping: asyncio.Event) -> None:
 def _announce(gateway: Gateway, settings: Settings) -> None:
     gaps = model_gaps(settings)
     _say(f"{settings.bot.name} is {'running, but not complete' if gaps else 'ready'}.")
+    if settings.cluster.is_edge:
+        _announce_channels(gateway, settings)
+    else:
+        _say(f"  health and metrics at {gateway.url}; it runs turns, and an edge has page and accounts")
+    for one in gateway.left_out:
+        _say(f"  !  {one.label}  is left out: {one_line(one.problem)}")
+    if exempt := exempt_agents(settings):
+        _say(f"  !  the crisis gate is off for: {', '.join(exempt)} (docs/guides/safety.md)")
+    for gap in gaps:
+        _say(f"  !  {gap}")
+    meanwhile = "" if gaps else "The models load in the background; messages are accepted meanwhile. "
+    _say(f"{meanwhile}Ctrl-C stops.")
+
+
+def _announce_channels(gateway: Gateway, settings: Settings) -> None:
+    """Print the page's address, its token, and what is received, of a process that has accounts."""
     accounts = settings.channels.accounts()
     left_out = {(one.channel, one.account) for one in gateway.left_out}
     posting = [one for one in accounts if one.settings.active and one.key not in left_out]
@@ -105,14 +121,6 @@ def _announce(gateway: Gateway, settings: Settings) -> None:
             _say(f"  {label_of(account, accounts)}  is off: {what} is not set")
     for account in posting:
         _say(f"  {label_of(account, accounts)}  {_access_words(account.settings)}")
-    for one in gateway.left_out:
-        _say(f"  !  {one.label}  is left out: {one_line(one.problem)}")
-    if exempt := exempt_agents(settings):
-        _say(f"  !  the crisis gate is off for: {', '.join(exempt)} (docs/guides/safety.md)")
-    for gap in gaps:
-        _say(f"  !  {gap}")
-    meanwhile = "" if gaps else "The models load in the background; messages are accepted meanwhile. "
-    _say(f"{meanwhile}Ctrl-C stops.")
 
 
 def _token_words(settings: Settings) -> str:

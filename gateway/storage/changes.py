@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Final, Literal, Protocol
 
 from gateway.storage.heartbeats import HEARTBEAT_SETTINGS, WATCH
@@ -30,6 +30,8 @@ class ChangeBook(Protocol):
         of the watches. Raises StorageError."""
         ...
 
-    async def stopped(self, seqs: Collection[int]) -> frozenset[int]:
-        """Those of the unfinished entries `seqs` that are cancelled. Raises StorageError."""
+    async def stopped(self, running: Mapping[int, float]) -> frozenset[int]:
+        """Those of the unfinished entries `running` that are to be stopped: the entry is cancelled, or
+        somebody began to speak over its answer. Each has the Unix time at which its turn began, since what
+        was said before does not stop it. Raises StorageError."""
         ...

@@ -1,4 +1,5 @@
-"""Stop running turns whose entries another process has cancelled, where the signal of that was lost."""
+"""Stop running turns whose entries another process has cancelled, or over which somebody speaks there, where
+the signal of that was lost."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ _log = logging.getLogger(__name__)
 
 
 class StoppedTurns:
-    """Looks each second whether the entries of running turns are cancelled: one read for all. `threads` are
-    those that a worker runs."""
+    """Looks each second whether running turns are to be stopped: one read for all. `threads` are those that a
+    worker runs."""
 
     def __init__(self, changes: ChangeBook, clock: Clock, threads: Mapping[str, LiveThread]) -> None:
         self._changes = changes
@@ -32,7 +33,7 @@ class StoppedTurns:
             if not running:
                 continue
             try:
-                stopped = await self._changes.stopped(running.keys())
+                stopped = await self._changes.stopped({seq: live.began_at for seq, live in running.items()})
             except StorageError as error:
                 _log.warning("stopped turns are not read", extra={"reason": str(error)})
                 continue

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -96,11 +97,26 @@ async def test_the_stopped_entries_are_those_cancelled_and_not_finished(
     first = (await store.accept(entry("1"))).seq
     second = (await store.accept(entry("2"))).seq
     other = (await store.accept(entry("3", thread=OTHER))).seq
-    every = (first, second, other, 99)
+    every = dict.fromkeys((first, second, other, 99), NOW)
     assert await store.changes.stopped(every) == frozenset()
     await store.cancel_open(THREAD)
     assert await store.changes.stopped(every) == {first, second}
-    assert await store.changes.stopped((second, other)) == {second}
-    assert await store.changes.stopped(()) == frozenset()
+    assert await store.changes.stopped({second: NOW, other: NOW}) == {second}
+    assert await store.changes.stopped({}) == frozenset()
     await store.commit_turn(await lease_on(store), turn(first))
     assert await store.changes.stopped(every) == {second}
+
+
+async def test_a_turn_over_which_somebody_speaks_is_to_be_stopped(store: WholeStore) -> None:
+    running = (await store.accept(entry("1"))).seq
+    other = (await store.accept(entry("2", thread=OTHER))).seq
+    every = {running: NOW, other: NOW}
+    spoken = replace(entry("3"), kind="barge_in", body={"author": {"id": "owner"}}, received_at=NOW + 2)
+    said = (await store.accept(spoken)).seq
+    assert await store.changes.stopped(every) == {running}
+    # A turn that began after that, and one that is younger than that in the thread.
+    assert await store.changes.stopped({running: NOW + 3}) == frozenset()
+    later = (await store.accept(entry("4"))).seq
+    assert await store.changes.stopped({later: NOW}) == frozenset()
+    await store.commit_turn(await lease_on(store), turn(said))
+    assert await store.changes.stopped(every) == frozenset()

@@ -78,6 +78,10 @@ async def test_a_voice_note_is_heard_by_a_worker_without_the_token(
     await telegram.speak(place, ada, _AUDIO, mime="audio/ogg")
     await _shown(telegram, place, "You said: hello")
     assert await _left(made) == [0, 0, 0]
+    edge, work = (made.gateways[name].log() for name in ("edge", "work"))
+    assert "  page   http" in edge
+    assert "  health and metrics at http" in work
+    assert not any(line.startswith(("  page", "  token", "  link")) for line in work.splitlines())
 
 
 async def test_a_document_is_read_by_a_worker_without_the_token(

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 from gateway.storage.codec import new_entry
 from gateway.storage.ports import Lease
 from gateway.turns.taken_wakes import TakenWakes
 from pipeline.domain.ids import ThreadKey
-from pipeline.domain.messages import Author, InboundMessage
+from pipeline.domain.messages import Author, BargeIn, InboundMessage
 from pipeline.llm.scripted import ScriptedLlm
 from tests.support.channel import types_of
 from tests.support.posting_channel import MemoryPosts
-from tests.support.processes import Process, Processes, SharedMemory, processes
+from tests.support.processes import SharedMemory, processes
 
 
 async def test_the_edge_takes_messages_and_a_worker_answers_them(tmp_path: Path) -> None:
@@ -228,9 +229,69 @@ async def test_a_job_of_another_process_gets_a_thread_that_only_lingers(tmp_path
         await edge.channel.reply(again.message_id)
 
 
-def _slow(cluster: Processes, delay_s: float) -> ScriptedLlm:
-    return ScriptedLlm.echo(clock=cluster.clock, delay_s=delay_s)
+async def test_speech_over_an_answer_stops_it_on_a_worker_also_where_the_signal_is_lost(
+    tmp_path: Path,
+) -> None:
+    async with processes(tmp_path) as cluster:
+        edge = await cluster.start("edge")
+        worker = await cluster.start("work", llm=_slow(cluster, 20.0))
+        taken = await edge.channel.say("one two three four five six seven")
+        await edge.channel.until(lambda: "llm_token" in _types(edge, taken.message_id))
+        cluster.hub.take_away()
+        spoken_at = cluster.clock.monotonic()
+        await edge.channel.bring(
+            BargeIn(
+                message_id="m_barge_in",
+                native_id="speech-stop:1",
+                thread=ThreadKey.decode("console:local:c1"),
+                author=Author(id="owner"),
+                received_at=cluster.clock.now(),
+            )
+        )
+        assert (await edge.channel.reply(taken.message_id)).text == "Stopped."
+        assert cluster.clock.monotonic() - spoken_at < 10.0
+        assert worker.llm.cancelled == 1
 
 
-def _types(process: Process, message_id: str) -> list[str]:
-    return types_of(process.channel.events_of(message_id))
+async def test_a_voice_note_is_fetched_by_the_process_that_has_the_account(tmp_path: Path) -> None:
+    async with processes(tmp_path) as cluster:
+        edge = await cluster.start("edge")
+        worker = await cluster.start("work")
+        taken = await edge.channel.say("", voice=b"sound")
+        assert (await edge.channel.reply(taken.message_id)).text == "You said: hello"
+        assert worker.llm.requests
+        assert await cluster.store.blobs.total_bytes() == 0
+
+
+async def test_a_note_whose_request_was_lost_is_asked_for_again(tmp_path: Path) -> None:
+    async with processes(tmp_path) as cluster:
+        edge = await cluster.start("edge")
+        await cluster.start("work")
+        cluster.hub.take_away()
+        taken = await edge.channel.say("", voice=b"sound")
+        await cluster.clock.advance(5.0)
+        cluster.hub.bring_back()
+        assert (await edge.channel.reply(taken.message_id)).text == "You said: hello"
+
+
+async def test_a_note_that_the_platform_no_longer_has_is_answered_in_words(tmp_path: Path) -> None:
+    async with processes(tmp_path) as cluster:
+        edge = await cluster.start("edge")
+        await cluster.start("work")
+        cluster.hub.take_away()
+        gone = await edge.channel.say("", voice=b"sound", native_id="n1")
+        edge.channel.media.clear()
+        cluster.hub.bring_back()
+        assert "is gone" in (await edge.channel.reply(gone.message_id)).text
+
+
+async def test_one_process_removes_what_a_gateway_before_left_in_the_folder(tmp_path: Path) -> None:
+    left = tmp_path / "media" / "v_00112233445566778899aabbccddeeff"
+    left.parent.mkdir(mode=0o700)
+    left.write_bytes(b"sound")
+    async with processes(tmp_path, "channels.web.enabled=true") as cluster:
+        for role in ("edge", "work", "work"):
+            await cluster.start(role)
+        async with asyncio.timeout(120):
+            while left.exists():
+                await cluster.clock.advance(0.05)

@@ -35,7 +35,7 @@ ONE_BY_ONE = ("turn.bursts=each", "turn.while_busy=queue")
 """Each message has a separate turn, for tests that send several at once."""
 KILLED = -signal.SIGKILL
 
-_PAGE = re.compile(r"^ +page +(http://\S+)$", re.MULTILINE)
+_PAGE = re.compile(r"^ +(?:page +|health and metrics at )(http://[^\s;]+)", re.MULTILINE)
 _PORTS = (20_000, 32_768)
 """Below the ports that Linux assigns, which a connection of another test could take in between."""
 _POLL_S = 0.005

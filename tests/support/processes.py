@@ -115,7 +115,7 @@ class Processes:
             rules={} if posts is None else {(posts.name, posts.account): AccessRule.of(mode="open")},
             clock=self.clock,
             llm=llm,
-            transcriber=ScriptedTranscriber(),
+            transcriber=ScriptedTranscriber.always("hello"),
             store=cast("Store", seen),
             bus=bus,
             counts=None if self.counts is None else self.counts.beside(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from gateway.storage.changes import WATCHED_KINDS, CopiedBook
@@ -46,10 +46,22 @@ class MemoryChanges:
             "erasures": _number([one.id for one in await self._books.jobs.all_of(FULL_ERASURE)]),
         }
 
-    async def stopped(self, seqs: Collection[int]) -> frozenset[int]:
+    async def stopped(self, running: Mapping[int, float]) -> frozenset[int]:
         self._require_open()
-        found = (self._entries[seq] for seq in seqs if seq in self._entries)
-        return frozenset(row.seq for row in found if row.cancelled and row.outcome is None)
+        found = [self._entries[seq] for seq in running if seq in self._entries]
+        spoken = [row for row in self._entries.values() if row.kind == "barge_in" and row.outcome is None]
+        return frozenset(
+            row.seq
+            for row in found
+            if row.outcome is None
+            and (
+                row.cancelled
+                or any(
+                    one.thread == row.thread and one.seq > row.seq and one.received_at >= running[row.seq]
+                    for one in spoken
+                )
+            )
+        )
 
 
 def _number(*contents: object) -> int:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from gateway.storage.changes import COPIED, CopiedBook
 from gateway.storage.postgres.database import Database
 
 _REVISIONS = "SELECT book, n FROM revisions"
-_STOPPED = "SELECT seq FROM inbox WHERE seq = ANY ($1::bigint[]) AND cancelled AND outcome IS NULL"
+_STOPPED = """
+    SELECT seq FROM inbox AS running
+        JOIN unnest($1::bigint[], $2::float8[]) AS turn(seq, began_at) USING (seq)
+    WHERE outcome IS NULL AND (cancelled OR EXISTS (
+        SELECT FROM inbox AS spoken WHERE spoken.thread = running.thread AND spoken.outcome IS NULL
+            AND spoken.seq > running.seq AND spoken.kind = 'barge_in'
+            AND spoken.received_at >= turn.began_at))"""
 
 
 class PostgresChanges:
@@ -21,5 +27,6 @@ class PostgresChanges:
         found = {row[0]: row[1] for row in await self._database.fetch(_REVISIONS)}
         return {book: found.get(book, 0) for book in COPIED}
 
-    async def stopped(self, seqs: Collection[int]) -> frozenset[int]:
-        return frozenset(row[0] for row in await self._database.fetch(_STOPPED, list(seqs)))
+    async def stopped(self, running: Mapping[int, float]) -> frozenset[int]:
+        rows = await self._database.fetch(_STOPPED, list(running), list(running.values()))
+        return frozenset(row[0] for row in rows)
