@@ -69,6 +69,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--seed", type=int, default=1, metavar="N", help="crash, channels, cluster, scaling: the seed"
     )
+    parser.add_argument(
+        "--short", action="store_true", help="cluster: few rounds and faults, for a look in some minutes"
+    )
     parser.add_argument("--rounds", type=int, default=9, metavar="N", help="graph: how many rounds")
     parser.add_argument("--against", metavar="COMMIT", help="turn, conversation: a commit to measure beside")
     parser.add_argument("--peer", type=Path, default=graph.PEER, metavar="PYTHON", help="graph: LangGraph's")
@@ -100,7 +103,11 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
         "store": Bench(summary="the stores alone: SQLite and Postgres", run=store.run),
         "cluster": Bench(
             summary="turns on Postgres beside SQLite, signals over each bus, processes and faults",
-            run=lambda: cluster.run(kills=options.kills or 200, seed=options.seed),
+            run=lambda: cluster.run(
+                kills=options.kills or (cluster.SHORT_KILLS if options.short else 200),
+                seed=options.seed,
+                short=options.short,
+            ),
         ),
         "scaling": Bench(
             summary="100 processes and a million threads on paper, from measured costs",

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from statistics import median
+from typing import Final
 
 from bench.cluster_bus import (
     PACED_S,
@@ -20,9 +21,10 @@ from bench.cluster_bus import (
     measure_within,
 )
 from bench.cluster_processes import ProcessFigures, measure_processes
-from bench.cluster_turns import THREADS, Pair, Side, measure_accepts, measure_turns
+from bench.cluster_turns import ROUNDS, THREADS, Pair, Side, measure_accepts, measure_turns
 from bench.report import ROOT, BenchUnavailable, Report, scratch_folder, table
-from tests.support.cluster_faults import ClusterFaultPlan, ClusterFaultRun, run_cluster_faults
+from bench.stages import say, stage
+from tests.support.cluster_faults import ClusterFaultPlan, ClusterFaultRun, StuckRun, run_cluster_faults
 from tests.support.platforms.discord import FakeDiscord
 from tests.support.platforms.platform import FakePlatform
 from tests.support.platforms.slack import FakeSlack
@@ -30,32 +32,57 @@ from tests.support.platforms.telegram import FakeTelegram
 from tests.support.postgres_server import NoServer, mortal_server
 from tests.support.valkey import Valkey
 
+SHORT_KILLS: Final = 6
+_STORES_S: Final = 1_800.0
+_BUS_S: Final = 600.0
+_PROCESSES_S: Final = 900.0
+"""Limits of the parts on a busy machine, many times what they take."""
 _WITHIN, _POSTGRES, _REDIS = "in process", "Postgres", "Redis"
 
 
-async def run(*, kills: int, seed: int) -> Report:
-    """Stores first, then whole turns, buses, processes, and faults, of which `kills` are `kill -9`. Raises
-    BenchUnavailable without a Postgres server."""
-    load = os.getloadavg()[0]
+async def run(*, kills: int, seed: int, short: bool = False) -> Report:
+    """Stores first, then whole turns, buses, processes, and faults, of which `kills` are `kill -9`. `short`
+    measures fewer rounds, for a look in some minutes. Raises BenchUnavailable without a Postgres server, and
+    if a part takes far too long."""
+    load, rounds = os.getloadavg()[0], 2 if short else ROUNDS
+    plan = _plan(kills, seed)
     with scratch_folder() as folder:
         try:
             # Not in that folder, which another user, as whom root's server runs, cannot enter.
             with mortal_server(on_disk=ROOT / "build") as server:
-                accepts = await measure_accepts(folder, server)
-                turns = await measure_turns(folder, server)
-                postgres = await measure_between("postgres", server.url, server.pid)
-            processes = await measure_processes(folder, ROOT / "build")
-            faults = await run_cluster_faults(folder / "faults", _plan(kills, seed), _platforms())
+                async with stage("accepts of the stores", limit_s=_STORES_S):
+                    accepts = await measure_accepts(folder, server, rounds)
+                async with stage("turns on SQLite and on Postgres", limit_s=_STORES_S):
+                    turns = await measure_turns(folder, server, rounds)
+                async with stage("signals over Postgres", limit_s=_BUS_S):
+                    postgres = await measure_between("postgres", server.url, server.pid)
+            async with stage("one worker and two", limit_s=_PROCESSES_S):
+                processes = await measure_processes(folder, ROOT / "build")
+            async with stage(f"faults: {_fault_words(plan)}", limit_s=_faults_s(plan)):
+                faults = await run_cluster_faults(folder / "faults", plan, _platforms(), say)
         except NoServer as error:
             raise BenchUnavailable(f"the cluster bench needs a Postgres server: {error}") from None
-        redis = await _redis(folder)
-    buses = {_WITHIN: await measure_within(), _POSTGRES: postgres, _REDIS: redis}
+        except StuckRun as error:
+            raise BenchUnavailable(f"the run of faults did not go on: {error}") from None
+        async with stage("signals over Redis", limit_s=_BUS_S):
+            redis = await _redis(folder)
+    async with stage("signals in one process", limit_s=_BUS_S):
+        within = await measure_within()
+    buses = {_WITHIN: within, _POSTGRES: postgres, _REDIS: redis}
     return _report(accepts, turns, buses, processes, faults, load)
 
 
+def _faults_s(plan: ClusterFaultPlan) -> float:
+    """How long a run of faults may take: a part that hangs is noticed earlier, by its own limit."""
+    faults = plan.kills + plan.freezes + plan.postgres_restarts + plan.valkey_kills + plan.partitions
+    return 900 + 60 * faults
+
+
 def _plan(kills: int, seed: int) -> ClusterFaultPlan:
-    """The other faults in proportion to the kills."""
+    """The other faults in proportion to the kills, and fewer messages where there are few."""
     return ClusterFaultPlan(
+        messages=max(20, min(200, 4 * kills)),
+        chats=6 if kills >= 50 else 3,
         kills=kills,
         freezes=kills // 2,
         postgres_restarts=max(1, kills // 40),

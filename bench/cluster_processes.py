@@ -17,7 +17,7 @@ from tests.support.web_client import WebChat
 _CHATS = 16
 _RUNNING = 4
 """Turns that a worker runs at once: fewer than there are chats, also with two workers."""
-_ROUNDS = 2
+_ROUNDS = 3
 _WORD_S = 0.25
 _WORDS = 2
 """With the two that the scripted model adds, an answer takes a second."""

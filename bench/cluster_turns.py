@@ -25,7 +25,7 @@ from tests.support.postgres_server import MortalServer
 from tests.support.web_client import WebChat
 
 THREADS = 64
-_ROUNDS = 9
+ROUNDS = 9
 _ACCEPTS = {1: 300, THREADS: 50}
 """Accepts of each caller in a round, by the number of callers."""
 _TURNS = {1: 60, THREADS: 12}
@@ -88,7 +88,7 @@ class Pair:
         )
 
 
-async def measure_accepts(folder: Path, server: MortalServer) -> Mapping[int, Pair]:
+async def measure_accepts(folder: Path, server: MortalServer, rounds: int) -> Mapping[int, Pair]:
     """Accepts of the stores alone, by the number of callers."""
     url = server.url.replace("/postgres?", f"/{_ACCEPTS_DATABASE}?")
     connection = await asyncpg.connect(server.url)
@@ -110,6 +110,7 @@ async def measure_accepts(folder: Path, server: MortalServer) -> Mapping[int, Pa
                 time.process_time,
                 time.process_time,
                 server,
+                rounds,
             )
             for callers in _ACCEPTS
         }
@@ -118,7 +119,7 @@ async def measure_accepts(folder: Path, server: MortalServer) -> Mapping[int, Pa
             await store.close()
 
 
-async def measure_turns(folder: Path, server: MortalServer) -> Mapping[int, Pair]:
+async def measure_turns(folder: Path, server: MortalServer, rounds: int) -> Mapping[int, Pair]:
     """Turns from the message to its terminal event, by the number of threads that talk at once."""
     address = folder / "database-url"
     address.write_text(server.url, encoding="utf-8")
@@ -147,7 +148,7 @@ async def measure_turns(folder: Path, server: MortalServer) -> Mapping[int, Pair
             return lambda: of_process(gateways[side].pid)
 
         found = {
-            threads: await _in_turns(half(0, threads), half(1, threads), clock(0), clock(1), server)
+            threads: await _in_turns(half(0, threads), half(1, threads), clock(0), clock(1), server, rounds)
             for threads in _TURNS
         }
         for gateway in gateways:
@@ -161,11 +162,12 @@ async def _in_turns(
     sqlite_cpu: Callable[[], float],
     postgres_cpu: Callable[[], float],
     server: MortalServer,
+    rounds: int,
 ) -> Pair:
     """The rounds of both, after one that warms both up. Each side is the first one in every other round."""
     ours: list[Round] = []
     theirs: list[Round] = []
-    for number in range(_ROUNDS + 1):
+    for number in range(rounds + 1):
         if number % 2:
             theirs.append(await _round(postgres, postgres_cpu, server))
             ours.append(await _round(sqlite, sqlite_cpu, None))

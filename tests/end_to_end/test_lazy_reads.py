@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gateway.storage.ports import Record
+from gateway.storage.ports import Record, Store
+from gateway.storage.postgres import PostgresStore
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.errors import StorageError
 from pipeline.domain.events import ErrorEvent
@@ -43,21 +44,18 @@ class Reads:
         self.history = self.texts = self.failing = 0
         self.begun = asyncio.Event()
         self.hangs = False
-        reads, read_log, texts = self, SqliteStore.read_log, WorkspaceFolder.texts
+        reads, texts = self, WorkspaceFolder.texts
 
-        async def counted_log(
-            store: SqliteStore, thread: str, *, kinds: Sequence[Any] | None = None, **given: Any
-        ) -> tuple[Record, ...]:
-            # The page reads its visible lines without this kind.
-            if "summary" in (kinds or ()):
-                reads.history += 1
-                reads.begun.set()
-                if reads.hangs:
-                    await asyncio.Event().wait()
-                if reads.failing:
-                    reads.failing -= 1
-                    raise StorageError("the disk does not answer")
-            return await read_log(store, thread, kinds=kinds, **given)
+        def counted(read_log: Callable[..., Awaitable[tuple[Record, ...]]]) -> Any:
+            async def counted_log(
+                store: Store, thread: str, *, kinds: Sequence[Any] | None = None, **given: Any
+            ) -> tuple[Record, ...]:
+                # The page reads its visible lines without this kind.
+                if "summary" in (kinds or ()):
+                    await reads.note_history()
+                return await read_log(store, thread, kinds=kinds, **given)
+
+            return counted_log
 
         def counted_texts(folder: WorkspaceFolder, scope: TurnScope) -> WorkspaceTexts:
             reads.texts += 1
@@ -66,8 +64,19 @@ class Reads:
                 raise OSError("the folder is gone")
             return texts(folder, scope)
 
-        monkeypatch.setattr(SqliteStore, "read_log", counted_log)
+        for kind in (SqliteStore, PostgresStore):
+            monkeypatch.setattr(kind, "read_log", counted(kind.read_log))
         monkeypatch.setattr(WorkspaceFolder, "texts", counted_texts)
+
+    async def note_history(self) -> None:
+        """Count a read of the history."""
+        self.history += 1
+        self.begun.set()
+        if self.hangs:
+            await asyncio.Event().wait()
+        if self.failing:
+            self.failing -= 1
+            raise StorageError("the disk does not answer")
 
     @property
     def all(self) -> tuple[int, int]:

@@ -8,22 +8,28 @@ Two processes hold accounts and run turns, one runs turns alone. What people see
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import random
 import signal
-from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from itertools import cycle, pairwise
+from itertools import cycle
 from pathlib import Path
 
-import asyncpg
+from redis.asyncio import Redis
 
 from pipeline.domain.clock import SystemClock
 from tests.support.channel_faults import ChannelFaultPlan, Crowd, hearing
 from tests.support.channel_ledger import ChannelVerdict
 from tests.support.cluster import Cluster, cluster
+from tests.support.cluster_rows import (
+    StoredFigures,
+    accepted_texts,
+    shrunk_edits,
+    stored_figures,
+    takeovers,
+)
 from tests.support.gateway_process import GatewayProcess, slow_echo
 from tests.support.kill_harness import Stage
 from tests.support.kill_ledger import ChatHistory, Verdict, judge
@@ -38,6 +44,11 @@ FROZEN_S = TTL_S + 1.0
 _PAUSE_S = (0.3, 1.2)
 """Seconds between two faults."""
 _SETTLE_S = 150.0
+_PART_S = 180.0
+"""The longest that one fault, and one part of what is around them, may take on a busy machine."""
+_SAID_EACH = 10
+_FLUSHED_SHARE = 0.5
+"""Of the faults of Valkey those in which it is emptied and lives; else it is killed, and starts empty."""
 _CLOCK = SystemClock()
 
 
@@ -70,21 +81,6 @@ class ClusterFaultPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoredFigures:
-    """What the database says in the end."""
-
-    messages: int
-    unanswered: int
-    """Messages without exactly one answer on record."""
-    unsent: int
-    """Answers that are not on record as sent exactly once."""
-    order_errors: int
-    """Neighbouring entries of a thread whose answers are in another order."""
-    begun_again: int
-    """Turns that another process, or the same one after a restart, has begun again."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterFaultRun:
     """The results of a run."""
 
@@ -114,6 +110,10 @@ class ClusterFaultRun:
         )
 
 
+class StuckRun(AssertionError):
+    """The run itself did not go on; what hangs is named."""
+
+
 class _PageStage(Stage):
     """The address of a process that may have the page's account: each of them in turn."""
 
@@ -130,9 +130,33 @@ class _PageStage(Stage):
 
 
 async def run_cluster_faults(
-    folder: Path, plan: ClusterFaultPlan, platforms: Sequence[FakePlatform]
+    folder: Path,
+    plan: ClusterFaultPlan,
+    platforms: Sequence[FakePlatform],
+    say: Callable[[str], None] = lambda _line: None,
 ) -> ClusterFaultRun:
-    """Run `plan` with everything under `folder`. The platforms are not running yet. Raises NoServer."""
+    """Run `plan` with everything under `folder`; `say` gets lines about how far it is. The platforms are not
+    running yet. Raises NoServer, and StuckRun if the run itself does not go on."""
+    try:
+        return await _run(folder, plan, platforms, say)
+    except BaseExceptionGroup as group:
+        if (stuck := group.subgroup(StuckRun)) is None:
+            raise
+        words = "; ".join(str(one) for one in _leaves(stuck))
+        raise StuckRun(words) from None
+
+
+def _leaves(group: BaseExceptionGroup[StuckRun]) -> Iterator[StuckRun]:
+    for one in group.exceptions:
+        if isinstance(one, StuckRun):
+            yield one
+        else:
+            yield from _leaves(one)
+
+
+async def _run(
+    folder: Path, plan: ClusterFaultPlan, platforms: Sequence[FakePlatform], say: Callable[[str], None]
+) -> ClusterFaultRun:
     began = _CLOCK.monotonic()
     async with AsyncExitStack() as stack:
         settings = [
@@ -167,14 +191,16 @@ async def run_cluster_faults(
         stage = _PageStage(gateways[:2])
         chats: list[Talker] = []
         kill_plan = KillPlan(chats=plan.chats, seed=plan.seed, voice_share=0.0)
-        async with asyncio.TaskGroup() as group:
+        async with _within("the first messages", _PART_S), asyncio.TaskGroup() as group:
             for crowd in crowds:
                 group.create_task(crowd.greet())
-        talking = await _with_faults(made, plan, crowds, kill_plan, stage, chats)
-        histories = [await _history(chat, stage) for chat in chats]
-        stored, accepted = await _stored(made.postgres.url), await _accepted(made.postgres.url)
-        takeovers = await _takeovers(made.postgres.url, talking)
-        shrunk = sum(_shrunk(platform) for platform in platforms)
+        say("faults: everybody is answered once, the faults begin")
+        talking = await _with_faults(made, plan, crowds, kill_plan, stage, chats, say)
+        async with _within("the page's histories", _PART_S):
+            histories = [await _history(chat, stage) for chat in chats]
+        stored, accepted = await stored_figures(made.postgres.url), await accepted_texts(made.postgres.url)
+        taken_over = await takeovers(made.postgres.url, talking)
+        shrunk = sum(shrunk_edits(platform) for platform in platforms)
         for gateway in gateways:
             await gateway.stop()
         return ClusterFaultRun(
@@ -183,7 +209,7 @@ async def run_cluster_faults(
             page=judge(histories),
             stored=stored,
             shrunk=shrunk,
-            takeovers_s=takeovers,
+            takeovers_s=taken_over,
             seconds=_CLOCK.monotonic() - began,
         )
 
@@ -195,6 +221,7 @@ async def _with_faults(
     kill_plan: KillPlan,
     stage: Stage,
     chats: list[Talker],
+    say: Callable[[str], None],
 ) -> list[float]:
     """Everybody writes while the faults happen, and until everything is answered; the Unix times of kills."""
     kills: list[float] = []
@@ -204,22 +231,32 @@ async def _with_faults(
                 talker = Talker(str(number), kill_plan, stage)
                 chats.append(talker)
                 group.create_task(talker.run())
-            await _play(made, plan, crowds, kills)
+            await _play(made, plan, crowds, kills, say)
+            say("faults: all have happened; the rest is to be answered")
             stage.stopping = True
             patience.reschedule(asyncio.get_running_loop().time() + _SETTLE_S)
             while not all(crowd.is_answered() for crowd in crowds):
                 await _CLOCK.sleep(0.2)
-            while (left := await _stored(made.postgres.url)).unanswered or left.unsent:
+            while (left := await stored_figures(made.postgres.url)).unanswered or left.unsent:
                 await _CLOCK.sleep(0.2)
     except TimeoutError:
         pass  # what is still unanswered is lost, and the judges count it
     return kills
 
 
-async def _play(made: Cluster, plan: ClusterFaultPlan, crowds: Sequence[Crowd], kills: list[float]) -> None:
+async def _play(
+    made: Cluster,
+    plan: ClusterFaultPlan,
+    crowds: Sequence[Crowd],
+    kills: list[float],
+    say: Callable[[str], None],
+) -> None:
     chance = random.Random(plan.seed)
-    for life, action in enumerate(plan.actions(chance)):
-        async with asyncio.TaskGroup() as group:
+    actions = plan.actions(chance)
+    for life, action in enumerate(actions):
+        if life % _SAID_EACH == 0:
+            say(f"faults: {life} of {len(actions)}, next is {action}")
+        async with _within(f"fault {life + 1}, {action}", _PART_S), asyncio.TaskGroup() as group:
             for crowd in crowds:
                 group.create_task(crowd.talk(life, 0.8))
             await _CLOCK.sleep(chance.uniform(*_PAUSE_S))
@@ -227,9 +264,9 @@ async def _play(made: Cluster, plan: ClusterFaultPlan, crowds: Sequence[Crowd], 
             if action == "kill":
                 kills.append(_CLOCK.now())
             await _strike(made, name, action, chance)
-    async with asyncio.TaskGroup() as group:
+    async with _within("the last messages", _PART_S), asyncio.TaskGroup() as group:
         for crowd in crowds:
-            group.create_task(crowd.talk(len(plan.actions(random.Random(0))), 0.5))
+            group.create_task(crowd.talk(len(actions), 0.5))
     for gateway in made.gateways.values():
         if gateway.returncode is not None:
             await gateway.spawn()
@@ -252,10 +289,34 @@ async def _strike(made: Cluster, name: str, action: str, chance: random.Random) 
             made.partitions[name].cut()
             await _CLOCK.sleep(FROZEN_S)
             made.partitions[name].mend()
+        case "valkey" if chance.random() < _FLUSHED_SHARE:
+            await _flush(made.valkey.url)
         case "valkey":
             await made.valkey.kill()
             await _CLOCK.sleep(chance.uniform(0.1, 1.5))
             await made.valkey.start()
+
+
+async def _flush(url: str) -> None:
+    """Empty the server, which goes on."""
+    client = Redis.from_url(url, socket_timeout=_PART_S)
+    try:
+        await client.flushall()
+    finally:
+        await client.aclose()
+
+
+@asynccontextmanager
+async def _within(what: str, limit_s: float) -> AsyncIterator[None]:
+    """Let the block take so many seconds at most. Raises StuckRun."""
+    limit = asyncio.timeout(limit_s)
+    try:
+        async with limit:
+            yield
+    except TimeoutError:
+        if limit.expired():
+            raise StuckRun(f"{what}: not over within {limit_s:.0f} s") from None
+        raise
 
 
 async def _freeze(gateway: GatewayProcess) -> None:
@@ -287,87 +348,3 @@ async def _history(talker: Talker, stage: Stage) -> ChatHistory:
         seen=chat.seen,
         final=final.seen.lines,
     )
-
-
-async def _rows(url: str, query: str) -> list[asyncpg.Record]:
-    connection = await asyncpg.connect(url, server_settings={"search_path": "parlour"})
-    try:
-        return list(await connection.fetch(query))
-    finally:
-        await connection.close()
-
-
-async def _stored(url: str) -> StoredFigures:
-    rows = await _rows(
-        url,
-        """
-            SELECT inbox.seq, inbox.thread, inbox.attempts, inbox.outcome,
-                (SELECT count(*) FROM log WHERE log.thread = inbox.thread
-                    AND log.message_id = inbox.message_id AND kind = 'assistant') AS answers,
-                (SELECT min(id) FROM log WHERE log.thread = inbox.thread
-                    AND log.message_id = inbox.message_id AND kind = 'assistant') AS place,
-                (SELECT array_agg(state) FROM outbox WHERE outbox.thread = inbox.thread
-                    AND outbox.message_id = inbox.message_id) AS states
-            FROM inbox WHERE inbox.kind = 'message' ORDER BY inbox.thread, inbox.seq""",
-    )
-    return StoredFigures(
-        messages=len(rows),
-        unanswered=sum(row["outcome"] != "answered" or row["answers"] != 1 for row in rows),
-        unsent=sum(row["states"] != ["sent"] for row in rows),
-        order_errors=sum(
-            one["thread"] == other["thread"] and (one["place"] or 0) > (other["place"] or 0)
-            for one, other in pairwise(rows)
-        ),
-        begun_again=sum(max(0, row["attempts"] - 1) for row in rows),
-    )
-
-
-async def _accepted(url: str) -> Sequence[str]:
-    """The texts of all messages, in the order in which they were accepted. A platform delivers again what a
-    frozen process did not acknowledge, and by then later messages are accepted."""
-    rows = await _rows(
-        url,
-        "SELECT body FROM inbox WHERE kind = 'message' ORDER BY seq",
-    )
-    return [json.loads(row["body"])["text"] for row in rows]
-
-
-async def _takeovers(url: str, kills: Sequence[float]) -> list[float]:
-    """Seconds from each kill to the first record that another run of an interrupted turn wrote: the answer of
-    a message that was accepted before the kill and answered after it, for turns that were begun twice."""
-    rows = await _rows(
-        url,
-        """
-            SELECT inbox.received_at, inbox.attempts, array_agg(log.at ORDER BY log.id) AS at
-            FROM inbox JOIN log ON log.thread = inbox.thread AND log.message_id = inbox.message_id
-            WHERE inbox.kind = 'message' AND inbox.attempts = 2 AND log.kind IN ('user', 'step')
-            GROUP BY inbox.seq, inbox.received_at, inbox.attempts""",
-    )
-    found = []
-    for row in rows:
-        times = list(row["at"])
-        for kill in kills:
-            after = [at for at in times if at > kill]
-            if after and times[0] < kill and len(after) < len(times):
-                found.append(min(after) - kill)
-                break
-    return sorted(found)
-
-
-def _shrunk(platform: FakePlatform) -> int:
-    """How often an edit left a shorter answer than the one before on the same message."""
-    longest: dict[str, int] = {}
-    shrunk = 0
-    for call in platform.calls:
-        if "edit" not in call.method.lower() and "update" not in call.method.lower():
-            continue
-        payload = call.payload
-        native = str(payload.get("message_id") or payload.get("ts") or payload.get("id") or "")
-        place = str(payload.get("chat_id") or payload.get("channel") or "")
-        text = payload.get("text") or payload.get("content")
-        if not native or not isinstance(text, str) or call.status >= 400 or not text.startswith("You said"):
-            continue
-        key = f"{place}/{native}"
-        shrunk += len(text) < longest.get(key, 0)
-        longest[key] = max(longest.get(key, 0), len(text))
-    return shrunk

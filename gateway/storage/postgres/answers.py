@@ -15,7 +15,7 @@ from gateway.storage.postgres import operations, seals
 from gateway.storage.postgres.database import Connection
 from gateway.storage.postgres.entries import QUESTION, question_of
 from gateway.storage.postgres.jobs import CHANGE
-from gateway.storage.postgres.operations import Operation
+from gateway.storage.postgres.operations import Operation, message_key
 from gateway.storage.sealing import SealNeeded, new_key, sealed
 from pipeline.domain.errors import StorageError
 
@@ -73,7 +73,7 @@ async def answer(
     finished: bool,
 ) -> AnswerStatus:
     """Check the answer and, if it is accepted, store it and enqueue the entry."""
-    if entry is not None and await db.fetchval(_KNOWN, entry.dedupe_key) is not None:
+    if entry is not None and await db.fetchval(_KNOWN, message_key(entry.dedupe_key)) is not None:
         return "already_answered"
     # Locked: another process that answers it at the same time waits, and reads the choice of this one.
     row: Any = await db.fetchrow(_ONE, interaction_id)

@@ -77,6 +77,11 @@ def state_changed(graph: str) -> StateChanged:
     return StateChanged(f"the state of {graph} has changed since it was read")
 
 
+def message_key(key: str) -> str:
+    """The dedupe key of a message as Postgres can hold it: a channel's plug-in makes what is in it."""
+    return storable_text(key).replace("\0", "\\x00")
+
+
 def accept(
     entry: NewEntry, *, limit: int | None = None, begin: bool = False, key: bytes = b""
 ) -> Operation[Accepted]:
@@ -85,7 +90,7 @@ def accept(
     text = _operation(
         "accept",
         thread=entry.thread,
-        key=entry.dedupe_key,
+        key=message_key(entry.dedupe_key),
         message=entry.message_id,
         kind=entry.kind,
         body=encode_body(sealed(entry.body, key) if key else entry.body),
