@@ -251,9 +251,9 @@ async def test_after_the_last_entry_is_finished_the_next_one_begins(store: Store
     assert (await store.accept(entry("3"), begin=True, limit=1)).full
 
 
-async def test_a_key_with_characters_that_a_database_cannot_hold_is_one_key(store: Store) -> None:
-    first = await store.accept(entry("nul \0 and half \ud83d"))
-    assert (await store.accept(entry("nul \0 and half \ud83d"))).duplicate
-    other = await store.accept(entry("nul ? and half ?"))
+async def test_a_key_with_a_character_that_a_database_cannot_hold_is_one_key(store: Store) -> None:
+    first = await store.accept(replace(entry("1"), dedupe_key="a\0b"))
+    assert (await store.accept(replace(entry("1"), dedupe_key="a\0b"))).duplicate
+    other = await store.accept(replace(entry("2"), dedupe_key="a?b"))
     assert not other.duplicate
     assert {one.seq for one in await store.open_entries(THREAD)} == {first.seq, other.seq}

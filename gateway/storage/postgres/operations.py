@@ -79,7 +79,7 @@ def state_changed(graph: str) -> StateChanged:
 
 def message_key(key: str) -> str:
     """The dedupe key of a message as Postgres can hold it: a channel's plug-in makes what is in it."""
-    return storable_text(key).replace("\0", "\\x00")
+    return key.replace("\0", "\\x00")
 
 
 def accept(
