@@ -25,6 +25,7 @@ import aiohttp
 from gateway.config import environment
 from gateway.runtime.data_dir import STORE_FILE
 from pipeline.domain.clock import SystemClock
+from tests.support.default_store import default_storage
 from tests.support.gateway_forks import ForkedProcess, fork_gateway
 
 ROOT = Path(__file__).parents[2]
@@ -173,7 +174,10 @@ class GatewayProcess:
         # Another commit may not know all of these settings.
         own = ONE_BY_ONE if self._sources == ROOT else ()
         quiet = ("limits.messages_per_minute=0", "agent.titles=false", *own)
-        settings = (f"data.dir={self.data_dir}", f"server.port={self._port}", *quiet, *self._overrides)
+        named = any(one.startswith("storage.kind") for one in self._overrides)
+        storage = () if named or self._sources != ROOT else await default_storage(self.data_dir)
+        place = (f"data.dir={self.data_dir}", f"server.port={self._port}", *storage)
+        settings = (*place, *quiet, *self._overrides)
         arguments = [part for setting in settings for part in ("--set", setting)]
         command = [*([self._release] if self._release else []), "serve", *arguments]
         self._log_offset = self.log_path.stat().st_size if self.log_path.exists() else 0

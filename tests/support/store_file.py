@@ -1,18 +1,25 @@
-"""Read the SQLite file without the gateway, to check it independently of the clients."""
+"""Read the store without the gateway, to check it independently of the clients: the SQLite file, or with
+`--store postgres` the database of its folder, which has the same tables.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sqlite3
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import asyncpg
+
 from gateway.storage.ports import Record
 from gateway.turns.run_codec import runs_of
+from tests.support.default_store import database_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +35,9 @@ class StoredMessage:
 
 
 def integrity(path: Path) -> str:
-    """SQLite's own check: `ok`, or the damage."""
+    """SQLite's own check: `ok`, or the damage. A database server has none."""
+    if database_of(path.parent) is not None:
+        return "ok"
     return str(_rows(path, "PRAGMA integrity_check")[0][0])
 
 
@@ -116,5 +125,18 @@ def _threads(path: Path) -> dict[str, list[Record]]:
 
 
 def _rows(path: Path, query: str) -> list[tuple[Any, ...]]:
+    url = database_of(path.parent)
+    if url is not None:
+        # The caller may run in an event loop, and waits as it would for the file.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, _fetched(url, query)).result()
     with closing(sqlite3.connect(path)) as db:
         return db.execute(query).fetchall()
+
+
+async def _fetched(url: str, query: str) -> list[tuple[Any, ...]]:
+    connection = await asyncpg.connect(url, server_settings={"search_path": "parlour"})
+    try:
+        return [tuple(row) for row in await connection.fetch(query)]
+    finally:
+        await connection.close()
