@@ -1,4 +1,4 @@
-"""The records of runs that wait for a person, so that an answer does not read them from the store (ADR 0125).
+"""The records of runs that wait for a person, so that an answer does not read them from the store (ADR 0120).
 
 They are used only while nothing was deleted through the store since they were recorded, and only once: what
 resumes a run has its records. Not here: the state of these runs (`pipeline.graph.execution.kept_runs`).

@@ -13,7 +13,7 @@ from pipeline.domain.messages import Author, BargeIn, InboundMessage
 from pipeline.llm.scripted import ScriptedLlm
 from tests.support.channel import types_of
 from tests.support.posting_channel import MemoryPosts
-from tests.support.processes import SharedMemory, processes
+from tests.support.processes import Process, Processes, processes
 
 
 async def test_the_edge_takes_messages_and_a_worker_answers_them(tmp_path: Path) -> None:
@@ -295,3 +295,12 @@ async def test_one_process_removes_what_a_gateway_before_left_in_the_folder(tmp_
         async with asyncio.timeout(120):
             while left.exists():
                 await cluster.clock.advance(0.05)
+        assert not left.exists()
+
+
+def _slow(cluster: Processes, delay_s: float) -> ScriptedLlm:
+    return ScriptedLlm.echo(clock=cluster.clock, delay_s=delay_s)
+
+
+def _types(process: Process, message_id: str) -> list[str]:
+    return types_of(process.channel.events_of(message_id))
