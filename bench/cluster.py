@@ -63,7 +63,7 @@ async def run(*, kills: int, seed: int, short: bool = False) -> Report:
         except NoServer as error:
             raise BenchUnavailable(f"the cluster bench needs a Postgres server: {error}") from None
         except StuckRun as error:
-            raise BenchUnavailable(f"the run of faults did not go on: {error}") from None
+            raise BenchUnavailable(f"the run of faults did not continue: {error}") from None
         async with stage("signals over Redis", limit_s=_BUS_S):
             redis = await _redis(folder)
     async with stage("signals in one process", limit_s=_BUS_S):

@@ -3,7 +3,7 @@ hands them over in the store's blobs.
 
 A process that runs turns has no token of a platform. It asks the holder of the account (`MediaWanted`), which
 stores the bytes under a name that was made for this request and says so (`MediaReady`). The bytes are deleted
-as soon as they are read, and expire if nobody reads them. Both signals are hints: the store is looked at and
+as soon as they are read, and expire if no one reads them. Both signals are hints: the store is looked at and
 the request repeated until there is an answer or the time is over.
 """
 
@@ -96,7 +96,7 @@ class MediaRequests:
         return AskedDownloads(requests=self, thread=thread)
 
     def note(self, control: MediaWanted | MediaReady) -> None:
-        """A process has answered a request of some process. Requests are for whoever has the account."""
+        """A process has answered a request. Requests are for the process that has the account."""
         waiter = self._waiters.get(control.blob)
         if waiter is None or isinstance(control, MediaWanted):
             return
@@ -188,7 +188,7 @@ class MediaHandover:
         except MediaUnavailable as error:
             _log.warning("a file could not be fetched", extra={"reason": str(error), "detail": error.detail})
             problem = str(error)
-        except Exception as error:  # noqa: BLE001 - whoever waits must get an answer
+        except Exception as error:  # noqa: BLE001 - what waits must get an answer
             _log.error("a file could not be fetched", exc_info=error)
             problem = _FAILED
         finally:

@@ -243,8 +243,7 @@ class Store(Books, Protocol):
 
     @property
     def erasures(self) -> int | None:
-        """How often something was deleted or rewritten so far in any thread's log; it grows before that is
-        visible. None where another process may do it: only a read can tell."""
+        """How often logs were rewritten, counted before it shows; None where other processes do it too."""
 
     @property
     def bursts(self) -> BurstBook:

@@ -106,6 +106,7 @@ async def test_off_the_record_a_note_is_sealed_on_its_way_and_nothing_of_it_stay
     async with _CLOCK.timeout(60):
         while await _left(made) != [0, 0, 0]:
             await _CLOCK.sleep(0.05)
+    assert await _left(made) == [0, 0, 0]
 
 
 async def test_a_file_that_is_too_large_or_gone_is_refused_in_the_words_of_the_platform(

@@ -13,7 +13,7 @@ from pipeline.domain.messages import Author, BargeIn, InboundMessage
 from pipeline.llm.scripted import ScriptedLlm
 from tests.support.channel import types_of
 from tests.support.posting_channel import MemoryPosts
-from tests.support.processes import Process, Processes, processes
+from tests.support.processes import Process, Processes, SharedMemory, processes
 
 
 async def test_the_edge_takes_messages_and_a_worker_answers_them(tmp_path: Path) -> None:

@@ -111,7 +111,7 @@ class ClusterFaultRun:
 
 
 class StuckRun(AssertionError):
-    """The run itself did not go on; what hangs is named."""
+    """The run itself did not continue; what hangs is named."""
 
 
 class _PageStage(Stage):
@@ -136,7 +136,7 @@ async def run_cluster_faults(
     say: Callable[[str], None] = lambda _line: None,
 ) -> ClusterFaultRun:
     """Run `plan` with everything under `folder`; `say` gets lines about how far it is. The platforms are not
-    running yet. Raises NoServer, and StuckRun if the run itself does not go on."""
+    running yet. Raises NoServer, and StuckRun if the run itself does not continue."""
     try:
         return await _run(folder, plan, platforms, say)
     except BaseExceptionGroup as group:
@@ -298,7 +298,7 @@ async def _strike(made: Cluster, name: str, action: str, chance: random.Random) 
 
 
 async def _flush(url: str) -> None:
-    """Empty the server, which goes on."""
+    """Empty the server, which keeps running."""
     client = Redis.from_url(url, socket_timeout=_PART_S)
     try:
         await client.flushall()
