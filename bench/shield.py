@@ -1,4 +1,5 @@
-"""The shield alone, in this process: a proposal judged and recorded, the gate, and the check of the audit."""
+"""The shield alone, in this process: a proposal judged and recorded, the gate, the check of the audit, and
+the cases of `make eval NAME=shield`."""
 
 from __future__ import annotations
 
@@ -11,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.report import Report, median, percentile, scratch_folder
+from evals.shield import figures as cases_figures
+from evals.shield import judge_all, read_cases
 from gateway.cli.serve import COLLECTED_AFTER
 from gateway.shield.audit_trail import StoreAudit
 from gateway.storage.audit_check import check_audit
@@ -71,6 +74,7 @@ async def run() -> Report:
             verify_s = await _verified(store, clock)
         finally:
             await store.close()
+    cases = cases_figures(await judge_all(read_cases()))
     together = [one for times in judged for one in times]
     ratio = through.judged_us / through.plain_us
     rows = [
@@ -83,6 +87,8 @@ async def run() -> Report:
         ("the same through the gate", f"{through.judged_us:.0f} µs", ""),
         ("ratio of the two", f"{ratio:.2f}", ""),
         (f"check of an audit of {_RECORDS:,} records", f"{verify_s:.2f} s", ""),
+        ("attacks stopped", f"{cases['stopped']} of {cases['attacks']}", ""),
+        ("legitimate actions without a question", f"{cases['unaided']} of {cases['legitimate']}", ""),
     ]
     return Report(
         bench="shield",
@@ -98,6 +104,7 @@ async def run() -> Report:
             "judge_p99_us": round(percentile(together, 0.99)),
             "judge_500_chars_us": round(median(judged[-1])),
             "gate_ratio": round(ratio, 2),
+            **{name: cases[name] for name in ("attacks", "stopped", "legitimate", "unaided")},
             "audit_verify_s": round(verify_s, 2),
         },
     )
