@@ -88,7 +88,8 @@ async def test_kills_amid_twenty_runs_lose_no_answer_and_repeat_no_effect(
     )
     program, codes = _Lives(process, tmp_path), []
     try:
-        for after in (*(chance.randint(1, _LINES // kills) for _ in range(kills)), None):
+        # Half of the lines: more are written between the look at the ledger and the kill.
+        for after in (*(chance.randint(1, _LINES // (2 * kills)) for _ in range(kills)), None):
             code = await program.live(after, chance)
             codes.append(code)
         assert process.stdin is not None
