@@ -2,7 +2,7 @@
 
 The order: words of imminent danger; an idiom, unless the message also says something clear or ambiguous; an
 explicit denial after the bot has asked; then the tiers over the person's recent messages, and where these
-find less, the model. Negated intent counts for no tier. The model only raises a level.
+find less, the model; then an answer about a plan. Negated intent counts for no tier. The model only raises a level.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ UNCLEAR_AT: Final = 0.7
 _TIERS: Final[tuple[Tier, ...]] = ("ambiguous", "distress")
 _ANSWERS: Final[tuple[tuple[Tier, Tier], ...]] = (("asks_safety", "no"), ("asks_danger", "yes"))
 """Questions of the bot, and the answers that confirm danger."""
+_OTHER_QUESTIONS: Final[tuple[Tier, ...]] = ("asks_safety", "asks_plan", "fears")
+"""Questions to which a no denies no danger."""
 _MODEL_CODES: Final = ("", "model.unclear", "model.clear", "model.imminent")
 """The reason of a verdict of the model, by level."""
 _EARLIER: Final = " earlier"
@@ -104,9 +106,8 @@ def assess(
     own = _by_model(book, model, said, only_named=only_named)
     if found.override != "none" and own.level < CLEAR:
         return found
-    return _raised(
-        found, own, (_by_model(book, model, one, only_named=only_named) for one in reversed(earlier))
-    )
+    before = (_by_model(book, model, one, only_named=only_named) for one in reversed(earlier))
+    return _with_plan(book, current, recent, _raised(found, own, before))
 
 
 def _raised(found: CrisisAssessment, own: Judged, before: Iterable[Judged]) -> CrisisAssessment:
@@ -161,7 +162,9 @@ def _by_patterns(
                 reason=idiom.code, override="idiomatic_safe", path="override", language=idiom.language
             )
         denial = book.first("denial", current, said.possible)
-        if denial is not None and _was_asked(recent, book):
+        if denial is None or not _was_asked(recent, book):
+            denial = _not_at_all(book, current, said.possible, recent)
+        if denial is not None:
             return CrisisAssessment(
                 reason=denial.code, override="safety_denial", path="override", language=denial.language
             )
@@ -217,15 +220,41 @@ def _codes(family: Family, *, earlier: bool) -> str:
 
 def _answered(book: PatternBook, current: str, recent: Sequence[Entry]) -> Family | None:
     """The family of an answer that confirms danger to the bot's question about it; None without one."""
-    if not recent or recent[-1].said_by != "bot":
-        return None
-    found = _LAST_QUESTION.search(plain_words(recent[-1].text))
-    if found is None:
-        return None
+    question = _last_question(recent)
     for asked, answer in _ANSWERS:
-        if book.first(asked, found[0]) is not None:
+        if book.first(asked, question) is not None:
             return book.first(answer, current)
     return None
+
+
+def _not_at_all(
+    book: PatternBook, current: str, possible: int, recent: Sequence[Entry]
+) -> Family | None:
+    """The family of a plain no, with words after it, to the bot's question about danger; None without one. To
+    "are you safe?" or "are you afraid to die?" the same no is no denial."""
+    family = book.first("not_at_all", current, possible)
+    if family is None or book.first("asks_danger", question := _last_question(recent)) is None:
+        return None
+    others = any(book.first(tier, question) is not None for tier in _OTHER_QUESTIONS)
+    return None if others else family
+
+
+def _last_question(recent: Sequence[Entry]) -> str:
+    """The question with which the bot's newest entry ends, in its plain form; empty without one."""
+    if not recent or recent[-1].said_by != "bot":
+        return ""
+    found = _LAST_QUESTION.search(plain_words(recent[-1].text))
+    return found[0] if found else ""
+
+
+def _with_plan(
+    book: PatternBook, current: str, recent: Sequence[Entry], found: CrisisAssessment
+) -> CrisisAssessment:
+    """The verdict, imminent where what is clear is followed by a yes to the bot's question how or when."""
+    if found.level != CLEAR or book.first("asks_plan", _last_question(recent)) is None:
+        return found
+    family = book.first("yes", current)
+    return found if family is None else _of_family(IMMINENT, family, current)
 
 
 def _was_asked(recent: Sequence[Entry], book: PatternBook) -> bool:

@@ -134,6 +134,52 @@ def test_a_bare_answer_to_a_question_about_danger_counts(asked: str, answer: str
     assert assess(answer, [Entry("person", "hard day"), Entry("bot", asked)]).level == level
 
 
+@pytest.mark.parametrize(
+    ("asked", "answer", "level"),
+    [
+        ("Have you thought about how, or when?", "yes, I have", 3),
+        ("Do you have a plan?", "yeah", 3),
+        ("Weißt du schon, wie du es tun würdest?", "ja, weiß ich", 3),
+        ("As-tu pensé à comment ?", "oui, j'y ai pensé", 3),
+        ("¿Has pensado cómo?", "sí, ya lo sé", 3),
+        ("Do you have a plan?", "no, not really", 2),
+        ("Shall we plan your day?", "yes, let's", 2),
+    ],
+)
+def test_a_yes_to_the_question_how_is_imminent_after_what_is_clear(
+    asked: str, answer: str, level: int
+) -> None:
+    assert assess(answer, [Entry("person", "I want to die"), Entry("bot", asked)]).level == level
+
+
+def test_a_yes_to_the_question_how_says_nothing_after_what_is_harmless() -> None:
+    asked = Entry("bot", "Have you thought about how, or when?")
+    assert assess("yes, I have", [Entry("person", "I want to travel"), asked]).level == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "level"),
+    [
+        ("Are you thinking about hurting yourself?", "No, not at all, we say that on the site", 0),
+        ("Denkst du manchmal an Suizid?", "Nein, überhaupt nicht, das sagt man so bei uns", 0),
+        ("As-tu envie de mourir ?", "Pas du tout, c'était une blague entre nous", 0),
+        ("¿Has pensado en hacerte daño?", "Para nada, es un chiste de mi oficina, jaja", 0),
+        # The same no denies no danger here.
+        ("Are you safe right now?", "No, not at all, to be honest now", 2),
+        ("Are you afraid to die?", "Not at all, I have thought about it", 2),
+        ("Does anything keep you from hurting yourself?", "not at all, I have nothing here", 2),
+        ("¿Tienes miedo de morir?", "para nada, lo he pensado mucho", 2),
+        ("Are you thinking about hurting yourself?", "no", 2),
+    ],
+)
+def test_a_plain_no_with_words_after_it_denies_what_the_bot_asked(
+    asked: str, answer: str, level: int
+) -> None:
+    found = assess(answer, [Entry("person", "I want to die"), Entry("bot", asked)])
+    assert found.level >= level
+    assert (found.override == "safety_denial") == (level == 0)
+
+
 def test_mistyped_words_of_danger_are_understood_and_other_words_are_kept() -> None:
     assert (
         plain_words("I want to kil myslef, im suicdial tonigt")
