@@ -2,7 +2,8 @@
 
 The order: words of imminent danger; an idiom, unless the message also says something clear or ambiguous; an
 explicit denial after the bot has asked; then the tiers over the person's recent messages, and where these
-find less, the model; then an answer about a plan. Negated intent counts for no tier. The model only raises a level.
+find less, the model; then an answer about a plan. Negated intent counts for no tier. The model only raises a
+level.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ IMMINENT_AT: Final = 0.3
 """The probability of imminent danger from which what is clear is level 3."""
 NEARLY: Final = 0.2
 """How far below clear a message may be that counts as clear because it is likely imminent."""
-SURE_AT: Final = 0.57
+SURE_AT: Final = 0.53
 """The probability of imminent danger from which it does."""
 TOGETHER_AT: Final = 0.55
 """The same for what only the patterns or another message make clear."""
@@ -156,18 +157,9 @@ def _by_patterns(
             path="override",
             language=family.language,
         )
-    if book.first("clear", *said) is None and book.first("ambiguous", *said) is None:
-        if (idiom := book.first("idiom", current, said.possible)) is not None:
-            return CrisisAssessment(
-                reason=idiom.code, override="idiomatic_safe", path="override", language=idiom.language
-            )
-        denial = book.first("denial", current, said.possible)
-        if denial is None or not _was_asked(recent, book):
-            denial = _not_at_all(book, current, said.possible, recent)
-        if denial is not None:
-            return CrisisAssessment(
-                reason=denial.code, override="safety_denial", path="override", language=denial.language
-            )
+    safe = _safe(book, current, said.possible, recent)
+    if safe and book.first("clear", *said) is None and book.first("ambiguous", *said) is None:
+        return safe
     if (family := book.first("clear", scope, possible)) is not None:
         return _of_family(CLEAR, family, said.plain)
     if (family := _answered(book, current, recent)) is not None:
@@ -176,6 +168,22 @@ def _by_patterns(
         if (family := book.first(tier, scope, possible)) is not None:
             return _of_family(UNCLEAR, family, said.plain)
     return _NO_CRISIS
+
+
+def _safe(book: PatternBook, current: str, possible: int, recent: Sequence[Entry]) -> CrisisAssessment | None:
+    """The verdict on an idiom, or on a denial of what the bot asked; None for other words."""
+    if (idiom := book.first("idiom", current, possible)) is not None:
+        return CrisisAssessment(
+            reason=idiom.code, override="idiomatic_safe", path="override", language=idiom.language
+        )
+    denial = book.first("denial", current, possible)
+    if denial is None or not _was_asked(recent, book):
+        denial = _not_at_all(book, current, possible, recent)
+    if denial is None:
+        return None
+    return CrisisAssessment(
+        reason=denial.code, override="safety_denial", path="override", language=denial.language
+    )
 
 
 def _of_family(level: int, family: Family, said: str) -> CrisisAssessment:
@@ -227,9 +235,7 @@ def _answered(book: PatternBook, current: str, recent: Sequence[Entry]) -> Famil
     return None
 
 
-def _not_at_all(
-    book: PatternBook, current: str, possible: int, recent: Sequence[Entry]
-) -> Family | None:
+def _not_at_all(book: PatternBook, current: str, possible: int, recent: Sequence[Entry]) -> Family | None:
     """The family of a plain no, with words after it, to the bot's question about danger; None without one. To
     "are you safe?" or "are you afraid to die?" the same no is no denial."""
     family = book.first("not_at_all", current, possible)

@@ -271,6 +271,35 @@ def test_who_is_at_an_edge_or_in_fumes_is_in_imminent_danger(text: str) -> None:
     assert assess(text).level == 3
 
 
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("the radio is plugged in and on the edge of the tub with me", 3),
+        ("the radio is plugged in on the shelf, is the bath too close, is it safe?", 0),
+        ("der Toaster steht am Rand der Badewanne, das Kabel reicht", 3),
+        ("chained the cinder block to my ankles, the canal is deep here", 3),
+        ("das Gewicht ist an meinem Bein, das Boot ist weit draußen", 3),
+        ("Sie schreit, gleich bringt sie uns um, wir sind im Bad", 3),
+        ("il dit qu'il va nous tuer, on est cachés dans la chambre", 3),
+        ("grita que hoy nos mata, estamos encerrados en el baño, por favor", 3),
+        ("the voices want me to jump and they do not stop", 2),
+        ("las voces mandan que me corte", 2),
+        ("my stepdad locks me out when I talk back", 2),
+        ("espero que el tumor sea maligno", 2),
+        ("I locked myself in the freezer at work and the lights are off", 3),
+        ("hab die Tür verrammelt, der Strick hängt schon", 3),
+        ("cuatro de las blancas, seis de las azules, tequila, y ya me pesan los párpados", 3),
+        ("the belt is tied to the radiator, I only need to sit", 3),
+        ("I won't be alive on Sunday", 3),
+        ("I won't be around on Sunday, we fly to Rome", 0),
+    ],
+)
+def test_families_of_indirect_words_are_known_by_rules(text: str, level: int) -> None:
+    plain = plain_words(text)
+    by_rules = [tier for tier in ("imminent", "clear") if shipped_patterns().first(tier, plain)]
+    assert by_rules == {3: ["imminent"], 2: ["clear"], 0: []}[level]
+
+
 def test_emoji_stay_and_spaces_are_single() -> None:
     assert plain_words("I\u2019m\tdead  \N{SKULL} 👨‍👩‍👧") == "i'm dead \N{SKULL} 👨‍👩‍👧"
 

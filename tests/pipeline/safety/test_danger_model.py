@@ -11,6 +11,7 @@ import pytest
 
 from evals.crisis import HALVES, READ, read_cases
 from pipeline.safety import danger_model
+from pipeline.safety.assessment import IMMINENT
 from pipeline.safety.danger_model import (
     FILE,
     MAGIC,
@@ -21,7 +22,7 @@ from pipeline.safety.danger_model import (
     shipped_model,
     words_of,
 )
-from pipeline.safety.ladder import CLEAR_MOST, IMMINENT_AT, Entry, assess, clear_at
+from pipeline.safety.ladder import IMMINENT_AT, Entry, assess, clear_at, level_of
 from pipeline.safety.patterns import LADDER, shipped_patterns
 from pipeline.safety.plain_words import plain_words
 from tools.crisis import training
@@ -74,7 +75,8 @@ def test_danger_in_a_long_text_is_found_wherever_it_is() -> None:
     page = "the garden opens at nine and the cafe at ten, children pay half. " * 30
     said = "i have saved up my pills and tonight i will take them all to die. "
     for place in (0, 650, len(page)):
-        assert shipped_model().score(page[:place] + said + page[place:]).clear >= CLEAR_MOST
+        text = page[:place] + said + page[place:]
+        assert level_of(shipped_model().score(text), len(words_of(text))) == IMMINENT
 
 
 def test_the_model_only_raises_a_level() -> None:
