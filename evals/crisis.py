@@ -9,8 +9,12 @@ author of the rules, so they say less about other people's words than about mist
 second after them. The misses of `fresh` and `unread` were read before `parts_*.txt` was written, and those of `last`
 before these were widened (ADR 0109). `after_parts` was written, by the author of the templates, before they were
 widened, `after_all` when all was final, and `letters` has longer messages, grave ones and their harmless twins. The
-misses of these three were read before `frames_*.txt` and the last messages were written (ADR 0118). `final` is by another author, who had seen no rule, no template and no
-other set, and was judged for the first time when all of these were final; only its figures were seen.
+misses of these three were read before `frames_*.txt` and the last messages were written (ADR 0118). `final` is by
+another author, who had seen no rule, no template and no other set. It was judged for the first time when all of these
+were final: recall of levels 2 and 3 was 55.8 %, that of level 3 54.2 %, and 2.1 % of the harmless ones alarmed; that
+is the honest measure of new, indirect words of another author. (This judgement left out the earlier entries of its
+histories. With them the same gate found 56.7 % and 52.8 %, and 9.4 % alarmed.) Then its misses were read, and rules,
+words and messages of their families written: it counts as read since.
 """
 
 from __future__ import annotations
@@ -51,6 +55,7 @@ READ = (
     "after_parts",
     "after_all",
     "letters",
+    "final",
 )
 """The halves that rules and model were made with."""
 NINE = HALVES[:9]
@@ -110,8 +115,12 @@ def read_cases(half: str) -> Iterator[Case]:
     """The cases of one half."""
     read = tomllib.loads((HERE / f"{half}.toml").read_text(encoding="utf-8"))
     for group in read["group"]:
+        said = tuple(
+            Entry("person" if one["role"] == "user" else "bot", one["text"])
+            for one in group.get("history", ())
+        )
         for text in group["texts"]:
-            yield Case(half, group["language"], group["kind"], group["level"], (), text)
+            yield Case(half, group["language"], group["kind"], group["level"], said, text)
     for one in read.get("case", ()):
         history = tuple(_entry(line) for line in one.get("history", ()))
         yield Case(half, one["language"], one["kind"], one["level"], history, one["text"])

@@ -2,7 +2,8 @@
 
 The order: words of imminent danger; an idiom, unless the message also says something clear or ambiguous; an
 explicit denial after the bot has asked; then the tiers over the person's recent messages, and where these
-find less, the model. Negated intent counts for no tier. The model only raises a level.
+find less, the model; then an answer about a plan. Negated intent counts for no tier. The model only raises a
+level.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ IMMINENT_AT: Final = 0.3
 """The probability of imminent danger from which what is clear is level 3."""
 NEARLY: Final = 0.2
 """How far below clear a message may be that counts as clear because it is likely imminent."""
-SURE_AT: Final = 0.57
+SURE_AT: Final = 0.53
 """The probability of imminent danger from which it does."""
 TOGETHER_AT: Final = 0.55
 """The same for what only the patterns or another message make clear."""
@@ -41,6 +42,8 @@ UNCLEAR_AT: Final = 0.7
 _TIERS: Final[tuple[Tier, ...]] = ("ambiguous", "distress")
 _ANSWERS: Final[tuple[tuple[Tier, Tier], ...]] = (("asks_safety", "no"), ("asks_danger", "yes"))
 """Questions of the bot, and the answers that confirm danger."""
+_OTHER_QUESTIONS: Final[tuple[Tier, ...]] = ("asks_safety", "asks_plan", "fears")
+"""Questions to which a no denies no danger."""
 _MODEL_CODES: Final = ("", "model.unclear", "model.clear", "model.imminent")
 """The reason of a verdict of the model, by level."""
 _EARLIER: Final = " earlier"
@@ -114,9 +117,8 @@ def assess(
     own = _by_model(model, words_of(book.without("idiom", *said)), only_named=only_named)
     if found.override != "none" and own.level < CLEAR:
         return found
-    return _raised(
-        found, own, (_by_model(model, one.words, only_named=only_named) for one in reversed(before))
-    )
+    judged = (_by_model(model, one.words, only_named=only_named) for one in reversed(before))
+    return _with_plan(book, current, recent, _raised(found, own, judged))
 
 
 def _raised(found: CrisisAssessment, own: Judged, before: Iterable[Judged]) -> CrisisAssessment:
@@ -179,16 +181,9 @@ def _by_patterns(
             path="override",
             language=family.language,
         )
-    if book.first("clear", *said) is None and book.first("ambiguous", *said) is None:
-        if (idiom := book.first("idiom", current, said.possible)) is not None:
-            return CrisisAssessment(
-                reason=idiom.code, override="idiomatic_safe", path="override", language=idiom.language
-            )
-        denial = book.first("denial", current, said.possible)
-        if denial is not None and _was_asked(recent, book):
-            return CrisisAssessment(
-                reason=denial.code, override="safety_denial", path="override", language=denial.language
-            )
+    safe = _safe(book, current, said.possible, recent)
+    if safe and book.first("clear", *said) is None and book.first("ambiguous", *said) is None:
+        return safe
     if (family := book.first("clear", scope, possible)) is not None:
         return _of_family(CLEAR, family, said.plain)
     if (family := _answered(book, current, recent)) is not None:
@@ -197,6 +192,22 @@ def _by_patterns(
         if (family := book.first(tier, scope, possible)) is not None:
             return _of_family(UNCLEAR, family, said.plain)
     return _NO_CRISIS
+
+
+def _safe(book: PatternBook, current: str, possible: int, recent: Sequence[Entry]) -> CrisisAssessment | None:
+    """The verdict on an idiom, or on a denial of what the bot asked; None for other words."""
+    if (idiom := book.first("idiom", current, possible)) is not None:
+        return CrisisAssessment(
+            reason=idiom.code, override="idiomatic_safe", path="override", language=idiom.language
+        )
+    denial = book.first("denial", current, possible)
+    if denial is None or not _was_asked(recent, book):
+        denial = _not_at_all(book, current, possible, recent)
+    if denial is None:
+        return None
+    return CrisisAssessment(
+        reason=denial.code, override="safety_denial", path="override", language=denial.language
+    )
 
 
 def _of_family(level: int, family: Family, said: str) -> CrisisAssessment:
@@ -240,15 +251,39 @@ def _codes(family: Family, *, earlier: bool) -> str:
 
 def _answered(book: PatternBook, current: str, recent: Sequence[Entry]) -> Family | None:
     """The family of an answer that confirms danger to the bot's question about it; None without one."""
-    if not recent or recent[-1].said_by != "bot":
-        return None
-    found = _LAST_QUESTION.search(plain_words(recent[-1].text))
-    if found is None:
-        return None
+    question = _last_question(recent)
     for asked, answer in _ANSWERS:
-        if book.first(asked, found[0]) is not None:
+        if book.first(asked, question) is not None:
             return book.first(answer, current)
     return None
+
+
+def _not_at_all(book: PatternBook, current: str, possible: int, recent: Sequence[Entry]) -> Family | None:
+    """The family of a plain no, with words after it, to the bot's question about danger; None without one. To
+    "are you safe?" or "are you afraid to die?" the same no is no denial."""
+    family = book.first("not_at_all", current, possible)
+    if family is None or book.first("asks_danger", question := _last_question(recent)) is None:
+        return None
+    others = any(book.first(tier, question) is not None for tier in _OTHER_QUESTIONS)
+    return None if others else family
+
+
+def _last_question(recent: Sequence[Entry]) -> str:
+    """The question with which the bot's newest entry ends, in its plain form; empty without one."""
+    if not recent or recent[-1].said_by != "bot":
+        return ""
+    found = _LAST_QUESTION.search(plain_words(recent[-1].text))
+    return found[0] if found else ""
+
+
+def _with_plan(
+    book: PatternBook, current: str, recent: Sequence[Entry], found: CrisisAssessment
+) -> CrisisAssessment:
+    """The verdict, imminent where what is clear is followed by a yes to the bot's question how or when."""
+    if found.level != CLEAR or book.first("asks_plan", _last_question(recent)) is None:
+        return found
+    family = book.first("yes", current)
+    return found if family is None else _of_family(IMMINENT, family, current)
 
 
 def _was_asked(recent: Sequence[Entry], book: PatternBook) -> bool:

@@ -16,7 +16,8 @@ FILE = Path(__file__).with_name("patterns.toml")
 
 Tier = Literal[
     "imminent", "clear", "ambiguous", "distress", "idiom", "denial", "others",
-    "check", "asks_danger", "asks_safety", "yes", "no", "accepts",
+    "check", "asks_danger", "asks_safety", "asks_plan", "fears", "yes", "no", "not_at_all",
+    "accepts",
 ]  # fmt: skip
 TIERS: tuple[Tier, ...] = get_args(Tier)
 LADDER: tuple[Tier, ...] = ("imminent", "clear", "ambiguous", "distress")

@@ -134,6 +134,52 @@ def test_a_bare_answer_to_a_question_about_danger_counts(asked: str, answer: str
     assert assess(answer, [Entry("person", "hard day"), Entry("bot", asked)]).level == level
 
 
+@pytest.mark.parametrize(
+    ("asked", "answer", "level"),
+    [
+        ("Have you thought about how, or when?", "yes, I have", 3),
+        ("Do you have a plan?", "yeah", 3),
+        ("Weißt du schon, wie du es tun würdest?", "ja, weiß ich", 3),
+        ("As-tu pensé à comment ?", "oui, j'y ai pensé", 3),
+        ("¿Has pensado cómo?", "sí, ya lo sé", 3),
+        ("Do you have a plan?", "no, not really", 2),
+        ("Shall we plan your day?", "yes, let's", 2),
+    ],
+)
+def test_a_yes_to_the_question_how_is_imminent_after_what_is_clear(
+    asked: str, answer: str, level: int
+) -> None:
+    assert assess(answer, [Entry("person", "I want to die"), Entry("bot", asked)]).level == level
+
+
+def test_a_yes_to_the_question_how_says_nothing_after_what_is_harmless() -> None:
+    asked = Entry("bot", "Have you thought about how, or when?")
+    assert assess("yes, I have", [Entry("person", "I want to travel"), asked]).level == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "answer", "level"),
+    [
+        ("Are you thinking about hurting yourself?", "No, not at all, we say that on the site", 0),
+        ("Denkst du manchmal an Suizid?", "Nein, überhaupt nicht, das sagt man so bei uns", 0),
+        ("As-tu envie de mourir ?", "Pas du tout, c'était une blague entre nous", 0),
+        ("¿Has pensado en hacerte daño?", "Para nada, es un chiste de mi oficina, jaja", 0),
+        # The same no denies no danger here.
+        ("Are you safe right now?", "No, not at all, to be honest now", 2),
+        ("Are you afraid to die?", "Not at all, I have thought about it", 2),
+        ("Does anything keep you from hurting yourself?", "not at all, I have nothing here", 2),
+        ("¿Tienes miedo de morir?", "para nada, lo he pensado mucho", 2),
+        ("Are you thinking about hurting yourself?", "no", 2),
+    ],
+)
+def test_a_plain_no_with_words_after_it_denies_what_the_bot_asked(
+    asked: str, answer: str, level: int
+) -> None:
+    found = assess(answer, [Entry("person", "I want to die"), Entry("bot", asked)])
+    assert found.level >= level
+    assert (found.override == "safety_denial") == (level == 0)
+
+
 def test_mistyped_words_of_danger_are_understood_and_other_words_are_kept() -> None:
     assert (
         plain_words("I want to kil myslef, im suicdial tonigt")
@@ -223,6 +269,35 @@ def test_what_somebody_else_says_of_themselves_is_no_word_of_the_person(text: st
 )
 def test_who_is_at_an_edge_or_in_fumes_is_in_imminent_danger(text: str) -> None:
     assert assess(text).level == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "level"),
+    [
+        ("the radio is plugged in and on the edge of the tub with me", 3),
+        ("the radio is plugged in on the shelf, is the bath too close, is it safe?", 0),
+        ("der Toaster steht am Rand der Badewanne, das Kabel reicht", 3),
+        ("chained the cinder block to my ankles, the canal is deep here", 3),
+        ("das Gewicht ist an meinem Bein, das Boot ist weit draußen", 3),
+        ("Sie schreit, gleich bringt sie uns um, wir sind im Bad", 3),
+        ("il dit qu'il va nous tuer, on est cachés dans la chambre", 3),
+        ("grita que hoy nos mata, estamos encerrados en el baño, por favor", 3),
+        ("the voices want me to jump and they do not stop", 2),
+        ("las voces mandan que me corte", 2),
+        ("my stepdad locks me out when I talk back", 2),
+        ("espero que el tumor sea maligno", 2),
+        ("I locked myself in the freezer at work and the lights are off", 3),
+        ("hab die Tür verrammelt, der Strick hängt schon", 3),
+        ("cuatro de las blancas, seis de las azules, tequila, y ya me pesan los párpados", 3),
+        ("the belt is tied to the radiator, I only need to sit", 3),
+        ("I won't be alive on Sunday", 3),
+        ("I won't be around on Sunday, we fly to Rome", 0),
+    ],
+)
+def test_families_of_indirect_words_are_known_by_rules(text: str, level: int) -> None:
+    plain = plain_words(text)
+    by_rules = [tier for tier in ("imminent", "clear") if shipped_patterns().first(tier, plain)]
+    assert by_rules == {3: ["imminent"], 2: ["clear"], 0: []}[level]
 
 
 def test_emoji_stay_and_spaces_are_single() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from evals.crisis import HALVES, READ, read_cases
 from pipeline.safety import danger_model
+from pipeline.safety.assessment import IMMINENT
 from pipeline.safety.danger_model import (
     FILE,
     MAGIC,
@@ -21,7 +22,8 @@ from pipeline.safety.danger_model import (
     shipped_model,
     words_of,
 )
-from pipeline.safety.ladder import CLEAR_MOST, IMMINENT_AT, Entry, assess, clear_at
+from pipeline.safety.ladder import IMMINENT_AT, Entry, assess, clear_at, level_of
+from pipeline.safety.patterns import LADDER, shipped_patterns
 from pipeline.safety.plain_words import plain_words
 from tools.crisis import training
 from tools.crisis.texts import (
@@ -73,7 +75,8 @@ def test_danger_in_a_long_text_is_found_wherever_it_is() -> None:
     page = "the garden opens at nine and the cafe at ten, children pay half. " * 30
     said = "i have saved up my pills and tonight i will take them all to die. "
     for place in (0, 650, len(page)):
-        assert shipped_model().score(page[:place] + said + page[place:]).clear >= CLEAR_MOST
+        text = page[:place] + said + page[place:]
+        assert level_of(shipped_model().score(text), len(words_of(text))) == IMMINENT
 
 
 def test_the_model_only_raises_a_level() -> None:
@@ -230,7 +233,9 @@ def test_no_template_makes_a_message_of_the_everyday_lists(name: str) -> None:
 def test_no_text_of_training_is_a_message_of_the_sets_read_last() -> None:
     """What was read of them became other words for the same ideas, and no copy."""
     said = {
-        _letters(case.text) for half in ("after_parts", "after_all", "letters") for case in read_cases(half)
+        _letters(case.text)
+        for half in ("after_parts", "after_all", "letters", "final")
+        for case in read_cases(half)
     }
     assert not said & {_letters(one.text) for one in messages()}
     for language in LANGUAGES:
@@ -239,6 +244,22 @@ def test_no_text_of_training_is_a_message_of_the_sets_read_last() -> None:
         for template in [line for lines in frames.values() for line in lines]:
             made = _pattern(re.sub(r"[^\w'(|)]", "", plain_words(template)))
             assert not [text for text in said if made.fullmatch(text)], template
+
+
+def test_no_message_of_families_has_a_run_of_words_of_the_set_read_last() -> None:
+    """A part of a sentence is no other word for its idea either."""
+    said = {run for case in read_cases("final") for run in _runs(case.text)}
+    written = [one.text for one in messages() if one.chunk.startswith("families")]
+    assert len(written) >= 1_000
+    assert not [text for text in written if not said.isdisjoint(_runs(text))]
+    for family in (one for tier in LADDER for one in shipped_patterns().by_tier[tier]):
+        assert not [run for run in said if " ".join(run) in family.pattern.pattern], family.code
+
+
+def _runs(text: str) -> set[tuple[str, ...]]:
+    """The runs of six words of a text in its plain form."""
+    words = re.findall(r"[\w']+", plain_words(text))
+    return set(zip(*(words[at:] for at in range(6)), strict=False))
 
 
 def _letters(text: str) -> str:
