@@ -275,7 +275,7 @@ def test_who_is_at_an_edge_or_in_fumes_is_in_imminent_danger(text: str) -> None:
     ("text", "level"),
     [
         ("the radio is plugged in and on the edge of the tub with me", 3),
-        ("the radio is plugged in on the shelf, is the bath too close, is it safe?", 0),
+        ("the radio is plugged in by the window, is the bath too close, is it safe?", 0),
         ("der Toaster steht am Rand der Badewanne, das Kabel reicht", 3),
         ("chained the cinder block to my ankles, the canal is deep here", 3),
         ("das Gewicht ist an meinem Bein, das Boot ist weit draußen", 3),
