@@ -12,7 +12,8 @@ from bench.cluster_bus import BusFigures
 from bench.cluster_turns import Pair, Round, Side
 from bench.processor_time import of_server
 from tests.support.gateway_process import ROOT
-from tests.support.postgres_server import NoServer, mortal_server
+from tests.support.postgres_fixture import skips_without_postgres
+from tests.support.postgres_server import mortal_server
 from tests.support.valkey import Valkey
 
 
@@ -31,19 +32,16 @@ def _round(done: int, seconds: float) -> Round:
 async def test_the_server_waits_for_the_disk(postgres_version: int) -> None:
     folder = ROOT / "build"
     folder.mkdir(exist_ok=True)
-    try:
-        with mortal_server(postgres_version, on_disk=folder) as server:
-            connection = await asyncpg.connect(server.url)
-            names = ("fsync", "synchronous_commit", "full_page_writes")
-            assert [await connection.fetchval(f"SHOW {name}") for name in names] == ["on"] * 3
-            before = of_server(server.pid)
-            while of_server(server.pid) == before:  # until its work is seen, in hundredths of a second
-                await connection.fetchval("SELECT count(*) FROM generate_series(1, 100_000)")
-            await connection.close()
-            data = Path(server.url.partition("host=")[2])
-            assert data.parent == folder
-    except NoServer as error:
-        pytest.skip(f"no Postgres server can be started here: {error}")
+    with skips_without_postgres(), mortal_server(postgres_version, on_disk=folder) as server:
+        connection = await asyncpg.connect(server.url)
+        names = ("fsync", "synchronous_commit", "full_page_writes")
+        assert [await connection.fetchval(f"SHOW {name}") for name in names] == ["on"] * 3
+        before = of_server(server.pid)
+        while of_server(server.pid) == before:  # until its work is seen, in hundredths of a second
+            await connection.fetchval("SELECT count(*) FROM generate_series(1, 100_000)")
+        await connection.close()
+        data = Path(server.url.partition("host=")[2])
+        assert data.parent == folder
     assert not _exists(data)
 
 

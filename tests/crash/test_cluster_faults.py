@@ -14,7 +14,7 @@ from tests.support.cluster_faults import ClusterFaultPlan, run_cluster_faults
 from tests.support.platforms.discord import FakeDiscord
 from tests.support.platforms.slack import FakeSlack
 from tests.support.platforms.telegram import FakeTelegram
-from tests.support.postgres_server import NoServer
+from tests.support.postgres_fixture import skips_without_postgres
 
 pytestmark = [pytest.mark.crash, pytest.mark.soak, pytest.mark.timeout(3_000)]
 
@@ -34,10 +34,8 @@ async def test_a_cluster_outlives_kills_freezes_and_restarts_of_its_servers(
             messages=18,
             chats=3,
         )
-    try:
+    with skips_without_postgres():
         found = await run_cluster_faults(tmp_path, plan, [FakeTelegram(), FakeSlack(), FakeDiscord()])
-    except NoServer as error:
-        pytest.skip(f"no Postgres server can be started: {error}")
     line = json.dumps(
         {**asdict(found.stored), "takeovers": len(found.takeovers_s), "seconds": round(found.seconds)}
     )

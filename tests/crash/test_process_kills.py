@@ -11,7 +11,7 @@ import pytest
 from pipeline.domain.clock import SystemClock
 from tests.support.cluster import Cluster, cluster
 from tests.support.gateway_process import SCRIPTED, GatewayProcess, slow_echo
-from tests.support.postgres_server import NoServer
+from tests.support.postgres_fixture import skips_without_postgres
 from tests.support.web_client import Disconnected, WebChat
 
 SLOW = slow_echo(0.4)
@@ -19,11 +19,9 @@ SLOW = slow_echo(0.4)
 
 @pytest.fixture
 async def made(tmp_path: Path) -> AsyncIterator[Cluster]:
-    try:
+    with skips_without_postgres():
         async with cluster(tmp_path, settings=SLOW) as running:
             yield running
-    except NoServer as error:
-        pytest.skip(f"no Postgres server can be started: {error}")
 
 
 async def test_a_killed_workers_answer_is_finished_by_another_on_the_same_page(made: Cluster) -> None:

@@ -16,7 +16,8 @@ import pytest
 from gateway.storage.postgres import PostgresStore
 from tests.contracts.store_values import NOW, entry, lease_on, record, reply, sender, turn
 from tests.support.gateway_process import SCRIPTED, GatewayProcess
-from tests.support.postgres_server import MortalServer, NoServer, mortal_server
+from tests.support.postgres_fixture import skips_without_postgres
+from tests.support.postgres_server import MortalServer, mortal_server
 from tests.support.web_client import WebChat
 
 pytestmark = pytest.mark.crash
@@ -31,11 +32,8 @@ _ON_POSTGRES = ('storage.kind="postgres"', 'storage.url="env:DATABASE_OF_THE_TES
 @pytest.fixture(scope="module")
 def server(postgres_version: int) -> Iterator[MortalServer]:
     """A server whose files these tests read."""
-    try:
-        with mortal_server(postgres_version) as server:
-            yield server
-    except NoServer as error:
-        pytest.skip(f"no Postgres server can be started here: {error}")
+    with skips_without_postgres(), mortal_server(postgres_version) as server:
+        yield server
 
 
 @pytest.fixture

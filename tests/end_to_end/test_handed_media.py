@@ -17,7 +17,7 @@ from tests.support.cluster import Cluster, cluster
 from tests.support.gateway_process import up
 from tests.support.platforms.platform import Person, Place
 from tests.support.platforms.telegram import FakeTelegram
-from tests.support.postgres_server import NoServer
+from tests.support.postgres_fixture import skips_without_postgres
 
 pytestmark = [pytest.mark.crash, pytest.mark.timeout(300)]
 
@@ -35,11 +35,9 @@ async def telegram() -> AsyncIterator[FakeTelegram]:
 
 @pytest.fixture
 async def made(tmp_path: Path) -> AsyncIterator[Cluster]:
-    try:
+    with skips_without_postgres():
         async with cluster(tmp_path) as one:
             yield one
-    except NoServer as error:
-        pytest.skip(f"no Postgres server can be started: {error}")
 
 
 async def _start(made: Cluster, telegram: FakeTelegram, *worker: str) -> tuple[Person, Place]:

@@ -12,7 +12,8 @@ from gateway.storage.postgres import PostgresStore
 from gateway.storage.sizes import StoreCounts
 from tests.support.gateway_process import SCRIPTED, GatewayProcess
 from tests.support.looks import look_again
-from tests.support.postgres_server import MortalServer, NoServer, mortal_server
+from tests.support.postgres_fixture import skips_without_postgres
+from tests.support.postgres_server import MortalServer, mortal_server
 from tests.support.web_client import WebChat
 
 pytestmark = pytest.mark.crash
@@ -33,11 +34,8 @@ async def gateway(
 @pytest.fixture
 def server(postgres_version: int) -> Iterator[MortalServer]:
     """A server of this test alone."""
-    try:
-        with mortal_server(postgres_version) as server:
-            yield server
-    except NoServer as error:
-        pytest.skip(f"no Postgres server can be started here: {error}")
+    with skips_without_postgres(), mortal_server(postgres_version) as server:
+        yield server
 
 
 async def _ask(chat: WebChat, client_id: str, text: str) -> str:

@@ -17,7 +17,7 @@ from pipeline.domain.clock import SystemClock
 from pipeline.domain.ids import new_id
 from tests.support.cluster import Cluster, cluster
 from tests.support.gateway_process import GatewayProcess
-from tests.support.postgres_server import NoServer
+from tests.support.postgres_fixture import skips_without_postgres
 from tests.support.web_client import WebChat
 
 _PATIENCE_S = 240.0
@@ -30,10 +30,8 @@ _ROOM = "turn.max_running=1"
 async def running(tmp_path: Path) -> AsyncIterator[Cluster]:
     """An edge and a worker of the old release."""
     async with AsyncExitStack() as stack:
-        try:
+        with skips_without_postgres():
             made = await stack.enter_async_context(cluster(tmp_path))
-        except NoServer as error:
-            pytest.skip(f"no Postgres server can be started: {error}")
         edge = made.add("edge", "edge")
         await edge.start()
         await _shows(edge, "web:local up")

@@ -24,17 +24,15 @@ from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.end_to_end.test_off_the_record import SECRET, echo, say
 from tests.support.channel import MemoryChannel
 from tests.support.harness import open_gateway
-from tests.support.postgres_server import MortalServer, NoServer, mortal_server
+from tests.support.postgres_fixture import skips_without_postgres
+from tests.support.postgres_server import MortalServer, mortal_server
 
 
 @pytest.fixture
 def server(postgres_version: int) -> Iterator[MortalServer]:
     """A server of this test alone."""
-    try:
-        with mortal_server(postgres_version) as server:
-            yield server
-    except NoServer as error:
-        pytest.skip(f"no Postgres server can be started here: {error}")
+    with skips_without_postgres(), mortal_server(postgres_version) as server:
+        yield server
 
 
 async def files_with(server: MortalServer, word: str) -> list[str]:

@@ -7,12 +7,11 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 import aiohttp
-import pytest
 
 from gateway.cluster.shared_counts import MemoryCounts
 from pipeline.domain.clock import SystemClock
 from tests.support.cluster import cluster
-from tests.support.postgres_server import NoServer
+from tests.support.postgres_fixture import skips_without_postgres
 from tests.support.processes import Process, Processes
 
 _PATIENCE_S = 240.0
@@ -45,7 +44,7 @@ async def _said(process: Process, number: int) -> str:
 
 
 async def test_wrong_tokens_at_one_process_count_at_the_next(tmp_path: Path) -> None:
-    try:
+    with skips_without_postgres():
         async with cluster(tmp_path) as running:
             edges = [running.add(f"edge{number}", "edge") for number in range(2)]
             for edge in edges:
@@ -62,8 +61,6 @@ async def test_wrong_tokens_at_one_process_count_at_the_next(tmp_path: Path) -> 
             async with asyncio.timeout(_PATIENCE_S):
                 while "limits degraded: redis fails" not in await _readiness(edges[1].url):
                     assert (await _wrong(edges[1].url)).startswith("4")
-    except NoServer as error:
-        pytest.skip(f"no Postgres server can be started: {error}")
 
 
 async def _until_served(url: str) -> None:

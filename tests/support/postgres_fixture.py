@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
 
 import asyncpg
 import pytest
@@ -32,14 +33,20 @@ def postgres_version(request: pytest.FixtureRequest) -> int:
     return int(request.config.getoption("--postgres"))
 
 
+@contextmanager
+def skips_without_postgres() -> Iterator[None]:
+    """Skip the test, in words, where no server can be started."""
+    try:
+        yield
+    except NoServer as error:
+        pytest.skip(f"no Postgres server can be started here: {error}")
+
+
 @pytest.fixture(scope="session")
 def postgres_server_url(postgres_version: int) -> Iterator[str]:
     """The URL of a server that lives as long as the worker."""
-    try:
-        with postgres_server(postgres_version) as url:
-            yield url
-    except NoServer as error:
-        pytest.skip(f"no Postgres server can be started here: {error}")
+    with skips_without_postgres(), postgres_server(postgres_version) as url:
+        yield url
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,8 @@ from gateway.storage.postgres.table_rows import database_tables
 from gateway.storage.table_copies import TABLES
 from tests.contracts.store_values import NOW, THREAD, entry, record
 from tests.support.gateway_process import ROOT
-from tests.support.postgres_server import NoServer, mortal_server
+from tests.support.postgres_fixture import skips_without_postgres
+from tests.support.postgres_server import mortal_server
 
 GUIDE = (ROOT / "docs" / "guides" / "cluster.md").read_text(encoding="utf-8")
 _FOLDERS = {16: "pginstall", 18: "pginstall18"}
@@ -40,11 +41,8 @@ def server(postgres_version: int) -> Iterator[str]:
     """With the settings of a new server: the quick one of the other tests makes no base backup."""
     folder = ROOT / "build"
     folder.mkdir(exist_ok=True)
-    try:
-        with mortal_server(postgres_version, on_disk=folder) as one:
-            yield one.url
-    except NoServer as error:
-        pytest.skip(f"no Postgres server can be started here: {error}")
+    with skips_without_postgres(), mortal_server(postgres_version, on_disk=folder) as one:
+        yield one.url
 
 
 def programs(version: int) -> Path:
