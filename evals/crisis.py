@@ -45,18 +45,9 @@ HALVES = (
     "letters",
     "final",
 )
-READ = (
-    "tuning",
-    "development",
-    "development_2",
-    "unread",
-    "fresh",
-    "last",
-    "after_parts",
-    "after_all",
-    "letters",
-    "final",
-)
+UNREAD = ("held_out", "held_out_after", "independent")
+"""The halves of which only the figures were seen."""
+READ = tuple(half for half in HALVES if half not in UNREAD)
 """The halves that rules and model were made with."""
 NINE = HALVES[:9]
 """The halves that there were before ADR 0109."""
