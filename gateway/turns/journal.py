@@ -82,9 +82,8 @@ class StoreJournal:
         self._recorded = RecordedTurn(store, lease.thread, entry, off_the_record=session.mode == "otr")
         self._is_resume, self._off_record = self._recorded.is_resume, self._recorded.off_record
         log = UnwrittenRunLog if self._off_record else StoreRunLog
-        step = partial(record_in, session, clock, self._recorded.asked_in, "step")
-        self._log = log(store, lease, step, failpoints)
         asked_in = self._recorded.asked_in
+        self._log = log(store, lease, partial(record_in, session, clock, asked_in, "step"), failpoints)
         self._run = TurnRun(paused, self._log, self._recorded.run, lease.thread, asked_in)
         self._paused = paused
         self._record = partial(record_in, session, clock, entry.message_id)
