@@ -9,6 +9,7 @@ import aiohttp
 from adapters.channel import Failure, FailureKind
 from adapters.discord.rest import NotConnected, ServerFailed, TooManyRequests
 from adapters.discord.sdk import discord
+from adapters.withheld import RequestWithheld
 
 _BY_STATUS: dict[int, tuple[FailureKind, str]] = {
     400: ("invalid", "Discord did not accept the message"),
@@ -24,6 +25,8 @@ def classify(error: Exception) -> Failure:
     match error:
         case NotConnected():
             return Failure(kind="transient", message="the bot is not connected to Discord")
+        case RequestWithheld():
+            return Failure(kind="transient", message=str(error))
         case TooManyRequests():
             return Failure(
                 kind="rate_limit",

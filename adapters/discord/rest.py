@@ -16,6 +16,7 @@ import aiohttp
 from adapters.discord.payload import snowflake
 from adapters.discord.sdk import Route, discord
 from adapters.json_fields import mapping
+from adapters.withheld import before_headers
 from pipeline.domain.clock import Clock
 
 _CHANNEL = "/channels/{channel_id}"
@@ -56,8 +57,10 @@ class ServerFailed(aiohttp.ClientError):
 
 
 def one_attempt() -> aiohttp.TraceConfig:
-    """For discord.py's `http_trace`: raises TooManyRequests and ServerFailed within the request itself."""
+    """For discord.py's `http_trace`: raises RequestWithheld, TooManyRequests and ServerFailed within the
+    request itself."""
     config = aiohttp.TraceConfig()
+    config.on_request_headers_sent.append(before_headers)
     config.on_request_end.append(_judge)
     return config
 
@@ -85,8 +88,8 @@ def _too_many(body: bytes, headers: Mapping[str, str]) -> TooManyRequests:
 class Rest:
     """The calls that the channel needs. `client` returns the logged-in client, or raises NotConnected.
 
-    Every method raises discord.HTTPException, TooManyRequests, ServerFailed, aiohttp.ClientError, OSError,
-    TimeoutError or NotConnected; `failures.classify` knows them all.
+    Every method raises discord.HTTPException, TooManyRequests, ServerFailed, RequestWithheld, OSError,
+    aiohttp.ClientError, TimeoutError or NotConnected; `failures.classify` knows them all.
     """
 
     def __init__(self, client: Callable[[], Awaitable[discord.Client]], clock: Clock) -> None:

@@ -20,6 +20,7 @@ from adapters.channel import Failure
 from adapters.json_fields import mapping
 from adapters.slack.failures import CALL_ERRORS, CallFailed, failed
 from adapters.slack.settings import SlackSettings
+from adapters.withheld import before_headers, check_before_request
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
 
@@ -61,8 +62,11 @@ class Calls:
     @asynccontextmanager
     async def connected(self) -> AsyncIterator[aiohttp.ClientSession]:
         """Open connections that calls share within the block; outside of it each call opens its own."""
+        checked = aiohttp.TraceConfig()
+        checked.on_request_headers_sent.append(before_headers)
         async with aiohttp.ClientSession(
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10)
+            timeout=aiohttp.ClientTimeout(total=None, sock_connect=10),
+            trace_configs=[checked],
         ) as session:
             self._client.session = self._uploads.session = session
             try:
@@ -101,6 +105,7 @@ class Calls:
         except ConfigurationError as error:
             raise CallFailed(Failure(kind="auth", message=str(error))) from None
         try:
+            check_before_request()  # without a shared session nothing else does
             async with self._clock.timeout(limit_s):
                 return await ask(client)
         except CALL_ERRORS as error:

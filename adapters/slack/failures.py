@@ -10,6 +10,7 @@ import aiohttp
 from slack_sdk.errors import SlackApiError, SlackClientError
 
 from adapters.channel import Failure, FailureKind
+from adapters.withheld import RequestWithheld
 
 _CODE = re.compile(r"[a-z0-9_]{1,60}")
 _KINDS: Mapping[FailureKind, frozenset[str]] = {
@@ -53,7 +54,9 @@ _NOT_SENT = (
     aiohttp.ConnectionTimeoutError,
     aiohttp.InvalidURL,
 )
-CALL_ERRORS = (SlackClientError, aiohttp.ClientError, OSError, TimeoutError, ValueError)
+CALL_ERRORS = (
+    SlackClientError, aiohttp.ClientError, RequestWithheld, OSError, TimeoutError, ValueError,
+)  # fmt: skip
 """The exceptions of a failed SDK call."""
 _RETRY_AFTER_S = 30.0
 """Seconds to wait after a rate limit that names no time."""
@@ -72,6 +75,8 @@ def failed(method: str, error: Exception) -> CallFailed:
     """Classify `error`, raised by the SDK while it called `method`."""
     if isinstance(error, SlackApiError):
         return _refused(method, error)
+    if isinstance(error, RequestWithheld):
+        return CallFailed(Failure(kind="transient", message=str(error)))
     if isinstance(error, _NOT_SENT):
         words = f"Slack could not be reached for {method} ({type(error).__name__})"
         return CallFailed(Failure(kind="transient", message=words))

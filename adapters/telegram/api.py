@@ -21,6 +21,7 @@ from telegram.error import EndPointNotFound, TelegramError, TimedOut
 from telegram.request import HTTPXRequest
 
 from adapters.telegram.settings import TelegramSettings
+from adapters.withheld import check_before_request
 from pipeline.domain.clock import Clock
 
 _PLACEHOLDER = "0:token"
@@ -155,12 +156,18 @@ class _TokenTransport(httpx.AsyncBaseTransport):
             request.url.copy_with(raw_path=path),
             headers=request.headers,
             stream=request.stream,
-            extensions=request.extensions,
+            extensions={**request.extensions, "trace": _check},
         )
         return await self._inner.handle_async_request(leaving)
 
     async def aclose(self) -> None:
         await self._inner.aclose()
+
+
+async def _check(event: str, _about: Mapping[str, Any]) -> None:
+    """httpcore's `trace`: the check once there is a connection, before the request is written to it."""
+    if event.endswith("send_request_headers.started"):
+        check_before_request()
 
 
 @functools.cache

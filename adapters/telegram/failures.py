@@ -7,7 +7,6 @@ import httpx
 from telegram.error import (
     BadRequest,
     ChatMigrated,
-    Conflict,
     EndPointNotFound,
     Forbidden,
     InvalidToken,
@@ -18,6 +17,7 @@ from telegram.error import (
 
 from adapters.channel import Failure, FailureKind
 from adapters.telegram.api import FloodWait
+from adapters.withheld import RequestWithheld
 from pipeline.domain.errors import ConfigurationError, InvalidInput
 
 _GONE = ("chat not found", "message to edit not found", "message can't be edited", "message thread not found")
@@ -34,6 +34,7 @@ _UNSENT = (
     httpx.ConnectTimeout,
     httpx.PoolTimeout,
     httpx.UnsupportedProtocol,
+    RequestWithheld,
 )
 _MOST_WORDS = 4_000
 """Longer than any display: the redactor shortens it later, so that no secret is cut in half."""
@@ -59,7 +60,7 @@ def classify(error: Exception) -> Failure:
             return Failure(kind=_refusal(error), message=f"Telegram refuses it: {words_of(error)}")
         case InvalidInput():
             return Failure(kind="invalid", message=str(error))
-        case NetworkError() | Conflict() | TelegramError() | httpx.HTTPError() | OSError():
+        case TelegramError() | httpx.HTTPError() | OSError() | RequestWithheld():
             return _unreachable(error)
         case _:
             return Failure(kind="unknown", message=type(error).__name__, maybe_delivered=True)
@@ -92,7 +93,9 @@ def _unreachable(error: Exception) -> Failure:
         # The token could not be read: nothing was sent, and the message says what to do.
         return Failure(kind="auth", message=str(error.__cause__))
     unsent = isinstance(error.__cause__ or error, _UNSENT)
-    if unsent:
+    if isinstance(error.__cause__ or error, RequestWithheld):
+        words = str(error.__cause__ or error)
+    elif unsent:
         words = "Telegram cannot be reached"
     elif isinstance(error, TimedOut):
         words = "Telegram did not answer in time"

@@ -171,7 +171,8 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     preferences = SharedPreferences(store.voices, people)
     timeline, speech_of = StoreTimeline(store, clock), _speech_of(settings, store)
     addresses = Addresses(settings.server.host, settings.server.port, settings.server.public_origins)
-    check, queues = token_check(settings, secrets), ChatQueues(clock, tasks.deliveries)
+    check, accounts = token_check(settings, secrets), build_leases(settings, store, clock)
+    queues = ChatQueues(clock, tasks.deliveries, accounts.check)
     files, reading, telemetry = _files(settings, data, clock), build_reader(settings, clock), Telemetry(clock)
     links, wrong = _links(settings, data, files, clock), partial(telemetry.wrong_token, "page")
     guests = _guests(settings, store, clock, failpoints, preferences)
@@ -184,7 +185,6 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     channels = _channels(page, posting, api, [make(timeline) for make in extras.channels])
     read_aloud = build_read_aloud(settings, extras.speaker, tasks.background)
     taken = Acknowledgements(channels=channels, queues=queues, clock=clock)
-    accounts = build_leases(settings, store, clock)
     live = _live(settings, store, accounts, queues, clock, tasks, taken)
     return Foundation(
         settings=settings,

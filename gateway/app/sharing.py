@@ -96,7 +96,7 @@ def shared_accounts(
 
 
 def _attach(base: Foundation, channel: Channel, outbox: SharedOutbox) -> Callable[[], None]:
-    """Subscribe to the signals of the channel's account; returns what ends that."""
+    """Subscribe to the signals of the channel's account; returns what ends that, and its previews."""
     key = key_of(channel)
     handover = MediaHandover(
         channel,
@@ -116,6 +116,7 @@ def _attach(base: Foundation, channel: Channel, outbox: SharedOutbox) -> Callabl
     def detach() -> None:
         for end in ends:
             end()
+        base.live.drop(key)
 
     return detach
 

@@ -10,9 +10,11 @@ import asyncio
 import logging
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TypeVar
 
 from adapters.channel import ChannelAdapter
+from adapters.withheld import set_check
 from gateway.delivery.platform_calls import PlatformCalls, call_with_timeout
 from gateway.delivery.rate_limiter import Bucket, RateLimiter, account_bucket
 from gateway.delivery.reachability import Reach
@@ -60,8 +62,11 @@ class ChatQueue:
         reach: Reach,
         clock: Clock,
         supervisor: Supervisor,
+        check: Callable[[], None],
     ) -> None:
+        """`check` raises StorageError while no request of the account may leave."""
         self._name = name
+        self._check = check
         self.limiter = limiter
         """Submitted work acquires it before each call that does not go through `calls`."""
         self.calls = calls
@@ -168,6 +173,7 @@ class ChatQueue:
             self._supervisor.spawn(self._run(), name=f"chat queue {self._name}")
 
     async def _run(self) -> None:
+        set_check(self._check)
         try:
             while self._work or self._previews:
                 if self._work:
@@ -208,9 +214,16 @@ class ChatQueue:
 class ChatQueues:
     """The outbound queues of all chats."""
 
-    def __init__(self, clock: Clock, supervisor: Supervisor) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        supervisor: Supervisor,
+        check: Callable[[AccountKey], None] = lambda _account: None,
+    ) -> None:
+        """`check` raises StorageError while this process may not send from an account."""
         self._clock = clock
         self._supervisor = supervisor
+        self._check = check
         self._queues: OrderedDict[QueueKey, ChatQueue] = OrderedDict()
         self._buckets: dict[AccountKey, Bucket] = {}
         self._reaches: dict[AccountKey, Reach] = {}
@@ -241,7 +254,8 @@ class ChatQueues:
         limiter = RateLimiter.of_chat(self._clock, limits, account, private=private)
         reach = self._reaches.setdefault(key[:2], Reach(self._clock, adapter.health))
         calls = PlatformCalls(adapter, limiter, self._clock)
-        return ChatQueue(":".join(key), limiter, calls, reach, self._clock, self._supervisor)
+        check = partial(self._check, key[:2])
+        return ChatQueue(":".join(key), limiter, calls, reach, self._clock, self._supervisor, check)
 
     def _forget_idle(self) -> None:
         if len(self._queues) < IDLE_QUEUES:

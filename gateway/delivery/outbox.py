@@ -277,7 +277,7 @@ class Delivery:
             mark = partial(self._store.mark_sending, job.delivery.lease, job.delivery.row_id)
             await retry_until_stored(mark, self._clock)
         self._failpoints.reach("send-before")
-        self._leases.check()
+        self._leases.check(reply.thread.account_key)
         receipt = await call_with_timeout(adapter.send(reply), self._clock)
         self._failpoints.reach("send-after")
         return receipt

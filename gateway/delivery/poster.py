@@ -230,7 +230,7 @@ class Posting:
         placeholder = adapter.render(Outgoing(text=PLACEHOLDER))[0]
         await queue.limiter.acquire()
         self._failpoints.reach("place-before")
-        self._leases.check()
+        self._leases.check(reply.thread.account_key)
         post = adapter.post(
             reply.thread, placeholder, key=f"{reply.key}:{index}", reply_handle=_handle(reply, index)
         )
@@ -248,7 +248,7 @@ class Posting:
         """Edit the part into a message; its id, empty if the message is gone or cannot be edited."""
         await queue.limiter.acquire()
         self._failpoints.reach("send-before")
-        self._leases.check()
+        self._leases.check(delivery.reply.thread.account_key)
         try:
             edit = adapter.edit(delivery.reply.thread, known.native_id, part)
             receipt = await call_with_timeout(edit, self._clock)
@@ -300,7 +300,7 @@ class Posting:
             )
         delivery.marked = False
         self._failpoints.reach("send-before")
-        self._leases.check()
+        self._leases.check(reply.thread.account_key)
         try:
             post = adapter.post(reply.thread, part, key=key, reply_handle=_handle(reply, index))
             receipt = await call_with_timeout(post, self._clock)

@@ -98,6 +98,11 @@ class LiveReplies:
         live = self._live.get((thread, message_id))
         return live is not None and live.has_preview
 
+    def drop(self, account: AccountKey) -> None:
+        """Forget the previews of an account that another process has, which continues them."""
+        for key in [key for key in self._live if key[0].account_key == account]:
+            self._live.pop(key).end()
+
     async def hand_over(self, thread: ThreadKey, message_id: str) -> Taken:
         """End the preview of the answer. Must run in the chat's queue, so that no preview call is running."""
         live = self._live.pop((thread, message_id), None)
@@ -329,7 +334,7 @@ class LiveReply:
     def _may_show(self) -> bool:
         """Whether no other process shows the answer instead."""
         try:
-            self._leases.check()
+            self._leases.check(self._thread.account_key)
         except StorageError:
             return False
         return True

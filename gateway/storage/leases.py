@@ -125,8 +125,9 @@ class AccountLeases:
         self.held.pop(thread.account_key, None)
         self._lost.add(thread.account_key)
 
-    def check(self) -> None:
-        """Raise StorageError if another process may send instead. Called right before a platform is."""
+    def check(self, account: AccountKey) -> None:
+        """Raise StorageError if another process may send from `account` instead, FenceLost if one does.
+        Called right before a platform is."""
 
     async def _take(self, account: AccountKey) -> Lease | None:
         async with self._taking.setdefault(account, asyncio.Lock()):

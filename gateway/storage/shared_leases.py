@@ -166,7 +166,9 @@ class SharedAccounts(AccountLeases):
     def lost(self, thread: ThreadKey) -> None:
         """Do nothing: what was lost is found out at the next report."""
 
-    def check(self) -> None:
+    def check(self, account: AccountKey) -> None:
         """See `AccountLeases.check`."""
         if not self.coordinator.is_current:
             raise StorageError("this process could not report that it is alive; another one may send instead")
+        if account not in self.held:
+            raise FenceLost(f"{':'.join(account)}: this process does not send from this account")

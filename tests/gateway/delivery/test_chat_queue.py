@@ -9,9 +9,13 @@ from contextlib import asynccontextmanager
 import pytest
 
 from adapters.channel import RateLimits
+from adapters.withheld import RequestWithheld, check_before_request
 from gateway.delivery.chat_queue import ChatQueue, ChatQueues
+from gateway.delivery.platform_calls import call_with_timeout
 from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import ManualClock
+from pipeline.domain.errors import StorageError
+from pipeline.domain.ids import AccountKey
 from tests.support.posting_channel import MemoryPosts
 
 
@@ -133,4 +137,29 @@ async def test_idle_queues_are_forgotten_before_they_are_too_many() -> None:
         queues.queue_for(channel, channel.thread(str(number)), private=True)
     assert len(queues) <= 2_001
     assert queues.queue_for(channel, channel.thread("busy"), private=True) is busy
+    await supervisor.close()
+
+
+async def test_the_requests_of_a_chats_work_are_checked_for_its_account() -> None:
+    clock, supervisor, channel = ManualClock(), Supervisor(), MemoryPosts()
+    checked: list[AccountKey] = []
+
+    def check(account: AccountKey) -> None:
+        checked.append(account)
+        raise StorageError("another process may send instead")
+
+    queue = ChatQueues(clock, supervisor, check).queue_for(channel, channel.thread(), private=True)
+    withheld: list[bool] = []
+
+    async def request() -> None:
+        with pytest.raises(RequestWithheld, match="another process"):
+            check_before_request()
+        withheld.append(True)
+
+    queue.submit(lambda: call_with_timeout(request(), clock))
+    queue.schedule_preview("m", request, not_before=0.0)
+    await clock.advance(1)
+    assert withheld == [True, True]
+    assert checked == [channel.thread().account_key] * 2
+    check_before_request()  # outside of the queue
     await supervisor.close()

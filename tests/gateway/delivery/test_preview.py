@@ -209,3 +209,19 @@ async def test_a_question_of_a_working_turn_is_posted_whole_with_its_buttons() -
         assert "<U+202E>" in shown
         assert "\u202e" not in shown
         assert out.channel.messages[-1].buttons == ("allow", "deny")
+
+
+async def test_the_preview_of_an_account_that_is_given_up_is_not_continued() -> None:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
+        sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
+        await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
+        await sender.send_event(tokens("The ans")[0])
+        await out.clock.advance(1)
+        await sender.send_event(LlmToken(session_id="s", message_id="m1", text="wer", offset=7))
+        out.live.drop(("another", "main"))
+        out.live.drop(out.channel.thread().account_key)
+        await out.clock.advance(5)
+        assert out.channel.texts() == ["The ans"], "another process shows the answer now"
+        # With the account back, the reply finds the message in the store.
+        await out.send("The answer.")
+        assert out.channel.texts() == ["The answer."]
