@@ -26,6 +26,7 @@ from tests.support.cluster import Cluster, cluster
 from tests.support.cluster_rows import (
     StoredFigures,
     accepted_texts,
+    running_turns,
     shrunk_edits,
     stored_figures,
     takeovers,
@@ -162,6 +163,8 @@ async def _run(
         settings = [
             *slow_echo(0.03),
             "turn.max_attempts=20",
+            # A summary would take the scripted model 20 s, and hardly a process lives so long here.
+            "agent.summarise_above=10000",
             'log.level="warning"',
             f"cluster.ttl_s={TTL_S}",
             f"cluster.beat_s={BEAT_S}",
@@ -222,9 +225,10 @@ async def _with_faults(
     stage: Stage,
     chats: list[Talker],
     say: Callable[[str], None],
-) -> list[float]:
-    """Everybody writes while the faults happen, and until everything is answered; the Unix times of kills."""
-    kills: list[float] = []
+) -> dict[str, float]:
+    """Everybody writes while the faults happen, and until everything is answered. Returns when the last kill
+    that interrupted it was, by message, as Unix time."""
+    kills: dict[str, float] = {}
     try:
         async with asyncio.timeout(None) as patience, asyncio.TaskGroup() as group:
             for number in range(plan.chats):
@@ -248,7 +252,7 @@ async def _play(
     made: Cluster,
     plan: ClusterFaultPlan,
     crowds: Sequence[Crowd],
-    kills: list[float],
+    kills: dict[str, float],
     say: Callable[[str], None],
 ) -> None:
     chance = random.Random(plan.seed)
@@ -261,8 +265,11 @@ async def _play(
                 group.create_task(crowd.talk(life, 0.8))
             await _CLOCK.sleep(chance.uniform(*_PAUSE_S))
             name = chance.choice(list(made.gateways))
-            if action == "kill":
-                kills.append(_CLOCK.now())
+            at = _CLOCK.now()
+            if action == "kill" and made.gateways[name].returncode is None:
+                await made.gateways[name].kill()
+                turns = await running_turns(made.postgres.url, name)
+                kills |= dict.fromkeys(turns, at)
             await _strike(made, name, action, chance)
     async with _within("the last messages", _PART_S), asyncio.TaskGroup() as group:
         for crowd in crowds:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -27,10 +27,10 @@ class StoredFigures:
     """Turns that another process, or the same one after a restart, has begun again."""
 
 
-async def _rows(url: str, query: str) -> list[asyncpg.Record]:
+async def _rows(url: str, query: str, *values: object) -> list[asyncpg.Record]:
     connection = await asyncpg.connect(url, server_settings={"search_path": "parlour"})
     try:
-        return list(await connection.fetch(query))
+        return list(await connection.fetch(query, *values))
     finally:
         await connection.close()
 
@@ -71,25 +71,35 @@ async def accepted_texts(url: str) -> Sequence[str]:
     return [json.loads(row["body"])["text"] for row in rows]
 
 
-async def takeovers(url: str, kills: Sequence[float]) -> list[float]:
-    """Seconds from each kill to the first record that another run of an interrupted turn wrote: the answer of
-    a message that was accepted before the kill and answered after it, for turns that were begun twice."""
+async def running_turns(url: str, name: str) -> Sequence[str]:
+    """The ids of the messages whose turns the newest process with this name has begun and not ended."""
     rows = await _rows(
         url,
         """
-            SELECT inbox.received_at, inbox.attempts, array_agg(log.at ORDER BY log.id) AS at
-            FROM inbox JOIN log ON log.thread = inbox.thread AND log.message_id = inbox.message_id
-            WHERE inbox.kind = 'message' AND inbox.attempts = 2 AND log.kind IN ('user', 'step')
-            GROUP BY inbox.seq, inbox.received_at, inbox.attempts""",
+            SELECT inbox.message_id FROM inbox JOIN threads ON threads.id = inbox.thread
+            WHERE inbox.kind = 'message' AND inbox.outcome IS NULL AND inbox.attempts > inbox.excused
+                AND threads.owner =
+                    (SELECT id FROM owners WHERE name = $1 ORDER BY expires_at DESC LIMIT 1)""",
+        name,
+    )
+    return [row["message_id"] for row in rows]
+
+
+async def takeovers(url: str, killed_at: Mapping[str, float]) -> list[float]:
+    """Seconds from the Unix time of each kill, by the message whose turn it interrupted, to the first record
+    of the turn that was begun again."""
+    rows = await _rows(
+        url,
+        """
+            SELECT log.message_id, array_agg(log.at ORDER BY log.id) AS at FROM log
+            WHERE log.message_id = ANY($1) AND log.kind IN ('user', 'step', 'assistant')
+            GROUP BY log.message_id""",
+        [*killed_at],
     )
     found = []
     for row in rows:
-        times = list(row["at"])
-        for kill in kills:
-            after = [at for at in times if at > kill]
-            if after and times[0] < kill and len(after) < len(times):
-                found.append(min(after) - kill)
-                break
+        killed = killed_at[row["message_id"]]
+        found += [at - killed for at in row["at"] if at > killed][:1]
     return sorted(found)
 
 
