@@ -90,11 +90,16 @@ class WakeTaker(Protocol):
 
     @property
     def room(self) -> int:
-        """How many more turns it could run now; 0 while it ends."""
+        """How many more turns it could run now. Negative: so many wait, or it ends."""
         ...
 
     def take(self, thread: str) -> bool:
         """Look at `thread`, as no other worker is asked to. False if it has neither the thread nor room."""
+        ...
+
+    def hand_over(self, thread: str, after: Callable[[], None]) -> bool:
+        """Leave `thread` to another worker, and call `after` when that one can have it. False if this one has
+        not got the thread, or has other work in it."""
         ...
 
     def look(self, thread: str) -> None:

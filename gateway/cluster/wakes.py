@@ -1,12 +1,14 @@
 """Send each wake to one worker: to the one that has the thread, else to one that a hash chooses.
 
-A worker that has no room passes it on. Where no worker is known, or an older release has the thread, all of
-them are woken. What goes astray is claimed from the store.
+A worker that has no room passes it on, and leaves a thread that only lingers with it to one that has less to
+do. Where no worker is known, or an older release has the thread, all of them are woken. What goes astray is
+claimed from the store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Literal, NoReturn, Protocol
 
 from gateway.cluster.bus import WakeTaker
@@ -63,7 +65,7 @@ class Wakes:
         """How many more turns all workers could run; None where none is known."""
         if not self.workers:
             return None
-        return self.known.room + (0 if self._taker is None else self._taker.room)
+        return self.known.room + (0 if self._taker is None else max(0, self._taker.room))
 
     def wake(self, thread: str) -> None:
         """Have one worker look at the thread."""
@@ -72,7 +74,7 @@ class Wakes:
             self._send(thread, owner, "owner")
         elif owner:
             self._wake_all(thread)
-        elif self._taker is not None and self._taker.take(thread):
+        elif self._take(thread):
             self._count("here")
         elif chosen := self.known.choose(thread):
             self._send(thread, chosen, "chosen")
@@ -88,13 +90,12 @@ class Wakes:
 
     def arrived(self, wake: Wake) -> None:
         """Handle a wake of another process."""
-        taker = self._taker
         if wake.held:
-            if taker is not None:
-                taker.look(wake.thread)
+            if self._taker is not None:
+                self._taker.look(wake.thread)
         elif not wake.asked:
             self._wake_here(wake.thread)
-        elif taker is None or not taker.take(wake.thread):
+        elif not self._take(wake.thread):
             chosen = self.known.choose(wake.thread) if wake.asked < MOST_ASKED else ""
             if chosen:
                 self._send(wake.thread, chosen, "chosen", asked=wake.asked + 1)
@@ -107,6 +108,25 @@ class Wakes:
             for thread in self.known.forget_silent():
                 self._wake_all(thread)
             await self._clock.sleep(ANNOUNCE_S)
+
+    def _take(self, thread: str) -> bool:
+        """Have this process look at the thread; False if it does not. A thread that only lingers here is left
+        to a worker that has less to do."""
+        taker = self._taker
+        if taker is None:
+            return False
+        other = self.known.with_less_to_do(taker.room)
+        return bool(other and taker.hand_over(thread, partial(self._pass_on, thread, other))) or taker.take(
+            thread
+        )
+
+    def _pass_on(self, thread: str, name: str) -> None:
+        """Send the thread, which this process has left, to a worker."""
+        if self.known.knows(name):
+            self.known.ran(thread, name)
+            self._send(thread, name, "chosen")
+        else:
+            self._wake_all(thread)
 
     def _send(self, thread: str, name: str, to: SentTo, *, asked: int = 1) -> None:
         self._count(to)

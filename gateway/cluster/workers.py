@@ -88,6 +88,18 @@ class KnownWorkers:
         open_to = [name for name, one in self._known.items() if one.room > 0]
         return max(open_to, key=lambda name: _weight(name, thread), default="")
 
+    def with_less_to_do(self, room: int) -> str:
+        """The worker that has the most room, if one that is full with `room` has less; else empty. A negative
+        room says how many turns wait."""
+        if room > 0:
+            return ""
+        name, most = max(
+            ((name, one.room) for name, one in self._known.items()),
+            key=lambda one: one[1],
+            default=("", room),
+        )
+        return name if most > room else ""
+
     def sent(self, thread: str, name: str) -> None:
         """Note that the thread was sent to the worker, which has less room until it says otherwise."""
         known = self._known[name]

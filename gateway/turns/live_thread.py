@@ -16,6 +16,10 @@ IdleWork = Callable[[Lease, SessionState], Awaitable[None]]
 """Work on a thread under its lease, between turns."""
 
 
+def _nothing() -> None:
+    """Do nothing: the thread is not handed over."""
+
+
 @dataclass(frozen=True, slots=True)
 class Idle:
     """Idle work of a thread, and whether it was completed."""
@@ -58,6 +62,8 @@ class LiveThread:
     """Entries with a smaller seq are to be stopped, including one that was read just before it was marked."""
     lingered: bool = False
     """The linger time has passed without work."""
+    after: Callable[[], None] = _nothing
+    """Called when the thread is free for another process, to which it was handed over."""
     _lingers: bool = False
     """It waits for work."""
     _lingers_until: float = 0.0
@@ -76,6 +82,7 @@ class LiveThread:
         make one, and `asyncio.timeout` would take three times as long still."""
         loop = asyncio.get_running_loop()
         self.lingered, self._lingers, self._lingers_until = False, True, loop.time() + seconds
+        self.after = _nothing
         if self._timer is None:
             self._timer = loop.call_at(self._lingers_until, self._look_again)
         try:
@@ -108,12 +115,22 @@ class LiveThread:
             self.lingered = True
             self.work.set()
 
+    def hand_over(self, after: Callable[[], None]) -> bool:
+        """End the wait now, and have `after` called when another process can have the thread. False if it has
+        work."""
+        if not self._lingers or self.work.is_set() or self.idle:
+            return False
+        self.after = after
+        self.hurry()
+        return True
+
     def end(self) -> None:
-        """Forget the timer, and report the idle work that is left as not done."""
+        """Forget the timer, and report the idle work that is left as not done. The thread is free."""
         if self._timer is not None:
             self._timer.cancel()
         while self.idle:
             self.idle.popleft().end(completed=False)
+        self.after()
 
     def _look_again(self) -> None:
         self._timer = None

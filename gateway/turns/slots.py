@@ -95,6 +95,11 @@ class Slots(asyncio.Semaphore):
         """How many more turns could run now."""
         return 0 if self.locked() else self._value
 
+    @property
+    def waiting(self) -> int:
+        """How many turns wait for a slot."""
+        return sum(not one.done() for one in self._waiters or ())
+
 
 class ConcurrencySlot:
     """One turn's slot at the model: the pipeline's `Slot`. `slots` bounds their number.

@@ -20,7 +20,7 @@ class TakenWakes:
     @property
     def room(self) -> int:
         """See `WakeTaker`."""
-        return self._worker.room
+        return self._worker.room or -self._worker.waiting
 
     def take(self, thread: str) -> bool:
         """See `WakeTaker`."""
@@ -33,6 +33,11 @@ class TakenWakes:
         else:
             return False
         return True
+
+    def hand_over(self, thread: str, after: Callable[[], None]) -> bool:
+        """See `WakeTaker`."""
+        live = self._worker.threads.get(thread)
+        return live is not None and live.hand_over(after)
 
     def look(self, thread: str) -> None:
         """See `WakeTaker`."""

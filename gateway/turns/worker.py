@@ -33,6 +33,7 @@ LINGER_S = 20.0
 _BACKOFF_S = (0.5, 1.0, 2.0, 5.0)
 _MOST_CLAIMED = 64
 _MOST_ASKED = 5
+_ENDS = 1_000_000
 _POLL_S = 0.2
 """How often a shutdown looks for turns that wait for a person, in seconds."""
 
@@ -128,8 +129,7 @@ class Worker:
             self._start(thread)
 
     def may_try(self, thread: str) -> bool:
-        """Whether one of several tries to get a thread that it was woken for. Without a free slot it leaves
-        it to the others, or claims it later."""
+        """Whether one of several tries to get a thread that it was woken for: not without a free slot."""
         if not self.room:
             self._has_left_work = True
             return False
@@ -139,6 +139,11 @@ class Worker:
     def room(self) -> int:
         """How many more turns could run now."""
         return 0 if self._draining else max(0, self._turns.slots.free - len(self._starting))
+
+    @property
+    def waiting(self) -> int:
+        """How many turns wait for a slot here; more than elsewhere while this process ends."""
+        return _ENDS if self._draining else self._turns.slots.waiting
 
     def _look_soon(self) -> None:
         """Look for work now if some was left for want of a slot, which is free now."""
@@ -288,8 +293,7 @@ class Worker:
 
     async def _discount_begun(self, thread: str, live: LiveThread) -> None:
         """Take back the attempt of an entry whose turn a shutdown prevented."""
-        entry = live.take_begun()
-        if entry is None:
+        if (entry := live.take_begun()) is None:
             return
         try:
             # Held for one write, which is refused if it is lost.

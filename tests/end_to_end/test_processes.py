@@ -91,6 +91,24 @@ async def test_a_worker_that_is_chosen_for_the_thread_of_another_has_that_one_lo
         assert len(first.llm.requests) + len(second.llm.requests) == 2
 
 
+async def test_a_full_worker_leaves_an_idle_thread_to_one_that_has_room(tmp_path: Path) -> None:
+    async with processes(tmp_path, "turn.max_running=1") as cluster:
+        edge, first = await cluster.start("edge"), await cluster.start("work", llm=_slow(cluster, 1.0))
+        for chat in ("a", "b"):
+            await edge.channel.reply((await edge.channel.say("hi", chat=chat)).message_id)
+        second = await cluster.start("work")
+        await cluster.clock.advance(3.0)
+        slow = await edge.channel.say("one two three four five six", chat="a")
+        await edge.channel.until(lambda: "llm_token" in _types(edge, slow.message_id))
+        quick = await edge.channel.say("hello", chat="b")
+        await edge.channel.reply(slow.message_id)
+        assert [one.message_id for one in edge.channel.sent][2:] == [quick.message_id, slow.message_id]
+        assert (len(first.llm.requests), len(second.llm.requests)) == (3, 1)
+        # It has the thread from now on.
+        await edge.channel.reply((await edge.channel.say("more", chat="b")).message_id)
+        assert len(second.llm.requests) == 2
+
+
 class CountedLeases(SharedMemory):
     """Counts the leases that another process had."""
 

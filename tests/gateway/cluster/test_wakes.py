@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 
@@ -29,6 +29,8 @@ class Taker:
     taken: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     looked: list[str] = field(default_factory=list)
+    lingering: list[str] = field(default_factory=list)
+    """Threads that it has, and that have no work."""
 
     def take(self, thread: str) -> bool:
         (self.taken if self.room else self.refused).append(thread)
@@ -36,6 +38,13 @@ class Taker:
 
     def look(self, thread: str) -> None:
         self.looked.append(thread)
+
+    def hand_over(self, thread: str, after: Callable[[], None]) -> bool:
+        if thread not in self.lingering:
+            return False
+        self.lingering.remove(thread)
+        after()
+        return True
 
 
 class Cluster:
@@ -153,6 +162,30 @@ async def test_a_worker_without_room_is_not_chosen_and_one_that_got_full_passes_
     assert full.refused
     await cluster.settle()
     assert len(free.taken) == 100
+
+
+async def test_a_full_worker_leaves_an_idle_thread_to_one_with_fewer_turns_that_wait(
+    cluster: Cluster,
+) -> None:
+    busy, less = await cluster.add(room=-5), await cluster.add(room=-3)
+    turn = live_turn("m1")
+    thread = turn.thread.encode()
+    cluster.sender.on_events(turn.thread.account_key, Reader())
+    await cluster.buses[1].events(turn).send_event(started("m1"))
+    await cluster.settle()
+    busy.lingering.append(thread)
+    cluster.sender.wake(thread)
+    await cluster.settle(0.0)
+    assert (busy.taken, less.taken, busy.lingering) == ([], [thread], [])
+    # A thread that has work is not left, and neither is one of a worker that has less to do.
+    cluster.sender.wake(thread)
+    busy.room = -2
+    busy.lingering.append(thread)
+    await cluster.settle()
+    cluster.sender.wake(thread)
+    await cluster.settle(0.0)
+    assert busy.lingering == [thread]
+    assert busy.taken == [thread, thread]
 
 
 async def test_no_more_is_sent_than_there_was_room_for(cluster: Cluster) -> None:
