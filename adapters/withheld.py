@@ -1,7 +1,7 @@
 """The last check before a request leaves for a platform: whether this process still sends from the account.
 
 The gateway checks it before each call as well. Between that and the request a library may wait for its own
-limits or for a connection, the process may stand still, and another process may have taken the account over:
+limits or for a connection, this process may be paused, and another one may have taken the account over:
 the request would then overwrite or repeat what that one has shown. A channel's transport therefore calls
 `check_before_request` when it is about to write a request.
 """
