@@ -264,9 +264,16 @@ class LiveReply:
 
     async def _show(self) -> None:
         """Show the newest text once no reply to an earlier message waits; runs in the chat's queue."""
-        if self._view is None and await self._reply_waits():
+        try:
+            waits = self._view is None and await self._reply_waits()
+            self._leases.check(self._thread.account_key)
+        except StorageError:
+            # Another process may show the answer instead.
+            self._schedule(not_before=self._clock.monotonic() + _FIRST_PREVIEW_S)
+            return
+        if waits:
             self._schedule()
-        elif self._may_show():
+        else:
             await self._show_newest()
 
     async def _show_newest(self) -> None:
@@ -330,14 +337,6 @@ class LiveReply:
         can = self._adapter.capabilities
         # In private chats a channel that adopts shows drafts, which vanish by themselves.
         return can.resolution == "lookup" or (can.adopts and not self._origin.private)
-
-    def _may_show(self) -> bool:
-        """Whether no other process shows the answer instead."""
-        try:
-            self._leases.check(self._thread.account_key)
-        except StorageError:
-            return False
-        return True
 
     async def _reply_waits(self) -> bool:
         """Whether the reply to an earlier message is to be posted first: another process committed it."""

@@ -165,6 +165,7 @@ async def _run(
             "turn.max_attempts=20",
             # A summary would take the scripted model 20 s, and hardly a process lives so long here.
             "agent.summarise_above=10000",
+            "llm.context_tokens=1000000",
             'log.level="warning"',
             f"cluster.ttl_s={TTL_S}",
             f"cluster.beat_s={BEAT_S}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gateway.delivery.origin import Origin
+from pipeline.domain.errors import StorageError
 from pipeline.domain.events import (
     ApprovalRequired,
     ErrorEvent,
@@ -225,3 +226,21 @@ async def test_the_preview_of_an_account_that_is_given_up_is_not_continued() -> 
         # With the account back, the reply finds the message in the store.
         await out.send("The answer.")
         assert out.channel.texts() == ["The answer."]
+
+
+async def test_a_preview_waits_while_the_store_cannot_tell_whether_a_reply_comes_first() -> None:
+    async with open_delivery(MemoryPosts(resolution="nonce")) as out:
+        answers = iter([StorageError("away"), StorageError("away")])
+
+        async def look() -> None:
+            if (error := next(answers, None)) is not None:
+                raise error
+
+        out.live.look = look
+        sender = out.live.sender_for(out.channel, out.channel.thread(), Origin(message_id="m1"))
+        await sender.send_event(TurnStarted(session_id="s", message_id="m1"))
+        await sender.send_event(tokens("The answer")[0])
+        await out.clock.advance(1)
+        assert out.channel.texts() == []
+        await out.clock.advance(2)
+        assert out.channel.texts() == ["The answer"]
