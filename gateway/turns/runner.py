@@ -128,9 +128,9 @@ class TurnRunner:
         """Record that the message of the entry was edited or deleted."""
         self._withdrawn.add(seq)
 
-    def has_free_slot(self) -> bool:
-        """Whether an entry that starts now waits neither for a slot nor for an entry in quarantine."""
-        return self._starts_at_once(None)
+    def room(self, starting: int) -> int:
+        """How many could start now beside so many, without waiting for a slot or for one in quarantine."""
+        return max(0, self.slots.free - starting) if self._quarantine.is_empty else 0
 
     def _starts_at_once(self, note_slots: asyncio.Semaphore | None) -> bool:
         return self._quarantine.is_empty and not (note_slots or self.slots).locked()

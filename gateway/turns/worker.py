@@ -138,7 +138,7 @@ class Worker:
     @property
     def room(self) -> int:
         """How many more turns could run now."""
-        return 0 if self._draining else max(0, self._turns.slots.free - len(self._starting))
+        return 0 if self._draining else self._turns.room(len(self._starting))
 
     @property
     def waiting(self) -> int:
@@ -153,7 +153,7 @@ class Worker:
     def may_begin(self) -> bool:
         """Whether a message that is accepted now, as the first of its thread, starts its turn at once."""
         # Among several, another process may have the thread.
-        return self._shared is None and not self._draining and self._turns.has_free_slot()
+        return self._shared is None and self.room > 0
 
     def begin(self, entry: InboxEntry) -> None:
         """Start the turn of an entry whose first attempt `accept` has counted, without reading it again."""

@@ -109,6 +109,28 @@ async def test_a_full_worker_leaves_an_idle_thread_to_one_that_has_room(tmp_path
         assert len(second.llm.requests) == 2
 
 
+async def test_a_worker_that_runs_a_suspect_message_alone_is_given_no_others(tmp_path: Path) -> None:
+    async with processes(tmp_path, "turn.max_attempts=1") as cluster:
+        edge, first = await cluster.start("edge"), await cluster.start("work", llm=_slow(cluster, 1.0))
+        # Two at once, so that neither died alone, and both are suspect.
+        suspects = [await edge.channel.say("one two three four five six", chat=chat) for chat in ("a", "b")]
+        for taken in suspects:
+            await edge.channel.until(lambda taken=taken: "llm_token" in _types(edge, taken.message_id))
+        script = _slow(cluster, 1.0)
+        second = await cluster.start("work", llm=script)
+        await first.die()
+        while not script.requests:
+            await cluster.clock.advance(0.1)
+        assert second.gateway.worker.room == 0
+        third = await cluster.start("work")
+        said = [await edge.channel.say(f"n{number}", chat=f"c{number}") for number in range(4)]
+        for taken in said:
+            await edge.channel.reply(taken.message_id)
+        answered = {one.message_id for one in edge.channel.sent}
+        assert not answered & {taken.message_id for taken in suspects}
+        assert len(third.llm.requests) == len(said)
+
+
 class CountedLeases(SharedMemory):
     """Counts the leases that another process had."""
 
