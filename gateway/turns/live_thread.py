@@ -64,6 +64,8 @@ class LiveThread:
     """The linger time has passed without work."""
     after: Callable[[], None] = _nothing
     """Called when the thread is free for another process, to which it was handed over."""
+    off_record: bool = False
+    """Its conversation is in this process's memory alone."""
     _lingers: bool = False
     """It waits for work."""
     _lingers_until: float = 0.0
@@ -92,7 +94,7 @@ class LiveThread:
 
     async def do_idle_work(self, lease: Lease, session: SessionState) -> None:
         """Run the idle work under the thread's lease, one after the other. A new entry cancels what runs."""
-        self.idling = True
+        self.idling, self.off_record = True, session.mode == "otr"
         try:
             while self.idle and not self.work.is_set():
                 idle = self.idle.popleft()
@@ -117,8 +119,8 @@ class LiveThread:
 
     def hand_over(self, after: Callable[[], None]) -> bool:
         """End the wait now, and have `after` called when another process can have the thread. False if it has
-        work."""
-        if not self._lingers or self.work.is_set() or self.idle:
+        work, or is off the record."""
+        if not self._lingers or self.work.is_set() or self.idle or self.off_record:
             return False
         self.after = after
         self.hurry()
