@@ -264,6 +264,7 @@ def _worker(base: Foundation, turns: TurnRunner, tools: SharedTools, replies: Re
         shared=shared_coordinator(base),
         ask_for=lambda thread: base.bus.control(EVERY_OWNER, Release(thread=thread)),
         look_s=look_interval(lambda: base.bus.workers, base.accounts.coordinator.owner),
+        all_full=lambda: base.bus.room == 0,
     )
     _subscribe(base, worker, tools, replies)
     return worker

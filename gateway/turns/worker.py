@@ -19,6 +19,7 @@ from gateway.storage.leases import ProcessingCoordinator
 from gateway.storage.ports import InboxEntry, Lease, Store
 from gateway.storage.shared_leases import SharedCoordinator
 from gateway.turns.elsewhere import LOOK_S, Elsewhere
+from gateway.turns.ending_threads import end_threads
 from gateway.turns.live_thread import Idle, IdleWork, LiveThread
 from gateway.turns.runner import TurnRunner
 from gateway.turns.waiting_stops import WaitingStops
@@ -34,8 +35,6 @@ _BACKOFF_S = (0.5, 1.0, 2.0, 5.0)
 _MOST_CLAIMED = 64
 _MOST_ASKED = 5
 _ENDS = 1_000_000
-_POLL_S = 0.2
-"""How often a shutdown looks for turns that wait for a person, in seconds."""
 
 
 class Worker:
@@ -55,10 +54,12 @@ class Worker:
         shared: SharedCoordinator | None = None,
         ask_for: Callable[[str], None] = lambda _thread: None,
         look_s: Callable[[], float] = lambda: LOOK_S,
+        all_full: Callable[[], bool] = lambda: False,
     ) -> None:
         """`shared` is the coordinator, in a process among several; `ask_for` asks the others to release a
-        thread, and `look_s` gives the time between two looks."""
+        thread, `look_s` gives the time between two looks, and `all_full` whether no worker has room."""
         self._shared, self._look_s, self._ask_for = shared, look_s, ask_for
+        self._all_full, self._full_until = all_full, 0.0
         self.on_refused: Callable[[str, LiveThread], None] = lambda _thread, _live: None
         """Called with a thread whose lease another process has."""
         self._store = store
@@ -103,10 +104,13 @@ class Worker:
                 _log.warning("no work was looked for", extra={"reason": str(error)})
 
     async def claim(self) -> int:
-        """Take over what has no live owner, as much as can run now; how many threads. Raises StorageError."""
+        """Take over what has no live owner, as much as can run now; how many threads. Raises StorageError.
+
+        While no worker has room, each takes one at times: else a thread would wait for as long as the chats
+        of all of them keep their slots busy."""
         if self._shared is None or self._draining:
             return 0
-        spare = min(_MOST_CLAIMED, self.room)
+        spare = min(_MOST_CLAIMED, self.room or self._share_when_full())
         leases = await self._shared.claim(spare) if spare else ()
         self._has_left_work = len(leases) >= spare
         for lease in leases:
@@ -117,6 +121,14 @@ class Worker:
             await self._stops.carry_out(lease.thread)
             self._start(lease.thread, claimed=lease)
         return len(leases)
+
+    def _share_when_full(self) -> int:
+        """How many threads this worker takes although it has no room: one for each time between two looks."""
+        now = self._clock.monotonic()
+        if not (self._turns.slots.locked() and self._all_full()) or now < self._full_until:
+            return 0
+        self._full_until = now + self._look_s()
+        return 1
 
     def wake(self, thread: str) -> None:
         """Look for work in `thread`."""
@@ -231,26 +243,8 @@ class Worker:
         for a person, whose answer the closed inbox refuses: they are cut off. The next start resumes all.
         """
         self._draining = True
-        for live in self.threads.values():
-            live.work.set()
-        running = {thread: live.task for thread, live in self.threads.items() if live.task is not None}
-        cut_off: set[str] = set()
-        unfinished: set[asyncio.Task[object]] = set(running.values())
-        loop = asyncio.get_running_loop()
-        began = loop.time()
-        left = timeout_s
-        while unfinished and left >= 0:
-            if halt_after_s is not None and loop.time() - began >= halt_after_s:
-                for live in self.threads.values():
-                    if live.stop is not None:
-                        live.stop.halt()
-            for thread in running.keys() & set(unanswered()) - cut_off:
-                running[thread].cancel()
-                cut_off.add(thread)
-            # Another turn may begin to wait for a person meanwhile.
-            _, unfinished = await asyncio.wait(unfinished, timeout=min(left, _POLL_S))
-            left = began + timeout_s - loop.time()
-        return not unfinished and not cut_off and not self._has_halted
+        ended = await end_threads(self.threads, timeout_s, unanswered, halt_after_s=halt_after_s)
+        return ended and not self._has_halted
 
     def _start(self, thread: str, begun: InboxEntry | None = None, *, claimed: Lease | None = None) -> None:
         # Without a runner, no entry of the thread is unfinished but the one that begins.

@@ -109,6 +109,27 @@ async def test_a_full_worker_leaves_an_idle_thread_to_one_that_has_room(tmp_path
         assert len(second.llm.requests) == 2
 
 
+async def test_a_chat_that_finds_all_workers_full_is_answered_while_the_others_stay_busy(
+    tmp_path: Path,
+) -> None:
+    async with processes(tmp_path, "turn.max_running=1") as cluster:
+        edge = await cluster.start("edge")
+        for _ in range(2):
+            await cluster.start("work", llm=_slow(cluster, 0.5))
+
+        async def keep_busy(chat: str) -> None:
+            while True:
+                await edge.channel.reply((await edge.channel.say("more and more", chat=chat)).message_id)
+
+        async with asyncio.TaskGroup() as group:
+            busy = [group.create_task(keep_busy(f"b{number}")) for number in range(6)]
+            await cluster.clock.advance(5.0)
+            late = await edge.channel.say("and me", chat="late")
+            assert (await edge.channel.reply(late.message_id)).text == "You said: and me"
+            for task in busy:
+                task.cancel()
+
+
 async def test_a_worker_that_runs_a_suspect_message_alone_is_given_no_others(tmp_path: Path) -> None:
     async with processes(tmp_path, "turn.max_attempts=1") as cluster:
         edge, first = await cluster.start("edge"), await cluster.start("work", llm=_slow(cluster, 1.0))
