@@ -129,10 +129,10 @@ class _Read:
         """Where the run is. One without steps ended before it began: its budget was spent, say."""
         if self.run is None:
             return "pending" if self.works else _ended_without_run(self.records)
+        if self.works:  # also where the last step is on record, and what is said of it not yet
+            return "running"
         if self.run.status in ("completed", "failed"):
             return self.run.status
-        if self.works:
-            return "running"
         return "paused" if self.run.status == "paused" and not self.stopped_while_paused else "failed"
 
 

@@ -1,0 +1,27 @@
+"""What a program is told of a run: how far it is, by what is on record and what is still worked on."""
+
+from __future__ import annotations
+
+from gateway.turns.public_runs import _Read
+from pipeline.workflows.run_record import RunStatus, WorkflowRun
+from tests.support.tables import each
+
+
+@each(
+    "recorded, works, stopped, told",
+    [
+        ("failed", False, False, "failed"),
+        ("completed", False, False, "completed"),
+        # The last step is on record, and the answer or the reason is not yet.
+        ("failed", True, True, "running"),
+        ("completed", True, False, "running"),
+        ("paused", True, False, "running"),
+        ("paused", False, False, "paused"),
+        ("paused", False, True, "failed"),
+        ("running", False, False, "failed"),
+    ],
+)
+def test_the_status_of_a_run(recorded: RunStatus, works: bool, stopped: bool, told: RunStatus) -> None:
+    run = WorkflowRun(id="run_1", status=recorded, logs=(), state={})
+    read = _Read(run_id="run_1", run=run, works=works, stopped=stopped, pending=(), records=())
+    assert read.status == told
