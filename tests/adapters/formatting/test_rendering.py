@@ -29,6 +29,7 @@ from tests.adapters.formatting.rules import (
     slack_text_problems,
     telegram_problems,
 )
+from tests.support.tables import each
 
 EXAMPLES = examples()
 ODD = odd_strings()
@@ -122,7 +123,7 @@ def test_nothing_to_show_is_shown_as_an_ellipsis(blank: str) -> None:
     assert [part.content for part in discord_parts(blank)] == ["…"]
 
 
-@pytest.mark.parametrize("markdown", exfiltrations(), ids=repr)
+@each("markdown", exfiltrations())
 def test_a_link_never_hides_where_it_leads(markdown: str) -> None:
     for part in telegram_parts(markdown):
         units = part.text.encode("utf-16-le")

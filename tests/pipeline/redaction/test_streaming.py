@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from pipeline.redaction.known import MARK
 from pipeline.redaction.redactor import Redactor
 from tests.pipeline.redaction.secrets_made import Made, leaks, made_secrets
+from tests.support.tables import each
 
 MADE = made_secrets(300)
 AROUND = (("", ""), ("Here it is: ", " and so on."), ('{"a": "', '"}'), ("见", "。好"), ("x\n", "\ny"))
 CONFIGURED = ("7f3c9a1e-configured secret value", 'a"quote\\and-more', "ünïcödé-geheim-9")
 
 
-@pytest.mark.parametrize("made", MADE[:40], ids=lambda made: made.kind)
+@each("made", MADE[:40])
 def test_a_secret_cut_anywhere_in_two_is_redacted_as_if_whole(made: Made) -> None:
     redactor = Redactor()
     for before, after in AROUND:
@@ -35,7 +36,7 @@ def test_a_secret_cut_anywhere_in_two_is_redacted_as_if_whole(made: Made) -> Non
             assert first + stream.feed(text[cut:]) + stream.finish() == whole
 
 
-@pytest.mark.parametrize("made", MADE, ids=lambda made: made.kind)
+@each("made", MADE)
 def test_no_secret_survives_any_chunking(made: Made) -> None:
     redactor, chosen = Redactor(), random.Random(made.text)
     for before, after in AROUND[:3]:
