@@ -50,7 +50,7 @@ def test_there_are_as_many_samples_as_were_promised() -> None:
     assert len(set(exfiltrations())) >= 120
 
 
-@pytest.mark.parametrize("chunk", _CHUNKS, ids=range(len(_CHUNKS)))
+@each("chunk", _CHUNKS)
 def test_telegram_accepts_every_sample_and_shows_its_words(chunk: list[str]) -> None:
     for markdown in chunk:
         parts = telegram_parts(markdown)
@@ -60,7 +60,7 @@ def test_telegram_accepts_every_sample_and_shows_its_words(chunk: list[str]) -> 
         assert squeezed("\n".join(part.text for part in parts)) == _reference(markdown, "tg")
 
 
-@pytest.mark.parametrize("chunk", _CHUNKS, ids=range(len(_CHUNKS)))
+@each("chunk", _CHUNKS)
 def test_slack_accepts_every_sample_and_shows_its_words(chunk: list[str]) -> None:
     for markdown in chunk:
         parts = slack_parts(markdown)
@@ -73,7 +73,7 @@ def test_slack_accepts_every_sample_and_shows_its_words(chunk: list[str]) -> Non
         )
 
 
-@pytest.mark.parametrize("chunk", _CHUNKS, ids=range(len(_CHUNKS)))
+@each("chunk", _CHUNKS)
 def test_discord_accepts_every_sample_and_shows_its_words(chunk: list[str]) -> None:
     for markdown in chunk:
         parts = discord_parts(markdown)
@@ -84,7 +84,7 @@ def test_discord_accepts_every_sample_and_shows_its_words(chunk: list[str]) -> N
         assert reading == _reference(markdown), repr(markdown)
 
 
-@pytest.mark.parametrize("chunk", _CHUNKS, ids=range(len(_CHUNKS)))
+@each("chunk", _CHUNKS)
 def test_the_page_gets_only_tags_and_addresses_that_are_allowed(chunk: list[str]) -> None:
     for markdown in chunk:
         rendered = render_html(markdown)

@@ -142,7 +142,7 @@ LARGE = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "'y' in huge",
