@@ -70,7 +70,7 @@ def _parser() -> argparse.ArgumentParser:
         "--seed", type=int, default=1, metavar="N", help="crash, channels, cluster, scaling: the seed"
     )
     parser.add_argument(
-        "--short", action="store_true", help="cluster: few rounds and faults, for a look in some minutes"
+        "--short", action="store_true", help="cluster, store: few rounds and faults, for a look"
     )
     parser.add_argument("--rounds", type=int, default=9, metavar="N", help="graph: how many rounds")
     parser.add_argument("--against", metavar="COMMIT", help="turn, conversation: a commit to measure beside")
@@ -100,7 +100,9 @@ def _benches(options: argparse.Namespace) -> dict[str, Bench]:
             run=lambda: conversation.run(options.against),
         ),
         "page": Bench(summary="the page's first paint and its weight, in Chromium", run=page.run),
-        "store": Bench(summary="the stores alone: SQLite and Postgres", run=store.run),
+        "store": Bench(
+            summary="the stores alone: SQLite and Postgres", run=lambda: store.run(short=options.short)
+        ),
         "cluster": Bench(
             summary="turns on Postgres beside SQLite, signals over each bus, processes and faults",
             run=lambda: cluster.run(

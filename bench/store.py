@@ -25,6 +25,8 @@ _ALONE = 1500
 _CALLERS = 50
 _EACH = 100
 _TURNS = 500
+_SHORT = 25
+"""By what the numbers of calls are divided for a look."""
 _AT = 1_700_000_000.0
 _QUESTION = "Hello there, what is the weather like today in Vienna?"
 _ANSWER = "It is sunny in Vienna, about 24 degrees, with light wind from the west."
@@ -41,12 +43,14 @@ class _Figures:
     turn_cpu_us: float
 
 
-async def run() -> Report:
-    """SQLite with both settings of `storage.synchronous`, and Postgres where its server can be started."""
+async def run(*, short: bool = False) -> Report:
+    """SQLite with both settings of `storage.synchronous`, and Postgres where its server can be started.
+    `short` has few calls of each kind, and its figures mean little."""
+    share = _SHORT if short else 1
     with scratch_folder() as folder:
-        full = await _measure(SqliteStore(folder / "full.sqlite3", synchronous="FULL"))
-        normal = await _measure(SqliteStore(folder / "normal.sqlite3", synchronous="NORMAL"))
-    postgres = await _postgres()
+        full = await _measure(SqliteStore(folder / "full.sqlite3", synchronous="FULL"), share)
+        normal = await _measure(SqliteStore(folder / "normal.sqlite3", synchronous="NORMAL"), share)
+    postgres = await _postgres(share)
     columns = [_words(one) for one in (full, normal, postgres) if one is not None]
     rows = [(name, *(column[name] for column in columns)) for name in columns[0]]
     more = (
@@ -82,10 +86,10 @@ async def run() -> Report:
     )
 
 
-async def _postgres() -> _Figures | None:
+async def _postgres(share: int) -> _Figures | None:
     try:
         with postgres_server() as url:
-            return await _measure(PostgresStore(url))
+            return await _measure(PostgresStore(url), share)
     except NoServer:
         return None
 
@@ -100,16 +104,17 @@ def _words(found: _Figures) -> dict[str, str]:
     }
 
 
-async def _measure(store: Store) -> _Figures:
+async def _measure(store: Store, share: int) -> _Figures:
+    turns = _TURNS // share
     await store.open()
     try:
-        alone = [await _timed_accept(store, f"a{number}") for number in range(_ALONE)]
-        together = await _accept_together(store)
+        alone = [await _timed_accept(store, f"a{number}") for number in range(_ALONE // share)]
+        together = await _accept_together(store, _EACH // share)
         lease = await store.acquire_lease(_THREAD, "bench", ttl_s=3600, now=_AT)
         if lease is None:
             raise RuntimeError("a new store refused a lease")
         began, cpu = _CLOCK.monotonic(), time.process_time()
-        for number in range(_TURNS):
+        for number in range(turns):
             await _turn(store, lease, number)
         took, cpu_took = _CLOCK.monotonic() - began, time.process_time() - cpu
     finally:
@@ -118,8 +123,8 @@ async def _measure(store: Store) -> _Figures:
         alone_p50_us=median(alone),
         alone_p99_us=percentile(alone, 0.99),
         together_per_s=together,
-        turn_us=took / _TURNS * 1e6,
-        turn_cpu_us=cpu_took / _TURNS * 1e6,
+        turn_us=took / turns * 1e6,
+        turn_cpu_us=cpu_took / turns * 1e6,
     )
 
 
@@ -129,16 +134,16 @@ async def _timed_accept(store: Store, key: str) -> float:
     return (_CLOCK.monotonic() - began) * 1e6
 
 
-async def _accept_together(store: Store) -> float:
+async def _accept_together(store: Store, each: int) -> float:
     async def caller(name: int) -> None:
-        for number in range(_EACH):
+        for number in range(each):
             await store.accept(_entry(f"b{name}-{number}", f"web:local:b{name}"))
 
     began = _CLOCK.monotonic()
     async with asyncio.TaskGroup() as group:
         for name in range(_CALLERS):
             group.create_task(caller(name))
-    return _CALLERS * _EACH / (_CLOCK.monotonic() - began)
+    return _CALLERS * each / (_CLOCK.monotonic() - began)
 
 
 async def _turn(store: Store, lease: Lease, number: int) -> None:

@@ -114,9 +114,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if seed is not None:
         # The same in every worker; the modules stay whole, for the sake of their fixtures.
         items.sort(key=lambda item: (_mixed(seed, _module(item)), _module(item), _mixed(seed, item.nodeid)))
-    long = dict.fromkeys(_module(item) for item in items if _LONG.intersection(item.keywords))
+    long = dict.fromkeys(_module(item) for item in items if _is_long(item))
     places = _spread(long) if seed is None else dict.fromkeys(long, 0.0)
     items.sort(key=lambda item: places.get(_module(item), 1.0))
+
+
+def _is_long(item: pytest.Item) -> bool:
+    """Whether it has such a marker or is in such a folder. Its `keywords` have both, and take longer."""
+    names = (*(mark.name for mark in item.iter_markers()), *_module(item).split("/"))
+    return not _LONG.isdisjoint(names)
 
 
 def _module(item: pytest.Item) -> str:
@@ -145,8 +151,8 @@ def pytest_collection() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What ten thousand collected tests consist of stays until the end: no garbage collection looks at it."""
-    gc.collect()
+    """What ten thousand collected tests consist of stays until the end: no garbage collection looks at it,
+    not even once before."""
     gc.freeze()
     gc.set_threshold(_GARBAGE_THRESHOLD)
     gc.enable()

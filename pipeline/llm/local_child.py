@@ -61,6 +61,8 @@ def _serve(arguments: argparse.Namespace, key: str) -> int:
     # The server divides the context among its slots; each slot gets the whole configured context.
     params.n_ctx = arguments.context * arguments.slots
     params.n_gpu_layers = 0
+    # It looks for how much of a model fits on graphics cards, which are not used: half of the loading time.
+    params.fit_params = False
     for compute in (params.cpuparams, params.cpuparams_batch):
         compute.n_threads = arguments.threads or default_threads()
         compute.poll = 0  # no busy waiting between tokens

@@ -41,7 +41,7 @@ def test_an_unknown_name_is_refused_with_the_known_ones(capsys: pytest.CaptureFi
 
 
 async def test_a_bench_ends_in_one_line_of_json() -> None:
-    code, out, errors = await _bench("store")
+    code, out, errors = await _bench("store", "--short")
     assert code == 0, errors
     figures = json.loads(out.splitlines()[-1])
     assert figures["bench"] == "store"

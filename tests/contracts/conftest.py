@@ -12,7 +12,6 @@ from gateway.storage.ports import Store
 from gateway.storage.postgres import PostgresStore
 from gateway.storage.sqlite import SqliteStore
 from tests.contracts.bus_cases import CASES, BusCase, MakeCase
-from tests.support.postgres_fixture import emptied
 
 Reopen = Callable[[], Awaitable[Store]]
 
@@ -28,15 +27,13 @@ def store_kind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def postgres_place(request: pytest.FixtureRequest, store_kind: str) -> str:
-    """The URL of the database for a store that needs one: the tests of the others start no server."""
-    return str(request.getfixturevalue("postgres_database")) if store_kind == "postgres" else ""
+    """The URL of the empty database for a store that needs one: the tests of the others start no server."""
+    return str(request.getfixturevalue("postgres_url")) if store_kind == "postgres" else ""
 
 
 @pytest.fixture
 async def store(store_kind: str, postgres_place: str, tmp_path: Path) -> AsyncIterator[Store]:
     opened = _made(store_kind, tmp_path, postgres_place)
-    if postgres_place:
-        await emptied(postgres_place)
     await opened.open()
     yield opened
     await opened.close()

@@ -19,7 +19,7 @@ from gateway.storage.postgres import PostgresStore
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.errors import StorageError
 from tests.contracts.store_values import NOW, entry, interaction, record, reply, turn
-from tests.support.postgres_fixture import emptied
+from tests.support.postgres_fixture import Emptier
 
 THREADS = ("t:a:1", "t:a:2")
 threads = st.sampled_from(THREADS)
@@ -244,19 +244,23 @@ class PostgresStores(Stores):
     """The same with Postgres."""
 
     url: ClassVar[str]
+    emptier: ClassVar[Emptier]
     begun: ClassVar[int] = 0
 
     def __init__(self) -> None:
         super().__init__()
-        self._runner.run(emptied(self.url))
+        self.emptier.empty()
         PostgresStores.begun += 1
 
     def _opened_again(self) -> Store:
         return PostgresStore(self.url)
 
 
-def test_postgres_behaves_as_the_model(postgres_database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_postgres_behaves_as_the_model(
+    postgres_database: str, postgres_emptier: Emptier, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(PostgresStores, "url", postgres_database, raising=False)
+    monkeypatch.setattr(PostgresStores, "emptier", postgres_emptier, raising=False)
     monkeypatch.setattr(PostgresStores, "begun", 0)
     run_state_machine_as_test(PostgresStores, settings=settings(TestStores.settings, max_examples=6))
     assert PostgresStores.begun >= 6

@@ -15,7 +15,7 @@ from pipeline.domain.clock import SystemClock
 from tests.support.deployment import DEPLOY, settings_in
 from tests.support.gateway_process import SCRIPTED, GatewayProcess, free_port
 from tests.support.platforms.telegram import FakeTelegram
-from tests.support.postgres_fixture import emptied
+from tests.support.postgres_fixture import EMPTIER
 from tests.support.valkey import Valkey
 from tests.support.web_client import WebChat
 
@@ -27,7 +27,8 @@ _PATIENCE_S = 120.0
 _CLOCK = SystemClock()
 _CONNECTIONS = """
     SELECT count(*) FROM pg_stat_activity
-    WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"""
+    WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()
+        AND application_name <> $1"""
 
 
 def write_secrets(folder: Path, database: str, bus: str) -> None:
@@ -53,11 +54,10 @@ def gateway(name: str, folder: Path, *more: str) -> GatewayProcess:
 
 
 async def test_the_edge_takes_messages_and_workers_answer_also_after_one_died(
-    tmp_path: Path, postgres_database: str
+    tmp_path: Path, postgres_url: str
 ) -> None:
-    await emptied(postgres_database)
     async with Valkey(tmp_path) as valkey:
-        write_secrets(tmp_path / "secrets", postgres_database, valkey.url)
+        write_secrets(tmp_path / "secrets", postgres_url, valkey.url)
         async with (
             gateway("edge", tmp_path) as edge,
             gateway("work1", tmp_path) as first,
@@ -71,7 +71,7 @@ async def test_the_edge_takes_messages_and_workers_answer_also_after_one_died(
             assert (await chat.answer(await chat.accepted("c1"))).text == "You said: before"
             # Of each one: it writes, reads and listens. The last ones are made after the start.
             async with asyncio.timeout(_PATIENCE_S):
-                while await _connections(postgres_database) != 3 * CONNECTIONS:
+                while await _connections(postgres_url) != 3 * CONNECTIONS:
                     await _CLOCK.sleep(0.05)
 
             await first.kill()
@@ -85,11 +85,10 @@ async def test_the_edge_takes_messages_and_workers_answer_also_after_one_died(
 
 
 async def test_workers_answer_on_telegram_and_read_files_without_the_bots_token(
-    tmp_path: Path, postgres_database: str
+    tmp_path: Path, postgres_url: str
 ) -> None:
-    await emptied(postgres_database)
     async with Valkey(tmp_path) as valkey, FakeTelegram() as telegram:
-        write_secrets(tmp_path / "secrets", postgres_database, valkey.url)
+        write_secrets(tmp_path / "secrets", postgres_url, valkey.url)
         bot = telegram.overrides(tmp_path)
         assert any(".token=" in setting for setting in bot)
         async with gateway("edge", tmp_path, *bot) as edge, gateway("work1", tmp_path) as worker:
@@ -110,7 +109,7 @@ async def test_workers_answer_on_telegram_and_read_files_without_the_bots_token(
 async def _connections(url: str) -> int:
     """Connections to Postgres that our processes have."""
     connection = await asyncpg.connect(url)
-    count = await connection.fetchval(_CONNECTIONS)
+    count = await connection.fetchval(_CONNECTIONS, EMPTIER)
     await connection.close()
     return int(count)
 

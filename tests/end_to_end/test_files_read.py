@@ -22,18 +22,17 @@ from tests.support.openai_server import FakeOpenAiServer
 from tests.support.posted_files import message, ref
 from tests.support.posting_channel import MemoryPosts
 
-LARGE = encoded(photo(4_000, 1_000), "JPEG", quality=95)
-
 
 @pytest.mark.parametrize("kind", ["direct", "litellm"])
 async def test_a_photo_and_a_pdf_reach_the_endpoint_scaled_and_as_text(
     tmp_path: Path, kind: Literal["direct", "litellm"]
 ) -> None:
+    large = encoded(photo(4_000, 1_000), "JPEG", quality=95)
     reader = build_reader(load(None, {}, []), SystemClock())
-    expected = await reader.picture(LARGE, max_side=MAX_SIDE, max_bytes=MAX_PICTURE_BYTES)
+    expected = await reader.picture(large, max_side=MAX_SIDE, max_bytes=MAX_PICTURE_BYTES)
     await reader.close()
     posts = MemoryPosts()
-    posts.media = {"p1": LARGE, "d1": pdf(["The secret is 7.", "More of it."])}
+    posts.media = {"p1": large, "d1": pdf(["The secret is 7.", "More of it."])}
     refs = (ref("p1", "image", "wide.jpg", "image/jpeg"), ref("d1", "file", "report.pdf", "application/pdf"))
     async with (
         FakeOpenAiServer(brain=naming) as server,

@@ -62,7 +62,7 @@ def test_every_kind_of_fault(line: str, expected: set[str]) -> None:
     assert changed(line) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "'a text'",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.tables import each
 from voice.wer import normalised_words, word_error_rate
 
 
-@pytest.mark.parametrize(
-    ("reference", "heard", "rate"),
+@each(
+    "reference, heard, rate",
     [
         ("he was not", "He was not!", 0.0),
         ("he was not", "", 1.0),

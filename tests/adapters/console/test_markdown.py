@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from adapters.console.markdown import finished_blocks, terminal_text
+from tests.support.tables import each
 
 
-@pytest.mark.parametrize(
-    ("markdown", "shown"),
+@each(
+    "markdown, shown",
     [
         ("plain", "plain"),
         ("a **bold** and *slanted* word", "a \x1b[1mbold\x1b[22m and \x1b[3mslanted\x1b[23m word"),

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from adapters.console.conversation import Conversation
 from adapters.console.screen import Screen
 from adapters.console.steps import step_words
@@ -23,6 +21,7 @@ from pipeline.domain.events import (
     SubAgentProgress,
     SubAgentSpawned,
 )
+from tests.support.tables import each
 
 IDS: dict[str, Any] = {"session_id": "s", "message_id": "m"}
 
@@ -36,8 +35,8 @@ class Paper:
         self.text += text
 
 
-@pytest.mark.parametrize(
-    ("event", "words"),
+@each(
+    "event, words",
     [
         (
             ActionStarted(**IDS, tool_name="read_file", summary="Reading the file “a.txt”"),

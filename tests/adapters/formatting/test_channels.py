@@ -117,8 +117,8 @@ def test_nesting_beyond_what_the_parser_follows_keeps_the_words() -> None:
     assert "deep" in render_html("- " * 500 + "deep")
 
 
-@pytest.mark.parametrize(
-    ("text", "entities", "problem"),
+@each(
+    "text, entities, problem",
     [
         ("", [], "empty"),
         ("x" * 4097, [], "4097"),
@@ -150,7 +150,7 @@ def test_the_rules_of_slack_find_what_is_wrong(text: str) -> None:
     assert slack_problems(["x"] * 51)
 
 
-@pytest.mark.parametrize(
+@each(
     "content",
     ["", " ", "x" * 2001, "```x", "@everyone", "a <@123>", "<@&1>", "[a](https://e.com)", "<#1>", "<:a:1>"],
 )

@@ -29,6 +29,7 @@ from tests.adapters.formatting.rules import (
     slack_text_problems,
     telegram_problems,
 )
+from tests.support.tables import each
 
 EXAMPLES = examples()
 ODD = odd_strings()
@@ -49,7 +50,7 @@ def test_there_are_as_many_samples_as_were_promised() -> None:
     assert len(set(exfiltrations())) >= 120
 
 
-@pytest.mark.parametrize("chunk", _CHUNKS, ids=range(len(_CHUNKS)))
+@each("chunk", _CHUNKS)
 def test_telegram_accepts_every_sample_and_shows_its_words(chunk: list[str]) -> None:
     for markdown in chunk:
         parts = telegram_parts(markdown)
@@ -59,7 +60,7 @@ def test_telegram_accepts_every_sample_and_shows_its_words(chunk: list[str]) -> 
         assert squeezed("\n".join(part.text for part in parts)) == _reference(markdown, "tg")
 
 
-@pytest.mark.parametrize("chunk", _CHUNKS, ids=range(len(_CHUNKS)))
+@each("chunk", _CHUNKS)
 def test_slack_accepts_every_sample_and_shows_its_words(chunk: list[str]) -> None:
     for markdown in chunk:
         parts = slack_parts(markdown)
@@ -72,7 +73,7 @@ def test_slack_accepts_every_sample_and_shows_its_words(chunk: list[str]) -> Non
         )
 
 
-@pytest.mark.parametrize("chunk", _CHUNKS, ids=range(len(_CHUNKS)))
+@each("chunk", _CHUNKS)
 def test_discord_accepts_every_sample_and_shows_its_words(chunk: list[str]) -> None:
     for markdown in chunk:
         parts = discord_parts(markdown)
@@ -83,7 +84,7 @@ def test_discord_accepts_every_sample_and_shows_its_words(chunk: list[str]) -> N
         assert reading == _reference(markdown), repr(markdown)
 
 
-@pytest.mark.parametrize("chunk", _CHUNKS, ids=range(len(_CHUNKS)))
+@each("chunk", _CHUNKS)
 def test_the_page_gets_only_tags_and_addresses_that_are_allowed(chunk: list[str]) -> None:
     for markdown in chunk:
         rendered = render_html(markdown)
@@ -122,7 +123,7 @@ def test_nothing_to_show_is_shown_as_an_ellipsis(blank: str) -> None:
     assert [part.content for part in discord_parts(blank)] == ["…"]
 
 
-@pytest.mark.parametrize("markdown", exfiltrations(), ids=repr)
+@each("markdown", exfiltrations())
 def test_a_link_never_hides_where_it_leads(markdown: str) -> None:
     for part in telegram_parts(markdown):
         units = part.text.encode("utf-16-le")

@@ -8,10 +8,11 @@ import pytest
 
 from adapters.formatting.overflow import MAX_PARTS, as_file
 from adapters.formatting.visible import visible
+from tests.support.tables import each
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
+@each(
+    "text, shown",
     [
         ("rm -rf /tmp/x\n\tdone", "rm -rf /tmp/x\n\tdone"),
         ("a\u202eb", "a<U+202E>b"),

@@ -307,8 +307,8 @@ def test_presses_that_are_none(payload: dict[str, Any]) -> None:
 SLASH = {"channel_id": "D1", "user_id": "U1", "user_name": "ann", "trigger_id": "1.2.x", "text": "stop"}
 
 
-@pytest.mark.parametrize(
-    ("changes", "name"),
+@each(
+    "changes, name",
     [
         ({}, "stop"),
         ({"text": " New "}, "new"),

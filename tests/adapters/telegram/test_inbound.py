@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -285,7 +284,7 @@ def test_a_message_of_a_person(update: dict[str, Any], expected: dict[str, Any])
     item.text.encode()
 
 
-@pytest.mark.parametrize(("update", "name"), COMMANDS.values(), ids=COMMANDS)
+@each("update, name", COMMANDS.values())
 def test_a_command(update: dict[str, Any], name: str) -> None:
     item = parse_update(update, CONTEXT)
     assert isinstance(item, SessionCommand)

@@ -25,7 +25,6 @@ from gateway.storage.postgres import PostgresStore
 from gateway.storage.sqlite import SqliteStore
 from tests.contracts.memory_values import fact, write
 from tests.contracts.store_values import entry, record
-from tests.support.postgres_fixture import emptied
 
 AT = 4_000_000_000.0
 CODE = "ACDE3479"
@@ -58,7 +57,6 @@ async def parlour(
     settings = [f'data.dir="{tmp_path}"', 'server.public_origins=["https://bot.example"]']
     store: Store = SqliteStore(tmp_path / STORE_FILE)
     if database_url:
-        await emptied(database_url)
         monkeypatch.setenv("STORE_URL", database_url)
         settings += ['storage.kind="postgres"', 'storage.url="env:STORE_URL"']
         store = PostgresStore(database_url)
@@ -69,9 +67,9 @@ async def parlour(
 
 @pytest.fixture
 def database_url(request: pytest.FixtureRequest) -> str:
-    """The URL of the database; empty for the store in a file."""
+    """The URL of the empty database; "" for the store in a file."""
     on_postgres = request.node.callspec.params["parlour"] == "postgres"
-    return str(request.getfixturevalue("postgres_database")) if on_postgres else ""
+    return str(request.getfixturevalue("postgres_url")) if on_postgres else ""
 
 
 async def test_strangers_are_listed_let_in_and_removed(parlour: Parlour) -> None:

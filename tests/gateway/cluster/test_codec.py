@@ -130,8 +130,8 @@ def test_a_kind_that_only_a_newer_version_knows_is_left_out(text: str) -> None:
     assert signal_from_json(text) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "reason"),
+@each(
+    "text, reason",
     [
         ("", "Expecting value"),
         ("[]", "list"),

@@ -145,8 +145,8 @@ def test_a_secret_of_the_wrong_type_or_written_out_is_named(name: str, value: st
     assert "tiger" not in line
 
 
-@pytest.mark.parametrize(
-    ("url", "what"),
+@each(
+    "url, what",
     [
         ("http://bot.example.org/telegram", "is not encrypted: it starts with http://"),
         ("https://bot.example.org", "has no path"),

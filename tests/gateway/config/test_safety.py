@@ -5,18 +5,17 @@ Covers: gateway/config/safety_rules.py, gateway/config/safety.py.
 
 from __future__ import annotations
 
-import pytest
-
 from gateway.config import classifier_settings, load
 from gateway.safety.notices import notice_target
 from tests.gateway.config.support import problem_lines
+from tests.support.tables import each
 
 _TOKEN = "123456:" + "A" * 35
 _TELEGRAM = "channels.telegram.token=env:TOKEN"
 
 
-@pytest.mark.parametrize(
-    ("overrides", "line"),
+@each(
+    "overrides, line",
     [
         (["safety.classifier=local"], "safety.classifier: is the embedded model, which is too small"),
         (["safety.classifier=a b"], "safety.classifier: is not the name of a model"),

@@ -10,6 +10,7 @@ import pytest
 from gateway.config import SecretRef, Secrets, SecretUnavailable, load
 from gateway.config.secrets import SecretContext
 from tests.gateway.config.support import problem_lines, write_config
+from tests.support.tables import each
 
 OVERRIDES = ["llm.model=openai/x", "llm.api_key=file:key"]
 
@@ -124,9 +125,7 @@ def test_a_variable_without_a_usable_secret_is_refused_in_words(environ: dict[st
     assert str(caught.value).startswith(f"env:KEY: {what}; ")
 
 
-@pytest.mark.parametrize(
-    "text", ["tiger", "", "env:", "file:", "ENV:KEY", "env:a-b", "env:1", "file:a\nb", " env:K"]
-)
+@each("text", ["tiger", "", "env:", "file:", "ENV:KEY", "env:a-b", "env:1", "file:a\nb", " env:K"])
 def test_what_is_no_reference_is_refused_without_repeating_it(text: str) -> None:
     with pytest.raises(ValueError, match=r"^(is|does) not") as caught:
         SecretRef.parse(text)

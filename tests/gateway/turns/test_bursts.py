@@ -12,6 +12,7 @@ from gateway.storage.ports import InboxEntry
 from gateway.turns.bursts import may_join
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, BargeIn, InboundMessage, MediaRef, SessionCommand
+from tests.support.tables import each
 
 _THREAD = ThreadKey(channel="web", account="local", chat="c")
 _COMMON: dict[str, Any] = {"thread": _THREAD, "author": Author(id="ann"), "received_at": 0.0}
@@ -49,7 +50,7 @@ def test_a_plain_message_of_the_same_person_may_join(fields: dict[str, Any]) -> 
     assert may_join(FIRST, _entry(_message(**fields)))
 
 
-@pytest.mark.parametrize(
+@each(
     "fields",
     [
         {"author": Author(id="bob")},
@@ -64,7 +65,6 @@ def test_a_plain_message_of_the_same_person_may_join(fields: dict[str, Any]) -> 
         {"passed_on": "what bob said"},
         {"text": " /unknown"},
     ],
-    ids=lambda fields: next(iter(fields)),
 )
 def test_a_message_with_other_rights_or_a_special_duty_neither_joins_nor_is_joined(
     fields: dict[str, Any],

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pipeline.domain.json_text import encoder
+from tests.support.tables import each
 
 _VALUES: tuple[Any, ...] = (
     {"text": 'a "quoted" \u00e9\U0001f600\u2028\n', "n": [1, 2.5, True, None, {}], "": ()},
@@ -16,9 +17,9 @@ _VALUES: tuple[Any, ...] = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("value", _VALUES)
-@pytest.mark.parametrize("ascii_only", [False, True])
-@pytest.mark.parametrize("separators", [(",", ":"), (", ", ": ")])
+@each("value", _VALUES)
+@each("ascii_only", [False, True])
+@each("separators", [(",", ":"), (", ", ": ")])
 def test_the_text_is_that_of_the_standard_library(
     value: Any, separators: tuple[str, str], *, ascii_only: bool
 ) -> None:

@@ -19,6 +19,7 @@ from pipeline.domain.events import (
 )
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, InboundMessage, MediaRef, ParsedCommand, parse_command
+from tests.support.tables import each
 
 THREAD = ThreadKey(channel="web", account="local", chat="c1")
 
@@ -45,8 +46,8 @@ def test_a_voice_note_without_a_caption_is_a_message() -> None:
     assert _message(voice=MediaRef(channel="web", handle="h")).text == ""
 
 
-@pytest.mark.parametrize(
-    ("text", "command"),
+@each(
+    "text, command",
     [
         ("/stop", "stop"),
         (" /STOP \n", "stop"),

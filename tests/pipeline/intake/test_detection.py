@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.intake.cleaning import MAX_MESSAGE_CHARS
 from pipeline.intake.detection import for_detection, spelled_out
+from tests.support.tables import each
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "ig\u200bnore me",

@@ -18,14 +18,13 @@ from pipeline.llm.failures import Target, empty_answer, retry_after_of, translat
 from pipeline.llm.prices import Price, price_of
 from pipeline.llm.tool_call_assembly import CallAssembly
 from pipeline.llm.wire import messages_to_wire
+from tests.support.tables import each
 
 BASE = "http://127.0.0.1:8000/v1"
 OPENAI = "https://api.openai.com/v1"
 
 
-@pytest.mark.parametrize(
-    ("model", "base", "kind", "name", "where"),
-    [
+@each("model, base, kind, name, where", [
         ("local", None, "local", "local", None),
         ("scripted:echo", None, "scripted", "echo", None),
         ("openai/gpt-5-mini", None, "direct", "gpt-5-mini", OPENAI),
@@ -36,8 +35,7 @@ OPENAI = "https://api.openai.com/v1"
         ("anthropic/claude-sonnet-4-5", None, "litellm", "anthropic/claude-sonnet-4-5", None),
         ("ollama_chat/llama3", "http://127.0.0.1:11434", "litellm", "ollama_chat/llama3", "http://127.0.0.1:11434"),
         ("gpt-4o", None, "litellm", "gpt-4o", None),
-    ],
-)  # fmt: skip
+    ])  # fmt: skip
 def test_the_name_decides_the_backend(
     model: str, base: str | None, kind: Kind, name: str, where: str | None
 ) -> None:

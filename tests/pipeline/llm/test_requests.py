@@ -166,8 +166,8 @@ def test_a_clock_time_keeps_its_meaning_over_the_change_of_the_clocks() -> None:
     assert moment_of("in 24 hours", before).isoformat() == "2026-03-29T13:00:00+02:00"
 
 
-@pytest.mark.parametrize(
-    ("rule", "begin", "again", "end", "tool"),
+@each(
+    "rule, begin, again, end, tool",
     [
         (time_asked, "what time is it", " now", "x", None),
         (file_changed, "añade x", " al", "x", None),

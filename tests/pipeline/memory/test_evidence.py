@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pipeline.memory.policy.evidence import is_said, own_words
+from tests.support.tables import each
 
 
 @pytest.mark.parametrize(
@@ -20,8 +21,8 @@ def test_the_same_words_in_the_same_order_are_said(quote: str, message: str) -> 
     assert is_said(quote, message)
 
 
-@pytest.mark.parametrize(
-    ("quote", "message"),
+@each(
+    "quote, message",
     [
         ("I live in Rome", "I live in Romeo's flat"),
         ("I live in Rome", "in Rome I live"),

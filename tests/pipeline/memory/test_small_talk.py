@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from pipeline.memory.policy.small_talk import MAX_CHARS, is_small_talk
+from tests.support.tables import each
 
 QUESTION = "That sounds important. Do you want me to remember that?"
 
 
-@pytest.mark.parametrize(
+@each(
     "message",
     [
         "hi",

@@ -14,6 +14,7 @@ from pipeline.playbooks.picture import playbook_picture
 from pipeline.playbooks.reading import checked_playbook, read_playbook
 from pipeline.workflows.mistakes import WorkflowInvalid
 from tests.pipeline.playbooks.documents import Plain, agent, node, playbook, route, trigger, way
+from tests.support.tables import each
 
 _CHILD = playbook(trigger(), agent("c"), edges=route("start > c"))
 _LEAVING = playbook(trigger(), node("transfer", "t", workflow="child.json"), edges=route("start > t"))
@@ -40,8 +41,8 @@ def test_a_playbook_is_recognised_by_the_subtype_of_its_nodes() -> None:
     assert has_workflow_shape('{"nodes": [{"id": "a", "type": "start"}]}')
 
 
-@pytest.mark.parametrize(
-    ("source", "mistake"),
+@each(
+    "source, mistake",
     [
         ("[]", "the document must be a JSON object: { … }"),
         ({"nodes": []}, "nodes: there is no trigger; add one node of a subtype such as chat-app"),

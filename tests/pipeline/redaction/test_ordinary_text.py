@@ -11,6 +11,7 @@ from pipeline.domain.chat import ChatMessage, ToolCall
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.events import ErrorEvent, LlmToken, ResponseComplete, Thought
 from pipeline.redaction.redactor import Redactor
+from tests.support.tables import each
 
 KEY = "ghp_" + "a1B2c3D4" * 5
 ORDINARY = (
@@ -28,7 +29,7 @@ ORDINARY = (
 )
 
 
-@pytest.mark.parametrize("text", ORDINARY, ids=range(len(ORDINARY)))
+@each("text", ORDINARY)
 def test_ordinary_text_is_untouched(text: str) -> None:
     redactor = Redactor(lambda: ("a-configured-secret",))
     assert redactor.text(text) == text

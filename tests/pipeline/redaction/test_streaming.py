@@ -14,13 +14,14 @@ from hypothesis import strategies as st
 from pipeline.redaction.known import MARK
 from pipeline.redaction.redactor import Redactor
 from tests.pipeline.redaction.secrets_made import Made, leaks, made_secrets
+from tests.support.tables import each
 
 MADE = made_secrets(300)
 AROUND = (("", ""), ("Here it is: ", " and so on."), ('{"a": "', '"}'), ("见", "。好"), ("x\n", "\ny"))
 CONFIGURED = ("7f3c9a1e-configured secret value", 'a"quote\\and-more', "ünïcödé-geheim-9")
 
 
-@pytest.mark.parametrize("made", MADE[:40], ids=lambda made: made.kind)
+@each("made", MADE[:40])
 def test_a_secret_cut_anywhere_in_two_is_redacted_as_if_whole(made: Made) -> None:
     redactor = Redactor()
     for before, after in AROUND:
@@ -35,7 +36,7 @@ def test_a_secret_cut_anywhere_in_two_is_redacted_as_if_whole(made: Made) -> Non
             assert first + stream.feed(text[cut:]) + stream.finish() == whole
 
 
-@pytest.mark.parametrize("made", MADE, ids=lambda made: made.kind)
+@each("made", MADE)
 def test_no_secret_survives_any_chunking(made: Made) -> None:
     redactor, chosen = Redactor(), random.Random(made.text)
     for before, after in AROUND[:3]:
@@ -122,13 +123,11 @@ def test_a_secret_within_an_endless_word_is_found_wherever_it_is(at: int) -> Non
             assert "".join(parts) + stream.finish() == whole
 
 
-@pytest.mark.parametrize(
-    "unit",
-    ["a", "eyJ", "eyJ-", "eyJaaaaaaaaaaaaa.", "://a:", "://a:b", "sk-a", "token=", "1:", "12345678:",
+@each("unit", [
+     "a", "eyJ", "eyJ-", "eyJaaaaaaaaaaaaa.", "://a:", "://a:b", "sk-a", "token=", "1:", "12345678:",
      "-----BEGIN ", "-", "PRIVATE KEY-----", "xoxb-", "AKIA", "password ", "Bearer ", "\\n", "M.", "a@",
      "token=a1", "gsk_a", "SG.a", "a.atlasv1.", "1Q~", "Cookie: a=", "curl -u a:",
-     "hooks.slack.com/services/", "0123456789abcdef", "access-sandbox-", "A3-"],
-)  # fmt: skip
+     "hooks.slack.com/services/", "0123456789abcdef", "access-sandbox-", "A3-"])  # fmt: skip
 def test_a_text_made_to_be_slow_is_not(unit: str) -> None:
     chars = 1_000_000 if unit == "token=" else 60_000  # what made it slow once; the others less
     text = unit * (chars // len(unit))

@@ -8,6 +8,7 @@ from pipeline.safety.assessment import CrisisAssessment
 from pipeline.safety.ladder import Entry, assess
 from pipeline.safety.patterns import shipped_patterns
 from pipeline.safety.plain_words import plain_words
+from tests.support.tables import each
 
 ASKED = Entry("bot", "Are you thinking about hurting yourself?")
 
@@ -51,13 +52,13 @@ MISSED = (
 """Messages that rules of this kind are known to miss, with their level."""
 
 
-@pytest.mark.parametrize("text", HARMLESS)
+@each("text", HARMLESS)
 def test_known_false_alarms_are_no_alarms(text: str) -> None:
     assert assess(text).level == 0
     assert assess(text.replace("'", "\u2019")).level == 0
 
 
-@pytest.mark.parametrize(("text", "level"), MISSED)
+@each("text, level", MISSED)
 def test_known_misses_are_found(text: str, level: int) -> None:
     assert assess(text).level == level
 
@@ -115,8 +116,8 @@ def test_an_explicit_denial_after_a_safety_check_ends_the_alarm() -> None:
     assert assess("I'm safe", [Entry("person", "I want to die")]).level == 2
 
 
-@pytest.mark.parametrize(
-    ("asked", "answer", "level"),
+@each(
+    "asked, answer, level",
     [
         ("Are you thinking about suicide?", "yes", 2),
         ("Do you want to die? Tell me.", "sometimes, at night", 2),
@@ -157,8 +158,8 @@ def test_a_yes_to_the_question_how_says_nothing_after_what_is_harmless() -> None
     assert assess("yes, I have", [Entry("person", "I want to travel"), asked]).level == 0
 
 
-@pytest.mark.parametrize(
-    ("asked", "answer", "level"),
+@each(
+    "asked, answer, level",
     [
         ("Are you thinking about hurting yourself?", "No, not at all, we say that on the site", 0),
         ("Denkst du manchmal an Suizid?", "Nein, überhaupt nicht, das sagt man so bei uns", 0),
@@ -207,7 +208,7 @@ def test_a_reason_has_codes_and_no_words_of_the_person() -> None:
     assert len(CrisisAssessment(reason="x" * 900).reason) == 500
 
 
-@pytest.mark.parametrize(
+@each(
     "hostile",
     [
         "kill myself ",
@@ -249,7 +250,7 @@ def test_what_somebody_else_says_of_themselves_is_no_word_of_the_person(text: st
     assert assess(f"{text}, and I want to die too").level >= 2
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "I'm sitting on the ledge of the tower, my legs are over the edge",
@@ -271,8 +272,8 @@ def test_who_is_at_an_edge_or_in_fumes_is_in_imminent_danger(text: str) -> None:
     assert assess(text).level == 3
 
 
-@pytest.mark.parametrize(
-    ("text", "level"),
+@each(
+    "text, level",
     [
         ("the radio is plugged in and on the edge of the tub with me", 3),
         ("the radio is plugged in by the window, is the bath too close, is it safe?", 0),

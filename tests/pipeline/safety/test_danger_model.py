@@ -25,6 +25,7 @@ from pipeline.safety.danger_model import (
 from pipeline.safety.ladder import IMMINENT_AT, Entry, assess, clear_at, level_of
 from pipeline.safety.patterns import LADDER, shipped_patterns
 from pipeline.safety.plain_words import plain_words
+from tests.support.tables import each
 from tools.crisis import training
 from tools.crisis.texts import (
     HERE,
@@ -64,9 +65,7 @@ def test_the_model_finds_indirect_words_in_four_languages_and_no_harmless_ones()
         assert model.score(text).clear < clear_at(len(words_of(text))), text
 
 
-@pytest.mark.parametrize(
-    "text", ["", " ", "a", "\n", "\ud800", "\u0301", "é" * 700, "die " * 5_000, "x" * 90_000]
-)
+@each("text", ["", " ", "a", "\n", "\ud800", "\u0301", "é" * 700, "die " * 5_000, "x" * 90_000])
 def test_any_text_has_scores(text: str) -> None:
     assert all(0 <= score <= 1 for score in shipped_model().score(text))
 
@@ -204,12 +203,12 @@ TO_A_COMPANION = (
 )
 
 
-@pytest.mark.parametrize("text", EVERYDAY + TO_A_COMPANION)
+@each("text", EVERYDAY + TO_A_COMPANION)
 def test_everyday_messages_do_not_alarm(text: str) -> None:
     assert assess(text).level == 0
 
 
-@pytest.mark.parametrize("text", EVERYDAY)
+@each("text", EVERYDAY)
 def test_what_is_said_again_and_again_does_not_alarm_other_agents(text: str) -> None:
     assert assess(f"{text} " * 20, only_named=True).level == 0
 

@@ -84,8 +84,8 @@ def test_a_repetition_is_read_and_shown_back(words: str, shown: str, first: str)
     assert shown_times(found, NOW.timestamp(), 1) == first
 
 
-@pytest.mark.parametrize(
-    ("words", "why"),
+@each(
+    "words, why",
     [
         ("", "do not understand"),
         ("every blue moon", "do not understand"),

@@ -15,6 +15,7 @@ from pipeline.shield.policy_file import parsed_policy, read_policy
 from pipeline.shield.provenance import ReadTexts
 from tests.pipeline.shield.proposals import proposal
 from tests.support.shields import open_taints
+from tests.support.tables import each
 
 SHIPPED = read_policy()
 
@@ -39,7 +40,7 @@ _CASES = {
 }
 
 
-@pytest.mark.parametrize("path", _CASES)
+@each("path", _CASES)
 def test_a_file_is_labelled_by_its_path(path: str) -> None:
     assert labels_of(proposal("read_file", {"path": path}), SHIPPED).level is _CASES[path]
 

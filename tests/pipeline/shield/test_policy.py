@@ -23,6 +23,7 @@ from pipeline.shield.policy_file import parsed_policy, read_policy
 from pipeline.shield.proposal import refined
 from tests.architecture.sources import ROOT
 from tests.pipeline.shield.proposals import proposal
+from tests.support.tables import each
 
 SHIPPED = read_policy()
 
@@ -37,8 +38,8 @@ def test_the_shipped_policy_has_eight_nine_and_seven_rules_and_a_whole_matrix() 
     assert set(SHIPPED.matrix or {}) == {(level, sink) for level in Level for sink in SINKS}
 
 
-@pytest.mark.parametrize(
-    ("type_", "payload", "rule"),
+@each(
+    "type_, payload, rule",
     [
         ("read_file", {"path": "own/list.txt"}, "allow look-at-files"),
         ("write_file", {"path": "own/list.txt"}, "verify write-files"),
@@ -265,8 +266,8 @@ async def test_a_changed_file_takes_effect_and_an_unreadable_one_leaves_no_polic
     assert (await book.current()).deny[0].name == "keys"
 
 
-@pytest.mark.parametrize(
-    ("argv", "type_"),
+@each(
+    "argv, type_",
     [
         (["git", "log", "--oneline", "-5"], "command"),
         (["git", "push", "--force"], "command"),

@@ -66,8 +66,8 @@ def test_what_a_page_hides_between_its_letters_is_not_read(media_type: str) -> N
     assert found.text == "It rains. 👩\u200d🚀"
 
 
-@pytest.mark.parametrize(
-    ("body", "charset"),
+@each(
+    "body, charset",
     [
         ("Größe".encode("latin-1"), "iso-8859-1"),
         ("Größe".encode("cp1252"), "WINDOWS-1252"),

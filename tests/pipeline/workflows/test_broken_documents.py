@@ -11,7 +11,6 @@ from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -19,6 +18,7 @@ from pipeline.workflows.compiling import compiled, labels_of
 from pipeline.workflows.normalising import normalised
 from pipeline.workflows.reading import checked, read_workflow
 from tests.pipeline.workflows.documents import Run, agent, approval, choice, document, start, way
+from tests.support.tables import each
 
 Plain = dict[str, Any]
 Plant = Callable[[Plain, random.Random], tuple[str, str]]
@@ -219,7 +219,7 @@ PLANTS: tuple[tuple[Plant, ...], ...] = (
 others add some: in this order, none hides another."""
 
 
-@pytest.mark.parametrize("number", range(200))
+@each("number", range(200))
 def test_every_planted_mistake_of_a_broken_document_is_listed(number: int) -> None:
     dice = random.Random(number)
     found = random_document(dice)

@@ -16,6 +16,7 @@ from pipeline.workflows.mistakes import WorkflowInvalid
 from pipeline.workflows.normalising import normalised
 from pipeline.workflows.reading import checked, read_workflow
 from tests.pipeline.workflows.documents import agent, approval, choice, document, start, way
+from tests.support.tables import each
 
 GOOD = document(
     start(),
@@ -198,16 +199,12 @@ ROUTES: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("found", "line"), [(found, line) for _, found, line in MISTAKES], ids=[m[0] for m in MISTAKES]
-)
+@each("found, line", [(found, line) for _, found, line in MISTAKES])
 def test_a_mistake_is_placed_at_its_node(found: dict[str, Any], line: str) -> None:
     assert any(one.startswith(line) for one in mistakes(found)), mistakes(found)
 
 
-@pytest.mark.parametrize(
-    ("added", "words"), [(added, words) for _, added, words in ROUTES], ids=[w[0] for w in ROUTES]
-)
+@each("added, words", [(added, words) for _, added, words in ROUTES])
 def test_a_mistake_is_placed_at_its_connection(added: dict[str, Any], words: str) -> None:
     found = mistakes({**GOOD, "connections": [*GOOD["connections"], added]})
     assert any(line.startswith("connections[") and words in line for line in found), found

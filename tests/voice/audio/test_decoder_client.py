@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,12 @@ from voice.settings import VoiceSettings
 from voice.workers.child import command
 
 SETTINGS = VoiceSettings(model_dir=Path("no-model-is-needed"))
-LONG = wav((b"".join(samples_of(clip) for clip in SPEECH) * 30)[: 150 * 32_000])
-"""Two and a half minutes of speech."""
+
+
+@cache
+def long_speech() -> bytes:
+    """Two and a half minutes of it."""
+    return wav((b"".join(samples_of(clip) for clip in SPEECH) * 30)[: 150 * 32_000])
 
 
 @pytest.fixture
@@ -102,7 +107,7 @@ async def test_pieces_of_a_long_recording_come_while_the_rest_is_decoded(decoder
         begun.set()
 
     async with asyncio.TaskGroup() as group:
-        work = group.create_task(decoder.decode(LONG, on_segment=take))
+        work = group.create_task(decoder.decode(long_speech(), on_segment=take))
         await begun.wait()
         assert len(pieces) < 5
         assert not work.done()
@@ -151,7 +156,7 @@ async def test_a_child_that_dies_once_is_replaced_and_no_piece_comes_twice(decod
             os.kill(decoder.pids[0], signal.SIGKILL)
         pieces.append(piece)
 
-    decoded = await decoder.decode(LONG, on_segment=take)
+    decoded = await decoder.decode(long_speech(), on_segment=take)
     assert [piece.index for piece in pieces] == list(range(decoded.segments))
 
 
@@ -163,7 +168,7 @@ async def test_a_file_that_kills_the_decoder_twice_is_damaged(decoder: Decoder) 
         os.kill(decoder.pids[0], signal.SIGKILL)
 
     with pytest.raises(AudioRefused) as caught:
-        await decoder.decode(LONG, on_segment=kill)
+        await decoder.decode(long_speech(), on_segment=kill)
     assert caught.value.code == "damaged"
     assert len(set(victims)) == 2
     assert (await decoder.decode(NOTES["oga"], on_segment=ignore)).segments == 1
@@ -187,7 +192,7 @@ async def test_a_decoder_that_hangs_is_killed_at_its_deadline() -> None:
 async def test_cancelling_kills_the_child_at_work(decoder: Decoder) -> None:
     begun = asyncio.Event()
     async with asyncio.TaskGroup() as group:
-        work = group.create_task(decoder.decode(LONG, on_segment=lambda piece: begun.set()))
+        work = group.create_task(decoder.decode(long_speech(), on_segment=lambda piece: begun.set()))
         await begun.wait()
         (pid,) = decoder.pids
         work.cancel()

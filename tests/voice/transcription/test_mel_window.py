@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.support.tables import each
 from voice.transcription.mel_window import (
     FULL,
     FULL_FRAMES,
@@ -155,8 +156,8 @@ def test_fifteen_seconds_of_english_leave_all_the_room_that_there_is_for_the_wor
     assert prompt_token_limit(15.0, language="hi", control_tokens=5) == 0
 
 
-@pytest.mark.parametrize(
-    ("decoding", "verdict"),
+@each(
+    "decoding, verdict",
     [
         (decoded(), "sure"),
         (decoded(log_probability=-1.1), "unsure"),

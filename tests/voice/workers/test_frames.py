@@ -166,7 +166,7 @@ def test_an_end_of_a_recording_that_is_none_is_a_broken_frame(nonsense: dict[str
             decoded_from_wire(wrong, max_seconds=60.0)
 
 
-@pytest.mark.parametrize(
+@each(
     "nonsense",
     [
         {"index": math.inf},

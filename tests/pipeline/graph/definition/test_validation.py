@@ -32,8 +32,8 @@ NAN = float("nan")
 # References
 
 
-@pytest.mark.parametrize(
-    ("graph", "words"),
+@each(
+    "graph, words",
     [
         (graph_of(entry="x"), "entry x: no such node"),
         (graph_of(entry_points={"again": "x"}), "entry point again -> x: no such node"),
@@ -71,8 +71,8 @@ def test_several_mistakes_are_reported_at_once() -> None:
 # Duplicates and names
 
 
-@pytest.mark.parametrize(
-    ("graph", "line"),
+@each(
+    "graph, line",
     [
         (graph_of("a>b", "a>b"), "edge a -> b: declared more than once; remove the others"),
         (graph_of("a>b", "a>b", "a>b"), "edge a -> b: declared more than once; remove the others"),

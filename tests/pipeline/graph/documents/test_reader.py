@@ -214,8 +214,8 @@ def test_where_the_form_is_right_the_mistakes_of_the_graph_come_at_once() -> Non
     assert len(found) >= 3
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
+@each(
+    "text, words",
     [
         ('{"name": "x",\n  "entry" "a"}', "line 2, column 11"),
         ("", "line 1, column 1"),
