@@ -1,4 +1,4 @@
-"""What a program is told of a run: how far it is, by what is on record and what is still worked on."""
+"""What a program gets of a run: how far it is, by what is on record and what is still worked on."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.support.tables import each
 
 
 @each(
-    "recorded, works, stopped, told",
+    "recorded, works, stopped, reported",
     [
         ("failed", False, False, "failed"),
         ("completed", False, False, "completed"),
@@ -21,7 +21,7 @@ from tests.support.tables import each
         ("running", False, False, "failed"),
     ],
 )
-def test_the_status_of_a_run(recorded: RunStatus, works: bool, stopped: bool, told: RunStatus) -> None:
+def test_the_status_of_a_run(recorded: RunStatus, works: bool, stopped: bool, reported: RunStatus) -> None:
     run = WorkflowRun(id="run_1", status=recorded, logs=(), state={})
     read = _Read(run_id="run_1", run=run, works=works, stopped=stopped, pending=(), records=())
-    assert read.status == told
+    assert read.status == reported
