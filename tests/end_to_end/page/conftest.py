@@ -111,6 +111,7 @@ async def kept(browser: Browser) -> AsyncIterator[tuple[Page, FakeGateway]]:
     watch = Watch()
     async with running_gateway() as gateway, opened_context(browser) as context:
         watch.follow(context)
+        watch.list_requests(context)
         page = await context.new_page()
         await page.goto(gateway.origin)
         await sign_in(page)

@@ -135,6 +135,7 @@ async def test_code_of_a_finished_answer_is_copied_as_it_was_written(
 async def test_html_that_a_faulty_renderer_would_let_through_cannot_act(
     room: Page, gateway: FakeGateway, watch: Watch
 ) -> None:
+    watch.list_requests(room.context)
     for html in (*_ACTING, *HOSTILE):
         gateway.write("assistant", "words", html=html, chat=gateway.chat)
     await room.reload()
@@ -158,6 +159,7 @@ async def test_a_deep_answer_ends_in_text(kept: tuple[Page, FakeGateway]) -> Non
 async def test_hostile_markdown_is_inert_from_the_renderer_to_the_screen(
     room: Page, gateway: FakeGateway, watch: Watch
 ) -> None:
+    watch.list_requests(room.context)
     for text in HOSTILE:
         assert "html" in gateway.write("assistant", text, chat=gateway.chat)
     nested = (">" * 3000 + " x", "- " * 2000 + "x", "[" * 3000 + "x" + "](https://a.example)" * 3000)

@@ -13,6 +13,7 @@ from tests.end_to_end.page.fake_gateway import FakeGateway
 from tests.end_to_end.page.hostile import HOSTILE
 from tests.end_to_end.page.probes import DANGERS
 from tests.support.browser_fixture import Watch
+from tests.support.looks import look_again
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -125,6 +126,7 @@ async def test_a_growing_answer_keeps_the_blocks_that_are_done(room: Page, gatew
 
 
 async def test_hostile_text_is_inert_in_every_role(room: Page, gateway: FakeGateway, watch: Watch) -> None:
+    watch.list_requests(room.context)
     roles = ("assistant", "user", "notice", "error", "session")
     for role in roles:
         for text in HOSTILE:
@@ -140,6 +142,7 @@ async def test_hostile_text_is_inert_in_every_role(room: Page, gateway: FakeGate
 async def test_hostile_text_is_inert_while_it_is_written(
     room: Page, gateway: FakeGateway, watch: Watch
 ) -> None:
+    watch.list_requests(room.context)
     message = await ask(room, gateway, "continue")
     await gateway.begin(message)
     for text in HOSTILE:
@@ -195,3 +198,12 @@ async def test_a_long_row_of_marks_is_drawn_and_the_page_continues(
     assert len(await prose.inner_text()) > 30_000
     await show(kept, "next")
     await expect(entries(kept[0], "assistant").last.locator(".prose")).to_have_text("next")
+
+
+async def test_the_watch_of_these_tests_hears_of_a_request_to_another_host(page: Page, watch: Watch) -> None:
+    await page.set_content("<img src='http://elsewhere.example/x.png'>")
+    await page.wait_for_function("() => document.querySelector('img').complete")
+    await page.evaluate("() => fetch('http://elsewhere.example/').catch(() => 'failed')")
+    while len(watch.complaints) < 2:
+        await look_again()
+    assert ["ERR_NAME_NOT_RESOLVED" in words for words in watch.complaints] == [True, True]

@@ -90,10 +90,12 @@ async def test_earlier_lines_come_when_they_are_asked_for_and_the_reader_stays_w
 async def test_a_link_signs_in_and_its_token_leaves_the_address_at_once(
     page: Page, gateway: FakeGateway, watch: Watch
 ) -> None:
+    watch.list_requests(page.context)
     await page.goto(f"{gateway.origin}/#token={TOKEN}")
     await ready(page)
     assert await page.evaluate("location.href") == f"{gateway.origin}/"
     assert await page.evaluate("localStorage.getItem('parlour.token')") == TOKEN
+    assert watch.requests
     assert [url for url in watch.requests if TOKEN in url.partition("#")[0]] == []
     await page.reload()
     await ready(page)
