@@ -26,8 +26,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.report import table
+from pipeline.domain.clock import SystemClock
+from pipeline.memory.local_embedder import LocalEmbedder, is_installed
 from pipeline.safety.assessment import CLEAR, IMMINENT, CrisisAssessment
+from pipeline.safety.crisis_gate import CrisisGate
 from pipeline.safety.ladder import Entry, assess
+from pipeline.safety.resources import shipped_resources
+from pipeline.safety.vector_judge import VectorJudge
 
 HERE = Path(__file__).with_name("crisis_texts")
 HALVES = (
@@ -51,6 +56,8 @@ READ = tuple(half for half in HALVES if half not in UNREAD)
 """The halves that rules and model were made with."""
 NINE = HALVES[:9]
 """The halves that there were before ADR 0109."""
+_PATIENCE_S = 120.0
+"""Seconds for a vector here, so that a busy machine gives the same figures."""
 
 
 class Case(NamedTuple):
@@ -83,23 +90,55 @@ class Judged(NamedTuple):
 
 async def run(chosen: str = "all") -> str:
     """The table, each case with another level than expected, the figures of each half, and those of all cases as one
-    line of JSON. `chosen`: the beginning of a half's name, or all."""
+    line of JSON; then the same figures with vectors, if their model is installed. `chosen`: the beginning of a half's
+    name, or all."""
     halves = tuple(half for half in HALVES if chosen == "all" or half.startswith(chosen))
     judged = [judge(case) for half in halves for case in read_cases(half)]
     parts = [report(judged)]
     for half in halves:
         wrong = [_wrong(one) for one in judged if one.case.half == half and _differs(one)]
         parts.append("\n".join((f"Other than expected in {half}: {len(wrong)}", *wrong)))
+    parts.append(json.dumps(_by_half(judged)))
+    named = figures([judge(one.case, only_named=True) for one in judged])
+    parts.append(json.dumps({"agents": "without the companion's graph", **named}))
+    parts.append(json.dumps({"eval": "crisis", **figures(judged)}))
+    return "\n\n".join((*parts, *await _with_vectors(judged)))
+
+
+async def _with_vectors(judged: Sequence[Judged]) -> list[str]:
+    """What is printed about the cases with vectors beside the rules."""
+    if not is_installed():
+        return ["With vectors: not judged, as parlour[memory] is not installed"]
+    embedder = LocalEmbedder(SystemClock(), timeout_s=_PATIENCE_S)
+    judge_vectors = VectorJudge(embedder, SystemClock(), limit_s=_PATIENCE_S)
+    try:
+        raised = [await _raised(one, judge_vectors) for one in judged]
+    finally:
+        await embedder.close()
+    wrong = [_wrong(one) for old, one in zip(judged, raised, strict=True) if old != one and _differs(one)]
+    return [
+        f"With vectors (safety.vectors):\n{report(raised)}",
+        "\n".join((f"Raised by vectors, and other than expected: {len(wrong)}", *wrong)),
+        json.dumps(_by_half(raised)),
+        json.dumps({"eval": "crisis with vectors", **figures(raised)}),
+    ]
+
+
+async def _raised(one: Judged, vectors: VectorJudge) -> Judged:
+    """The case as a companion's gate with vectors judges it."""
+    gate = CrisisGate(shipped_resources(), assess=lambda _text, _history: one.assessment, vectors=vectors)
+    return Judged(one.case, (await gate.judged(one.case.text, one.case.history)).assessment)
+
+
+def _by_half(judged: Sequence[Judged]) -> dict[str, dict[str, float]]:
+    """The figures of each half, and of groups of them."""
+    halves = dict.fromkeys(one.case.half for one in judged)
     by_half = {half: figures([one for one in judged if one.case.half == half]) for half in halves}
     by_half["read"] = figures([one for one in judged if one.case.half in READ])
     by_half["twelve"] = figures([one for one in judged if one.case.half != "final"])
     by_half["nine"] = figures([one for one in judged if one.case.half in NINE])
     by_half["others"] = figures([one for one in judged if one.case.half not in READ])
-    parts.append(json.dumps(by_half))
-    named = figures([judge(one.case, only_named=True) for one in judged])
-    parts.append(json.dumps({"agents": "without the companion's graph", **named}))
-    parts.append(json.dumps({"eval": "crisis", **figures(judged)}))
-    return "\n\n".join(parts)
+    return by_half
 
 
 def read_cases(half: str) -> Iterator[Case]:

@@ -14,6 +14,7 @@ from gateway.agents.documents import AgentDocuments
 from gateway.agents.routes import Routes
 from gateway.agents.speech_lookup import SpeechLookup
 from gateway.app.bus import build_bus, build_shared_counts
+from gateway.app.crisis_vectors import build_vector_judge
 from gateway.app.leases import build_leases
 from gateway.app.llm import ModelClients
 from gateway.app.memory import Memory, build_memory
@@ -61,6 +62,7 @@ from pipeline.llm.client import LlmClient
 from pipeline.memory.embedding import Embedder
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.context import RunContext
+from pipeline.safety.vector_judge import VectorJudge
 from pipeline.tools.tool import ToolGroup
 from voice.synthesis.synthesizer import SpeechSynthesizer
 from voice.transcriber import Transcriber
@@ -86,7 +88,7 @@ class Extras:
     file_reader: FileReader | None = None
     """Reads pictures and documents, in place of the gateway's own processes."""
     embedder: Embedder | None = None
-    """Embeds what is remembered, in place of the configured model."""
+    """Embeds what is remembered, in place of the configured model, and what the crisis gate judges."""
     store: Store | None = None
     bus: Bus | None = None
     counts: SharedCounts | None = None
@@ -130,6 +132,8 @@ class Foundation:
     links: FileLinks
     crises: CrisisRecords
     memory: Memory
+    crisis_vectors: VectorJudge | None
+    """Judges beside the rules of the crisis gate; None where it is off."""
     bus: Bus
     counts: SharedCounts | None
     """What processes count together; None in a gateway that is alone."""
@@ -186,6 +190,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     read_aloud = build_read_aloud(settings, extras.speaker, tasks.background)
     taken = Acknowledgements(channels=channels, queues=queues, clock=clock)
     live = _live(settings, store, accounts, queues, clock, tasks, taken)
+    memory = build_memory(settings, store.memories, clock, extras.embedder)
     return Foundation(
         settings=settings,
         secrets=secrets,
@@ -200,7 +205,8 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         reading=reading,
         file_reader=extras.file_reader or reading,
         links=links,
-        memory=build_memory(settings, store.memories, clock, extras.embedder),
+        memory=memory,
+        crisis_vectors=build_vector_judge(settings, memory, clock),
         crises=_crises(settings, data, store, clock),
         bus=bus,
         counts=counts,

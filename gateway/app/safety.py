@@ -11,6 +11,7 @@ from gateway.config import DEFAULT_AGENT, Settings, agent_settings, classifier_s
 from gateway.safety.classifier_client import ClassifierClient
 from gateway.safety.notices import notice_target
 from pipeline.domain.clock import Clock
+from pipeline.memory.local_embedder import is_installed
 from pipeline.redaction.redactor import Redactor
 from pipeline.runtime.ports import Budgets
 from pipeline.safety.classifier import Classifier
@@ -18,9 +19,12 @@ from pipeline.safety.crisis_gate import CrisisGate
 from pipeline.safety.danger_model import shipped_model
 from pipeline.safety.ladder import assess
 from pipeline.safety.resources import ResourceBook, read_resources, shipped_resources
+from pipeline.safety.vector_judge import VectorJudge
 
 
-def build_crisis_gate(settings: Settings, classifier: Classifier | None = None) -> CrisisGate | None:
+def build_crisis_gate(
+    settings: Settings, classifier: Classifier | None = None, vectors: VectorJudge | None = None
+) -> CrisisGate | None:
     """The gate of the agent with these settings; None if the agent is exempt. Raises ConfigurationError for a
     bad file of resources, and BadWeights for a damaged model."""
     if settings.safety.gate == "off":
@@ -28,19 +32,24 @@ def build_crisis_gate(settings: Settings, classifier: Classifier | None = None) 
     shipped_model()
     country, language = settings.safety.country or "", settings.agent.language or ""
     # People come to a companion with what troubles them; elsewhere a false alarm is in the way more often.
-    judge = assess if is_companion(settings) else partial(assess, only_named=True)
+    companion = is_companion(settings)
     return CrisisGate(
-        _resources(settings), country=country, language=language, assess=judge, classifier=classifier
+        _resources(settings),
+        country=country,
+        language=language,
+        assess=assess if companion else partial(assess, only_named=True),
+        vectors=vectors if companion else None,
+        classifier=classifier,
     )
 
 
 def agents_crisis_gate(settings: Settings, base: Foundation, budgets: Budgets) -> CrisisGate | None:
-    """The gate of an agent of the gateway, with its classifier, whose use counts in `budgets`."""
+    """The gate of an agent of the gateway, with vectors and a classifier, whose use counts in `budgets`."""
     classifier = build_classifier(settings, base.models, base.clock, budgets, base.redactor)
     if classifier is not None:
         spawn = partial(base.tasks.background.spawn, name="failed crisis classifier")
         classifier.failed = lambda level: spawn(base.crises.count_failure(level))
-    return build_crisis_gate(settings, classifier)
+    return build_crisis_gate(settings, classifier, base.crisis_vectors)
 
 
 def build_classifier(
@@ -67,7 +76,8 @@ def crisis_gate_words(settings: Settings) -> str:
     notice = notice_target(settings)
     notices = "no notices of crises (safety.notice)" if notice is None else f"notices go to {notice.thread}"
     as_of = _resources(settings).as_of
-    return f"{before}; {_classifier_words(settings)}; {notices}; numbers of help as of {as_of}"
+    beside = f"{_classifier_words(settings)}; {_vectors_words(settings)}"
+    return f"{before}; {beside}; {notices}; numbers of help as of {as_of}"
 
 
 def _classifier_words(settings: Settings) -> str:
@@ -78,6 +88,18 @@ def _classifier_words(settings: Settings) -> str:
     without = [name for name in names if classifier_settings(agent_settings(settings, name)) is None]
     words = f"the classifier is {settings.safety.classifier}"
     return f"{words}, but none for the embedded model of {', '.join(without)}" if without else words
+
+
+def _vectors_words(settings: Settings) -> str:
+    """Whose messages vectors judge."""
+    if settings.safety.vectors == "none":
+        return "no vectors (safety.vectors)" + ("" if is_installed() else ", `parlour[memory]` has them")
+    exempt = exempt_agents(settings)
+    every = [name for name in (DEFAULT_AGENT, *settings.agents) if name not in exempt]
+    names = [name for name in every if is_companion(agent_settings(settings, name))]
+    return (
+        f"vectors before {', '.join(names)}" if names else "vectors before none, as no agent is a companion"
+    )
 
 
 def _resources(settings: Settings) -> ResourceBook:

@@ -14,6 +14,7 @@ from adapters.api.run_ids import CHANNEL
 from adapters.channel import Channel
 from adapters.console.adapter import ConsoleAdapter, ConsoleSettings
 from gateway.app.bus import bus_state
+from gateway.app.crisis_vectors import vectors_state
 from gateway.app.llm import ModelClients
 from gateway.app.memory import memory_state
 from gateway.app.platforms import built_channels
@@ -118,10 +119,11 @@ async def findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:
 
 
 async def _if_used(settings: Settings, clock: Clock) -> list[Finding]:
-    """About the server of the bus, the page's workflow editor and agents with saved workflows; nothing where
-    there are none."""
+    """About the server of the bus, the vectors of the crisis gate, the page's workflow editor and agents with
+    saved workflows; nothing where there are none."""
     found = (
         ("bus", await bus_state(settings, clock)),
+        ("crisis vectors", await vectors_state(settings, clock)),
         ("workflow editor", await editor_state(settings)),
         ("saved workflows", saved_graphs_state(settings)),
     )

@@ -62,6 +62,13 @@ class SafetySettings(Section):
         "same code replaces the shipped one.",
         example="resources.toml",
     )
+    vectors: Literal["none", "local"] = setting(
+        "none",
+        "Whether sentence vectors of a small model on this machine also judge what people write to agents "
+        "with the graph companion, where the rules find no clear danger: none or local (in a child process; "
+        "comes with `pip install 'parlour[memory]'`). They can only raise the level, and find more that is "
+        "said indirectly.",
+    )
     classifier: Annotated[str | None, AfterValidator(_check_classifier)] = setting(
         None,
         'A model that is asked about each message in which the rules find no clear danger: "agent" for the '

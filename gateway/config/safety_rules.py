@@ -1,4 +1,4 @@
-"""Find the problems of the crisis classifier and of the operator's notices across settings."""
+"""Find the problems of the crisis classifier, the vectors and the operator's notices across settings."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from gateway.config.agent_settings import classifier_settings
 from gateway.config.chat_place_rules import place_problems
 from gateway.config.problems import Problem, Source
 from gateway.config.settings import Settings
+from pipeline.memory.local_embedder import is_installed
 
 _COMPATIBLE = "openai_compatible/"
 _READS = ("safety.", "llm.", "agents.", "channels.")
@@ -21,6 +22,7 @@ def safety_problems(
         return []
     return [
         *_classifier(settings, source_of),
+        *_vectors(settings, source_of),
         *place_problems("safety.notice", settings, settings.safety.notice, source_of),
     ]
 
@@ -46,6 +48,12 @@ def _classifier(settings: Settings, source_of: Callable[[str], Source]) -> Itera
             what = f"is missing, as safety.classifier names no provider{where}"
             fix = "write the address of the endpoint"
             yield Problem(path="safety.classifier_api_base", what=what, fix=fix)
+
+
+def _vectors(settings: Settings, source_of: Callable[[str], Source]) -> Iterator[Problem]:
+    if settings.safety.vectors == "local" and not is_installed():
+        what = f"is local, and the model is not installed{_where('safety.vectors', source_of)}"
+        yield Problem(path="safety.vectors", what=what, fix="run: pip install 'parlour[memory]'")
 
 
 def _where(path: str, source_of: Callable[[str], Source]) -> str:

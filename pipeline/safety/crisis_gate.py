@@ -1,8 +1,8 @@
 """Judge a person's words, and make the reply that takes the agent's place. Never fails, never logs words.
 
 If the judgement with the earlier messages fails, that of the message alone counts. If that fails too, the
-message gets a reply of fixed words: no message passes without a check. A classifier, another model, is asked
-where the rules find no clear danger; it can only raise the level.
+message gets a reply of fixed words: no message passes without a check. Vectors, and a classifier, another
+model, are asked where the rules find no clear danger; they can only raise the level.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pipeline.safety.patterns import shipped_patterns
 from pipeline.safety.plain_words import plain_words
 from pipeline.safety.replies import STATIC_REPLY, Follows, crisis_reply, known_language
 from pipeline.safety.resources import Country, ResourceBook
+from pipeline.safety.vector_judge import VectorJudge
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ class CrisisGate:
         country: str = "",
         language: str = "",
         assess: Assess = assess,
+        vectors: VectorJudge | None = None,
         classifier: Classifier | None = None,
     ) -> None:
         """`country`: the code of the one where people are who have named none; `language`: the agent's."""
@@ -50,6 +52,7 @@ class CrisisGate:
         self._country = resources.of(country) if country else None
         self._language = language
         self._assess = assess
+        self._vectors = vectors
         self.classifier = classifier
         """None where the rules alone judge."""
 
@@ -61,9 +64,12 @@ class CrisisGate:
     async def judged(
         self, text: str, history: Sequence[Entry], asked: Asked | None = None, *, language: str = ""
     ) -> CrisisVerdict:
-        """As `judge`, with the classifier, if there is one and the rules find no clear danger. Without
-        `asked` the rules alone judge."""
+        """As `judge`, with vectors and then the classifier, if there are any and the rules find no clear
+        danger. Without `asked` no classifier judges."""
         assessment = self._assessed(text, history)
+        # An idiom and a denial are no missing words: there the rules are sure.
+        if assessment.level < CLEAR and assessment.override == "none" and self._vectors is not None:
+            assessment = await self._vectors.assess(text, history) or assessment
         if assessment.level < CLEAR and self.classifier is not None and asked is not None:
             said = await self.classifier.assess(text, history, asked)
             if said is not None:

@@ -54,6 +54,16 @@ NAMING: Final = (
 """The concepts that name danger, or what people say around it."""
 
 
+COMMON: Final = {
+    "en": "the and is of to i im my you it its was with for this that will not no he have at on in a",
+    "de": "der die das und ich ist nicht ein eine mit mein du wir sie im den zu von war auf",
+    "fr": "le la les et je j est pas un une du des mon ma dans il elle que les l d tu",
+    "es": "el la los las y es no un una que mi en con yo lo se del esta son",
+}
+"""Words without a concept by which a language is known. Without accents some are words of another language's
+concepts, as "the" is French tea."""
+
+
 class BadWeights(ParlourError):
     """The file of weights cannot be used; the message names it and says why."""
 
@@ -102,6 +112,7 @@ class Concepts:
         self._exact: dict[str, list[int]] = {}
         self._stems: dict[str, list[int]] = {}
         self._languages: dict[str, set[str]] = {}
+        common = {word for listed in COMMON.values() for word in listed.split()}
         for language, words in table.items():
             for name, listed in words.items():
                 for word in listed.split():
@@ -109,8 +120,12 @@ class Concepts:
                     known = found.setdefault(word.rstrip("*"), [])
                     if numbers[name] not in known:
                         known.append(numbers[name])
-                    if language != "any":
+                    if language != "any" and word not in common:
                         self._languages.setdefault(word, set()).add(language)
+
+        for language, of_language in COMMON.items():
+            for word in of_language.split():
+                self._languages.setdefault(word, set()).add(language)
 
     def of(self, word: str) -> tuple[int, ...]:
         """The concepts of a word."""

@@ -50,9 +50,9 @@ _EARLIER: Final = " earlier"
 """What follows a reason that an earlier message gave."""
 _NO_CRISIS: Final = CrisisAssessment()
 _FEWEST_WORDS: Final = 3
+"""Words and marks from which the model judges: it knows nothing of a bare "no"."""
 _KEPT: Final = 1_024
 _KEPT_CHARS: Final = 2_000
-"""Words and marks from which the model judges: it knows nothing of a bare "no"."""
 _LAST_QUESTION: Final = re.compile(r"[^.!?\n]*\?[^?]*$")
 
 
@@ -119,6 +119,17 @@ def assess(
         return found
     judged = (_by_model(model, one.words, only_named=only_named) for one in reversed(before))
     return _with_plan(book, current, recent, _raised(found, own, judged))
+
+
+def left_open(text: str) -> tuple[str, Sequence[str]]:
+    """What of a message a model may know more about than the patterns, and its words: nothing that it denies
+    or that somebody else says, and nothing at all of a message with an idiom, which is harmless."""
+    book, plain = shipped_patterns(), plain_words(text)
+    before = _read_before(book, text)
+    if book.first("idiom", plain, before.said.possible) is not None:
+        return "", ()
+    kept = before.said.plain
+    return text if kept == plain else kept, before.words
 
 
 def _raised(found: CrisisAssessment, own: Judged, before: Iterable[Judged]) -> CrisisAssessment:

@@ -98,6 +98,8 @@ def test_the_language_of_what_the_model_finds_is_guessed_from_its_words() -> Non
     guess = shipped_concepts().language_of
     assert guess(words_of("ich habe die tabletten gezahlt und nehme sie heute")) == "de"
     assert guess(words_of("la corde est prete et ce soir je pars")) == "fr"
+    assert guess(words_of("the belt is around the pipe")) == "en", "no French tea"
+    assert guess(words_of("sie sind die letzten im haus")) == "de"
     assert guess(words_of("1 2 3")) == ""
 
 

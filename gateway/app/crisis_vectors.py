@@ -1,0 +1,34 @@
+"""Build the vectors of the crisis gate: the embedding model and the judge that uses it."""
+
+from __future__ import annotations
+
+from gateway.app.memory import Memory
+from gateway.config import Settings
+from pipeline.domain.clock import Clock
+from pipeline.memory.local_embedder import LocalEmbedder
+from pipeline.safety.vector_judge import VectorJudge
+
+_SAMPLE = "Which bread goes well with soup?"
+
+
+def build_vector_judge(settings: Settings, memory: Memory, clock: Clock) -> VectorJudge | None:
+    """The judge for all agents of the gateway, on the memory's process; None where vectors are off. Starts
+    nothing. Raises BadWeights for a damaged file."""
+    return None if settings.safety.vectors == "none" else VectorJudge(memory.local_model(), clock)
+
+
+async def vectors_state(settings: Settings, clock: Clock) -> tuple[bool, str] | None:
+    """Whether the vectors of the crisis gate can be used, and in words how fast; None where they are off.
+    Embeds one sentence."""
+    if settings.safety.vectors == "none":
+        return None
+    embedder = LocalEmbedder(clock)
+    started = clock.monotonic()
+    try:
+        await embedder.question(_SAMPLE)
+    except Exception as error:  # noqa: BLE001 - a finding, whatever it is
+        return False, f"{error}; until it works, the rules judge alone"
+    finally:
+        await embedder.close()
+    seconds = clock.monotonic() - started
+    return True, f"{embedder.model} answered after {seconds:.1f} s with the start of its process"

@@ -1,0 +1,231 @@
+"""Vectors beside the rules of the crisis gate: what they raise, what they leave, and what their faults do.
+
+Covers: pipeline/safety/vector_judge.py, pipeline/safety/vector_head.py, pipeline/safety/crisis_gate.py.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from itertools import repeat
+
+import numpy as np
+import pytest
+
+from evals.crisis import judge, read_cases
+from pipeline.domain.clock import Clock, ManualClock, SystemClock
+from pipeline.domain.errors import ModelUnavailable
+from pipeline.memory.embedding import HashedEmbedder
+from pipeline.memory.local_embedder import MODEL, LocalEmbedder, is_installed
+from pipeline.safety.assessment import CLEAR
+from pipeline.safety.crisis_gate import CrisisGate, CrisisVerdict
+from pipeline.safety.danger_model import BadWeights, Scores
+from pipeline.safety.ladder import Entry
+from pipeline.safety.resources import shipped_resources
+from pipeline.safety.vector_head import FILE, VectorHead, from_bytes, level_by, to_bytes
+from pipeline.safety.vector_judge import VectorJudge
+from tools.crisis import vectors as training
+
+GRAVE = "the kite has slipped its string"
+"""Words of which the rules know nothing."""
+PLAIN = "which bread goes well with the soup"
+
+
+class KnownVectors:
+    """An embedding model that knows the vector of GRAVE; `failure` is raised in place of every answer."""
+
+    model = "known"
+
+    def __init__(self, failure: Exception | None = None) -> None:
+        self.failure = failure
+        self.asked: list[str] = []
+
+    async def question(self, text: str) -> tuple[float, ...]:
+        self.asked.append(text)
+        if self.failure is not None:
+            raise self.failure
+        return (1.0, 0.0) if text == GRAVE else (0.0, 1.0)
+
+
+def head(model: str = "known") -> VectorHead:
+    """A head to which the first number of a vector says danger, and the second none."""
+    return VectorHead(
+        model=model,
+        into=np.array([[20, 0], [0, 20]], np.float32),
+        hidden=np.zeros(2, np.float32),
+        out=np.array([[1, 1, 1], [-1, -1, -1]], np.float32),
+        biases=np.zeros(3, np.float32),
+    )
+
+
+async def judged(
+    embedder: KnownVectors, text: str, history: Sequence[Entry] = (), clock: Clock | None = None
+) -> CrisisVerdict:
+    vectors = VectorJudge(embedder, clock or SystemClock(), head=head())
+    return await CrisisGate(shipped_resources(), vectors=vectors).judged(text, history)
+
+
+async def test_vectors_raise_what_the_rules_leave_open() -> None:
+    gate = CrisisGate(shipped_resources())
+    assert (await gate.judged(GRAVE, ())).assessment.level == 0
+    verdict = await judged(KnownVectors(), GRAVE)
+    assert (verdict.assessment.level, verdict.assessment.reason) == (3, "vectors.imminent")
+    assert "emergency" in verdict.reply
+    assert (await judged(KnownVectors(), PLAIN)).reply == ""
+
+
+async def test_an_earlier_message_counts_and_is_embedded_once() -> None:
+    embedder = KnownVectors()
+    gate = CrisisGate(shipped_resources(), vectors=VectorJudge(embedder, SystemClock(), head=head()))
+    history = [Entry("person", GRAVE), Entry("bot", "Tell me more about the kite.")]
+    for _ in range(2):
+        verdict = await gate.judged(PLAIN, history)
+        assert (verdict.assessment.level, verdict.assessment.reason) == (3, "vectors.imminent earlier")
+    assert embedder.asked == [PLAIN, GRAVE], "the bot's words are not embedded"
+    between = [Entry("bot", "Well."), Entry("person", "ok")]
+    assert (await gate.judged(PLAIN, [*history, *between * 3])).assessment.level == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "history"),
+    [
+        ("I want to kill myself", ()),
+        ("this homework is killing me", ()),
+        ("No, I am not suicidal", (Entry("bot", "Are you thinking about suicide?"),)),
+        ("I'm not going to kill myself", ()),
+        ("ok bye", ()),
+    ],
+)
+async def test_what_the_rules_are_sure_of_is_not_embedded(text: str, history: Sequence[Entry]) -> None:
+    embedder = KnownVectors()
+    verdict = await judged(embedder, text, history)
+    assert verdict == await CrisisGate(shipped_resources()).judged(text, history)
+    assert embedder.asked == []
+
+
+async def test_what_a_person_denies_is_not_embedded() -> None:
+    embedder = KnownVectors()
+    await judged(embedder, "I don't want to kill myself, the kite has slipped its string")
+    (asked,) = embedder.asked
+    assert "kill" not in asked
+    assert "kite" in asked
+
+
+@pytest.mark.parametrize(
+    "failure", [ModelUnavailable("The embedding model failed"), ValueError("no vector"), OSError("gone")]
+)
+async def test_a_model_that_fails_leaves_the_verdict_of_the_rules(
+    failure: Exception, caplog: pytest.LogCaptureFixture
+) -> None:
+    embedder = KnownVectors(failure)
+    for text in (GRAVE, "everything is hopeless and I feel empty"):
+        assert await judged(embedder, text) == await CrisisGate(shipped_resources()).judged(text, ())
+    assert [record.message for record in caplog.records] == ["the crisis vectors gave no verdict"] * 2
+    assert "kite" not in caplog.text
+
+
+async def test_a_model_that_is_late_leaves_the_verdict_of_the_rules() -> None:
+    class Never(KnownVectors):
+        def __init__(self) -> None:
+            super().__init__()
+            self.began = asyncio.Event()
+
+        async def question(self, text: str) -> tuple[float, ...]:
+            self.began.set()
+            await asyncio.Event().wait()
+            return await super().question(text)
+
+    clock, embedder = ManualClock(), Never()
+    async with asyncio.TaskGroup() as tasks:
+        waiting = tasks.create_task(judged(embedder, GRAVE, clock=clock))
+        await embedder.began.wait()
+        await clock.advance(2.9)
+        assert not waiting.done()
+        await clock.advance(0.2)
+    assert waiting.result().assessment.level == 0
+
+
+async def test_vectors_of_another_model_say_nothing() -> None:
+    embedder = KnownVectors()
+    vectors = VectorJudge(embedder, SystemClock(), head=head("another"))
+    assert await vectors.assess(GRAVE, ()) is None
+    assert embedder.asked == []
+
+
+@pytest.mark.parametrize("vector", [(1.0,), (1.0, 0.0, 0.0), (float("nan"), 0.0), ()])
+def test_a_vector_of_another_form_is_refused(vector: tuple[float, ...]) -> None:
+    with pytest.raises(ValueError, match="none of known"):
+        head().logits(vector)
+
+
+def test_the_linear_model_has_its_share_of_the_verdict() -> None:
+    undecided = Scores(0.0, 0.0, 0.0)
+    assert level_by(undecided, Scores(0.01, 0.01, 0.01)) == 0
+    assert level_by(undecided, Scores(0.99, 0.99, 0.01)) == 2
+    assert level_by(undecided, Scores(1.0, 1.0, 1.0)) == 3
+
+
+def test_a_damaged_file_is_refused() -> None:
+    data = FILE.read_bytes()
+    assert from_bytes(data, "a file").model == MODEL
+    for bad in (b"", data[1:], data[:-2], data[:-1] + bytes([data[-1] ^ 1]), data[:200], b"\0" * 300):
+        with pytest.raises(BadWeights, match="a file is damaged"):
+            from_bytes(bad, "a file")
+
+
+async def test_the_same_texts_give_the_same_head() -> None:
+    texts = training.texts()[::120]
+    made = [await training.trained(HashedEmbedder(), texts, epochs=1) for _ in range(2)]
+    assert made[0] == made[1]
+    learned = from_bytes(made[0], "trained")
+    assert learned.model == "hashed"
+    assert len(learned.logits(await HashedEmbedder().question(GRAVE))) == 3
+    assert {one.level for one in texts} == {0, 1, 2, 3}
+
+
+async def test_a_head_learns_what_its_vectors_tell_apart() -> None:
+    """What means danger in other texts is found in a pair of words that was not trained."""
+    levels = {"raven": 3, "ebb": 2, "bread": 0, "lamp": 0}
+    others = [f"w{number}" for number in range(60)]
+    texts = [
+        training.Text(f"{word} {other}", level, 1.0)
+        for other in others
+        for word, level in levels.items()
+        if word == "lamp" or other != others[7]
+    ]
+    embedder = HashedEmbedder()
+    learned = from_bytes(await training.trained(embedder, texts, epochs=40), "trained")
+    asked = [await embedder.question(f"{word} {others[7]}") for word in levels]
+    found = [learned.logits(one) for one in asked]
+    assert [one.clear > 0 for one in found] == [True, True, False, False]
+    assert [one.imminent > 0 for one in found] == [True, False, False, False]
+
+
+def test_a_file_is_read_as_it_was_written() -> None:
+    parts = (np.ones((5, 4)), np.full(4, 2.0), np.full((4, 3), 3.0), np.full(3, 4.0))
+    read = from_bytes(to_bytes(parts, {"model": "some"}), "some")
+    assert read.logits([1.0] * 5) == Scores(*repeat(4 * 3 * (5 + 2) + 4.0, 3))
+
+
+EVERYDAY = (
+    "I returned the library books and the spare key, and the cat slept through all of it",
+    "Ich habe allen noch einmal geschrieben und den Wecker gestellt, morgen fahren wir früh",
+    "si mañana no llueve, vamos al lago",
+    "je range ma chambre comme ma mère me l'a demandé",
+)
+
+
+@pytest.mark.skipif(not is_installed(), reason="needs the extra parlour[memory]")
+async def test_the_real_model_raises_what_the_rules_miss_and_leaves_everyday_messages() -> None:
+    cases = [case for case in read_cases("letters") if case.level >= CLEAR and judge(case).is_miss]
+    missed = [case.text for case in cases if judge(case).assessment.level < CLEAR]
+    embedder = LocalEmbedder(SystemClock(), timeout_s=120.0)
+    vectors = VectorJudge(embedder, SystemClock(), limit_s=120.0)
+    try:
+        raised = [await vectors.assess(text, ()) for text in missed]
+        everyday = [await vectors.assess(text, ()) for text in EVERYDAY]
+    finally:
+        await embedder.close()
+    assert len(missed) >= 8
+    assert sum(one is not None for one in raised) >= 4
+    assert everyday == [None] * len(EVERYDAY)
