@@ -38,6 +38,7 @@ def _answers(page: Page) -> Locator:
 async def test_typed_and_spoken_messages_are_answered_and_survive_a_reload(
     page: Page, gateway: GatewayProcess, watch: Watch
 ) -> None:
+    watch.list_requests(page.context)
     await _sign_in(page, gateway)
     await page.get_by_test_id("composer").fill("the capital of France is Paris")
     await page.keyboard.press("Enter")
