@@ -39,6 +39,8 @@ _log = logging.getLogger(__name__)
 SPEAK_S = 150.0
 """An upper bound: longer than the synthesizer's own limit for the longest text."""
 _LONGEST_WAIT_S = 60.0
+_MOST_LIMITED = 10
+"""Attempts where the platform asks to wait: other posts of the chat may use up what it allows."""
 
 
 class SpeakingChannel(PostingChannel, VoicePostingChannel, Protocol):
@@ -121,10 +123,10 @@ class VoiceReplies:
             self._failpoints.reach("voice-after")
             return
         again = failure.kind in ("rate_limit", "transient") and not failure.maybe_delivered
-        if not again or attempt == MOST_ATTEMPTS:
+        limited = failure.kind == "rate_limit"
+        if not again or attempt >= (_MOST_LIMITED if limited else MOST_ATTEMPTS):
             _log.warning("a voice message was not posted", extra={"reason": failure.message})
             return
-        limited = failure.kind == "rate_limit"
         wait = queue.limiter.wait_s() if limited else failure.retry_after_s or BLOCKED_S
         # Wait outside the queue, so that the next written answer is not delayed.
         post = partial(self._post, adapter, queue, reply, clip, attempt + 1)

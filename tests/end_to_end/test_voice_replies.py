@@ -112,15 +112,16 @@ async def test_an_answer_arrives_in_writing_when_it_cannot_be_read_aloud(tmp_pat
     assert posts.texts().count("You said: one") == 1
 
 
-@pytest.mark.parametrize(("done", "shown"), [(True, 1), (False, 2)])
+@pytest.mark.parametrize(("done", "failed", "shown"), [(True, 1, 1), (False, 1, 2), (False, 6, 7)])
 async def test_a_post_that_may_have_arrived_is_not_repeated_and_one_that_surely_did_not_is(
-    tmp_path: Path, done: bool, shown: int
+    tmp_path: Path, done: bool, failed: int, shown: int
 ) -> None:
     posts = MemoryPosts()
     async with open_gateway(tmp_path, posts=posts, speaker=ScriptedSpeaker()):
         await posts.bring(command("voice", posts))
         await posts.until(lambda: "replies are on" in "".join(posts.texts()))
-        failures = iter([refusal("transient" if done else "rate_limit", retry_after_s=0.01, done=done)])
+        refused = refusal("transient" if done else "rate_limit", retry_after_s=0.01, done=done)
+        failures = iter([refused] * failed)
         posts.judge = lambda method: next(failures, None) if method == "voice" else None
         await posts.receive("one", native_id="1")
         await posts.until(lambda: len(posts.voices) == 1)
