@@ -6,8 +6,8 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.parlour-ready
 PEER   := build/bench-peer
 ARGS   ?=
-# More than the two cores of a small machine, because many tests wait. They need 5 GB of memory.
-WORKERS ?= 5
+# One more than the two cores of a small machine, because many tests wait. They need 3 GB of memory.
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help run chat test cluster soak check mutate bench eval models setup format lock clean
