@@ -17,7 +17,8 @@ from tests.support.web_client import WebChat
 _CHATS = 16
 _RUNNING = 4
 """Turns that a worker runs at once: fewer than there are chats, also with two workers."""
-_ROUNDS = 3
+_ROUNDS = 16
+"""So many that the last turns, which leave slots free, count little: a turn takes a second."""
 _WORD_S = 0.25
 _WORDS = 2
 """With the two that the scripted model adds, an answer takes a second."""
