@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -61,7 +62,8 @@ class Valkey:
     async def kill(self) -> None:
         """End it at once."""
         if self._process is not None:
-            self._process.kill()
+            with suppress(ProcessLookupError):  # a Ctrl-C in the terminal has reached it too
+                self._process.kill()
             await self._process.wait()
             self._process = None
 
