@@ -126,6 +126,7 @@ def _start(
         ["/bin/sh", "-c", _HOLD, str(programs), str(folder)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
+        start_new_session=True,  # a Ctrl-C in the terminal would end it before it stops the server
         user=user,
         cwd=folder,
     )
