@@ -116,9 +116,9 @@ class Wakes:
         if taker is None:
             return False
         other = self.known.with_less_to_do(taker.room)
-        return bool(other and taker.hand_over(thread, partial(self._pass_on, thread, other))) or taker.take(
-            thread
-        )
+        if other and taker.hand_over(thread, partial(self._pass_on, thread, other)):
+            return True
+        return taker.take(thread)
 
     def _pass_on(self, thread: str, name: str) -> None:
         """Send the thread, which this process has left, to a worker."""
