@@ -317,8 +317,12 @@ def from_bytes(data: bytes, name: str) -> DangerModel:
 @functools.cache
 def shipped_model() -> DangerModel:
     """The model in the package, loaded once. Raises BadWeights."""
+    return from_bytes(read_weights(FILE), str(FILE))
+
+
+def read_weights(file: Path) -> bytes:
+    """The bytes of a file of the package. Raises BadWeights."""
     try:
-        data = FILE.read_bytes()
+        return file.read_bytes()
     except OSError as failure:
-        raise BadWeights(f"{FILE} cannot be read: {failure.strerror}; install the package again") from None
-    return from_bytes(data, str(FILE))
+        raise BadWeights(f"{file} cannot be read: {failure.strerror}; install the package again") from None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from pipeline.domain.frozen import dataclass
 from pipeline.safety.assessment import CLEAR, IMMINENT, NONE
-from pipeline.safety.danger_model import QUESTIONS, BadWeights, Scores
+from pipeline.safety.danger_model import QUESTIONS, BadWeights, Scores, read_weights
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,8 +110,4 @@ def from_bytes(data: bytes, name: str) -> VectorHead:
 @functools.cache
 def shipped_head() -> VectorHead:
     """The head in the package, loaded once. Raises BadWeights."""
-    try:
-        data = FILE.read_bytes()
-    except OSError as failure:
-        raise BadWeights(f"{FILE} cannot be read: {failure.strerror}; install the package again") from None
-    return from_bytes(data, str(FILE))
+    return from_bytes(read_weights(FILE), str(FILE))
