@@ -67,6 +67,15 @@ class Cluster:
         await self.settle()
         return taker
 
+    async def add_older(self) -> tuple[RemoteBus, list[str]]:
+        """A process of an older release, which does not announce itself, and the threads that it is woken
+        for."""
+        older, woken = RemoteBus((self.hub,), self.clock, self.tasks.spawn), list[str]()
+        older.on_wake(woken.append)
+        self.buses.append(older)
+        await older.open()
+        return older, woken
+
     async def settle(self, seconds: float = ANNOUNCE_S) -> None:
         """Let time pass until what was sent has arrived, also what is passed on."""
         # In steps in which a probe of the servers comes back.
@@ -200,11 +209,7 @@ async def test_no_more_is_sent_than_there_was_room_for(cluster: Cluster) -> None
 
 
 async def test_where_no_worker_announces_itself_all_are_woken(cluster: Cluster) -> None:
-    older = RemoteBus((cluster.hub,), cluster.clock, cluster.tasks.spawn)
-    woken: list[str] = []
-    older.on_wake(woken.append)
-    cluster.buses.append(older)
-    await older.open()
+    _, woken = await cluster.add_older()
     await cluster.settle()
     assert cluster.sender.room is None
     cluster.sender.wake(THREADS[0])
@@ -214,11 +219,7 @@ async def test_where_no_worker_announces_itself_all_are_woken(cluster: Cluster) 
 
 
 async def test_the_thread_of_a_worker_of_an_older_release_wakes_all(cluster: Cluster) -> None:
-    older = RemoteBus((cluster.hub,), cluster.clock, cluster.tasks.spawn)
-    woken: list[str] = []
-    older.on_wake(woken.append)
-    cluster.buses.append(older)
-    await older.open()
+    older, woken = await cluster.add_older()
     await cluster.add()
     turn = live_turn("m1")
     cluster.sender.on_events(turn.thread.account_key, Reader())
