@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from bench.report import BenchUnavailable
 from pipeline.domain.clock import SystemClock
+from tests.support.time_limit import time_limit
 
 _CLOCK = SystemClock()
 
@@ -23,14 +23,7 @@ async def stage(name: str, *, limit_s: float) -> AsyncIterator[None]:
     """One part of a bench, in the block. Raises BenchUnavailable if it takes longer than `limit_s`."""
     say(f"{name} …")
     began = _CLOCK.monotonic()
-    limit = asyncio.timeout(limit_s)
-    try:
-        async with limit:
-            yield
-    except TimeoutError:
-        if limit.expired():
-            raise BenchUnavailable(
-                f"{name} took more than {limit_s:.0f} s and was ended; see the lines above for where it was"
-            ) from None
-        raise
+    words = f"{name} took more than {limit_s:.0f} s and was ended; see the lines above for where it was"
+    async with time_limit(limit_s, BenchUnavailable(words)):
+        yield
     say(f"{name}: {_CLOCK.monotonic() - began:.0f} s")

@@ -11,8 +11,8 @@ import asyncio
 import os
 import random
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field
 from itertools import cycle
 from pathlib import Path
@@ -36,6 +36,7 @@ from tests.support.kill_harness import Stage
 from tests.support.kill_ledger import ChatHistory, Verdict, judge
 from tests.support.kill_run import HEARD, KillPlan, Talker
 from tests.support.platforms.platform import FakePlatform
+from tests.support.time_limit import time_limit
 from tests.support.web_client import Disconnected, WebChat
 
 TTL_S = 2.0
@@ -266,12 +267,7 @@ async def _play(
                 group.create_task(crowd.talk(life, 0.8))
             await _CLOCK.sleep(chance.uniform(*_PAUSE_S))
             name = chance.choice(list(made.gateways))
-            at = _CLOCK.now()
-            if action == "kill" and made.gateways[name].returncode is None:
-                await made.gateways[name].kill()
-                turns = await running_turns(made.postgres.url, name)
-                kills |= dict.fromkeys(turns, at)
-            await _strike(made, name, action, chance)
+            await _strike(made, name, action, chance, kills)
     async with _within("the last messages", _PART_S), asyncio.TaskGroup() as group:
         for crowd in crowds:
             group.create_task(crowd.talk(len(actions), 0.5))
@@ -280,12 +276,18 @@ async def _play(
             await gateway.spawn()
 
 
-async def _strike(made: Cluster, name: str, action: str, chance: random.Random) -> None:
-    """Carry out one fault, of the gateway `name` if it is one of a process."""
+async def _strike(
+    made: Cluster, name: str, action: str, chance: random.Random, kills: dict[str, float]
+) -> None:
+    """Carry out one fault, of the gateway `name` if it is one of a process. Notes in `kills` when a kill
+    interrupted which turns."""
     gateway = made.gateways[name]
     match action:
         case "kill":
+            lives, at = gateway.returncode is None, _CLOCK.now()
             await gateway.kill()
+            if lives:
+                kills |= dict.fromkeys(await running_turns(made.postgres.url, name), at)
             await gateway.spawn()
         case "freeze":
             await _freeze(gateway)
@@ -314,17 +316,9 @@ async def _flush(url: str) -> None:
         await client.aclose()
 
 
-@asynccontextmanager
-async def _within(what: str, limit_s: float) -> AsyncIterator[None]:
+def _within(what: str, limit_s: float) -> AbstractAsyncContextManager[None]:
     """Let the block take so many seconds at most. Raises StuckRun."""
-    limit = asyncio.timeout(limit_s)
-    try:
-        async with limit:
-            yield
-    except TimeoutError:
-        if limit.expired():
-            raise StuckRun(f"{what}: not over within {limit_s:.0f} s") from None
-        raise
+    return time_limit(limit_s, StuckRun(f"{what}: not over within {limit_s:.0f} s"))
 
 
 async def _freeze(gateway: GatewayProcess) -> None:
