@@ -143,6 +143,7 @@ def _view(read: _Read) -> RunView:
     if read.stopped_while_paused:
         at = max(record.at for record in read.records)
         logs.append(LogEntry(at=at, node=SYSTEM, type="error", content=STOPPED))
+    if read.stopped and error is None:  # the line of the stop is committed after the end of the run
         error = {"code": "stopped", "message": STOPPED}
     return RunView(
         id=read.run_id,
