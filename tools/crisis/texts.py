@@ -20,6 +20,8 @@ from tools.injection import texts as honest
 
 HERE: Final = Path(__file__).parent
 MESSAGES: Final = HERE / "messages"
+INDIRECT: Final = "w3_"
+"""What the chunks of indirect messages and their twins begin with."""
 LANGUAGES: Final = ("en", "de", "fr", "es", "more")
 LEVELS: Final = (3, 2, 1, 0)
 HONEST_ENGLISH: Final = 1_500
@@ -96,6 +98,11 @@ def messages() -> Sequence[Message]:
                 raise ValueError(f"{file.name}: {line!r} does not begin with a level from 0 to 3")
             found.append(Message(chunk, language, int(level), text.strip()))
     return found
+
+
+def worded_messages() -> Sequence[Message]:
+    """Those from which a model of words can learn. Indirect ones, whose words say nothing, made it worse."""
+    return [one for one in messages() if not one.chunk.startswith(INDIRECT)]
 
 
 def filled(template: str, rng: random.Random) -> str:

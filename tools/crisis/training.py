@@ -31,9 +31,9 @@ from tools.crisis.texts import (
     Sample,
     honest_texts,
     message_samples,
-    messages,
     samples,
     templates,
+    worded_messages,
 )
 
 SEEDS: Final = (7, 8, 9)
@@ -82,7 +82,7 @@ class Weights(NamedTuple):
 
 def trained(*, each: int = EACH, epochs: int = EPOCHS, at_once: Map = map) -> bytes:
     """The file of the model for all templates. `at_once`: a `map` that may use other processes."""
-    parts = list(at_once(Training(_all_templates(), each, epochs, messages()), SEEDS))
+    parts = list(at_once(Training(_all_templates(), each, epochs, worded_messages()), SEEDS))
     return file_of(parts, f"{each} texts of a template")
 
 
@@ -111,7 +111,7 @@ def cross_validated(*, each: int = EACH // 3, epochs: int = 2) -> CrossValidated
 
 def _chunks(fold: int) -> tuple[list[Message], list[Message]]:
     """The messages that are kept for a fold, and those that are left out."""
-    everything = messages()
+    everything = worded_messages()
     names = sorted({one.chunk for one in everything})
     chosen = {name for at, name in enumerate(names) if at % FOLDS == fold}
     kept = [one for one in everything if one.chunk not in chosen]
