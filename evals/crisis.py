@@ -32,6 +32,7 @@ from pipeline.safety.assessment import CLEAR, IMMINENT, CrisisAssessment
 from pipeline.safety.crisis_gate import CrisisGate
 from pipeline.safety.ladder import Entry, assess
 from pipeline.safety.resources import shipped_resources
+from pipeline.safety.vector_head import LAYERS, shipped_head
 from pipeline.safety.vector_judge import VectorJudge
 
 HERE = Path(__file__).with_name("crisis_texts")
@@ -109,7 +110,7 @@ async def _with_vectors(judged: Sequence[Judged]) -> list[str]:
     """What is printed about the cases with vectors beside the rules."""
     if not is_installed():
         return ["With vectors: not judged, as parlour[memory] is not installed"]
-    embedder = LocalEmbedder(SystemClock(), timeout_s=_PATIENCE_S)
+    embedder = LocalEmbedder(SystemClock(), layers=LAYERS, model=shipped_head().model, timeout_s=_PATIENCE_S)
     judge_vectors = VectorJudge(embedder, SystemClock(), limit_s=_PATIENCE_S)
     try:
         raised = [await _raised(one, judge_vectors) for one in judged]
@@ -118,7 +119,7 @@ async def _with_vectors(judged: Sequence[Judged]) -> list[str]:
     wrong = [_wrong(one) for old, one in zip(judged, raised, strict=True) if old != one and _differs(one)]
     return [
         f"With vectors (safety.vectors):\n{report(raised)}",
-        "\n".join((f"Raised by vectors, and other than expected: {len(wrong)}", *wrong)),
+        "\n".join((f"Changed by vectors, and other than expected: {len(wrong)}", *wrong)),
         json.dumps(_by_half(raised)),
         json.dumps({"eval": "crisis with vectors", **figures(raised)}),
     ]

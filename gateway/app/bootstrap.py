@@ -131,6 +131,7 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             heartbeat=heartbeat,
             crises=base.crises,
             memory=base.memory,
+            crisis_vectors=base.crisis_vectors,
             clock=base.clock,
             remove_reactions=partial(base.taken.remove_left, base.store.finished),
             sweep_media=partial(base.page.sweep_media, base.store),

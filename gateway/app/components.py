@@ -206,7 +206,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         file_reader=extras.file_reader or reading,
         links=links,
         memory=memory,
-        crisis_vectors=build_vector_judge(settings, memory, clock),
+        crisis_vectors=build_vector_judge(settings, clock),
         crises=_crises(settings, data, store, clock),
         bus=bus,
         counts=counts,

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from gateway.app.memory import Memory
 from gateway.config import Settings
 from pipeline.domain.clock import Clock
 from pipeline.memory.local_embedder import LocalEmbedder
+from pipeline.safety.vector_head import LAYERS, shipped_head
 from pipeline.safety.vector_judge import VectorJudge
 
 _SAMPLE = "Which bread goes well with soup?"
 
 
-def build_vector_judge(settings: Settings, memory: Memory, clock: Clock) -> VectorJudge | None:
-    """The judge for all agents of the gateway, on the memory's process; None where vectors are off. Starts
-    nothing. Raises BadWeights for a damaged file."""
-    return None if settings.safety.vectors == "none" else VectorJudge(memory.local_model(), clock)
+def build_vector_judge(settings: Settings, clock: Clock) -> VectorJudge | None:
+    """The judge for all agents of the gateway; None where vectors are off. Starts nothing. Raises BadWeights
+    for a damaged file."""
+    return None if settings.safety.vectors == "none" else VectorJudge(_embedder(clock), clock)
 
 
 async def vectors_state(settings: Settings, clock: Clock) -> tuple[bool, str] | None:
@@ -22,7 +22,7 @@ async def vectors_state(settings: Settings, clock: Clock) -> tuple[bool, str] | 
     Embeds one sentence."""
     if settings.safety.vectors == "none":
         return None
-    embedder = LocalEmbedder(clock)
+    embedder = _embedder(clock)
     started = clock.monotonic()
     try:
         await embedder.question(_SAMPLE)
@@ -32,3 +32,8 @@ async def vectors_state(settings: Settings, clock: Clock) -> tuple[bool, str] | 
         await embedder.close()
     seconds = clock.monotonic() - started
     return True, f"{embedder.model} answered after {seconds:.1f} s with the start of its process"
+
+
+def _embedder(clock: Clock) -> LocalEmbedder:
+    """The encoder that the head was trained with."""
+    return LocalEmbedder(clock, layers=LAYERS, model=shipped_head().model)

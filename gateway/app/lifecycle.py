@@ -56,6 +56,7 @@ from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import AccountKey
+from pipeline.safety.vector_judge import VectorJudge
 
 _log = logging.getLogger(__name__)
 
@@ -100,6 +101,7 @@ class Parts:
     heartbeat: Heartbeat
     crises: CrisisRecords
     memory: Memory
+    crisis_vectors: VectorJudge | None
     clock: Clock
     remove_reactions: Callable[[], Coroutine[Any, Any, None]]
     """Removes what an earlier process has left on answered messages."""
@@ -250,6 +252,8 @@ class Gateway:
         parts.background.spawn(parts.guests.watch(), name="invited people")
         parts.background.spawn(parts.agents.warm_up(), name="model warm-up")
         parts.background.spawn(parts.voice.warm_up(), name="voice warm-up")
+        if parts.crisis_vectors is not None:
+            parts.background.spawn(parts.crisis_vectors.warm_up(), name="crisis vectors warm-up")
         # The processes of one gateway share the data folder.
         parts.shared.once(parts.files.remove_old, name="old files")
         parts.shared.once(parts.expire_media, name="old uploads")
@@ -343,6 +347,8 @@ class Gateway:
         await parts.voice.close()
         await parts.reading.close()
         await parts.memory.close()
+        if parts.crisis_vectors is not None:
+            await parts.crisis_vectors.close()
         await parts.bus.close()
         await parts.worker.close()
         await parts.shared.close()

@@ -11,7 +11,7 @@ from gateway.scheduling.elected_work import Once
 from gateway.scheduling.jobs import JobRunner
 from pipeline.domain.clock import Clock
 from pipeline.memory.embedding import Embedder
-from pipeline.memory.local_embedder import MODEL, LocalEmbedder, is_installed
+from pipeline.memory.local_embedder import LocalEmbedder, is_installed
 from pipeline.memory.ports import MemoryBook
 from pipeline.memory.values import MemoryMode
 
@@ -30,16 +30,6 @@ class Memory:
         self._clock = clock
         self._retention = MemoryRetention(book, clock, keep_days=settings.keep_days)
         self._embedding: EmbeddingJob | None = None
-        self._local: Embedder | None = None
-
-    def local_model(self) -> Embedder:
-        """The local embedding model, for other parts: that of the memory, if it is the same, else a second
-        one, which ends with the memory."""
-        if self.embedder is not None and self.embedder.model == MODEL:
-            return self.embedder
-        if self._local is None:
-            self._local = LocalEmbedder(self._clock)
-        return self._local
 
     def use(self, jobs: JobRunner) -> None:
         """Embed facts by jobs of that runner, if an embedding model is configured."""
@@ -55,10 +45,9 @@ class Memory:
             tasks.spawn(self._embedding.run(), name="memory vectors")
 
     async def close(self) -> None:
-        """End the embedding models."""
-        for one in (self.embedder, self._local):
-            if one is not None:
-                await one.close()
+        """End the embedding model."""
+        if self.embedder is not None:
+            await self.embedder.close()
 
 
 def build_memory(

@@ -65,9 +65,8 @@ class SafetySettings(Section):
     vectors: Literal["none", "local"] = setting(
         "none",
         "Whether sentence vectors of a small model on this machine also judge what people write to agents "
-        "with the graph companion, where the rules find no clear danger: none or local (in a child process; "
-        "comes with `pip install 'parlour[memory]'`). They can only raise the level, and find more that is "
-        "said indirectly.",
+        "with the graph companion: none or local (in a child process; comes with `pip install "
+        "'parlour[memory]'`). They find more that is said indirectly, and never lower what a pattern finds.",
     )
     classifier: Annotated[str | None, AfterValidator(_check_classifier)] = setting(
         None,

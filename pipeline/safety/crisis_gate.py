@@ -64,12 +64,12 @@ class CrisisGate:
     async def judged(
         self, text: str, history: Sequence[Entry], asked: Asked | None = None, *, language: str = ""
     ) -> CrisisVerdict:
-        """As `judge`, with vectors and then the classifier, if there are any and the rules find no clear
-        danger. Without `asked` no classifier judges."""
+        """As `judge`, with vectors, and then the classifier where no clear danger was found, if there are
+        any. Without `asked` no classifier judges."""
         assessment = self._assessed(text, history)
         # An idiom and a denial are no missing words: there the rules are sure.
-        if assessment.level < CLEAR and assessment.override == "none" and self._vectors is not None:
-            assessment = await self._vectors.assess(text, history) or assessment
+        if assessment.override == "none" and self._vectors is not None:
+            assessment = await self._vectors.assess(text, history, assessment)
         if assessment.level < CLEAR and self.classifier is not None and asked is not None:
             said = await self.classifier.assess(text, history, asked)
             if said is not None:

@@ -25,14 +25,23 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float32]
 
 FILE: Final = Path(__file__).with_name("vectors.bin")
+LAYERS: Final = Path(__file__).with_name("layers.bin")
+"""The encoder's last layers, which are tuned together with the head."""
 MAGIC: Final = b"parlour crisis vectors 1\n"
-LINEAR_SHARE: Final = 0.7
-"""What the linear model's logit weighs beside that of the head: the best of 0.3 to 1.5 on chunks of messages
-that neither had learned."""
-CLEAR_AT: Final = 1.7
-"""The sum of the logits from which a text is level 2."""
-IMMINENT_AT: Final = 0.0
-"""The sum of the logits of imminent danger from which what is clear is level 3."""
+LINEAR_SHARE: Final = 0.9
+"""What the linear model's logit weighs beside that of the head."""
+CLEAR_AT: Final = 1.8
+"""The sum of the logits from which a text is clear."""
+NEARLY_AT: Final = -0.7
+"""That from which it counts as clear because it is likely imminent."""
+LIKELY_AT: Final = -1.3
+"""The sum of the logits of imminent danger from which it is."""
+IMMINENT_AT: Final = -3.0
+"""The same from which what is clear is level 3: a number of help too much is the smaller mistake."""
+SURE_AT: Final = 0.0
+"""The same from which what the patterns or the linear model find clear is level 3."""
+DOUBTED_AT: Final = -0.8
+"""The sum of the logits below which what the linear model alone finds is not clear."""
 _NUMBER: Final = "<f2"
 _SURE: Final = 1e-6
 
@@ -62,14 +71,32 @@ class VectorHead:
         return Scores(*(float(one) for one in units @ self.out + self.biases))
 
 
-def level_by(head: Scores, linear: Scores) -> int:
-    """The level of a text by the head's logits and the linear model's probabilities: 0, 2 or 3. Less than
-    clear says nothing."""
-    clear = head.clear + LINEAR_SHARE * _logit(linear.clear)
-    if clear < CLEAR_AT:
-        return NONE
-    imminent = head.imminent + LINEAR_SHARE * _logit(linear.imminent)
-    return IMMINENT if imminent >= IMMINENT_AT else CLEAR
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What the head and the linear model say together of a text, as sums of logits."""
+
+    clear: float
+    imminent: float
+
+    @property
+    def level(self) -> int:
+        """3, 2, or 0 for what is not clear. What is nearly clear and likely imminent is 3."""
+        if self.clear >= CLEAR_AT:
+            return IMMINENT if self.imminent >= IMMINENT_AT else CLEAR
+        return IMMINENT if self.clear >= NEARLY_AT and self.imminent >= LIKELY_AT else NONE
+
+    @property
+    def is_doubted(self) -> bool:
+        """Whether the text is not even clear if the linear model alone says so."""
+        return self.clear < DOUBTED_AT and self.imminent < LIKELY_AT
+
+
+def joined(head: Scores, linear: Scores) -> Joined:
+    """Both, from the head's logits and the linear model's probabilities."""
+    return Joined(
+        head.clear + LINEAR_SHARE * _logit(linear.clear),
+        head.imminent + LINEAR_SHARE * _logit(linear.imminent),
+    )
 
 
 def _logit(probability: float) -> float:

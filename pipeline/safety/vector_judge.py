@@ -1,8 +1,9 @@
-"""Judge by sentence vectors the messages in which the rules find nothing clear. It can only raise the level.
+"""Judge by sentence vectors, with the linear model, the messages of which the patterns say nothing clear.
 
-A vector knows that two sentences mean alike where no word is the same, which the linear model does not. The
-person's messages in the scope of the rules are embedded, each once. A model that fails or is late leaves the
-verdict of the rules; what fails is logged, without words.
+A vector knows that two sentences mean alike where no word is the same, which the linear model does not. What
+a pattern finds can only be raised; what the linear model alone finds counts if the vectors do not contradict
+it. The person's messages in the scope of the rules are embedded, each once. A model that fails or is late
+leaves the verdict of the rules; what fails is logged, without words.
 """
 
 from __future__ import annotations
@@ -10,15 +11,21 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from pipeline.domain.bounded_dict import BoundedDict
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelUnavailable
-from pipeline.safety.assessment import CLEAR, NONE, CrisisAssessment
+from pipeline.safety.assessment import CLEAR, IMMINENT, UNCLEAR, CrisisAssessment
 from pipeline.safety.danger_model import Scores, shipped_concepts, shipped_model
 from pipeline.safety.ladder import WINDOW, Entry, left_open
-from pipeline.safety.vector_head import VectorHead, level_by, shipped_head
+from pipeline.safety.vector_head import (
+    SURE_AT,
+    Joined,
+    VectorHead,
+    joined,
+    shipped_head,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -27,8 +34,31 @@ LIMIT_S: Final = 3.0
 _FEWEST_WORDS: Final = 3
 """Words without which a vector says nothing."""
 _KNOWN_TEXTS: Final = 2_048
-_CODES: Final = ("", "", "vectors.clear", "vectors.imminent")
+_SAMPLE: Final = "Which bread goes well with soup?"
+_EARLIER: Final = " earlier"
+"""What follows the reason that an earlier message gave."""
+_OF_MODEL: Final = "model."
+"""What the reason of a verdict of the linear model begins with."""
+_CODES: Final = ("", "vectors.doubted", "vectors.clear", "vectors.imminent")
 """The reason of a verdict, by level."""
+_DOUBTED: Final = CrisisAssessment(level=UNCLEAR, confidence="low", reason=_CODES[UNCLEAR])
+"""In place of what the linear model alone has found, where the vectors find nothing like it."""
+
+
+class _Judged(NamedTuple):
+    """What both models say of a text, and its words."""
+
+    said: Joined
+    words: Sequence[str]
+
+    def raised(self, level: int, when: str = "") -> CrisisAssessment:
+        """The verdict that the text is of `level`."""
+        return CrisisAssessment(
+            level=level,
+            confidence="medium",
+            reason=f"{_CODES[level]}{when}",
+            language=shipped_concepts().language_of(self.words),
+        )
 
 
 class Embeds(Protocol):
@@ -43,9 +73,13 @@ class Embeds(Protocol):
         """The vector of a text. Raises ModelError."""
         ...
 
+    async def close(self) -> None:
+        """End it."""
+        ...
+
 
 class VectorJudge:
-    """Judges with one embedding model. One instance serves every agent."""
+    """Judges with one embedding model, which ends with it. One instance serves every agent."""
 
     def __init__(
         self, embedder: Embeds, clock: Clock, *, head: VectorHead | None = None, limit_s: float = LIMIT_S
@@ -58,38 +92,51 @@ class VectorJudge:
         self._known: BoundedDict[bytes, Scores] = BoundedDict(_KNOWN_TEXTS)
         """What the head said of the last texts, by hashes of these."""
 
-    async def assess(self, text: str, history: Sequence[Entry]) -> CrisisAssessment | None:
-        """The verdict on `text` after `history`: level 2 or 3, or None where it finds nothing clear or no
-        vector comes in time."""
+    async def assess(self, text: str, history: Sequence[Entry], found: CrisisAssessment) -> CrisisAssessment:
+        """The verdict on `text` after `history`, of which the rules say `found`; that, where no vector comes
+        in time."""
         try:
             async with self._clock.timeout(self._limit_s):
-                return await self._assessed(text, history)
+                return await self._assessed(text, history, found)
         except Exception as error:  # noqa: BLE001 - whatever fails, the rules have decided
             _log.warning("the crisis vectors gave no verdict", extra={"reason": type(error).__name__})
-            return None
+            return found
 
-    async def _assessed(self, text: str, history: Sequence[Entry]) -> CrisisAssessment | None:
-        own, words = await self._judged(text)
-        level, earlier = own, ""
-        for entry in reversed(history[-WINDOW:]):
-            if entry.said_by == "person" and level < CLEAR:
-                level, words = await self._judged(entry.text)
-                earlier = " earlier"
-        if level < CLEAR:
-            return None
-        return CrisisAssessment(
-            level=level,
-            confidence="medium",
-            reason=f"{_CODES[level]}{earlier}",
-            language=shipped_concepts().language_of(words),
-        )
+    async def warm_up(self) -> None:
+        """Start the embedding model, as the first message that needs it waits for no more than the limit.
+        What fails is logged."""
+        try:
+            await self._said(_SAMPLE)
+        except Exception as error:  # noqa: BLE001 - whatever fails, the rules decide
+            _log.warning("the crisis vectors do not start", extra={"reason": str(error)})
 
-    async def _judged(self, text: str) -> tuple[int, Sequence[str]]:
-        """The level of a message by itself, and its words."""
+    async def close(self) -> None:
+        """End the embedding model."""
+        await self._embedder.close()
+
+    async def _assessed(
+        self, text: str, history: Sequence[Entry], found: CrisisAssessment
+    ) -> CrisisAssessment:
+        if found.level >= CLEAR and not found.reason.startswith(_OF_MODEL):
+            return _surer(await self._judged(text), found)
+        earlier = [entry.text for entry in reversed(history[-WINDOW:]) if entry.said_by == "person"]
+        all_judged = [await self._judged(text), *[await self._judged(one) for one in earlier]]
+        judged = [(one, at) for at, one in enumerate(all_judged) if one is not None]
+        if found.level >= CLEAR:
+            if judged and all(one.said.is_doubted for one, _ in judged):
+                return _DOUBTED
+            return _surer(all_judged[0], found)
+        for one, at in judged:
+            if one.said.level >= CLEAR:
+                return one.raised(one.said.level, _EARLIER if at else "")
+        return found
+
+    async def _judged(self, text: str) -> _Judged | None:
+        """What is said of a message by itself; None for one with too few words."""
         text, words = left_open(text)
         if sum(word.isalnum() for word in words) < _FEWEST_WORDS:
-            return NONE, words
-        return level_by(await self._said(text), shipped_model().score_words(words)), words
+            return None
+        return _Judged(joined(await self._said(text), shipped_model().score_words(words)), words)
 
     async def _said(self, text: str) -> Scores:
         if self._embedder.model != self._head.model:
@@ -98,3 +145,9 @@ class VectorJudge:
         if (known := self._known.get(key)) is None:
             known = self._known[key] = self._head.logits(await self._embedder.question(text))
         return known
+
+
+def _surer(own: _Judged | None, found: CrisisAssessment) -> CrisisAssessment:
+    """What was found clear, as imminent if the message by itself is."""
+    is_sure = own is not None and own.said.imminent >= SURE_AT and found.level < IMMINENT
+    return own.raised(IMMINENT) if own is not None and is_sure else found

@@ -6,19 +6,19 @@ Covers: gateway/app/crisis_vectors.py, gateway/app/safety.py, gateway/config/saf
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 
-from gateway.app import crisis_vectors, memory
+from gateway.app import crisis_vectors
 from gateway.app.crisis_vectors import vectors_state
 from gateway.app.safety import crisis_gate_words
 from gateway.config import load, safety_rules
 from pipeline.domain.clock import Clock, SystemClock
-from pipeline.memory.local_embedder import MODEL, LocalEmbedder
-from pipeline.safety.vector_head import shipped_head
+from pipeline.memory.local_embedder import LocalEmbedder
+from pipeline.safety.vector_head import LAYERS, shipped_head
 from tests.gateway.config.support import problem_lines
 from tests.support.companion import COMPANION
 from tests.support.two_channels import open_two_channels
@@ -31,19 +31,17 @@ IMAGE = "the kite has slipped its string"
 class KnownEmbedder:
     """In place of the child process: the vector of a text with a kite is what the head calls imminent."""
 
-    model = MODEL
-    made: int = 0
+    made: ClassVar[list[KnownEmbedder]] = []
 
-    def __init__(self, _clock: Clock) -> None:
-        KnownEmbedder.made += 1
+    def __init__(self, _clock: Clock, *, layers: Path, model: str) -> None:
+        KnownEmbedder.made.append(self)
+        self.layers = layers
+        self.model = model
         self.closed = False
 
     async def question(self, text: str) -> tuple[float, ...]:
         toward = shipped_head().into @ shipped_head().out.sum(axis=1)
         return tuple(float(one) for one in (toward if "kite" in text else -toward))
-
-    async def passages(self, texts: Sequence[str]) -> tuple[tuple[float, ...], ...]:
-        return tuple([await self.question(text) for text in texts])
 
     async def close(self) -> None:
         self.closed = True
@@ -51,9 +49,8 @@ class KnownEmbedder:
 
 @pytest.fixture
 def known(monkeypatch: pytest.MonkeyPatch) -> None:
-    KnownEmbedder.made = 0
-    for module in (crisis_vectors, memory):
-        monkeypatch.setattr(module, "LocalEmbedder", KnownEmbedder)
+    KnownEmbedder.made.clear()
+    monkeypatch.setattr(crisis_vectors, "LocalEmbedder", KnownEmbedder)
     monkeypatch.setattr(safety_rules, "is_installed", lambda: True)
 
 
@@ -70,7 +67,8 @@ async def test_a_companion_answers_what_vectors_find_with_the_response(tmp_path:
             (3, "deterministic", "vectors.imminent"),
             (3, "deterministic", "vectors.imminent earlier"),
         }
-    assert KnownEmbedder.made == 1, "one process serves every agent"
+    (made,) = KnownEmbedder.made
+    assert (made.layers, made.model, made.closed) == (LAYERS, shipped_head().model, True)
 
 
 @pytest.mark.usefixtures("known")
@@ -79,19 +77,11 @@ async def test_other_agents_have_the_rules_alone(tmp_path: Path) -> None:
         assert await place.page.ask(IMAGE) == f"You said: {IMAGE}"
 
 
-@pytest.mark.usefixtures("known")
-async def test_the_process_of_the_memory_serves_the_gate(tmp_path: Path) -> None:
-    async with open_two_channels(tmp_path, COMPANION, LOCAL, "memory.embedding=local") as place:
-        assert (await place.page.ask(IMAGE)).startswith(HELP)
-    assert KnownEmbedder.made == 1
-
-
 async def test_without_its_process_the_rules_judge_and_the_message_is_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     missing = partial(LocalEmbedder, main="tests.support.no_such_module")
-    for module in (crisis_vectors, memory):
-        monkeypatch.setattr(module, "LocalEmbedder", missing)
+    monkeypatch.setattr(crisis_vectors, "LocalEmbedder", missing)
     monkeypatch.setattr(safety_rules, "is_installed", lambda: True)
     async with open_two_channels(tmp_path, COMPANION, LOCAL) as place:
         assert HELP not in await place.page.ask(IMAGE)
@@ -113,7 +103,7 @@ async def test_doctor_says_whether_vectors_judge_and_for_whom() -> None:
     state = await vectors_state(load(None, {}, [LOCAL]), SystemClock())
     assert state is not None
     assert state[0]
-    assert state[1].startswith(f"{MODEL} answered after ")
+    assert state[1].startswith(f"{shipped_head().model} answered after ")
 
 
 def test_vectors_without_the_model_are_a_mistake(

@@ -15,16 +15,23 @@ import pytest
 from evals.crisis import judge, read_cases
 from pipeline.domain.clock import Clock, ManualClock, SystemClock
 from pipeline.domain.errors import ModelUnavailable
-from pipeline.memory.embedding import HashedEmbedder
 from pipeline.memory.local_embedder import MODEL, LocalEmbedder, is_installed
-from pipeline.safety.assessment import CLEAR
+from pipeline.safety.assessment import CLEAR, IMMINENT, CrisisAssessment
 from pipeline.safety.crisis_gate import CrisisGate, CrisisVerdict
 from pipeline.safety.danger_model import BadWeights, Scores
 from pipeline.safety.ladder import Entry
 from pipeline.safety.resources import shipped_resources
-from pipeline.safety.vector_head import FILE, VectorHead, from_bytes, level_by, to_bytes
+from pipeline.safety.vector_head import (
+    FILE,
+    LAYERS,
+    Joined,
+    VectorHead,
+    from_bytes,
+    joined,
+    shipped_head,
+    to_bytes,
+)
 from pipeline.safety.vector_judge import VectorJudge
-from tools.crisis import vectors as training
 
 GRAVE = "the kite has slipped its string"
 """Words of which the rules know nothing."""
@@ -39,6 +46,10 @@ class KnownVectors:
     def __init__(self, failure: Exception | None = None) -> None:
         self.failure = failure
         self.asked: list[str] = []
+        self.closed = False
+
+    async def close(self) -> None:
+        self.closed = True
 
     async def question(self, text: str) -> tuple[float, ...]:
         self.asked.append(text)
@@ -74,6 +85,38 @@ async def test_vectors_raise_what_the_rules_leave_open() -> None:
     assert (await judged(KnownVectors(), PLAIN)).reply == ""
 
 
+async def _given(embedder: KnownVectors, text: str, found: CrisisAssessment) -> CrisisAssessment:
+    """The verdict where the rules say `found`."""
+    vectors = VectorJudge(embedder, SystemClock(), head=head())
+    gate = CrisisGate(shipped_resources(), assess=lambda _text, _history: found, vectors=vectors)
+    return (await gate.judged(text, ())).assessment
+
+
+async def test_what_is_clear_may_be_imminent() -> None:
+    for reason in ("en.suicide", "model.clear"):
+        found = CrisisAssessment(level=CLEAR, reason=reason)
+        raised = await _given(KnownVectors(), GRAVE, found)
+        assert (raised.level, raised.reason) == (IMMINENT, "vectors.imminent")
+    assert await _given(KnownVectors(), PLAIN, CrisisAssessment(level=CLEAR, reason="en.suicide")) == (
+        CrisisAssessment(level=CLEAR, reason="en.suicide")
+    ), "what a pattern finds is never lowered"
+
+
+async def test_what_the_linear_model_alone_finds_may_be_doubted() -> None:
+    for reason, level in (("model.clear", CLEAR), ("model.imminent earlier", IMMINENT)):
+        found = CrisisAssessment(level=level, reason=reason)
+        doubted = await _given(KnownVectors(), PLAIN, found)
+        assert (doubted.level, doubted.reason) == (1, "vectors.doubted")
+        assert await _given(KnownVectors(ModelUnavailable("none")), PLAIN, found) == found
+        assert await _given(KnownVectors(), "ok bye", found) == found, "vectors know nothing of two words"
+    imminent = CrisisAssessment(level=IMMINENT, reason="model.imminent")
+    assert await _given(KnownVectors(), GRAVE, imminent) == imminent
+    override = CrisisAssessment(level=IMMINENT, reason="en.intent", override="imminent_risk")
+    embedder = KnownVectors()
+    assert await _given(embedder, PLAIN, override) == override
+    assert embedder.asked == []
+
+
 async def test_an_earlier_message_counts_and_is_embedded_once() -> None:
     embedder = KnownVectors()
     gate = CrisisGate(shipped_resources(), vectors=VectorJudge(embedder, SystemClock(), head=head()))
@@ -89,7 +132,7 @@ async def test_an_earlier_message_counts_and_is_embedded_once() -> None:
 @pytest.mark.parametrize(
     ("text", "history"),
     [
-        ("I want to kill myself", ()),
+        ("I will kill myself tonight", ()),
         ("this homework is killing me", ()),
         ("No, I am not suicidal", (Entry("bot", "Are you thinking about suicide?"),)),
         ("I'm not going to kill myself", ()),
@@ -124,6 +167,21 @@ async def test_a_model_that_fails_leaves_the_verdict_of_the_rules(
     assert "kite" not in caplog.text
 
 
+async def test_it_starts_the_model_before_the_first_message_and_ends_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    embedder = KnownVectors()
+    vectors = VectorJudge(embedder, SystemClock(), head=head())
+    await vectors.warm_up()
+    assert len(embedder.asked) == 1
+    await vectors.close()
+    assert embedder.closed
+    failing = VectorJudge(KnownVectors(ModelUnavailable("no model")), SystemClock(), head=head())
+    await failing.warm_up()
+    (record,) = caplog.records
+    assert (record.message, record.__dict__["reason"]) == ("the crisis vectors do not start", "no model")
+
+
 async def test_a_model_that_is_late_leaves_the_verdict_of_the_rules() -> None:
     class Never(KnownVectors):
         def __init__(self) -> None:
@@ -148,7 +206,7 @@ async def test_a_model_that_is_late_leaves_the_verdict_of_the_rules() -> None:
 async def test_vectors_of_another_model_say_nothing() -> None:
     embedder = KnownVectors()
     vectors = VectorJudge(embedder, SystemClock(), head=head("another"))
-    assert await vectors.assess(GRAVE, ()) is None
+    assert await vectors.assess(GRAVE, (), CrisisAssessment()) == CrisisAssessment()
     assert embedder.asked == []
 
 
@@ -159,46 +217,32 @@ def test_a_vector_of_another_form_is_refused(vector: tuple[float, ...]) -> None:
 
 
 def test_the_linear_model_has_its_share_of_the_verdict() -> None:
-    undecided = Scores(0.0, 0.0, 0.0)
-    assert level_by(undecided, Scores(0.01, 0.01, 0.01)) == 0
-    assert level_by(undecided, Scores(0.99, 0.99, 0.01)) == 2
-    assert level_by(undecided, Scores(1.0, 1.0, 1.0)) == 3
+    undecided, even = Scores(0.0, 0.0, 0.0), Scores(0.5, 0.5, 0.5)
+    assert joined(undecided, even) == Joined(0.0, 0.0)
+    assert joined(Scores(5.0, 5.0, 5.0), even) == Joined(5.0, 5.0)
+    both = joined(undecided, Scores(0.99, 0.99, 0.01))
+    assert both.clear == pytest.approx(-both.imminent)
+    assert both.clear > 2
+
+
+@pytest.mark.parametrize(
+    ("clear", "imminent", "level"),
+    [(2.0, -9.0, 2), (2.0, 1.0, 3), (0.0, -1.0, 3), (0.0, -2.0, 0), (-2.0, 3.0, 0), (-9.0, -9.0, 0)],
+)
+def test_what_is_nearly_clear_and_likely_imminent_is_imminent(
+    clear: float, imminent: float, level: int
+) -> None:
+    said = Joined(clear, imminent)
+    assert said.level == level
+    assert said.is_doubted == (max(clear, imminent) < -1.5)
 
 
 def test_a_damaged_file_is_refused() -> None:
     data = FILE.read_bytes()
-    assert from_bytes(data, "a file").model == MODEL
+    assert from_bytes(data, "a file").model.startswith(f"{MODEL}+")
     for bad in (b"", data[1:], data[:-2], data[:-1] + bytes([data[-1] ^ 1]), data[:200], b"\0" * 300):
         with pytest.raises(BadWeights, match="a file is damaged"):
             from_bytes(bad, "a file")
-
-
-async def test_the_same_texts_give_the_same_head() -> None:
-    texts = training.texts()[::120]
-    made = [await training.trained(HashedEmbedder(), texts, epochs=1) for _ in range(2)]
-    assert made[0] == made[1]
-    learned = from_bytes(made[0], "trained")
-    assert learned.model == "hashed"
-    assert len(learned.logits(await HashedEmbedder().question(GRAVE))) == 3
-    assert {one.level for one in texts} == {0, 1, 2, 3}
-
-
-async def test_a_head_learns_what_its_vectors_tell_apart() -> None:
-    """What means danger in other texts is found in a pair of words that was not trained."""
-    levels = {"raven": 3, "ebb": 2, "bread": 0, "lamp": 0}
-    others = [f"w{number}" for number in range(60)]
-    texts = [
-        training.Text(f"{word} {other}", level, 1.0)
-        for other in others
-        for word, level in levels.items()
-        if word == "lamp" or other != others[7]
-    ]
-    embedder = HashedEmbedder()
-    learned = from_bytes(await training.trained(embedder, texts, epochs=40), "trained")
-    asked = [await embedder.question(f"{word} {others[7]}") for word in levels]
-    found = [learned.logits(one) for one in asked]
-    assert [one.clear > 0 for one in found] == [True, True, False, False]
-    assert [one.imminent > 0 for one in found] == [True, False, False, False]
 
 
 def test_a_file_is_read_as_it_was_written() -> None:
@@ -219,13 +263,13 @@ EVERYDAY = (
 async def test_the_real_model_raises_what_the_rules_miss_and_leaves_everyday_messages() -> None:
     cases = [case for case in read_cases("letters") if case.level >= CLEAR and judge(case).is_miss]
     missed = [case.text for case in cases if judge(case).assessment.level < CLEAR]
-    embedder = LocalEmbedder(SystemClock(), timeout_s=120.0)
+    embedder = LocalEmbedder(SystemClock(), layers=LAYERS, model=shipped_head().model, timeout_s=120.0)
     vectors = VectorJudge(embedder, SystemClock(), limit_s=120.0)
     try:
-        raised = [await vectors.assess(text, ()) for text in missed]
-        everyday = [await vectors.assess(text, ()) for text in EVERYDAY]
+        raised = [await vectors.assess(text, (), CrisisAssessment()) for text in missed]
+        everyday = [await vectors.assess(text, (), CrisisAssessment()) for text in EVERYDAY]
     finally:
         await embedder.close()
     assert len(missed) >= 8
-    assert sum(one is not None for one in raised) >= 4
-    assert everyday == [None] * len(EVERYDAY)
+    assert sum(one.level >= CLEAR for one in raised) >= 4
+    assert everyday == [CrisisAssessment()] * len(EVERYDAY)
