@@ -23,7 +23,7 @@ pytestmark = [
 _CHILD = "tests.support.described_child"
 
 
-async def test_it_has_a_session_a_folder_and_an_environment_of_its_own_and_nothing_of_other_forks(
+async def test_it_has_a_session_a_folder_and_an_environment_and_nothing_of_other_forks(
     tmp_path: Path,
 ) -> None:
     async with child_up(_CHILD, log=tmp_path / "first.log"):

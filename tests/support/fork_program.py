@@ -109,7 +109,7 @@ class _Program:
         os.close(ended)
         pid, connection = self._children.pop(ended)
         _, status = os.waitpid(pid, 0)
-        with connection, suppress(ConnectionError):  # nobody may wait for it any more
+        with connection, suppress(ConnectionError):  # no one may wait for it any more
             connection.sendall(f"{os.waitstatus_to_exitcode(status)}\n".encode())
 
     def _forget(self) -> None:
