@@ -19,6 +19,7 @@ from aiohttp import WSMsgType, web
 from adapters.formatting.html import render_html
 from adapters.web.outgoing import command_list
 from adapters.web.pages import PageFiles
+from adapters.web.security import security_headers
 from adapters.web.text_tables import packaged_tables
 from pipeline.domain.clock import SystemClock
 
@@ -369,7 +370,10 @@ async def running_gateway(port: int = 0) -> AsyncIterator[FakeGateway]:
         return _pages().page(request)
 
     async def blank(_request: web.Request) -> web.StreamResponse:
-        return web.Response(text="<!doctype html><title>blank</title>", content_type="text/html")
+        # With the page's headers: where its opener policy differs, the browser changes to another group of
+        # windows, which takes a fifth of the work of opening the page.
+        words = "<!doctype html><title>blank</title>"
+        return web.Response(text=words, content_type="text/html", headers=security_headers())
 
     async def asset(request: web.Request) -> web.StreamResponse:
         return _pages().response(request.match_info["name"], request)
