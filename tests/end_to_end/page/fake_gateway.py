@@ -22,6 +22,7 @@ from adapters.web.pages import PageFiles
 from adapters.web.security import security_headers
 from adapters.web.text_tables import packaged_tables
 from pipeline.domain.clock import SystemClock
+from tests.support.gateway_process import free_port
 
 STATIC = Path(__file__).parents[3] / "adapters" / "web" / "static"
 POLICY = (
@@ -360,6 +361,12 @@ def _pages() -> PageFiles:
     return PageFiles(STATIC, packaged_tables())
 
 
+@functools.cache
+def worker_port() -> int:
+    """The port of this worker's gateways: with one origin, a tab keeps its process and its scripts."""
+    return free_port()
+
+
 @asynccontextmanager
 async def running_gateway(port: int = 0) -> AsyncIterator[FakeGateway]:
     """A fake gateway on a loopback port, by default a free one, with the page at its root and nothing at
@@ -392,11 +399,10 @@ async def running_gateway(port: int = 0) -> AsyncIterator[FakeGateway]:
     app.router.add_get("/static/{name:.+}", asset)
     runner = web.AppRunner(app, shutdown_timeout=0.2)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", port)
-    await site.start()
-    host, port = runner.addresses[0][:2]
-    gateway.origin = f"http://{host}:{port}"
     try:
+        await web.TCPSite(runner, "127.0.0.1", port).start()
+        host, port = runner.addresses[0][:2]
+        gateway.origin = f"http://{host}:{port}"
         yield gateway
     finally:
         gateway.cut()
