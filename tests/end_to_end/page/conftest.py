@@ -14,8 +14,9 @@ import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page
 
 from tests.end_to_end.page.acts import ready, sign_in
-from tests.end_to_end.page.fake_gateway import BLANK, TOKEN, FakeGateway, running_gateway, worker_port
+from tests.end_to_end.page.fake_gateway import BLANK, TOKEN, FakeGateway, running_gateway
 from tests.end_to_end.page.stoppable_gateway import StoppableGateway
+from tests.end_to_end.page.worker_port import worker_port
 from tests.support.browser_fixture import SIZE, Watch, open_chromium, opened_context
 
 _RATE = 48_000

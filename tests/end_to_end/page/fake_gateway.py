@@ -22,7 +22,6 @@ from adapters.web.pages import PageFiles
 from adapters.web.security import security_headers
 from adapters.web.text_tables import packaged_tables
 from pipeline.domain.clock import SystemClock
-from tests.support.gateway_process import free_port
 
 STATIC = Path(__file__).parents[3] / "adapters" / "web" / "static"
 POLICY = (
@@ -33,6 +32,7 @@ POLICY = (
 TOKEN = "correct-horse-battery"
 BLANK = "/blank"
 """A page of the same origin without a script, where what the browser keeps can be cleared."""
+_BLANK = "<!doctype html><title>blank</title>"
 
 Frame = dict[str, Any]
 
@@ -361,12 +361,6 @@ def _pages() -> PageFiles:
     return PageFiles(STATIC, packaged_tables())
 
 
-@functools.cache
-def worker_port() -> int:
-    """The port of this worker's gateways: with one origin, a tab keeps its process and its scripts."""
-    return free_port()
-
-
 @asynccontextmanager
 async def running_gateway(port: int = 0) -> AsyncIterator[FakeGateway]:
     """A fake gateway on a loopback port, by default a free one, with the page at its root and nothing at
@@ -377,10 +371,8 @@ async def running_gateway(port: int = 0) -> AsyncIterator[FakeGateway]:
         return _pages().page(request)
 
     async def blank(_request: web.Request) -> web.StreamResponse:
-        # With the page's headers: where its opener policy differs, the browser changes to another group of
-        # windows, which takes a fifth of the work of opening the page.
-        words = "<!doctype html><title>blank</title>"
-        return web.Response(text=words, content_type="text/html", headers=security_headers())
+        # Another opener policy than the page's makes the browser change to another group of windows.
+        return web.Response(text=_BLANK, content_type="text/html", headers=security_headers())
 
     async def asset(request: web.Request) -> web.StreamResponse:
         return _pages().response(request.match_info["name"], request)
@@ -401,8 +393,7 @@ async def running_gateway(port: int = 0) -> AsyncIterator[FakeGateway]:
     await runner.setup()
     try:
         await web.TCPSite(runner, "127.0.0.1", port).start()
-        host, port = runner.addresses[0][:2]
-        gateway.origin = f"http://{host}:{port}"
+        gateway.origin = f"http://127.0.0.1:{runner.addresses[0][1]}"
         yield gateway
     finally:
         gateway.cut()

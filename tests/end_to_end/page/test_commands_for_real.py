@@ -14,7 +14,7 @@ from pipeline.domain.clock import SystemClock
 from pipeline.llm.direct_client import DirectClient
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.end_to_end.page.acts import entries, ready, send, sign_in
-from tests.end_to_end.page.fake_gateway import worker_port
+from tests.end_to_end.page.worker_port import worker_port
 from tests.end_to_end.test_web_search import PAGES
 from tests.pipeline.tools.web_server import serving
 from tests.support.browser_fixture import Watch

@@ -9,7 +9,7 @@ from playwright.async_api import Page, expect
 
 from pipeline.llm.scripted import ScriptedAnswer
 from tests.end_to_end.page.acts import entries, ready, send, sign_in
-from tests.end_to_end.page.fake_gateway import worker_port
+from tests.end_to_end.page.worker_port import worker_port
 from tests.support.companion import CompanionModel, open_companion
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]

@@ -11,8 +11,8 @@ from playwright.async_api import Locator, Page, expect
 from pipeline.llm.scripted import ScriptedLlm
 from tests.end_to_end.page.accessibility import serious_violations
 from tests.end_to_end.page.acts import entries, ready, send, sign_in
-from tests.end_to_end.page.fake_gateway import worker_port
 from tests.end_to_end.page.probes import NAMELESS, POOR_CONTRAST
+from tests.end_to_end.page.worker_port import worker_port
 from tests.support.browser_fixture import Watch
 from tests.support.file_talk import SAID, sending, share
 from tests.support.harness import GatewayHarness, open_gateway

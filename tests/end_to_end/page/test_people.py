@@ -10,7 +10,7 @@ from playwright.async_api import Page, expect
 
 from tests.end_to_end.page.accessibility import serious_violations
 from tests.end_to_end.page.acts import entries, ready, send, sign_in
-from tests.end_to_end.page.fake_gateway import worker_port
+from tests.end_to_end.page.worker_port import worker_port
 from tests.support.page_people import Client, OpenPage, open_page
 
 Scheme = Literal["light", "dark"]

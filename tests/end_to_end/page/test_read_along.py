@@ -12,9 +12,10 @@ from playwright.async_api import Locator, Page, expect
 
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.end_to_end.page.acts import ask, entries, ready, send, sign_in
-from tests.end_to_end.page.fake_gateway import FakeGateway, Frame, worker_port
+from tests.end_to_end.page.fake_gateway import FakeGateway, Frame
 from tests.end_to_end.page.test_read_aloud import PLAYS, SOUND
 from tests.end_to_end.page.test_talk import talk, words
+from tests.end_to_end.page.worker_port import worker_port
 from tests.support.browser_fixture import Watch
 from tests.support.harness import open_gateway
 from voice.synthesis.scripted_synthesizer import ScriptedSpeaker

@@ -16,7 +16,7 @@ from pipeline.domain.readings import Picture
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.end_to_end.page.accessibility import serious_violations
 from tests.end_to_end.page.acts import entries, ready, send, sign_in
-from tests.end_to_end.page.fake_gateway import worker_port
+from tests.end_to_end.page.worker_port import worker_port
 from tests.support.browser_fixture import Watch
 from tests.support.file_reader import FakeFileReader
 from tests.support.harness import GatewayHarness, open_gateway

@@ -20,7 +20,7 @@ from playwright.async_api import Dialog, Locator, Page, expect
 
 from tests.end_to_end.page.accessibility import serious_violations
 from tests.end_to_end.page.acts import entries, ready
-from tests.end_to_end.page.fake_gateway import worker_port
+from tests.end_to_end.page.worker_port import worker_port
 from tests.support.browser_fixture import Watch
 from tests.support.page_people import Client, OpenPage, open_page
 from tests.support.workflow_child import DRAFT, triage_model

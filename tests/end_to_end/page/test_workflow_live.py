@@ -13,7 +13,7 @@ from playwright.async_api import Page, expect
 
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.end_to_end.page.acts import ready
-from tests.end_to_end.page.fake_gateway import worker_port
+from tests.end_to_end.page.worker_port import worker_port
 from tests.pipeline.workflows.documents import agent, approval, document, start, way
 from tests.support.page_people import Client, open_page
 
