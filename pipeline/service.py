@@ -269,7 +269,7 @@ class Pipeline:
         suspension = TurnSuspension(deadline, slot)
         turn.waiting, turn.delegating = suspension.waiting, suspension.delegating
         try:
-            async with deadline:
+            with deadline:
                 scope, memory = turn.scope, self._memory
                 reads = self._contexts.reads(turn.message, turn.journal, scope, words)
                 turn.links.named = partial(reads.named_hosts, words.text)

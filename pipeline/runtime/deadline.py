@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Protocol, Self
 
 from pipeline.domain.clock import Clock
+from pipeline.graph.execution.control import Interruption
 
 
 class TurnDeadline:
@@ -21,25 +22,25 @@ class TurnDeadline:
     def __init__(self, clock: Clock, seconds: float) -> None:
         self._clock = clock
         self._left_s = seconds
-        self._timeout = asyncio.timeout(None)
+        self._over = Interruption(TimeoutError)
         self._began = 0.0
         self._waits = 0
         self._disarm: Callable[[], None] = _nothing
 
-    async def __aenter__(self) -> Self:
-        await self._timeout.__aenter__()
+    def __enter__(self) -> Self:
+        self._over.__enter__()
         self._arm()
         return self
 
-    async def __aexit__(
+    def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._disarm()
-        await self._timeout.__aexit__(kind, error, trace)
+        self._over.__exit__(kind, error, trace)
 
     def expired(self) -> bool:
         """Whether a TimeoutError came from this deadline."""
-        return self._timeout.expired()
+        return self._over.requested
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -57,11 +58,7 @@ class TurnDeadline:
 
     def _arm(self) -> None:
         self._began = self._clock.monotonic()
-        self._disarm = self._clock.call_after(self._left_s, self._expire)
-
-    def _expire(self) -> None:
-        if not self._timeout.expired():
-            self._timeout.reschedule(asyncio.get_running_loop().time())
+        self._disarm = self._clock.call_after(self._left_s, self._over.request)
 
 
 class Slot(Protocol):

@@ -17,7 +17,7 @@ async def test_it_comes_after_its_seconds() -> None:
     done: list[str] = []
 
     async def work() -> None:
-        async with deadline:
+        with deadline:
             await clock.advance(9.9)
             done.append("most")
             await clock.advance(0.2)
@@ -35,7 +35,7 @@ async def test_it_pauses_while_a_person_is_waited_for() -> None:
     done: list[str] = []
 
     async def work() -> None:
-        async with deadline:
+        with deadline:
             await clock.advance(6)
             with deadline.paused():
                 await clock.advance(300)
@@ -59,7 +59,7 @@ async def test_it_continues_when_what_it_paused_for_fails_or_is_cancelled(
     deadline = TurnDeadline(clock, 10)
 
     async def work() -> None:
-        async with deadline:
+        with deadline:
             with suppress(error), deadline.paused():
                 await clock.advance(300)
                 raise error
@@ -74,7 +74,7 @@ async def test_it_continues_when_what_it_paused_for_fails_or_is_cancelled(
 
 async def test_it_leaves_nothing_behind_when_the_work_is_done() -> None:
     clock = ManualClock()
-    async with TurnDeadline(clock, 10) as deadline:
+    with TurnDeadline(clock, 10) as deadline:
         pass
     await clock.advance(20)
     assert not deadline.expired()
@@ -103,7 +103,7 @@ async def test_a_turn_that_is_away_leaves_its_room_to_others_until_it_comes_back
     room = _OnePlace()
     deadline = TurnDeadline(ManualClock(), 10)
     await room.enter()
-    async with deadline:
+    with deadline:
         absence = TurnSuspension(deadline, room)
         async with absence.waiting():
             assert not room.slots.locked()
@@ -117,7 +117,7 @@ async def test_a_turn_that_is_stopped_while_it_is_away_does_not_wait_for_room() 
     deadline = TurnDeadline(ManualClock(), 10)
 
     async def turn() -> None:
-        async with deadline:
+        with deadline:
             await room.enter()
             async with TurnSuspension(deadline, room).waiting():
                 away.set()
