@@ -104,7 +104,8 @@ class RunRecorder:
         if self._failure is not None or self._refusal is not None:
             self.raise_failure()
         node, label = frame.node, frame.label
-        seconds = round(seconds, 4) if seconds >= SHOWN_SECONDS else 0.0
+        # To four digits. `round` with digits takes ten times as long.
+        seconds = round(seconds * 1e4) / 1e4 if seconds >= SHOWN_SECONDS else 0.0
         advance(self._run, frame, update, target, values, seconds, inner)
         if self._log is None:
             return

@@ -142,9 +142,9 @@ async def test_a_turn_whose_sub_agent_was_cut_off_while_it_was_away_takes_its_ro
             await asyncio.Event().wait()
 
     await room.enter()
-    async with asyncio.timeout(30), deadline:
+    with deadline:
         absence = TurnSuspension(deadline, room)
-        async with absence.delegating(), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(30), absence.delegating(), asyncio.TaskGroup() as group:
             task = group.create_task(sub_agent(absence))
             await away.wait()
             assert not room.slots.locked()
