@@ -110,7 +110,9 @@ def assess(
     recent = history[-WINDOW:]
     before = [_read_before(book, entry.text) for entry in recent if entry.said_by == "person"]
     said, found = _said(book, current, possible), _NO_CRISIS
-    if recent or book.says_something(current, possible):
+    # Most conversations hold nothing that any family needs.
+    some = possible or any(one.said.possible for one in before)
+    if some and (recent or book.says_something(current, possible)):
         found = _by_patterns(book, current, said, [one.said for one in before], recent)
     if found.level == IMMINENT:
         return found
@@ -173,6 +175,8 @@ _kept_before = functools.lru_cache(maxsize=_KEPT)(_before)
 
 
 def _said(book: PatternBook, plain: str, possible: int) -> Said:
+    if not possible:
+        return Said(plain, 0)
     return Said(book.without("others", book.without("denial", plain, possible), possible), possible)
 
 
