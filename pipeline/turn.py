@@ -267,6 +267,10 @@ class Turn:
         if not self.streamed and not self.links.held:
             await self.stream_text(text)
 
+    def wants_nodes(self) -> bool:
+        """Whether the events of nodes are shown to anybody, or have a line for the person."""
+        return bool(self.steps) or self._wants_nodes()
+
     async def on_graph_event(self, event: graph_events.GraphEvent) -> None:
         """Send an event for each started node and each one that succeeded. It has no text to redact."""
         # Not by `match`, which looks for each field by its name: every node of every run comes here twice.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pipeline.graph.definition.ports import RunLog
@@ -31,6 +31,7 @@ class RunRecorder:
         first_snapshot: int = FIRST_SNAPSHOT,
         *,
         details: bool = True,
+        nodes: Callable[[], bool] | None = None,
     ) -> None:
         self._run = run
         self._head: Head | None = head if run.records == 0 else None
@@ -38,6 +39,8 @@ class RunRecorder:
         self.listener = listener
         self.wants_details = details and listener is not None
         """The listener also receives the events of edges, joins, gates, retries and records."""
+        self.wants_nodes = nodes
+        """Says whether the listener receives the events of nodes now; None if it always does."""
         self.marks: list[Checkpointed] = []
         """Checkpoints that the listener has not received yet."""
         self._last: list[Record] = []
