@@ -42,7 +42,7 @@ class LossyEventQueue(Generic[T]):
         self._droppable: deque[bool] = deque()
         """For each item whether it may be dropped."""
         self._waiting: asyncio.Future[None] | None = None
-        """What the reader waits for while there is no item."""
+        """What the reader waits for while there is no item, until it is woken."""
         self._closed = False
         self.dropped = 0
         """Droppable items that this reader missed."""
@@ -107,9 +107,9 @@ class LossyEventQueue(Generic[T]):
         while not self._items:
             if self._closed:
                 return ()
-            self._waiting = asyncio.get_running_loop().create_future()
+            self._waiting = waiting = asyncio.get_running_loop().create_future()
             try:
-                await self._waiting
+                await waiting
             finally:
                 self._waiting = None
         if len(self._items) <= most:
@@ -123,8 +123,9 @@ class LossyEventQueue(Generic[T]):
             yield items[0]
 
     def _wake(self) -> None:
-        if self._waiting is not None and not self._waiting.done():
-            self._waiting.set_result(None)
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

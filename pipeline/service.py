@@ -303,7 +303,7 @@ class Pipeline:
                             context,
                             later=self._later,
                             listener=turn.on_graph_event,
-                            nodes=turn.wants_nodes,
+                            nodes=None if turn.steps else turn.wants_nodes,
                             log=log,
                             control=turn.control,
                         )
