@@ -6,8 +6,8 @@ Not a broadcaster: the adapter or the gateway decides who subscribes to what.
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict, deque
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import field, replace
 from typing import Generic, TypeVar
 
@@ -38,10 +38,11 @@ class LossyEventQueue(Generic[T]):
             raise ValueError("LossyEventQueue: expected 0 < soft_limit <= hard_limit")
         self._soft_limit = soft_limit
         self._hard_limit = hard_limit
-        self._items: OrderedDict[int, T] = OrderedDict()
-        self._droppable: deque[int] = deque()
-        self._next_number = 0
-        self._changed = asyncio.Event()
+        self._items: deque[T] = deque()
+        self._droppable: deque[bool] = deque()
+        """For each item whether it may be dropped."""
+        self._waiting: asyncio.Future[None] | None = None
+        """What the reader waits for while there is no item, until it is woken."""
         self._closed = False
         self.dropped = 0
         """Droppable items that this reader missed."""
@@ -63,34 +64,34 @@ class LossyEventQueue(Generic[T]):
         """
         if self._closed:
             return False
-        if len(self._items) >= self._soft_limit:
-            if self._droppable:
-                del self._items[self._droppable.popleft()]
-                self.dropped += 1
-            elif droppable:
-                self.dropped += 1
-                return True
-            elif len(self._items) >= self._hard_limit:
-                self.too_slow = True
-                self._items.clear()
-                self.close()
-                return False
-        if droppable:
-            self._droppable.append(self._next_number)
-        self._items[self._next_number] = item
-        self._next_number += 1
-        self._changed.set()
+        if len(self._items) >= self._soft_limit and not self._makes_room(droppable=droppable):
+            return not self.too_slow
+        self._items.append(item)
+        self._droppable.append(droppable)
+        if self._waiting is not None:
+            self._wake()
         return True
 
-    def take(self, most: int) -> list[T]:
-        """Remove and return queued items, oldest first: at most `most`."""
-        if len(self._items) <= most:
-            return list(self.take_all())
-        return [self._pop() for _ in range(most)]
+    def _makes_room(self, *, droppable: bool) -> bool:
+        """Whether a full queue takes one more item: after it has dropped one, or beyond the soft limit. A
+        queue at its hard limit ends."""
+        if True in self._droppable:
+            oldest = self._droppable.index(True)
+            del self._items[oldest], self._droppable[oldest]
+            self.dropped += 1
+        elif droppable:
+            self.dropped += 1
+            return False
+        elif len(self._items) >= self._hard_limit:
+            self.too_slow = True
+            self.take_all()
+            self.close()
+            return False
+        return True
 
     def take_all(self) -> tuple[T, ...]:
         """Remove and return everything queued, oldest first."""
-        items = tuple(self._items.values())
+        items = tuple(self._items)
         self._items.clear()
         self._droppable.clear()
         return items
@@ -98,22 +99,33 @@ class LossyEventQueue(Generic[T]):
     def close(self) -> None:
         """Accept no more items; the reader gets the queued ones and then the end. Safe to repeat."""
         self._closed = True
-        self._changed.set()
+        self._wake()
+
+    async def next_items(self, most: int) -> Sequence[T]:
+        """Remove and return the next items, oldest first: at least one, once there is one, and at most
+        `most`. None at the end."""
+        while not self._items:
+            if self._closed:
+                return ()
+            self._waiting = waiting = asyncio.get_running_loop().create_future()
+            try:
+                await waiting
+            finally:
+                self._waiting = None
+        if len(self._items) <= most:
+            return self.take_all()
+        for _ in range(most):
+            self._droppable.popleft()
+        return [self._items.popleft() for _ in range(most)]
 
     async def __aiter__(self) -> AsyncIterator[T]:
-        while True:
-            while self._items:
-                yield self._pop()
-            if self._closed:
-                return
-            self._changed.clear()
-            await self._changed.wait()
+        while items := await self.next_items(1):
+            yield items[0]
 
-    def _pop(self) -> T:
-        number, item = self._items.popitem(last=False)
-        if self._droppable and self._droppable[0] == number:
-            self._droppable.popleft()
-        return item
+    def _wake(self) -> None:
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ from pipeline.runtime.arrivals import Arrivals, NoArrivals, TurnExtended
 from pipeline.runtime.attachments import Taken
 from pipeline.runtime.before_message import NOT_CHECKED, BeforeMessage, Shortcut, not_checked
 from pipeline.runtime.context import RunContext
-from pipeline.runtime.deadline import Slot, TurnDeadline, TurnSuspension, UnlimitedSlot
+from pipeline.runtime.deadline import SharedTimer, Slot, TurnDeadline, TurnSuspension, UnlimitedSlot
 from pipeline.runtime.kept_state import Stored, first_state
 from pipeline.runtime.links import AnswerLinks
 from pipeline.runtime.ports import (
@@ -95,6 +95,7 @@ class Pipeline:
         self._llm = llm
         self._settings = settings
         self._clock = clock
+        self._timer = SharedTimer(clock)
         self._services = services or PipelineServices()
         self._agent = agent
         self._contexts = TurnContexts(services=self._services, settings=settings, clock=clock)
@@ -265,11 +266,11 @@ class Pipeline:
         if not isinstance(words, UserWords):
             return words
         # Not the deadline of the engine: reading history and records counts as well.
-        deadline = TurnDeadline(self._clock, self._settings.turn_timeout_s)
+        deadline = TurnDeadline(self._timer, self._clock, self._settings.turn_timeout_s)
         suspension = TurnSuspension(deadline, slot)
         turn.waiting, turn.delegating = suspension.waiting, suspension.delegating
         try:
-            async with deadline:
+            with deadline:
                 scope, memory = turn.scope, self._memory
                 reads = self._contexts.reads(turn.message, turn.journal, scope, words)
                 turn.links.named = partial(reads.named_hosts, words.text)
@@ -302,6 +303,7 @@ class Pipeline:
                             context,
                             later=self._later,
                             listener=turn.on_graph_event,
+                            nodes=None if turn.steps else turn.wants_nodes,
                             log=log,
                             control=turn.control,
                         )

@@ -137,7 +137,8 @@ class Turn:
     steps: Mapping[str, str] = field(default_factory=dict)
     """What people read of the nodes of its graph while they run, by the label with which each begins."""
     ids: Ids = field(init=False)
-    _wants_nodes: Callable[[], bool] = field(init=False)
+    wants_nodes: Callable[[], bool] = field(init=False)
+    """Whether the events of nodes are shown to anybody now."""
     started: bool = field(init=False, default=False)
     """Whether its first event has been sent."""
     recorded: bool = field(init=False, default=False)
@@ -148,7 +149,7 @@ class Turn:
     """Whether the terminal event has been sent."""
 
     def __post_init__(self) -> None:
-        self._wants_nodes = nodes_wanted_by(self.sender)
+        self.wants_nodes = nodes_wanted_by(self.sender)
         self.ids = {"session_id": self.journal.session_id, "message_id": self.message.message_id}
 
     @property
@@ -272,12 +273,12 @@ class Turn:
         # Not by `match`, which looks for each field by its name: every node of every run comes here twice.
         if isinstance(event, graph_events.NodeStarted):
             node = event.node
-            if self._wants_nodes():
+            if self.wants_nodes():
                 await self.sender.send_event(NodeStarted(**self.ids, node=node))
             if node in self.steps:
                 await self.send(StepStarted(**self.ids, step=self.steps[node]))
         elif isinstance(event, graph_events.NodeCompleted):
-            if event.failure is None and not event.skipped and self._wants_nodes():
+            if event.failure is None and not event.skipped and self.wants_nodes():
                 await self.sender.send_event(
                     NodeCompleted(**self.ids, node=event.node, decision=event.decision)
                 )

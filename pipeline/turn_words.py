@@ -214,6 +214,8 @@ class TurnWords:
     def left_out(self, turn: Turn) -> str:
         """The lines about what the answer does not use of the turn's messages; empty for none."""
         if not turn.joined:
+            if isinstance(turn.message, InboundMessage) and not turn.message.has_other_content:
+                return ""
             taken = takes(self._services, turn.message)
             return unused_line(turn.message, turn.words, self._settings, taken=taken)
         words = (turn.words, *(said.words for said in turn.joined))

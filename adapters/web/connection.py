@@ -21,8 +21,8 @@ from adapters.web.workflow_requests import may_edit
 from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.timeline import TimelineEntry
 
-_BATCHED = 63
-"""The most frames that follow the first one in a message. The rest stays in the queue, which drops what a
+_BATCHED = 64
+"""The most frames in a message. The rest stays in the queue, which drops what a
 slow client misses."""
 
 
@@ -70,9 +70,9 @@ class Connection:
         try:
             if not await self._send_history(hello):
                 return
-            queue = self._session.queue
-            async for frame in queue:
-                await self._send([frame, *queue.take(_BATCHED)] if hello.batch else [frame])
+            queue, most = self._session.queue, _BATCHED if hello.batch else 1
+            while frames := await queue.next_items(most):
+                await self._send(frames)
         except ConnectionError:
             self._session.end(None)
 
@@ -82,14 +82,17 @@ class Connection:
         for one in frames:
             together.append(one.frame)
             if one.binary or one.sent is not None:
-                await self._socket.send_str(outgoing.encode(together))
+                await self._send_text(together)
                 together = []
                 if one.binary:
                     await self._socket.send_bytes(one.binary)
                 if one.sent is not None:
                     one.sent.set()
         if together:
-            await self._socket.send_str(outgoing.encode(together))
+            await self._send_text(together)
+
+    async def _send_text(self, frames: Sequence[outgoing.Frame]) -> None:
+        await self._socket.send_frame(outgoing.encode(frames), WSMsgType.TEXT)
 
     async def _send_history(self, hello: Hello) -> bool:
         settings = self._shared.settings
@@ -109,7 +112,7 @@ class Connection:
                     name = await self._shared.chats.name_of(thread_of(chat))
         except Exception as error:  # noqa: BLE001 - the client is notified of any failure and may reconnect
             problem = problem_of("reading the history", error)
-            await self._socket.send_str(outgoing.encode([outgoing.problem_frame(problem)]))
+            await self._send_text([outgoing.problem_frame(problem)])
             self._session.end(TRY_AGAIN)
             return False
         welcome = outgoing.welcome_frame(
@@ -124,11 +127,11 @@ class Connection:
             language=hello.language,
             editor=editor,
         )
-        await self._socket.send_str(outgoing.encode([welcome]))
+        await self._send_text([welcome])
         for entry in entries:
             files = self._shared.links.described(thread_of(chat), entry.files) if entry.files else []
             frame = outgoing.entry_frame(entry, self._shared.rendered, files)
-            await self._socket.send_str(outgoing.encode([frame]))
+            await self._send_text([frame])
             # Rendering a long history without a cache is slow; other chats run between two entries.
             await asyncio.sleep(0)
         self._session.go_live(entries, questions, self._shared.hub.answers(chat), earlier=earlier)

@@ -106,7 +106,7 @@ async def _refuse(
     later = problem.code in ("unavailable", "refused", "internal")
     try:
         async with opening.within(CLOSE_TIMEOUT_S):
-            await socket.send_str(outgoing.encode([outgoing.problem_frame(problem)]))
+            await socket.send_frame(outgoing.encode([outgoing.problem_frame(problem)]), WSMsgType.TEXT)
             await socket.close(code=problem.close_code or (TRY_AGAIN if later else BAD_HELLO))
     except (TimeoutError, ConnectionError):
         _log.debug("web: a refused client left before it heard why")

@@ -153,6 +153,8 @@ class Hub:
         self._links = links or LinkedFiles()
         self._rendered = rendered
         self._sessions: dict[str, set[Session]] = {}
+        self._with_nodes = 0
+        """How many sessions get the events of nodes: mostly none, and each node of each turn asks."""
         self._answers = LiveAnswers(clock)
 
     def join(self, chat: str, *, nodes: bool = False, visitor: Visitor | None = None) -> Session | None:
@@ -165,12 +167,15 @@ class Hub:
             return None
         session = Session(chat, self._rendered, nodes=nodes, visitor=visitor)
         sessions.add(session)
+        self._with_nodes += nodes
         return session
 
     def leave(self, session: Session) -> None:
         """Forget `session`."""
         sessions = self._sessions.get(session.chat, set())
-        sessions.discard(session)
+        if session in sessions:
+            sessions.remove(session)
+            self._with_nodes -= session.nodes
         if not sessions:
             self._sessions.pop(session.chat, None)
 
@@ -235,7 +240,7 @@ class Hub:
 
     def wants_nodes(self, thread: ThreadKey) -> bool:
         """Whether a session gets the events of the nodes of `thread`."""
-        return any(session.nodes for session in self._sessions.get(thread.chat, ()))
+        return self._with_nodes > 0 and any(one.nodes for one in self._sessions.get(thread.chat, ()))
 
     def entry(self, thread: ThreadKey, entry: TimelineEntry) -> None:
         """Send a recorded entry of `thread` to its sessions that do not have it yet."""

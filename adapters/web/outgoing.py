@@ -11,6 +11,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from adapters.channel import VoiceClip
 from adapters.formatting.visible import visible
 from adapters.guests import Account, Visitor, shown_chat
@@ -34,21 +36,16 @@ Frame = Mapping[str, Any]
 """Plain JSON data."""
 
 
-def encode(frames: Sequence[Frame]) -> str:
-    """One frame as a JSON object, or several as an array of them: one call is cheaper than one for each."""
+def encode(frames: Sequence[Frame]) -> bytes:
+    """One frame as the text of a JSON object in UTF-8, or several as an array of them: one call is cheaper
+    than one for each."""
     plain: Any = frames[0] if len(frames) == 1 else frames
     try:
-        text = "".join(_COMPACT(plain, 0))
-    except ValueError:
-        # JSON has no NaN: a browser's parser would reject the whole text.
-        plain = _finite(plain)
-        text = "".join(_COMPACT(plain, 0))
-    try:
-        text.encode()
-    except UnicodeEncodeError:
+        # A number that JSON does not have is null.
+        return _ENCODER.encode(plain)
+    except (TypeError, ValueError):
         # A lone surrogate from a model is invalid in UTF-8, but valid as a JSON escape.
-        return "".join(_ASCII(plain, 0))
-    return text
+        return "".join(_ASCII(_finite(plain), 0)).encode()
 
 
 def welcome_frame(
@@ -311,5 +308,5 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-_COMPACT = encoder()
+_ENCODER = msgspec.json.Encoder()
 _ASCII = encoder(ascii_only=True)

@@ -10,10 +10,11 @@ in memory first, and written some seconds later. Not here: the number of message
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import date
 from typing import Any
 
 from gateway.config.agent import BudgetSettings
@@ -32,6 +33,8 @@ _NONE_WORDS = "{whose} budget for today is used up. It begins again at midnight 
 _CHEAPER_WORDS = "{whose} budget for today is nearly used up: a smaller model answers."
 _FULL = Allowance()
 _WRITE_AFTER_S = 10.0
+_DAY_S = 86_400
+_EPOCH = date(1970, 1, 1).toordinal()
 """How long use without limits is only in memory. A crash loses it."""
 _log = logging.getLogger(__name__)
 
@@ -147,7 +150,7 @@ class DailyBudgets:
 
     def today(self) -> str:
         """The day that counts now, YYYY-MM-DD."""
-        return datetime.fromtimestamp(self._clock.now(), UTC).date().isoformat()
+        return _day(int(self._clock.now() // _DAY_S))
 
     @asynccontextmanager
     async def moving(self) -> AsyncIterator[None]:
@@ -231,6 +234,12 @@ class DailyBudgets:
         if left >= 3600:
             return "1 hour" if hours == 1 else f"{hours} hours"
         return "a minute" if minutes <= 1 else f"{minutes} minutes"
+
+
+@functools.lru_cache(maxsize=8)
+def _day(number: int) -> str:
+    """The day so many days after 1970 began, YYYY-MM-DD. Cached: each call of a model is of a day."""
+    return date.fromordinal(_EPOCH + number).isoformat()
 
 
 def _first_of_month(day: str) -> str:

@@ -5,10 +5,10 @@ continues. It has no queue, so nothing is merged, repeated or left out.
 from __future__ import annotations
 
 import logging
+import weakref
 from collections.abc import Callable
 from functools import partial
 from typing import Generic, TypeVar
-from weakref import WeakValueDictionary
 
 from gateway.cluster.bus import (
     EventReader,
@@ -41,7 +41,7 @@ class InProcessBus:
         self._readers: dict[AccountKey, EventReader] = {}
         self._outboxes: dict[AccountKey, OnOutbox] = {}
         self._recorded: dict[AccountKey, OnRecorded] = {}
-        self._streams = WeakValueDictionary[str, EventStream]()
+        self._streams: dict[str, weakref.ref[EventStream]] = {}
         """The newest stream of each thread, for as long as its turn keeps it."""
         self._closed = False
 
@@ -76,7 +76,8 @@ class InProcessBus:
     def events(self, turn: LiveTurn) -> EventStream:
         """See `Bus.events`."""
         thread, fence = turn.thread, turn.fence
-        reader, newest = self._readers.get(thread.account_key), self._streams.get(thread.text)
+        reader, known = self._readers.get(thread.account_key), self._streams.get(thread.text)
+        newest = None if known is None else known()
         if reader is None or (newest is not None and newest.fence > fence):
             return dropped(fence)
         try:
@@ -89,8 +90,13 @@ class InProcessBus:
         stream = EventStream(
             fence, sender.send_event, partial(reader.observe, thread), nodes_wanted_by(sender)
         )
-        self._streams[thread.text] = stream
+        self._streams[thread.text] = weakref.ref(stream, partial(self._forget, thread.text))
         return stream
+
+    def _forget(self, thread: str, gone: weakref.ref[EventStream]) -> None:
+        """Forget a stream that no turn keeps, unless a newer one has its place."""
+        if self._streams.get(thread) is gone:
+            del self._streams[thread]
 
     def outbox(self, account: AccountKey, row_id: int) -> None:
         """See `Bus.outbox`."""
@@ -175,8 +181,8 @@ class InProcessBus:
 
     def _end_reader(self, account: AccountKey) -> None:
         self._readers.pop(account, None)
-        for thread, stream in tuple(self._streams.items()):
-            if ThreadKey.decode(thread).account_key == account:
+        for thread, known in tuple(self._streams.items()):
+            if ThreadKey.decode(thread).account_key == account and (stream := known()) is not None:
                 stream.cut_off()
 
 

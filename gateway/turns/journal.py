@@ -159,6 +159,8 @@ class StoreJournal:
 
     async def recorded_agent(self) -> str | None:
         """The agent that began the run, empty for the default one; None if nothing is on record."""
+        if not self._recorded.may_exist:
+            return None
         if (found := await self._recorded.user()) is not None and found.apart:
             self.messages.run_as(found.agent)
         return None if found is None else found.agent
@@ -204,6 +206,9 @@ class StoreJournal:
         await self._store.append(self.lease, [over])
 
     async def recorded_run(self) -> tuple[RawRecord, ...]:
+        if not self._recorded.may_exist:
+            self._log.earlier = ()
+            return ()
         return await self._run.records()
 
     async def commit(self, answer: TurnAnswer) -> int:

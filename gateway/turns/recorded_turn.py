@@ -28,15 +28,13 @@ class RecordedTurn:
         """Whether the turn answers a question and resumes the run of an earlier message."""
         self.off_record = off_the_record and not self.is_resume
         """Nothing that is said may be kept."""
-
-    @property
-    def _may_exist(self) -> bool:
-        return not self.off_record and (self._entry.attempts > 0 or self.is_resume)
+        self.may_exist = not self.off_record and (entry.attempts > 0 or self.is_resume)
+        """Whether anything can be on record from before this attempt."""
 
     async def user(self) -> UserRecord | None:
         """The words of the run, of all its messages if it resumes an earlier one; None if they are not on
         record."""
-        records = await self._of_kind("user") if self._may_exist else ()
+        records = await self._of_kind("user") if self.may_exist else ()
         if not records:
             return None
         found = UserRecord.of(records[-1])
@@ -73,7 +71,7 @@ class RecordedTurn:
 
     async def run(self) -> tuple[RawRecord, ...]:
         """The rows of the newest run, oldest first; empty for none."""
-        return newest_run(await self._of_kind("step")) if self._may_exist else ()
+        return newest_run(await self._of_kind("step")) if self.may_exist else ()
 
     async def conversation(self) -> Conversation:
         """The conversation as it was when the resumed run began."""

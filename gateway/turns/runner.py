@@ -245,7 +245,7 @@ class TurnRunner:
     def _note_end(self, journal: StoreJournal, seconds: float) -> None:
         outcome = journal.outcome or "interrupted"
         self._telemetry.turn_ended(outcome)
-        ended = {"outcome": outcome, "run_id": journal.run_id, "seconds": round(seconds, 3)}
+        ended = {"outcome": outcome, "run_id": journal.run_id, "seconds": round(seconds * 1e3) / 1e3}
         _log.info("turn ended", extra=ended)
 
     async def _shortcut(

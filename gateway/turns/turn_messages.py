@@ -75,6 +75,8 @@ class TurnMessages:
     @property
     def reply_handle(self) -> str:
         """What the channel needs to reply to the newest of the messages."""
+        if not self.joined:
+            return reply_handle_of(self.entry.item)
         handles = (reply_handle_of(entry.item) for entry in reversed(self.entries))
         return next((handle for handle in handles if handle), "")
 

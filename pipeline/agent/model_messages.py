@@ -3,6 +3,7 @@ this run's own exchange."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from itertools import chain
 from operator import attrgetter
@@ -81,7 +82,13 @@ def _fixed(context: RunContext, system: ChatMessage, tools: Sequence[ToolDefinit
 
 def _system(context: RunContext, state: State, tools: Sequence[ToolDefinition]) -> ChatMessage:
     skills = state.get(LOADED, {}).get("skills", ())
-    return ChatMessage(role="system", content=system_prompt(context, state, skills, tools=bool(tools)))
+    return _of_system(system_prompt(context, state, skills, tools=bool(tools)))
+
+
+@functools.lru_cache(maxsize=128)
+def _of_system(prompt: str) -> ChatMessage:
+    """The message of a prompt, with its tokens. Cached, as the prompt is."""
+    return ChatMessage(role="system", content=prompt)
 
 
 def _fitting(conversation: Conversation, room: int, stale_after: int) -> tuple[PastTurn, ...]:

@@ -83,7 +83,8 @@ class _Answer:
         """Show what was held back until the stream ended."""
         if self._visible is None or self._safe is None:
             return
-        text = self._safe.feed(self._visible.finish()) + self._safe.finish()
+        rest = self._visible.finish()
+        text = (self._safe.feed(rest) if rest else "") + self._safe.finish()
         if text:
             await self._show(text)
 

@@ -137,7 +137,9 @@ class VisibleStream:
 
     def finish(self) -> str:
         """The rest of the visible text when the message has ended, including text after the wrappers."""
-        rest, _ = _read(self._text, self._given)
+        rest = self._text[self._given :]
+        if "<" in rest:
+            rest, _ = _read(self._text, self._given)
         self._given = len(self._text)
         return rest
 

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 
 from pipeline.agent.status_tags import DECLARING
 from pipeline.domain.marking import marked_memory
-from pipeline.domain.messages import Speech
+from pipeline.domain.messages import Mode, Speech
 from pipeline.graph.definition.decisions import State
 from pipeline.intake.confirmation import wants_summary
 from pipeline.runtime.context import RunContext
@@ -84,29 +84,55 @@ def system_prompt(
     The brief prompt leaves out the sections for capable models, because small models repeat them.
     """
     settings, texts = context.settings, context.workspace.texts(context.scope)
-    full = settings.prompt == "full"
-    identity = _plain(texts.identity) or settings.system_prompt
-    name = _NAME.format(name=settings.bot_name) if settings.bot_name else ""
-    language = _LANGUAGE.format(language=settings.language) if settings.language else ""
-    today = _today(context, texts.time_zone)
-    flagged = _FLAGGED if state.get("intake", {}).get("injection_detected") else ""
-    summary = _SUMMARY_NOTE if wants_summary(state) else ""
-    spoken = _speech(context.speech) if context.speech else ""
-    unwell = _UNWELL if state.get("intake", {}).get("crisis_level") or context.crisis_level else ""
-    asides = [note for note in (name, language, spoken, flagged, unwell, summary) if note]
-    sections = [
-        " ".join((identity if not full else _IDENTITY.format(text=identity), today, *asides)),
-        _SOUL.format(text=_plain(texts.soul)) if texts.soul else "",
-        _USER.format(text=_inert(_plain(texts.user))) if texts.user else "",
-        _MEMORY.format(text=marked_memory(_inert(_plain(texts.memory)))) if texts.memory else "",
-        _RULES.format(text=rules)
-        if (rules := _rules(context, _plain(texts.agents), work=full and tools))
-        else "",
-        _OTR if context.scope.mode == "otr" else "",
-        _SENSITIVE if full else "",
-        *_skills(context, skills),
-    ]
-    return RULE.join(section for section in sections if section)
+    full, intake = settings.prompt == "full", state.get("intake", {})
+    return _joined(
+        "full" if full else "brief",
+        (texts.identity, texts.soul, texts.user, texts.memory),
+        (settings.system_prompt, settings.bot_name, settings.language),
+        _today(context, texts.time_zone),
+        (
+            _speech(context.speech) if context.speech else "",
+            _FLAGGED if intake.get("injection_detected") else "",
+            _UNWELL if intake.get("crisis_level") or context.crisis_level else "",
+            _SUMMARY_NOTE if wants_summary(state) else "",
+        ),
+        _rules(context, _plain(texts.agents), work=full and tools),
+        context.scope.mode,
+        tuple(_skills(context, skills)),
+    )
+
+
+@functools.lru_cache(maxsize=128)
+def _joined(
+    kind: str,
+    own: tuple[str, str, str, str],
+    configured: tuple[str, str, str],
+    today: str,
+    notes: tuple[str, ...],
+    rules: str,
+    mode: Mode,
+    skills: tuple[str, ...],
+) -> str:
+    """The sections in one text. `own`: the workspace's texts on identity, soul, person and memory;
+    `configured`: the system prompt, the bot's name and its language. Cached: from one message of a person to
+    the next hardly anything of it changes."""
+    identity, soul, user, memory = own
+    identity = _plain(identity) or configured[0]
+    if kind == "full":
+        identity = _IDENTITY.format(text=identity)
+    name = _NAME.format(name=configured[1]) if configured[1] else ""
+    language = _LANGUAGE.format(language=configured[2]) if configured[2] else ""
+    sections = (
+        " ".join((identity, today, *filter(None, (name, language, *notes)))),
+        _SOUL.format(text=_plain(soul)) if soul else "",
+        _USER.format(text=_inert(_plain(user))) if user else "",
+        _MEMORY.format(text=marked_memory(_inert(_plain(memory)))) if memory else "",
+        _RULES.format(text=rules) if rules else "",
+        _OTR if mode == "otr" else "",
+        _SENSITIVE if kind == "full" else "",
+        *skills,
+    )
+    return RULE.join(filter(None, sections))
 
 
 def _today(context: RunContext, own: str) -> str:

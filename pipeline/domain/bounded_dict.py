@@ -10,6 +10,10 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
+_set: Callable[..., None] = OrderedDict.__setitem__
+"""As `super().__setitem__`, which makes an object for each call."""
+
+
 class BoundedDict(OrderedDict[K, V]):
     """At most `max_entries` entries, in the order in which they were last set or touched, oldest first.
 
@@ -27,7 +31,7 @@ class BoundedDict(OrderedDict[K, V]):
         self._on_evict = on_evict
 
     def __setitem__(self, key: K, value: V) -> None:
-        super().__setitem__(key, value)
+        _set(self, key, value)
         self.move_to_end(key)
         if len(self) > self._max_entries:
             evicted = self.popitem(last=False)

@@ -31,8 +31,16 @@ _LEET = re.compile(r"[^\W\d_][0134578@$]|[0134578@$][^\W\d_]")
 _LETTERS = str.maketrans("0134578@$", "oieastbas")
 _ENCODED = re.compile(r"[A-Za-z0-9+/_-]{24,4000}={0,2}")
 _MOST_ENCODED = 20
+_PLAIN = re.compile(r"(?:(?:[A-Za-z] )?[A-Za-z]{2,23}(?:'[A-Za-z]{1,4})?[,.;:!?]{0,3}(?: |\Z))+")
 _FILLERS = "\u115f\u1160\u3164\uffa0"
 """Hangul letters that are invisible."""
+
+
+def is_plain(text: str) -> bool:
+    """Whether `text` is ordinary prose in which nothing can be disguised: words of letters, no long one, no
+    two letters on their own in a row, and signs only at their ends. True only if every copy that this module
+    makes has the words of `text`."""
+    return len(text) <= MAX_MESSAGE_CHARS and _PLAIN.fullmatch(text) is not None
 
 
 def for_detection(text: str) -> str:

@@ -10,7 +10,7 @@ import functools
 import re
 from collections.abc import Iterable
 
-from pipeline.intake.detection import for_detection, spelled_out, spelled_words, undisguised
+from pipeline.intake.detection import for_detection, is_plain, spelled_out, spelled_words, undisguised
 
 _QUANTITY = "(?:all|any|every|everything|of|the|these|those|that|your|my|our|its)"
 _EARLIER = "(?:previous|prior|preceding|earlier|above|foregoing|initial|original|former)"
@@ -102,6 +102,8 @@ def looks_injected(text: str) -> bool:
     """Whether the raw `text` has one of the well-known forms of an injected instruction, also one disguised
     by invisible or look-alike letters, other spaces, spaced-out letters, digits for letters, signs between
     and inside of words, HTML entities or base64."""
+    if is_plain(text) and not (may_be_order(text) or "jailbreak" in text.lower()):
+        return False
     copy = for_detection(text)
     may_match = may_be_order(copy)
     if (may_match and any(pattern.search(copy) for pattern in PATTERNS)) or _is_dan(copy.split("\n")):

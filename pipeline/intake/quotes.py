@@ -7,6 +7,7 @@ The result is stored, and the model reads it. Not here: how a channel shows it.
 from __future__ import annotations
 
 from dataclasses import replace
+from operator import attrgetter
 
 from pipeline.domain.attachments import attached_note
 from pipeline.domain.conversation import FORWARDED_MARK
@@ -19,12 +20,15 @@ from pipeline.runtime.ports import UserWords
 MAX_QUOTED_CHARS = 500
 MAX_PASSED_ON_CHARS = 20_000
 _ATTACHED = "\n\n[Attached: "
+_CONTEXT = attrgetter("forwarded", "quoted", "passed_on", "attachments", "unusable")
 
 
 def in_context(message: InboundMessage, words: str, taken: Taken | None = None) -> str:
     """`words`, typed or transcribed, in the context of `message`: above them its quote as a Markdown quote
     and a mark if the message was forwarded, below them the messages it forwards and its attachments; once
     they are `taken`, only those that cannot be used. Without any of these, `words` unchanged."""
+    if taken is None and not any(_CONTEXT(message)):
+        return words  # most messages
     parts = [f"{FORWARDED_MARK}\n{words}" if message.forwarded else words]
     if quoted := clean_text(message.quoted):
         # In a private chat it is clear who wrote it.

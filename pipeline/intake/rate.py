@@ -27,6 +27,12 @@ def too_fast(now: float, earlier: Sequence[float]) -> str | None:
     would have to wait until the clock has caught up.
     """
     now_ms = _ms(now)
+    if earlier and (newest := max(earlier)) <= now:  # nearly always: no clock was set back
+        since = now_ms - _ms(newest)
+        if since < MIN_INTERVAL_MS:
+            return _TOO_SOON
+        if since > BURST_WINDOW_MS:
+            return None
     # No bytecode for each of them: a busy chat has many. They are out of order where a clock was set back.
     times = sorted(map(round, map(_MS_PER_S.__mul__, earlier)))
     until = bisect_right(times, now_ms)

@@ -12,12 +12,16 @@ _SAME_SIGN = re.compile(r"(\S)\1{15}")
 _DRAWN = re.compile("[-=_*~+|:#.^\u2500-\u257f]{3,}")
 """Rules, underlined headings, and the borders of tables and boxes."""
 _LEAST_WORDS = 8
+_SHORTEST = 15
+"""Shorter text has neither as many words nor sixteen signs, and is not shouted."""
 _SHARE = 0.7
 
 
 def looks_like_spam(text: str) -> bool:
     """Whether cleaned `text` is spam by seed 0's rules. A line drawn next to words is not spam."""
     said = text.strip()
+    if 0 < len(said) < _SHORTEST:
+        return False
     return not said or _is_shouted(said) or _repeats_a_sign(said) or _repeats_a_word(said)
 
 

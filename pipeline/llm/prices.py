@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from pipeline.domain.frozen import dataclass
 
 _FILE = "model_prices_and_context_window_backup.json"
+_KEPT_MODELS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +36,10 @@ class Price:
         )
 
 
+@lru_cache(_KEPT_MODELS)
 def price_of(model: str) -> Price | None:
-    """The price of OpenAI's `model`; None without the model or the list. Reads a file of 3 MB."""
+    """The price of OpenAI's `model`; None without the model or the list. Reads a file of 3 MB, once for each
+    model."""
     entry = model_table().get(model)
     if not isinstance(entry, dict) or entry.get("litellm_provider") != "openai":
         return None

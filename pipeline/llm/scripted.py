@@ -133,12 +133,15 @@ class ScriptedLlm:
         answer = self._next(request)
         deadline = self._clock.monotonic() + request.timeout_s
         ended = False
+        at_once = answer.gate is None and answer.error is None and answer.delay_s <= 0
         try:
             for index, chunk in enumerate(answer.chunks):
-                await self._step(answer, index, deadline, request.timeout_s)
+                if not at_once:
+                    await self._step(answer, index, deadline, request.timeout_s)
                 yield TextDelta(text=chunk)
                 deadline = self._clock.monotonic() + request.timeout_s
-            await self._step(answer, len(answer.chunks), deadline, request.timeout_s)
+            if not at_once:
+                await self._step(answer, len(answer.chunks), deadline, request.timeout_s)
             finished = _finished(answer, request)
             if not answer.chunks and not answer.calls:
                 raise empty_answer(_TARGET, finished)

@@ -4,6 +4,7 @@ litellm's code."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from pipeline.domain.frozen import dataclass
@@ -11,6 +12,7 @@ from pipeline.llm.prices import model_table
 
 _ANSWER_SHARE = 4
 """At most a quarter of the window is reserved for the answer: some models could fill it whole."""
+_KEPT_MODELS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +27,10 @@ class Window:
     """Whether the model can see pictures."""
 
 
+@lru_cache(_KEPT_MODELS)  # a start asks several times for each agent
 def window_of(model: str) -> Window | None:
-    """The table's limits for litellm's `provider/name`; None without an entry. Reads a file of 3 MB.
+    """The table's limits for litellm's `provider/name`; None without an entry. Reads a file of 3 MB, once
+    for each model.
 
     A name without an entry is looked up without its providers, one after the other: a model such as
     `openrouter/openai/gpt-5` is in the table under its plain name.

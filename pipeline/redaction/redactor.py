@@ -73,8 +73,10 @@ class StreamingRedactor:
 
     def finish(self) -> str:
         """The rest of the redacted text. Afterwards the redactor can be used for another text."""
-        keys = self._keys.feed(self._known.finish()) + self._keys.finish()
-        return self._words.feed(keys) + self._words.finish()
+        rest = ""
+        if self._known.held or self._keys.held or self._keys.inside:
+            rest = self._words.feed(self._keys.feed(self._known.finish()) + self._keys.finish())
+        return rest + self._words.finish()
 
 
 class Redactor:

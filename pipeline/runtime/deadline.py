@@ -4,12 +4,56 @@ turn, as they have their own deadline."""
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
 from typing import Protocol, Self
 
 from pipeline.domain.clock import Clock
+from pipeline.graph.execution.control import Interruption
+
+_EARLY_S = 0.001
+"""A timer may be so much early, by rounding."""
+
+
+class SharedTimer:
+    """Calls functions at their times with one timer of the event loop. Most deadlines are taken back long
+    before their time, and a timer that is set and cancelled for each costs twenty times as much."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._calls: dict[int, tuple[float, Callable[[], None]]] = {}
+        self._number = 0
+        self._set_for = math.inf
+        self._unset: Callable[[], None] = _nothing
+
+    def call_after(self, seconds: float, callback: Callable[[], None]) -> int:
+        """Call `callback` after `seconds`; the number by which `cancel` takes that back."""
+        at = self._clock.monotonic() + seconds
+        self._number += 1
+        self._calls[self._number] = at, callback
+        if at < self._set_for:
+            self._set(at, seconds)
+        return self._number
+
+    def cancel(self, number: int) -> None:
+        """Do not call the function of `number`. The timer stays, for those that follow."""
+        self._calls.pop(number, None)
+
+    def _set(self, at: float, seconds: float) -> None:
+        self._unset()
+        self._set_for, self._unset = at, self._clock.call_after(seconds, self._call_due)
+
+    def _call_due(self) -> None:
+        self._set_for, self._unset = math.inf, _nothing
+        now = self._clock.monotonic() + _EARLY_S
+        for number in [number for number, (at, _) in self._calls.items() if at <= now]:
+            _, callback = self._calls.pop(number)
+            callback()
+        if self._calls:
+            at = min([at for at, _ in self._calls.values()])
+            self._set(at, at - now + _EARLY_S)
 
 
 class TurnDeadline:
@@ -18,28 +62,30 @@ class TurnDeadline:
     Overlapping waits count once.
     """
 
-    def __init__(self, clock: Clock, seconds: float) -> None:
+    def __init__(self, timer: SharedTimer, clock: Clock, seconds: float) -> None:
+        self._timer = timer
         self._clock = clock
         self._left_s = seconds
-        self._timeout = asyncio.timeout(None)
+        self._over = Interruption(TimeoutError)
         self._began = 0.0
         self._waits = 0
-        self._disarm: Callable[[], None] = _nothing
+        self._number = 0
+        """That of its call by the timer."""
 
-    async def __aenter__(self) -> Self:
-        await self._timeout.__aenter__()
+    def __enter__(self) -> Self:
+        self._over.__enter__()
         self._arm()
         return self
 
-    async def __aexit__(
+    def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._disarm()
-        await self._timeout.__aexit__(kind, error, trace)
+        self._over.__exit__(kind, error, trace)
 
     def expired(self) -> bool:
         """Whether a TimeoutError came from this deadline."""
-        return self._timeout.expired()
+        return self._over.requested
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -57,11 +103,10 @@ class TurnDeadline:
 
     def _arm(self) -> None:
         self._began = self._clock.monotonic()
-        self._disarm = self._clock.call_after(self._left_s, self._expire)
+        self._number = self._timer.call_after(self._left_s, self._over.request)
 
-    def _expire(self) -> None:
-        if not self._timeout.expired():
-            self._timeout.reschedule(asyncio.get_running_loop().time())
+    def _disarm(self) -> None:
+        self._timer.cancel(self._number)
 
 
 class Slot(Protocol):

@@ -3,23 +3,18 @@ them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from pipeline.domain.conversation import Conversation, PastTurn
+from pipeline.domain.conversation import Conversation
 from pipeline.safety.ladder import WINDOW, Entry
 
 
 def entries_of(known: Conversation, author: str, most: int = WINDOW) -> list[Entry]:
     """The newest entries of the conversation between the author and the bot, oldest first; none of other
     people in a room."""
-    return [entry for past in known.turns[-most // 2 :] for entry in _entries(past, author)]
-
-
-def _entries(past: PastTurn, author: str) -> Iterator[Entry]:
-    """What the author said in an earlier turn, and what the bot answered."""
-    source = past.source
-    if source.author in ("", author):
-        yield Entry("person", source.text or past.messages[0].content)
-    last = past.messages[-1]
-    if last.role == "assistant":
-        yield Entry("bot", last.content)
+    found: list[Entry] = []
+    for past in known.turns[-most // 2 :]:
+        source, last = past.source, past.messages[-1]
+        if source.author in ("", author):
+            found.append(Entry("person", source.text or past.messages[0].content))
+        if last.role == "assistant":
+            found.append(Entry("bot", last.content))
+    return found

@@ -110,7 +110,9 @@ def assess(
     recent = history[-WINDOW:]
     before = [_read_before(book, entry.text) for entry in recent if entry.said_by == "person"]
     said, found = _said(book, current, possible), _NO_CRISIS
-    if recent or book.says_something(current, possible):
+    # Most conversations hold nothing that any family needs.
+    some = possible or any(one.said.possible for one in before)
+    if some and (recent or book.says_something(current, possible)):
         found = _by_patterns(book, current, said, [one.said for one in before], recent)
     if found.level == IMMINENT:
         return found
@@ -173,6 +175,8 @@ _kept_before = functools.lru_cache(maxsize=_KEPT)(_before)
 
 
 def _said(book: PatternBook, plain: str, possible: int) -> Said:
+    if not possible:
+        return Said(plain, 0)
     return Said(book.without("others", book.without("denial", plain, possible), possible), possible)
 
 
@@ -197,7 +201,7 @@ def _by_patterns(
         return safe
     if (family := book.first("clear", scope, possible)) is not None:
         return _of_family(CLEAR, family, said.plain)
-    if (family := _answered(book, current, recent)) is not None:
+    if (family := _answered(book, current, said.possible, recent)) is not None:
         return _of_family(CLEAR, family, current)
     for tier in _TIERS:
         if (family := book.first(tier, scope, possible)) is not None:
@@ -260,12 +264,15 @@ def _codes(family: Family, *, earlier: bool) -> str:
     return f"{family.code}{_EARLIER}" if earlier else family.code
 
 
-def _answered(book: PatternBook, current: str, recent: Sequence[Entry]) -> Family | None:
+def _answered(book: PatternBook, current: str, possible: int, recent: Sequence[Entry]) -> Family | None:
     """The family of an answer that confirms danger to the bot's question about it; None without one."""
+    # Most messages are none of these answers, so the bot's words are not read.
+    if all(book.first(answer, current, possible) is None for _, answer in _ANSWERS):
+        return None
     question = _last_question(recent)
     for asked, answer in _ANSWERS:
         if book.first(asked, question) is not None:
-            return book.first(answer, current)
+            return book.first(answer, current, possible)
     return None
 
 

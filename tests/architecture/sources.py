@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from typing import TypeVar
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("adapters", "gateway", "pipeline", "voice")
 _UNCHECKED = {".git", ".venv", "__pycache__", "data", "models", "build", "dist", "node_modules"}
+
+
+K = TypeVar("K")
+T = TypeVar("T")
+_FORGETTERS: list[Callable[[], None]] = []
+
+
+def kept(function: Callable[[K], T]) -> Callable[[K], T]:
+    """The function, called once for each argument until `forget`: a file, or a part of its tree."""
+    cached = cache(function)
+    _FORGETTERS.append(cached.cache_clear)
+    return cached
+
+
+def forget() -> None:
+    """Release what `kept` functions gave."""
+    for clear in _FORGETTERS:
+        clear()
 
 
 def python_files(*folders: str) -> Iterator[Path]:
@@ -32,19 +51,19 @@ def documents() -> list[Path]:
     ]
 
 
-@cache
+@kept
 def source(path: Path) -> str:
     """The file's text."""
     return path.read_text(encoding="utf-8")
 
 
-@cache
+@kept
 def tree(path: Path) -> ast.Module:
     """The file's syntax tree."""
     return ast.parse(source(path), filename=str(path))
 
 
-@cache
+@kept
 def nodes(path: Path) -> tuple[ast.AST, ...]:
     """All nodes of the file's syntax tree, found once: to go through all trees takes seconds."""
     return tuple(ast.walk(tree(path)))

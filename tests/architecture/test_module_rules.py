@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
-from tests.architecture.sources import PACKAGES, ROOT, python_files, relative, source, tree
+from tests.architecture.sources import PACKAGES, ROOT, kept, python_files, relative, source, tree
 
 MAX_MODULE_LINES = 400
 MAX_FUNCTION_LINES = 70
@@ -20,7 +19,7 @@ _BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
 """Where statements are: no function is in an expression, and those are most of a tree."""
 
 
-@cache
+@kept
 def functions(path: Path) -> tuple[Function, ...]:
     found: list[Function] = []
     inner: list[ast.AST] = [tree(path)]
@@ -111,7 +110,7 @@ def _can_fail(function: Function, asserting: set[str]) -> bool:
     return asserts or bool((called & asserting) - {function.name})
 
 
-@cache
+@kept
 def _acts(function: Function) -> tuple[bool, frozenset[str]]:
     """Whether it can fail by itself, and the names of what it calls."""
     names: set[str] = set()

@@ -45,7 +45,7 @@ _CANCEL = """
 _FINISH = """
     UPDATE inbox SET outcome = ?, finished_at = ?
     WHERE seq = ? AND outcome IS NULL AND thread = (SELECT id FROM threads WHERE key = ?)"""
-_FINISH_FENCED = _FINISH.removesuffix(")") + " AND fence = ? AND owner = ?)"
+_FINISH_FENCED = _FINISH.removesuffix(")") + " AND fence = ? AND owner = ?) RETURNING thread"
 _SIZE = "SELECT length(CAST(body AS BLOB)) FROM inbox WHERE seq = ?"
 _REPLACE_BODY = "UPDATE inbox SET body = ? WHERE seq = ?"
 _GREATEST_SEQ = 2**63 - 1
@@ -162,12 +162,15 @@ def finish(db: sqlite3.Connection, thread: str, seq: int, outcome: Outcome, at: 
         raise _not_unfinished(seq)
 
 
-def finish_leased(db: sqlite3.Connection, lease: Lease, seq: int, outcome: Outcome, at: float) -> None:
-    """As `finish`, for an entry of the lease's thread. Raises FenceLost if the lease is no longer current."""
+def finish_leased(db: sqlite3.Connection, lease: Lease, seq: int, outcome: Outcome, at: float) -> int:
+    """As `finish`, for an entry of the lease's thread, whose short id is returned. Raises FenceLost if the
+    lease is no longer current."""
     values = (outcome, at, seq, lease.thread, lease.fence, lease.owner)
-    if db.execute(_FINISH_FENCED, values).rowcount == 0:
+    row = db.execute(_FINISH_FENCED, values).fetchone()
+    if row is None:
         threads.require_fence(db, lease)
         raise _not_unfinished(seq)
+    return int(row[0])
 
 
 def replace_body(db: sqlite3.Connection, seq: int, body: str) -> None:

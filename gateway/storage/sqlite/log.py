@@ -47,11 +47,12 @@ def commit_turn(
     db: sqlite3.Connection, lease: Lease, commit: TurnCommit, records: EncodedRecords, rows: EncodedRows
 ) -> Committed:
     """Apply `commit` inside the caller's transaction. Raises FenceLost or StorageError."""
-    for seq in (commit.seq, *(one.seq for one in commit.also)):
-        inbox.finish_leased(db, lease, seq, commit.outcome, commit.at)
+    thread = inbox.finish_leased(db, lease, commit.seq, commit.outcome, commit.at)
+    for one in commit.also:
+        inbox.finish_leased(db, lease, one.seq, commit.outcome, commit.at)
     if commit.mode is not None:
         seals.set_mode(db, lease.thread, commit.mode)
-    record_ids = _add(db, threads.intern(db, lease.thread), records) if records else ()
+    record_ids = _add(db, thread, records) if records else ()
     entry_id = record_ids[-1] if record_ids else 0
     outbox_ids = tuple(outbox.add(db, lease.thread, entry_id, row, body) for row, body in rows)
     return Committed(record_ids=record_ids, outbox_ids=outbox_ids)

@@ -83,6 +83,7 @@ class Executor(Generic[ContextT, StateT]):
         run_id: str = "",
         later: frozenset[str] = frozenset(),
         listener: Listener | None = None,
+        nodes: Callable[[], bool] | None = None,
         log: RunLog | None = None,
         control: RunControl | None = None,
     ) -> Coroutine[Any, Any, RunOutcome]:
@@ -92,7 +93,8 @@ class Executor(Generic[ContextT, StateT]):
         outcome's `state`; it is not recorded, so `resume` needs the same one. A `MappingProxyType` is taken
         as one and used as it is; any other mapping is copied. `entry` names an entry point. The call halts
         before the nodes `later`, with the reason `left`; its last records are not waited for. `resume`
-        without them continues there.
+        without them continues there. The `listener` gets the events of ordinary nodes only while `nodes` says
+        so, which is asked at each.
         A node's failure is in the outcome. Raises GraphError for inputs that are not plain data or an
         unknown entry, and any exception of the log or the listener.
         """
@@ -113,7 +115,8 @@ class Executor(Generic[ContextT, StateT]):
             "entry": node if entry else "",
             "inputs": frozen,
         }
-        recorder = RunRecorder(run, head, log, listener, self._first_snapshot, details=self._details)
+        snapshot, details = self._first_snapshot, self._details
+        recorder = RunRecorder(run, head, log, listener, snapshot, details=details, nodes=nodes)
         keeps = head if base is NOTHING and recorder.verbatim else None
         return self._execute(run, recorder, context, control or RunControl(), (), later=later, keeps=keeps)
 

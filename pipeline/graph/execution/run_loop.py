@@ -72,6 +72,7 @@ class RunLoop:
     async def drive(self, frame: Frame) -> None:  # noqa: C901 - one function: every call of a node passes it
         """Run the nodes of `frame` until it rests, waits or halts."""
         env, run, listener, attempts = self.env, self.run, self._recorder.listener, self.attempts
+        wanted = self._recorder.wants_nodes
         while run.frames.get(frame.id) is frame:
             if frame.status != "ready":
                 if not await self._between_nodes(frame):
@@ -95,7 +96,7 @@ class RunLoop:
             if spec.max_visits and execution > spec.max_visits:
                 await self._complete(frame, NodeExecution(NO_INPUTS), skipped=True)
                 continue
-            if listener is not None:
+            if listener is not None and (wanted is None or wanted()):
                 await listener(NodeStarted(label))
                 if run.frames.get(frame.id) is not frame:
                     return  # A sibling failed meanwhile and ended this branch.
@@ -135,7 +136,7 @@ class RunLoop:
             target = record_ordinary(env, frame, executed)
             if not target:
                 await self._complete(frame, executed, execution=execution)
-            elif listener is not None:
+            elif listener is not None and (wanted is None or wanted()):
                 await self._notify_ordinary(listener, label, frame.prefix + target, executed)
 
     async def _between_nodes(self, frame: Frame) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pipeline.graph.definition.ports import RunLog
@@ -31,6 +31,7 @@ class RunRecorder:
         first_snapshot: int = FIRST_SNAPSHOT,
         *,
         details: bool = True,
+        nodes: Callable[[], bool] | None = None,
     ) -> None:
         self._run = run
         self._head: Head | None = head if run.records == 0 else None
@@ -38,6 +39,8 @@ class RunRecorder:
         self.listener = listener
         self.wants_details = details and listener is not None
         """The listener also receives the events of edges, joins, gates, retries and records."""
+        self.wants_nodes = nodes
+        """Says whether the listener receives the events of nodes now; None if it always does."""
         self.marks: list[Checkpointed] = []
         """Checkpoints that the listener has not received yet."""
         self._last: list[Record] = []
@@ -104,7 +107,8 @@ class RunRecorder:
         if self._failure is not None or self._refusal is not None:
             self.raise_failure()
         node, label = frame.node, frame.label
-        seconds = round(seconds, 4) if seconds >= SHOWN_SECONDS else 0.0
+        # To four digits. `round` with digits takes ten times as long.
+        seconds = round(seconds * 1e4) / 1e4 if seconds >= SHOWN_SECONDS else 0.0
         advance(self._run, frame, update, target, values, seconds, inner)
         if self._log is None:
             return

@@ -24,6 +24,12 @@ def test_a_number_that_json_does_not_have_is_null(confidence: float) -> None:
     assert frame["event"]["text"] == "hi"
 
 
+def test_half_a_character_is_an_escape_beside_a_number_that_json_does_not_have() -> None:
+    event = TranscriptReady(session_id="s", message_id="m", text="\ud800", language="en", confidence=math.nan)
+    frame = json.loads(encode([event_frame(event, HtmlCache())]).decode("utf-8"))
+    assert (frame["event"]["text"], frame["event"]["confidence"]) == ("\ud800", None)
+
+
 def test_a_token_has_the_frame_of_every_other_event() -> None:
     token = LlmToken(session_id="s", message_id="m", text="hi", offset=3)
     assert token_frame(token) == event_frame(token, HtmlCache())

@@ -6,6 +6,7 @@ import array
 import math
 import wave
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,8 @@ from playwright.async_api import Browser, BrowserContext, Page
 from tests.end_to_end.page.acts import ready, sign_in
 from tests.end_to_end.page.fake_gateway import BLANK, TOKEN, FakeGateway, running_gateway
 from tests.end_to_end.page.stoppable_gateway import StoppableGateway
+from tests.end_to_end.page.worker_port import worker_port
 from tests.support.browser_fixture import SIZE, Watch, open_chromium, opened_context
-from tests.support.gateway_process import free_port
 
 _RATE = 48_000
 
@@ -45,15 +46,9 @@ async def browser(microphone: Path) -> AsyncIterator[Browser]:
         yield running
 
 
-@pytest.fixture(scope="session")
-def _port() -> int:
-    """The port of this worker's fake gateways. With one origin, `tab` keeps its process and its scripts."""
-    return free_port()
-
-
 @pytest_asyncio.fixture(loop_scope="session")
-async def gateway(_port: int) -> AsyncIterator[FakeGateway]:
-    async with running_gateway(_port) as running:
+async def gateway() -> AsyncIterator[FakeGateway]:
+    async with running_gateway(worker_port()) as running:
         yield running
 
 
@@ -63,27 +58,69 @@ async def _lasting(browser: Browser) -> AsyncIterator[BrowserContext]:
         yield context
 
 
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def _lasting_second(browser: Browser) -> AsyncIterator[BrowserContext]:
+    async with opened_context(browser) as context:
+        yield context
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def tab(_lasting: BrowserContext, gateway: FakeGateway, watch: Watch) -> AsyncIterator[Page]:
-    """A tab in which nothing is left of other tests, though the browser keeps its process for it: a new
-    process takes two thirds of the time of a short test. Not for tests that add scripts or a clock to the
-    page, which cannot be removed: `page` is theirs."""
-    tab = _lasting.pages[0] if _lasting.pages else await _lasting.new_page()
+async def page(_lasting: BrowserContext, watch: Watch) -> AsyncIterator[Page]:
+    """A tab in which nothing is left of other tests, though the browser keeps its process for it: a page that
+    opens in a new process takes three times as long. A gateway that the test starts listens at
+    `worker_port()`, because scripts are kept for one origin. Not for tests that add scripts or a clock to the
+    page, which cannot be removed: `fresh_page` is theirs."""
+    async with _emptied(_lasting, watch) as tab:
+        yield tab
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def phone(_lasting_second: BrowserContext, watch: Watch) -> AsyncIterator[Page]:
+    """As `page`, in another browser profile: what it keeps is not shared with `page`."""
+    async with _emptied(_lasting_second, watch) as tab:
+        yield tab
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def fresh_page(context: BrowserContext) -> Page:
+    """The tab of a new browser profile."""
+    return await context.new_page()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def tab(page: Page, gateway: FakeGateway) -> Page:
+    """As `page`, with a fake gateway that serves the page at its origin."""
+    return page
+
+
+@asynccontextmanager
+async def _emptied(lasting: BrowserContext, watch: Watch) -> AsyncIterator[Page]:
+    """The first tab of a profile that lasts; afterwards it is empty."""
+    tab = lasting.pages[0] if lasting.pages else await lasting.new_page()
     await tab.set_viewport_size(SIZE)
     await tab.emulate_media(color_scheme="light", reduced_motion="reduce")
-    if tab.url != gateway.origin + BLANK:
-        await tab.goto(gateway.origin + BLANK)
+    if not tab.url.endswith(BLANK):
+        await _show_blank(tab)
     await tab.evaluate("localStorage.clear(), sessionStorage.clear()")
-    with watch.following(_lasting):
+    with watch.following(lasting):
         yield tab
     # None of them may connect to the gateway of the next test, which has the same port.
-    for other in _lasting.pages:
+    for other in lasting.pages:
         if other is not tab:
             await other.close()
     await tab.unroute_all()
-    await tab.goto(gateway.origin + BLANK)
-    await _lasting.clear_permissions()
-    await _lasting.clear_cookies()
+    await _show_blank(tab)
+    await lasting.clear_permissions()
+    await lasting.clear_cookies()
+
+
+async def _show_blank(tab: Page) -> None:
+    try:
+        async with running_gateway(worker_port()) as short:
+            await tab.goto(short.origin + BLANK)
+    except OSError:
+        # The gateway of the test is still there.
+        await tab.goto(f"http://127.0.0.1:{worker_port()}{BLANK}")
 
 
 @pytest_asyncio.fixture(loop_scope="session")

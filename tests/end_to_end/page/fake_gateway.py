@@ -19,6 +19,7 @@ from aiohttp import WSMsgType, web
 from adapters.formatting.html import render_html
 from adapters.web.outgoing import command_list
 from adapters.web.pages import PageFiles
+from adapters.web.security import security_headers
 from adapters.web.text_tables import packaged_tables
 from pipeline.domain.clock import SystemClock
 
@@ -31,6 +32,7 @@ POLICY = (
 TOKEN = "correct-horse-battery"
 BLANK = "/blank"
 """A page of the same origin without a script, where what the browser keeps can be cleared."""
+_BLANK = "<!doctype html><title>blank</title>"
 
 Frame = dict[str, Any]
 
@@ -369,7 +371,8 @@ async def running_gateway(port: int = 0) -> AsyncIterator[FakeGateway]:
         return _pages().page(request)
 
     async def blank(_request: web.Request) -> web.StreamResponse:
-        return web.Response(text="<!doctype html><title>blank</title>", content_type="text/html")
+        # Another opener policy than the page's makes the browser change to another group of windows.
+        return web.Response(text=_BLANK, content_type="text/html", headers=security_headers())
 
     async def asset(request: web.Request) -> web.StreamResponse:
         return _pages().response(request.match_info["name"], request)
@@ -388,11 +391,9 @@ async def running_gateway(port: int = 0) -> AsyncIterator[FakeGateway]:
     app.router.add_get("/static/{name:.+}", asset)
     runner = web.AppRunner(app, shutdown_timeout=0.2)
     await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", port)
-    await site.start()
-    host, port = runner.addresses[0][:2]
-    gateway.origin = f"http://{host}:{port}"
     try:
+        await web.TCPSite(runner, "127.0.0.1", port).start()
+        gateway.origin = f"http://127.0.0.1:{runner.addresses[0][1]}"
         yield gateway
     finally:
         gateway.cut()

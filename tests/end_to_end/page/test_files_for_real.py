@@ -12,9 +12,9 @@ from pipeline.llm.scripted import ScriptedLlm
 from tests.end_to_end.page.accessibility import serious_violations
 from tests.end_to_end.page.acts import entries, ready, send, sign_in
 from tests.end_to_end.page.probes import NAMELESS, POOR_CONTRAST
+from tests.end_to_end.page.worker_port import worker_port
 from tests.support.browser_fixture import Watch
 from tests.support.file_talk import SAID, sending, share
-from tests.support.gateway_process import free_port
 from tests.support.harness import GatewayHarness, open_gateway
 from tests.support.pictures import png
 
@@ -31,7 +31,7 @@ _NAMES = ("chart.png", "tone.wav", "photo.svg", "report.csv")
 
 
 def _web() -> tuple[str, ...]:
-    return ("channels.web.enabled=true", f"server.port={free_port()}")
+    return ("channels.web.enabled=true", f"server.port={worker_port()}")
 
 
 async def _sign_in(page: Page, harness: GatewayHarness, data: Path) -> None:

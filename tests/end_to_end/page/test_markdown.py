@@ -200,10 +200,12 @@ async def test_a_long_row_of_marks_is_drawn_and_the_page_continues(
     await expect(entries(kept[0], "assistant").last.locator(".prose")).to_have_text("next")
 
 
-async def test_the_watch_of_these_tests_hears_of_a_request_to_another_host(page: Page, watch: Watch) -> None:
-    await page.set_content("<img src='http://elsewhere.example/x.png'>")
-    await page.wait_for_function("() => document.querySelector('img').complete")
-    await page.evaluate("() => fetch('http://elsewhere.example/').catch(() => 'failed')")
+async def test_the_watch_of_these_tests_hears_of_a_request_to_another_host(
+    fresh_page: Page, watch: Watch
+) -> None:
+    await fresh_page.set_content("<img src='http://elsewhere.example/x.png'>")
+    await fresh_page.wait_for_function("() => document.querySelector('img').complete")
+    await fresh_page.evaluate("() => fetch('http://elsewhere.example/').catch(() => 'failed')")
     while len(watch.complaints) < 2:
         await look_again()
     assert ["ERR_NAME_NOT_RESOLVED" in words for words in watch.complaints] == [True, True]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Page, expect
 
 from tests.end_to_end.page.acts import ask, entries, ready, send, sign_in
 from tests.end_to_end.page.fake_gateway import TOKEN, FakeGateway
@@ -13,17 +13,14 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 async def test_another_browser_with_the_token_shows_the_same_conversation(
-    room: Page, gateway: FakeGateway, browser: Browser
+    room: Page, gateway: FakeGateway, phone: Page
 ) -> None:
     await gateway.answer(await ask(room, gateway, "on my phone"), "Heard on the phone.")
-    context = await browser.new_context()
-    phone = await context.new_page()
     await phone.goto(gateway.origin)
     await sign_in(phone)
     await expect(entries(phone, "assistant")).to_contain_text("Heard on the phone.")
     await send(phone, "on my phone")
     await expect(entries(room, "user").last).to_contain_text("on my phone")
-    await context.close()
 
 
 async def test_an_older_conversation_is_chosen_from_the_list(room: Page, gateway: FakeGateway) -> None:

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
 
 import pytest
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Page, expect
 
 from tests.end_to_end.page.accessibility import serious_violations
 from tests.end_to_end.page.acts import entries, ready, send, sign_in
+from tests.end_to_end.page.worker_port import worker_port
 from tests.support.page_people import Client, OpenPage, open_page
 
 Scheme = Literal["light", "dark"]
+PORT = f"server.port={worker_port()}"
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
-
-
-@asynccontextmanager
-async def _own_browser(browser: Browser) -> AsyncIterator[Page]:
-    context = await browser.new_context()
-    yield await context.new_page()
-    await context.close()
 
 
 async def _join(page: Page, gateway: OpenPage, name: str) -> None:
@@ -31,10 +24,8 @@ async def _join(page: Page, gateway: OpenPage, name: str) -> None:
     await ready(page)
 
 
-async def test_two_people_join_and_neither_sees_the_other(
-    page: Page, browser: Browser, tmp_path: Path
-) -> None:
-    async with open_page(tmp_path) as gateway, _own_browser(browser) as bens:
+async def test_two_people_join_and_neither_sees_the_other(page: Page, phone: Page, tmp_path: Path) -> None:
+    async with open_page(tmp_path, PORT) as gateway:
         code = await gateway.invite("Ann")
         await page.goto(f"{gateway.url}/#invitation={code}")
         await expect(page.get_by_role("heading", name="You are invited")).to_be_visible()
@@ -44,10 +35,10 @@ async def test_two_people_join_and_neither_sees_the_other(
         await ready(page)
         await send(page, "only for Ann")
         await expect(entries(page, "assistant")).to_contain_text("You said: only for Ann")
-        await _join(bens, gateway, "Ben")
-        await expect(bens.get_by_text("Make yourself at home.")).to_be_visible()
-        await send(bens, "only for Ben")
-        await expect(entries(bens, "assistant")).to_contain_text("You said: only for Ben")
+        await _join(phone, gateway, "Ben")
+        await expect(phone.get_by_text("Make yourself at home.")).to_be_visible()
+        await send(phone, "only for Ben")
+        await expect(entries(phone, "assistant")).to_contain_text("You said: only for Ben")
         await expect(entries(page, "user")).to_have_count(1)
         await page.reload()
         await ready(page)
@@ -55,7 +46,7 @@ async def test_two_people_join_and_neither_sees_the_other(
 
 
 async def test_a_used_invitation_leaves_the_browser_as_it_was(page: Page, tmp_path: Path) -> None:
-    async with open_page(tmp_path) as gateway:
+    async with open_page(tmp_path, PORT) as gateway:
         code = await gateway.invite("Ann")
         await page.goto(f"{gateway.url}/#invitation={code}")
         await page.get_by_role("button", name="Join").click()
@@ -70,7 +61,7 @@ async def test_a_used_invitation_leaves_the_browser_as_it_was(page: Page, tmp_pa
 
 
 async def test_an_invitation_is_refused_without_costing_anything(page: Page, tmp_path: Path) -> None:
-    async with open_page(tmp_path) as gateway:
+    async with open_page(tmp_path, PORT) as gateway:
         await page.goto(gateway.url)
         await sign_in(page, gateway.owner_token)
         code = await gateway.invite("Ann")
@@ -84,7 +75,7 @@ async def test_an_invitation_is_refused_without_costing_anything(page: Page, tmp
 async def test_what_one_person_left_in_the_browser_is_not_sent_by_the_next(
     page: Page, tmp_path: Path
 ) -> None:
-    async with open_page(tmp_path) as gateway:
+    async with open_page(tmp_path, PORT) as gateway:
         await page.goto(gateway.url)
         await sign_in(page, gateway.owner_token)
         await page.get_by_test_id("composer").fill("a draft of the owner")
@@ -101,7 +92,7 @@ async def test_what_one_person_left_in_the_browser_is_not_sent_by_the_next(
 
 
 async def test_a_removed_person_reads_that_the_browser_was_signed_out(page: Page, tmp_path: Path) -> None:
-    async with open_page(tmp_path) as gateway:
+    async with open_page(tmp_path, PORT) as gateway:
         await _join(page, gateway, "Ann")
         await send(page, "hello")
         await expect(entries(page, "assistant")).to_contain_text("You said: hello")
@@ -113,7 +104,7 @@ async def test_a_removed_person_reads_that_the_browser_was_signed_out(page: Page
 
 
 async def test_conversations_are_searched_renamed_and_deleted_by_keyboard(page: Page, tmp_path: Path) -> None:
-    async with open_page(tmp_path) as gateway:
+    async with open_page(tmp_path, PORT) as gateway:
         await _join(page, gateway, "Ann")
         await send(page, "About the tides")
         await expect(entries(page, "assistant")).to_contain_text("You said: About the tides")
@@ -149,9 +140,9 @@ async def test_conversations_are_searched_renamed_and_deleted_by_keyboard(page: 
 
 
 async def test_a_person_changes_their_name_and_brings_another_device(
-    page: Page, browser: Browser, tmp_path: Path
+    page: Page, phone: Page, tmp_path: Path
 ) -> None:
-    async with open_page(tmp_path) as gateway, _own_browser(browser) as phone:
+    async with open_page(tmp_path, PORT) as gateway:
         await _join(page, gateway, "Ann")
         await gateway.invite("Ben")
         await page.get_by_test_id("settings").click()
@@ -181,7 +172,7 @@ async def test_a_person_changes_their_name_and_brings_another_device(
 async def test_the_new_views_have_no_serious_obstacle(page: Page, tmp_path: Path, scheme: Scheme) -> None:
     await page.emulate_media(color_scheme=scheme)
     await page.set_viewport_size({"width": 360, "height": 700})
-    async with open_page(tmp_path) as gateway:
+    async with open_page(tmp_path, PORT) as gateway:
         await page.goto(f"{gateway.url}/#invitation={await gateway.invite('Ann')}")
         await expect(page.get_by_role("heading", name="You are invited")).to_be_visible()
         assert await serious_violations(page) == []
@@ -204,7 +195,7 @@ async def test_the_new_views_have_no_serious_obstacle(page: Page, tmp_path: Path
 
 
 async def test_the_theme_is_chosen_in_the_settings(page: Page, tmp_path: Path) -> None:
-    async with open_page(tmp_path) as gateway:
+    async with open_page(tmp_path, PORT) as gateway:
         await page.goto(gateway.url)
         await sign_in(page, gateway.owner_token)
         await page.get_by_test_id("settings").click()

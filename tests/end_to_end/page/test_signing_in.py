@@ -96,7 +96,7 @@ async def test_the_first_view_needs_no_module(
     page: Page, gateway: FakeGateway, token: str, shown: str
 ) -> None:
     await page.route("**/app.js", lambda route: route.abort())
-    await page.add_init_script(f"localStorage.setItem('parlour.token', '{token}')")
+    await page.evaluate("token => localStorage.setItem('parlour.token', token)", token)
     await page.goto(gateway.origin)
     await expect(page.locator(f"#{shown}")).to_be_visible()
     await expect(page.locator("#app" if shown == "signin" else "#signin")).to_be_hidden()

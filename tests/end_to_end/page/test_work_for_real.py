@@ -15,15 +15,15 @@ from pipeline.domain.clock import ManualClock
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.tools.action import action_hash
 from tests.end_to_end.page.acts import entries, ready, send, sign_in
+from tests.end_to_end.page.worker_port import worker_port
 from tests.support.browser_fixture import Watch
-from tests.support.gateway_process import free_port
 from tests.support.harness import GatewayHarness, open_gateway
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 def _web() -> tuple[str, ...]:
-    return ("channels.web.enabled=true", f"server.port={free_port()}")
+    return ("channels.web.enabled=true", f"server.port={worker_port()}")
 
 
 def _calls(name: str, **arguments: object) -> ScriptedAnswer:
@@ -85,7 +85,7 @@ async def test_a_tool_is_allowed_on_the_page_and_how_it_came_about_survives_a_re
 
 
 async def test_a_page_that_comes_back_shows_what_is_left_of_a_questions_time(
-    page: Page, tmp_path: Path
+    fresh_page: Page, tmp_path: Path
 ) -> None:
     llm = ScriptedLlm(
         [
@@ -96,15 +96,15 @@ async def test_a_page_that_comes_back_shows_what_is_left_of_a_questions_time(
     )
     clock = ManualClock()
     # Years apart from the gateway's.
-    await page.clock.set_fixed_time(datetime(2031, 5, 3, 12, 0, tzinfo=UTC))
+    await fresh_page.clock.set_fixed_time(datetime(2031, 5, 3, 12, 0, tzinfo=UTC))
     async with open_gateway(tmp_path, *_web(), llm=llm, clock=clock) as harness:
-        await _sign_in(page, harness, tmp_path)
-        await send(page, "note it")
-        card = entries(page, "approval")
+        await _sign_in(fresh_page, harness, tmp_path)
+        await send(fresh_page, "note it")
+        card = entries(fresh_page, "approval")
         await expect(card).to_contain_text("Open until 12:05")
         await clock.advance(120)
-        await page.reload()
-        await ready(page)
+        await fresh_page.reload()
+        await ready(fresh_page)
         await expect(card).to_contain_text("Open until 12:03")
         await card.get_by_role("button", name="Deny").click()
         await expect(card).to_contain_text("Answered: Deny")

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.async_api import BrowserContext, Dialog, Locator, Page, expect
+import pytest_asyncio
+from playwright.async_api import Dialog, Locator, Page, expect
 
 from tests.end_to_end.page.accessibility import serious_violations
 from tests.end_to_end.page.acts import entries, ready
+from tests.end_to_end.page.worker_port import worker_port
 from tests.support.browser_fixture import Watch
 from tests.support.page_people import Client, OpenPage, open_page
 from tests.support.workflow_child import DRAFT, triage_model
@@ -27,6 +29,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 TRIAGE: dict[str, Any] = json.loads(Path("examples/workflows/triage.workflow.json").read_text("utf-8"))
 EDITOR = 'channels.web.editor=["owner"]'
+PORT = f"server.port={worker_port()}"
 BACK = "I want my money back"
 _PLACES = {
     "start": (60, 260),
@@ -43,7 +46,7 @@ _PLACES = {
 
 @asynccontextmanager
 async def _gateway(folder: Path, *answers: str, settings: str = EDITOR) -> AsyncIterator[OpenPage]:
-    async with open_page(folder, settings, llm=triage_model(*answers)) as running:
+    async with open_page(folder, settings, PORT, llm=triage_model(*answers)) as running:
         yield running
 
 
@@ -51,9 +54,16 @@ async def _accept(dialog: Dialog) -> None:
     await dialog.accept()
 
 
+@pytest_asyncio.fixture(loop_scope="session")
+async def tab(page: Page) -> AsyncIterator[Page]:
+    """An empty tab that accepts what it is asked."""
+    page.on("dialog", _accept)
+    yield page
+    page.remove_listener("dialog", _accept)
+
+
 async def _open(tab: Page, gateway: OpenPage) -> None:
     """Sign in as the owner, and open the editor."""
-    tab.on("dialog", _accept)
     await tab.goto(f"{gateway.url}/#token={gateway.owner_token}")
     await ready(tab)
     await tab.get_by_test_id("workflows").click()
@@ -134,10 +144,9 @@ async def _stored(gateway: OpenPage, name: str, version: int) -> dict[str, Any]:
 
 
 async def test_the_triage_example_is_drawn_checked_saved_run_approved_and_replayed(
-    context: BrowserContext, tmp_path: Path, watch: Watch
+    tab: Page, tmp_path: Path, watch: Watch
 ) -> None:
     async with _gateway(tmp_path, "refund", DRAFT) as gateway:
-        tab = await context.new_page()
         await tab.set_viewport_size({"width": 1820, "height": 900})
         await _open(tab, gateway)
         assert await serious_violations(tab) == []
@@ -265,10 +274,9 @@ SMALL: dict[str, Any] = {
 
 
 async def test_a_workflow_is_written_checked_run_approved_and_replayed_by_keyboard_alone(
-    context: BrowserContext, tmp_path: Path, watch: Watch
+    tab: Page, tmp_path: Path, watch: Watch
 ) -> None:
     async with _gateway(tmp_path, "Dear Ann", "Dearest Ann") as gateway:
-        tab = await context.new_page()
         # The width of a phone: the list is shown first.
         await tab.set_viewport_size({"width": 390, "height": 844})
         await tab.goto(f"{gateway.url}/#token={gateway.owner_token}")
@@ -345,17 +353,18 @@ async def _is_chosen(tab: Page, name: str) -> bool:
 
 
 async def test_of_two_tabs_the_second_to_save_is_asked_whose_version_counts(
-    context: BrowserContext, tmp_path: Path
+    tab: Page, tmp_path: Path
 ) -> None:
     async with _gateway(tmp_path) as gateway, Client() as client:
         await client.connect(gateway.url, gateway.owner_token)
         await client.ask(type="workflow_save", name="letters", base=0, document=SMALL)
-        one, other = await context.new_page(), await context.new_page()
-        for tab in (one, other):
-            await _open(tab, gateway)
-            await tab.get_by_test_id("wf-documents").get_by_text("letters").click()
-            await expect(tab.get_by_test_id("wf-facts")).to_have_text("Version 1")
-            await tab.get_by_test_id("wf-add-agent").click()
+        one, other = tab, await tab.context.new_page()
+        other.on("dialog", _accept)
+        for each in (one, other):
+            await _open(each, gateway)
+            await each.get_by_test_id("wf-documents").get_by_text("letters").click()
+            await expect(each.get_by_test_id("wf-facts")).to_have_text("Version 1")
+            await each.get_by_test_id("wf-add-agent").click()
         await one.get_by_test_id("wf-save").click()
         await expect(one.get_by_test_id("wf-facts")).to_have_text("Version 2")
         await other.get_by_test_id("wf-save").click()
@@ -371,10 +380,9 @@ async def test_of_two_tabs_the_second_to_save_is_asked_whose_version_counts(
         assert _without_places(await _stored(gateway, "letters", 4)) == _without_places(SMALL)
 
 
-async def test_who_may_not_edit_is_shown_no_editor(context: BrowserContext, tmp_path: Path) -> None:
+async def test_who_may_not_edit_is_shown_no_editor(page: Page, tmp_path: Path) -> None:
     async with _gateway(tmp_path, settings="log.level=info") as gateway:
-        tab = await context.new_page()
-        await tab.goto(f"{gateway.url}/#token={gateway.owner_token}")
-        await ready(tab)
-        await expect(tab.get_by_test_id("settings")).to_be_visible()
-        await expect(tab.get_by_test_id("workflows")).to_have_count(0)
+        await page.goto(f"{gateway.url}/#token={gateway.owner_token}")
+        await ready(page)
+        await expect(page.get_by_test_id("settings")).to_be_visible()
+        await expect(page.get_by_test_id("workflows")).to_have_count(0)

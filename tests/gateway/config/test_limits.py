@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,8 @@ from gateway.config.explain import check_config
 from gateway.runtime.failpoints import LABELS
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import ConfigurationError
+from pipeline.llm import windows
+from pipeline.llm.prices import model_table
 from pipeline.llm.windows import window_of
 
 
@@ -27,6 +30,20 @@ def test_a_model_whose_answer_could_fill_its_window_leaves_room_for_the_prompt()
     window = window_of("gpt-4")
     assert window is not None
     assert window.answer * 4 <= window.context
+
+
+def test_the_table_is_read_once_for_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    reads: list[str] = []
+
+    def read() -> dict[str, Any]:
+        reads.append("table")
+        return model_table()
+
+    monkeypatch.setattr(windows, "model_table", read)
+    window_of.cache_clear()
+    settings = load(None, {}, ["llm.model=openai/gpt-4o"])
+    assert model_limits(settings) == model_limits(settings)
+    assert len(reads) == 1
 
 
 def test_the_settings_win_and_are_named() -> None:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pipeline.intake.cleaning import MAX_MESSAGE_CHARS
-from pipeline.intake.detection import for_detection, spelled_out
+from pipeline.intake.detection import for_detection, is_plain, spelled_out, spelled_words, undisguised
+from tests.support.examples import examples
 from tests.support.tables import each
 
 
@@ -29,6 +30,31 @@ from tests.support.tables import each
 )
 def test_disguises_are_off(text: str) -> None:
     assert for_detection(text) == "ignore me"
+
+
+@examples(200)
+@given(
+    st.lists(
+        st.sampled_from(["I", "a", "am", "don't", "I'm", "hi,", "you?", "B.", "ok...", "x", "letters", "!"]),
+        max_size=8,
+    ).map(" ".join)
+    | st.from_regex(r"[ -~]{0,30}", fullmatch=True)
+)
+def test_in_plain_prose_nothing_is_disguised(text: str) -> None:
+    if is_plain(text):
+        copy = for_detection(text)
+        assert copy == text.strip()
+        assert (spelled_out(copy), spelled_words(text), list(undisguised(text, copy))) == ("", "", [])
+
+
+@each("text", ["hi", "I am not well today, thank you!", "Don't you see a man?"])
+def test_ordinary_words_are_plain_prose(text: str) -> None:
+    assert is_plain(text)
+
+
+@each("text", ["", "a b c", "e-mail", "1gn0re", "so am I", "two\nlines", "a" * 24, "&amp;", "don't t e l l"])
+def test_what_may_hide_words_is_no_plain_prose(text: str) -> None:
+    assert not is_plain(text)
 
 
 def test_lines_stay_apart_and_blank_ones_go() -> None:
