@@ -147,13 +147,13 @@ def _build(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) 
             cancel_unknown=None if base.api is None else base.api.runs.cancel_unknown,
         )
     )
-    _count(base, gateway)
-    _serve(gateway, base)
+    _show(gateway, base)
     return gateway
 
 
-def _serve(gateway: Gateway, base: Foundation) -> None:
-    """Let the HTTP server, if there is one, show the gateway's state."""
+def _show(gateway: Gateway, base: Foundation) -> None:
+    """Let Prometheus and the HTTP server, if there is one, show the gateway's state."""
+    _count(base, gateway)
     if base.extras.http:
         gateway.server = build_server(gateway, base)
 

@@ -80,18 +80,18 @@ class EncoderFile:
     def _split(self, text: str) -> list[int]:
         """The pieces of the text with the highest sum of scores (Kudo 2018), by dynamic programming."""
         best = [0.0, *[-np.inf] * len(text)]
-        ways: list[tuple[int, int]] = [(0, 0)] * (len(text) + 1)
+        steps: list[tuple[int, int]] = [(0, 0)] * (len(text) + 1)
         for begin in range(len(text)):
             unknown = best[begin] + self._unknown_score
             if unknown > best[begin + 1]:
-                best[begin + 1], ways[begin + 1] = unknown, (begin, self._unknown)
+                best[begin + 1], steps[begin + 1] = unknown, (begin, self._unknown)
             for end in range(begin + 1, min(len(text), begin + self._longest) + 1):
                 piece = self._pieces.get(text[begin:end])
                 if piece is not None and (score := best[begin] + self._scores[piece]) > best[end]:
-                    best[end], ways[end] = score, (begin, piece)
+                    best[end], steps[end] = score, (begin, piece)
         found, at = [], len(text)
         while at > 0:
-            at, piece = ways[at]
+            at, piece = steps[at]
             found.append(piece)
         return found[::-1]
 
