@@ -103,7 +103,7 @@ class LossyEventQueue(Generic[T]):
 
     async def next_items(self, most: int) -> Sequence[T]:
         """Remove and return the next items, oldest first: at least one, once there is one, and at most
-        `most`. None at the end."""
+        `most`. Empty at the end."""
         while not self._items:
             if self._closed:
                 return ()

@@ -22,8 +22,7 @@ from pipeline.domain.events import ApprovalRequired
 from pipeline.domain.timeline import TimelineEntry
 
 _BATCHED = 64
-"""The most frames in a message. The rest stays in the queue, which drops what a
-slow client misses."""
+"""The most frames in a message. The rest stays in the queue, which drops what a slow client misses."""
 
 
 class Connection:
