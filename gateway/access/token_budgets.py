@@ -32,9 +32,9 @@ _MAX_KNOWN = 10_000
 _NONE_WORDS = "{whose} budget for today is used up. It begins again at midnight UTC, in {wait}."
 _CHEAPER_WORDS = "{whose} budget for today is nearly used up: a smaller model answers."
 _FULL = Allowance()
-_WRITE_AFTER_S = 10.0
 _DAY_S = 86_400
 _EPOCH = date(1970, 1, 1).toordinal()
+_WRITE_AFTER_S = 10.0
 """How long use without limits is only in memory. A crash loses it."""
 _log = logging.getLogger(__name__)
 
