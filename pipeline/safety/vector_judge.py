@@ -34,7 +34,8 @@ LIMIT_S: Final = 3.0
 _FEWEST_WORDS: Final = 3
 """Words without which a vector says nothing."""
 _KNOWN_TEXTS: Final = 2_048
-_SAMPLE: Final = "Which bread goes well with soup?"
+SAMPLE: Final = "Which bread goes well with soup?"
+"""A text that says nothing, to start the model with."""
 _EARLIER: Final = " earlier"
 """What follows the reason that an earlier message gave."""
 _OF_MODEL: Final = "model."
@@ -106,7 +107,7 @@ class VectorJudge:
         """Start the embedding model, as the first message that needs it waits for no more than the limit.
         What fails is logged."""
         try:
-            await self._said(_SAMPLE)
+            await self._said(SAMPLE)
         except Exception as error:  # noqa: BLE001 - whatever fails, the rules decide
             _log.warning("the crisis vectors do not start", extra={"reason": str(error)})
 
@@ -117,19 +118,28 @@ class VectorJudge:
     async def _assessed(
         self, text: str, history: Sequence[Entry], found: CrisisAssessment
     ) -> CrisisAssessment:
-        if found.level >= CLEAR and not found.reason.startswith(_OF_MODEL):
-            return _surer(await self._judged(text), found)
+        own = await self._judged(text)
         earlier = [entry.text for entry in reversed(history[-WINDOW:]) if entry.said_by == "person"]
-        all_judged = [await self._judged(text), *[await self._judged(one) for one in earlier]]
-        judged = [(one, at) for at, one in enumerate(all_judged) if one is not None]
         if found.level >= CLEAR:
-            if judged and all(one.said.is_doubted for one, _ in judged):
+            if found.reason.startswith(_OF_MODEL) and await self._is_doubted(own, earlier):
                 return _DOUBTED
-            return _surer(all_judged[0], found)
-        for one, at in judged:
-            if one.said.level >= CLEAR:
-                return one.raised(one.said.level, _EARLIER if at else "")
+            return _surer(own, found)
+        if own is not None and own.said.level >= CLEAR:
+            return own.raised(own.said.level)
+        for words in earlier:
+            one = await self._judged(words)
+            if one is not None and one.said.level >= CLEAR:
+                return one.raised(one.said.level, _EARLIER)
         return found
+
+    async def _is_doubted(self, own: _Judged | None, earlier: Sequence[str]) -> bool:
+        """Whether no message that can be judged may be clear; not if none can be judged."""
+        last = own
+        for words in earlier:
+            if last is not None and not last.said.is_doubted:
+                return False
+            last = await self._judged(words) or last
+        return last is not None and last.said.is_doubted
 
     async def _judged(self, text: str) -> _Judged | None:
         """What is said of a message by itself; None for one with too few words."""

@@ -33,10 +33,11 @@ class KnownEmbedder:
 
     made: ClassVar[list[KnownEmbedder]] = []
 
-    def __init__(self, _clock: Clock, *, layers: Path, model: str) -> None:
+    def __init__(self, _clock: Clock, *, layers: Path, model: str, timeout_s: float) -> None:
         KnownEmbedder.made.append(self)
         self.layers = layers
         self.model = model
+        self.timeout_s = timeout_s
         self.closed = False
 
     async def question(self, text: str) -> tuple[float, ...]:

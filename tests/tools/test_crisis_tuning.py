@@ -26,7 +26,7 @@ NEW = "xq"
 
 @pytest.fixture
 def file(tmp_path: Path) -> EncoderFile:
-    return EncoderFile(small_encoder(tmp_path / "small.bin"))
+    return EncoderFile(small_encoder(tmp_path / "small.bin"), "small")
 
 
 def test_gradients_are_those_of_small_differences(file: EncoderFile) -> None:

@@ -31,8 +31,9 @@ class Adam:
         square_scale = np.float32(1 / (1 - _SQUARE**self._steps))
         for key, gradient in gradients.items():
             tensor = tensors[key]
-            mean = self._means.setdefault(key, np.zeros_like(tensor))
-            square = self._squares.setdefault(key, np.zeros_like(tensor))
+            if key not in self._means:
+                self._means[key], self._squares[key] = np.zeros_like(tensor), np.zeros_like(tensor)
+            mean, square = self._means[key], self._squares[key]
             mean *= np.float32(_MEAN)
             mean += np.float32(1 - _MEAN) * gradient
             square *= np.float32(_SQUARE)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import numpy as np
 
-from pipeline.memory.encoder import Kept, Tensors, split
+from pipeline.memory.encoder import CUBE, ROOT, Kept, Tensors, split
 from pipeline.memory.encoder_file import Floats
-
-_ROOT: Final = math.sqrt(2 / math.pi)
-_CUBE: Final = 0.044715
 
 
 def gradients(change: Floats, kept: Sequence[Kept], layers: Sequence[Tensors], heads: int) -> list[Tensors]:
@@ -55,10 +51,10 @@ def backward(change: Floats, kept: Kept, layer: Mapping[str, Floats], heads: int
 def _slope(inner: Floats, bent: Floats) -> Floats:
     """The derivative of GELU, where `bent` is its tanh."""
     slope = inner * inner
-    slope *= np.float32(3 * _CUBE)
+    slope *= np.float32(3 * CUBE)
     slope += 1
     slope *= inner
-    slope *= np.float32(_ROOT)
+    slope *= np.float32(ROOT)
     slope *= 1 - bent * bent
     slope += bent
     slope += 1

@@ -48,12 +48,6 @@ class Head:
         into = into / self._spread[:, None]
         return into, hidden - self._mean @ into, out, biases
 
-    def logits(self, vectors: Floats) -> Floats:
-        """A column for each question."""
-        into, hidden, out, biases = self.tables
-        found: Floats = np.maximum((vectors - self._mean) / self._spread @ into + hidden, 0) @ out + biases
-        return found
-
     def learned(self, vectors: Floats, wanted: Floats, weights: Floats) -> Learned:
         """The gradients of the logistic loss, with some units and numbers left out."""
         into, hidden, out, biases = self.tables

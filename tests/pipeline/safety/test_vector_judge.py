@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 
 from evals.crisis import judge, read_cases
+from gateway.app.crisis_vectors import crisis_embedder
 from pipeline.domain.clock import Clock, ManualClock, SystemClock
 from pipeline.domain.errors import ModelUnavailable
-from pipeline.memory.local_embedder import MODEL, LocalEmbedder, is_installed
+from pipeline.memory.local_embedder import MODEL, is_installed
 from pipeline.safety.assessment import CLEAR, IMMINENT, CrisisAssessment
 from pipeline.safety.crisis_gate import CrisisGate, CrisisVerdict
 from pipeline.safety.danger_model import BadWeights, Scores
@@ -23,12 +24,10 @@ from pipeline.safety.ladder import Entry
 from pipeline.safety.resources import shipped_resources
 from pipeline.safety.vector_head import (
     FILE,
-    LAYERS,
     Joined,
     VectorHead,
     from_bytes,
     joined,
-    shipped_head,
     to_bytes,
 )
 from pipeline.safety.vector_judge import VectorJudge
@@ -263,7 +262,7 @@ EVERYDAY = (
 async def test_the_real_model_raises_what_the_rules_miss_and_leaves_everyday_messages() -> None:
     cases = [case for case in read_cases("letters") if case.level >= CLEAR and judge(case).is_miss]
     missed = [case.text for case in cases if judge(case).assessment.level < CLEAR]
-    embedder = LocalEmbedder(SystemClock(), layers=LAYERS, model=shipped_head().model, timeout_s=120.0)
+    embedder = crisis_embedder(SystemClock(), 120.0)
     vectors = VectorJudge(embedder, SystemClock(), limit_s=120.0)
     try:
         raised = [await vectors.assess(text, (), CrisisAssessment()) for text in missed]
