@@ -26,7 +26,7 @@ test: export PYTHONDONTWRITEBYTECODE =
 test: models ## set everything up and run every test
 	@$(BIN)/parlour models get voice-en
 	@$(BIN)/python -m tests.support.browser
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadscope --no-loadscope-reorder $(ARGS)
+	@$(BIN)/python -m pytest --workers $(WORKERS) $(ARGS)
 
 cluster: models ## three processes on Postgres and Valkey from wheels, with the page, to try: make cluster ARGS="--workers 3"
 	@$(BIN)/python -m tools.cluster $(ARGS)

@@ -15,7 +15,12 @@ from hypothesis import HealthCheck, settings
 from tests.support import busy_machine, default_store, quick_days, quick_page, quick_store
 from tests.support.postgres_server import NEWEST, VERSIONS
 
-pytest_plugins = ["tests.support.browser_fixture", "tests.support.postgres_fixture", "tests.support.scopes"]
+pytest_plugins = [
+    "tests.support.browser_fixture",
+    "tests.support.postgres_fixture",
+    "tests.support.scopes",
+    "tests.support.worker_pool",
+]
 
 # A red build has to mean a change, not a busy machine or bad luck. To search for more:
 # `make test ARGS="--hypothesis-profile=explore tests/properties"`.
@@ -26,6 +31,8 @@ settings.load_profile("parlour")
 
 _LONG = frozenset({"browser", "models", "crash"})
 """Markers of tests that take seconds each."""
+_LONG_PART = 0.85
+"""The part of a run in which modules with such tests begin."""
 _GARBAGE_THRESHOLD = 10_000
 """Objects between two garbage collections. With Python's 700 they take a fourteenth of a test's time."""
 
@@ -97,10 +104,11 @@ def soak(request: pytest.FixtureRequest) -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Run the modules that start browsers, models or gateways first: at the end of the run, no worker is then
-    left alone with a long one. Those of each folder are spread over all of them: tests that kill gateways
-    wait, and tests of the page compute, and beside one another they leave no processor idle. The order within
-    a module stays, unless `--shuffle` changes it and that of the modules: no test may depend on either."""
+    """Spread the modules of each folder over the run: tests that kill gateways wait, and tests of the page
+    compute, and beside one another they leave no processor idle. Those that start browsers, models or
+    gateways come in its first part: at the end, no worker is then left alone with a long one. The order
+    within a module stays, unless `--shuffle` changes it and that of the modules: no test may depend on
+    either."""
     for item in items:
         # A real model computes for a minute, and for many on a machine that others use.
         if item.get_closest_marker("models") and item.get_closest_marker("timeout") is None:
@@ -115,8 +123,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         # The same in every worker; the modules stay whole, for the sake of their fixtures.
         items.sort(key=lambda item: (_mixed(seed, _module(item)), _module(item), _mixed(seed, item.nodeid)))
     long = dict.fromkeys(_module(item) for item in items if _is_long(item))
-    places = _spread(long) if seed is None else dict.fromkeys(long, 0.0)
-    items.sort(key=lambda item: places.get(_module(item), 1.0))
+    if seed is None:
+        short = dict.fromkeys(module for item in items if (module := _module(item)) not in long)
+        places = _spread(long, _LONG_PART) | _spread(short, 1.0)
+    else:
+        places = dict.fromkeys(long, -1.0)
+    items.sort(key=lambda item: places.get(_module(item), 0.0))
 
 
 def _is_long(item: pytest.Item) -> bool:
@@ -129,13 +141,13 @@ def _module(item: pytest.Item) -> str:
     return item.nodeid.split("::")[0]
 
 
-def _spread(modules: Iterable[str]) -> dict[str, float]:
-    """The place of each module from 0 to 1; the modules of a folder are at equal distances."""
+def _spread(modules: Iterable[str], end: float) -> dict[str, float]:
+    """The place of each module from 0 to `end`; the modules of a folder are at equal distances."""
     folders: dict[str, list[str]] = {}
     for module in modules:
         folders.setdefault(str(PurePosixPath(module).parent), []).append(module)
     return {
-        module: (number + 0.5) / len(folder)
+        module: end * (number + 0.5) / len(folder)
         for folder in folders.values()
         for number, module in enumerate(folder)
     }

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import hashlib
 import json
 import os
 import secrets
@@ -30,6 +29,8 @@ from gateway.config import environment
 ROOT = Path(__file__).parents[2]
 READY = b"ready"
 """What the program says to each connection first."""
+_RUN = secrets.token_hex()
+"""The same in all workers, which are forked after this module was imported."""
 _STARTING_S = 300.0
 """Until the program can fork: on a machine that others use, its imports take a minute."""
 
@@ -148,8 +149,7 @@ class _Connection(asyncio.Protocol):
 @cache
 def _program() -> socket.socket:
     """The connection to the program, which ends when the last connection to it is closed."""
-    run = environment().get("PYTEST_XDIST_TESTRUNUID") or secrets.token_hex()
-    name = f"\0parlour-tests-{hashlib.sha256(f'{run} {ROOT}'.encode()).hexdigest()}"
+    name = f"\0parlour-tests-{_RUN}"
     while True:
         started = _start_unless_started(name)
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)

@@ -1,4 +1,4 @@
-"""Which tests one worker of pytest-xdist runs together: those of a module, those of the sources, and those
+"""Which tests one worker runs together: those of a module, those of the sources, and those
 that load LiteLLM.
 
 What one module has loaded is there for the next only in the same worker. The tests of the sources read all of
@@ -7,11 +7,7 @@ them into syntax trees, which takes longer than to judge them; LiteLLM takes fou
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
-from xdist.scheduler import LoadScopeScheduling
 
 from pipeline.llm import litellm_client
 
@@ -30,14 +26,6 @@ LITELLM = frozenset(
 """Modules whose tests load LiteLLM into their own process."""
 
 
-class FolderScheduling(LoadScopeScheduling):  # type: ignore[misc] # xdist ships no types
-    """As `--dist loadscope`, with the folders of `TOGETHER` as one scope each, and the modules of `LITELLM`
-    as another."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        return scope_of(nodeid)
-
-
 def scope_of(nodeid: str) -> str:
     """The scope of a test: a module, a folder, or a library."""
     for folder in TOGETHER:
@@ -53,9 +41,3 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.nodeid.split("::", maxsplit=1)[0] in LITELLM:
         litellm_client._ignore_its_warnings()
         litellm_client._import_litellm()
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: Callable[..., Any]) -> FolderScheduling | None:
-    """Ours where `--dist loadscope` is asked for."""
-    return FolderScheduling(config, log) if config.getvalue("dist") == "loadscope" else None
