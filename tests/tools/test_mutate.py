@@ -15,7 +15,7 @@ MODULE = "voice/adding.py"
 SOURCE = "def more(a):\n    if a > 0:\n        return a + 1\n    return a\n"
 TEST = "from voice.adding import more\n\n\ndef test_more() -> None:\n    assert more(2) == 3\n"
 # Most of the seconds that these runs would take.
-WITHOUT_PLUGINS = "-p no:hypothesispytest -p no:xdist -p no:asyncio -p no:anyio -p no:timeout"
+WITHOUT_PLUGINS = "-p no:hypothesispytest -p no:asyncio -p no:anyio -p no:timeout"
 
 
 @pytest.fixture
