@@ -41,10 +41,11 @@ from adapters.discord.outbound import (
 )
 from adapters.discord.payload import leading_snowflake, snowflake, snowflake_at
 from adapters.discord.permissions import permission_gaps
+from adapters.discord.rate_limits import DEFAULT_RATES
 from adapters.discord.rest import Rest
 from adapters.discord.room_history import lines_of
 from adapters.discord.sdk import discord
-from adapters.discord.settings import CHANNEL, DEFAULT_RATES, DiscordSettings
+from adapters.discord.settings import CHANNEL, DiscordSettings
 from adapters.discord.slash_commands import SLASH_COMMANDS
 from adapters.discord.view import EditView
 from adapters.files import OutgoingFile

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from adapters.buttons import STOP, read_answer
+from adapters.button_data import STOP, read_answer
 from adapters.discord.content import described, unusable
 from adapters.discord.media import media_of
 from adapters.discord.payload import snowflake

@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-from adapters.buttons import STOP, answer_data
+from adapters.button_data import STOP, answer_data
 from adapters.channel import Outgoing, Part
 from adapters.files import OutgoingFile
 from adapters.formatting.discord import DiscordText, discord_parts

@@ -8,9 +8,6 @@ from adapters.channel import RateLimits
 from pipeline.domain.frozen import dataclass
 
 CHANNEL = "discord"
-DEFAULT_RATES = RateLimits(chat_per_s=0.9, chat_burst=2, account_per_s=40.0, edit_interval_s=1.2)
-"""Discord's documentation: 50 calls a second per bot. A chat's limits are only in response headers; posts and
-edits count separately, about five in five seconds each. discord.py delays calls beyond them."""
 
 _INVITED_WITH = 274_878_008_384
 """The sum of the permissions that the bot needs: docs/guides/discord.md lists them."""

@@ -40,9 +40,10 @@ from adapters.slack.people import People
 from adapters.slack.permissions import permission_gaps
 from adapters.slack.plain_text import escaped
 from adapters.slack.posts import Posts
+from adapters.slack.rate_limits import DEFAULT_RATES
 from adapters.slack.reactions import AtWork, set_reaction
 from adapters.slack.room_history import Reading
-from adapters.slack.settings import CHANNEL, DEFAULT_RATES, SlackSettings
+from adapters.slack.settings import CHANNEL, SlackSettings
 from adapters.slack.socket import SocketModeReceiver
 from adapters.slack.startup import check_secrets, socket_url, who_am_i
 from adapters.slack.view import SlackView, StreamsAllowed

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.buttons import STOP, read_answer
+from adapters.button_data import STOP, read_answer
 from adapters.identity import derived_message_id
 from adapters.json_fields import mapping, mappings, text
 from adapters.media_kinds import media_kind

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from adapters.buttons import STOP, answer_data, read_answer
+from adapters.button_data import STOP, answer_data, read_answer
 from adapters.channel import Outgoing, Part
 from adapters.files import OutgoingFile
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS, as_file

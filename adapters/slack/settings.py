@@ -10,9 +10,6 @@ from pipeline.domain.frozen import dataclass
 
 CHANNEL = "slack"
 WEB_API = "https://slack.com/api/"
-DEFAULT_RATES = RateLimits(chat_per_s=1.0, chat_burst=3, edit_interval_s=1.3)
-"""About one post per second and channel; chat.update takes 50 calls a minute (docs.slack.dev, rate
-limits)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

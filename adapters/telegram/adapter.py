@@ -30,9 +30,10 @@ from adapters.telegram.api import TelegramApi
 from adapters.telegram.command_menu import command_menu
 from adapters.telegram.permissions import permission_gaps
 from adapters.telegram.polling import REFUSED, Poller
+from adapters.telegram.rate_limits import DEFAULT_RATES
 from adapters.telegram.receiving import Receiver
 from adapters.telegram.sending import Sender
-from adapters.telegram.settings import CHANNEL, DEFAULT_RATES, TelegramSettings
+from adapters.telegram.settings import CHANNEL, TelegramSettings
 from adapters.telegram.view import Drafts, EditedView
 from adapters.telegram.webhook import Webhook
 from pipeline.domain.clock import Clock

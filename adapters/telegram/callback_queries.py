@@ -8,7 +8,7 @@ from typing import Any
 
 from telegram.error import TelegramError
 
-from adapters.buttons import STOP
+from adapters.button_data import STOP
 from adapters.channel import Acceptance
 from adapters.json_fields import integer, items, mapping, text
 from adapters.telegram.api import TelegramApi

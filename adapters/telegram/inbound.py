@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.buttons import STOP, read_answer
+from adapters.button_data import STOP, read_answer
 from adapters.identity import derived_message_id
 from adapters.json_fields import integer, items, mapping, text
 from adapters.telegram.content import described, moves, unusable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.buttons import STOP, answer_data
+from adapters.button_data import STOP, answer_data
 from adapters.channel import Outgoing, Part
 from adapters.files import OutgoingFile
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS, as_file

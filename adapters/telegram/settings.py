@@ -13,11 +13,6 @@ from pipeline.domain.frozen import dataclass
 
 CHANNEL = "telegram"
 PUBLIC_API = "https://api.telegram.org"
-DEFAULT_RATES = RateLimits(
-    chat_per_s=1.0, chat_burst=3, room_per_minute=20.0, account_per_s=30.0, edit_interval_s=1.1
-)
-"""One message a second in a chat, twenty a minute in a group, thirty a second in total: the Bot API's FAQ,
-"My bot is hitting limits". The exact limits are unpublished; a `retry_after` always applies."""
 
 _TOKEN = re.compile(r"[0-9]{3,20}:[A-Za-z0-9_-]{20,100}")
 _SECRET = re.compile(r"[A-Za-z0-9_-]{32,256}")

@@ -106,6 +106,7 @@ def access_rule(settings: PostingSettings) -> AccessRule:
 
 def _telegram(settings: TelegramSettings, path: str, clock: Clock) -> BuiltChannel:
     from adapters.telegram import adapter as telegram  # noqa: PLC0415 - an SDK is loaded where it is used
+    from adapters.telegram import rate_limits  # noqa: PLC0415 - as above
     from adapters.telegram import settings as wanted  # noqa: PLC0415 - as above
 
     token = _reader(settings.token, f"{path}.token")
@@ -120,7 +121,7 @@ def _telegram(settings: TelegramSettings, path: str, clock: Clock) -> BuiltChann
             replies=settings.replies,
             previews=settings.previews,
             acknowledges=settings.reactions == "taken",
-            rates=_rates(settings, wanted.DEFAULT_RATES),
+            rates=_rates(settings, rate_limits.DEFAULT_RATES),
         ),
         clock,
     )
@@ -136,6 +137,7 @@ def _telegram(settings: TelegramSettings, path: str, clock: Clock) -> BuiltChann
 
 def _slack(settings: SlackSettings, path: str, clock: Clock) -> BuiltChannel:
     from adapters.slack import adapter as slack  # noqa: PLC0415 - an SDK is loaded where it is used
+    from adapters.slack import rate_limits  # noqa: PLC0415 - as above
     from adapters.slack import settings as wanted  # noqa: PLC0415 - as above
 
     token = _reader(settings.bot_token, f"{path}.bot_token")
@@ -149,7 +151,7 @@ def _slack(settings: SlackSettings, path: str, clock: Clock) -> BuiltChannel:
             api_base=settings.api_base,
             previews=settings.previews,
             reactions=settings.reactions,
-            rates=_rates(settings, wanted.DEFAULT_RATES),
+            rates=_rates(settings, rate_limits.DEFAULT_RATES),
         ),
         clock,
     )
@@ -165,6 +167,7 @@ def _slack(settings: SlackSettings, path: str, clock: Clock) -> BuiltChannel:
 
 def _discord(settings: DiscordSettings, path: str, timeline: Timeline, clock: Clock) -> BuiltChannel:
     from adapters.discord import adapter as discord  # noqa: PLC0415 - an SDK is loaded where it is used
+    from adapters.discord import rate_limits  # noqa: PLC0415 - as above
     from adapters.discord import settings as wanted  # noqa: PLC0415 - as above
 
     token = _reader(settings.token, f"{path}.token")
@@ -177,7 +180,7 @@ def _discord(settings: DiscordSettings, path: str, timeline: Timeline, clock: Cl
             gateway_url=settings.gateway_url,
             previews=settings.previews,
             acknowledges=settings.reactions == "taken",
-            rates=_rates(settings, wanted.DEFAULT_RATES),
+            rates=_rates(settings, rate_limits.DEFAULT_RATES),
             people=tuple(sorted(rule.people - rule.deny)),
             rooms=tuple(sorted(rule.whole_rooms | {chat for chat, _ in rule.members})),
         ),

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from adapters.buttons import answer_data
+from adapters.button_data import answer_data
 from adapters.channel import Outgoing, Part
 from adapters.slack.outbound import plain_body, render, without_question
 from pipeline.domain.messages import button_handle

@@ -11,7 +11,8 @@ import pytest
 
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS
 from adapters.telegram.adapter import TelegramAdapter
-from adapters.telegram.settings import DEFAULT_RATES, TelegramSettings
+from adapters.telegram.rate_limits import DEFAULT_RATES
+from adapters.telegram.settings import TelegramSettings
 from adapters.telegram.webhook import MAX_BODY
 from gateway.config.channels import TelegramSettings as ConfigSection
 from pipeline.domain.clock import SystemClock

@@ -11,7 +11,8 @@ from adapters.channel import Outgoing, PostingChannel
 from adapters.formatting.overflow import MAX_PARTS
 from adapters.telegram.adapter import TelegramAdapter
 from adapters.telegram.api import FloodWait
-from adapters.telegram.settings import DEFAULT_RATES, TelegramSettings
+from adapters.telegram.rate_limits import DEFAULT_RATES
+from adapters.telegram.settings import TelegramSettings
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import InvalidInput
 from pipeline.domain.events import ApprovalRequired

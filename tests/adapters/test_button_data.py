@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from adapters.buttons import STOP, answer_data, read_answer
+from adapters.button_data import STOP, answer_data, read_answer
 from pipeline.domain.messages import button_handle
 
 
