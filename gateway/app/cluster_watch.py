@@ -12,7 +12,7 @@ from gateway.runtime.cluster_figures import ClusterFigures
 from gateway.storage.formats import FormatBook, StoreFormat
 from gateway.storage.owners import ListedOwner, OwnerBook
 from gateway.storage.shared_leases import SharedCoordinator
-from gateway.storage.upgrades import upgrade_words
+from gateway.storage.upgrade_words import upgrade_words
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
 

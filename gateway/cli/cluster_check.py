@@ -10,7 +10,7 @@ from gateway.cli.channel_checks import Finding
 from gateway.config import Settings
 from gateway.storage.formats import StoreFormat
 from gateway.storage.owners import ListedOwner
-from gateway.storage.upgrades import older_words, waiting_words
+from gateway.storage.upgrade_words import older_words, waiting_words
 
 _EDGES: Final = ("edge", "all")
 _WORKERS: Final = ("work", "all")

@@ -26,9 +26,9 @@ from gateway.storage.inbox_items import native_id_of
 from gateway.storage.json_bodies import FORGOTTEN, decode_body, encode_body
 from gateway.storage.ports import Lease
 from gateway.storage.postgres import audit
-from gateway.storage.postgres.compaction import compact
 from gateway.storage.postgres.database import Connection, Database
 from gateway.storage.postgres.statements import plain
+from gateway.storage.postgres.table_rewriting import compact
 from gateway.storage.postgres.thread_rows import require_fence
 from pipeline.domain.ids import ThreadKey
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
-from gateway.storage.sqlite.schema import migrate, require_current, require_ours
+from gateway.storage.sqlite.migrations import migrate, require_current, require_ours
 from pipeline.domain.errors import StorageError
 
 Synchronous = Literal["NORMAL", "FULL"]

@@ -38,7 +38,7 @@ CRISIS_TABLES = (
         PRIMARY KEY (day, level, path)
     ) STRICT, WITHOUT ROWID""",
 )
-"""A step of `schema.MIGRATIONS`, and as every released step never edited."""
+"""A step of `steps.MIGRATIONS`, and as every released step never edited."""
 
 _COLUMNS = "id, session, user, at, level, override, path, reason, completed, llm_failed"
 _ALL = f"{_COLUMNS}, kept_until, kept_because"

@@ -1,4 +1,4 @@
-"""The tables of the changes of files: steps of `schema.MIGRATIONS`, as every released step never edited."""
+"""The tables of the changes of files: steps of `steps.MIGRATIONS`, as every released step never edited."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from gateway.storage.ports import Record
 from gateway.storage.run_places import RunPlace
 from gateway.storage.sqlite import log
 from gateway.storage.sqlite.connection import as_storage_error, open_reader
-from gateway.storage.sqlite.schema import require_ours
+from gateway.storage.sqlite.migrations import require_ours
 from pipeline.domain.errors import StorageError
 
 # A full scan of the log: a person asks for this rarely, and an index would cost every turn. A run begins in

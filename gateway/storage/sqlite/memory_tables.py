@@ -76,4 +76,4 @@ MEMORY_TABLES = (
     ) STRICT, WITHOUT ROWID""",
     "CREATE INDEX memory_writes_at ON memory_writes(at)",
 )
-"""A step of `schema.MIGRATIONS`, and as every released step never edited."""
+"""A step of `steps.MIGRATIONS`, and as every released step never edited."""

@@ -10,7 +10,7 @@ from typing import Final
 from gateway.storage.json_bodies import storable_text
 from gateway.storage.saved_workflows import SavedRun, SavedSummary
 from gateway.storage.sqlite.connection import as_storage_error, open_reader
-from gateway.storage.sqlite.schema import require_ours
+from gateway.storage.sqlite.migrations import require_ours
 from gateway.storage.sqlite.worker_thread import DatabaseThread
 
 DROP_RUN: Final = "DELETE FROM workflow_runs WHERE thread = ?"

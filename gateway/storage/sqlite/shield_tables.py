@@ -1,4 +1,4 @@
-"""The tables of the shield: steps of `schema.MIGRATIONS`, and as every released step never edited."""
+"""The tables of the shield: steps of `steps.MIGRATIONS`, and as every released step never edited."""
 
 from __future__ import annotations
 

@@ -1,25 +1,17 @@
-"""The tables, as numbered migration steps, and the check that a file is ours to change.
+"""The tables, as numbered migration steps; `migrations.py` runs them.
 
 A released step is never edited: a change to the schema is a new step at the end.
 """
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Sequence
-from pathlib import Path
-
 from gateway.storage.sqlite.blob_tables import BLOB_TABLES
 from gateway.storage.sqlite.crises import CRISIS_TABLES
 from gateway.storage.sqlite.file_tables import FILE_CHANGES, MADE_FOLDERS
 from gateway.storage.sqlite.memory_tables import MEMORY_TABLES
-from gateway.storage.sqlite.page_schema import PAGE_TABLES, SAVED_WORKFLOW_TABLES
+from gateway.storage.sqlite.page_tables import PAGE_TABLES, SAVED_WORKFLOW_TABLES
 from gateway.storage.sqlite.seals import SEAL_TABLES
 from gateway.storage.sqlite.shield_tables import ASKED, EVALUATOR_CALLS, SHIELD_TABLES, SUSPECT_SOURCES
-from pipeline.domain.errors import StorageError
-
-APPLICATION_ID = 0x5061726C
-"""Stored in the file's header ("Parl"), so that `file` and other programs can identify it."""
 
 _STEP_1 = (
     # One row per thread: every other table refers to the short id instead of repeating the key, and
@@ -338,55 +330,3 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     BLOB_TABLES,
 )
 """Step n migrates a file from schema version n - 1 to n."""
-
-
-def require_ours(db: sqlite3.Connection, path: Path) -> None:
-    """Raise StorageError unless the file is empty or was made by this program."""
-    found = _pragma(db, "application_id")
-    if found == APPLICATION_ID:
-        return
-    tables = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()[0]
-    if found or tables:
-        raise StorageError(
-            f"{path} is a database of another program; move it away, or point the data folder elsewhere"
-        )
-
-
-def migrate(db: sqlite3.Connection, path: Path, steps: Sequence[Sequence[str]] = MIGRATIONS) -> int:
-    """Migrate the file to the newest schema, each step in its own transaction; the version reached.
-
-    Raises StorageError if the file's schema is newer than `steps`.
-    """
-    version = _pragma(db, "user_version")
-    if version > len(steps):
-        raise StorageError(
-            f"{path} has schema version {version}, and this program knows versions up to {len(steps)}: "
-            "it was written by a newer release. Install that release again, or restore the backup "
-            "made before the upgrade"
-        )
-    for number, statements in enumerate(steps[version:], start=version + 1):
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            for statement in statements:
-                db.execute(statement)
-            db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-            db.execute(f"PRAGMA user_version = {number}")
-            db.execute("COMMIT")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("ROLLBACK")
-            raise
-    return len(steps)
-
-
-def require_current(db: sqlite3.Connection, path: Path) -> None:
-    """Raise StorageError unless the file is ours and has the schema of this program."""
-    require_ours(db, path)
-    if _pragma(db, "user_version") != len(MIGRATIONS):
-        raise StorageError(
-            f"{path} was last used by another release of Parlour; restart the gateway with this one first"
-        )
-
-
-def _pragma(db: sqlite3.Connection, name: str) -> int:
-    return int(db.execute(f"PRAGMA {name}").fetchone()[0])
