@@ -1,6 +1,6 @@
 """Voice notes made from samples: the containers and codecs in which phones and browsers send speech.
 
-For tests and benches only: what the product itself encodes is `voice.synthesis.ogg_opus`.
+For tests and benches only: what the product itself encodes is `voice.synthesis.opus_encoding`.
 """
 
 from __future__ import annotations

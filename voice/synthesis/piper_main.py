@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from voice.errors import SpeakerUnavailable
-from voice.synthesis.ogg_opus import encode
+from voice.synthesis.opus_encoding import encode
 from voice.workers.frames import Frame, error_to_wire
 from voice.workers.sandbox import Send, die_with_parent, take_over_pipes
 

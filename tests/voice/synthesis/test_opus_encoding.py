@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tests.voice.ogg_player import play
-from voice.synthesis.ogg_opus import encode, waveform
+from voice.synthesis.opus_encoding import encode, waveform
 
 
 def tone(seconds: float, *, rate: int, hertz: float = 440.0, level: int = 12_000) -> NDArray[np.int16]:
