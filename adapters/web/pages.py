@@ -15,6 +15,7 @@ from pathlib import Path
 from aiohttp import web
 
 from adapters.web.language_choice import language_of
+from adapters.web.page_bundle import bundled
 from adapters.web.page_render import render_editor_texts, render_index, render_manifest, render_worker
 from adapters.web.security import security_headers
 from adapters.web.text_tables import SOURCE, TextTable
@@ -54,14 +55,14 @@ class PageFile:
 
 
 class PageFiles:
-    """All files under a directory with a known type; links and other files are skipped. The page and its
-    manifest are there once per table."""
+    """All files under a directory with a known type; links and other files are skipped, and the modules are
+    bundled. The page and its manifest are there once per table."""
 
     def __init__(self, directory: Path, tables: Sequence[TextTable]) -> None:
         self._tables = {table.tag: table for table in tables}
         self._files: dict[str, PageFile] = {}
         self._pages: dict[str, PageFile] = {}
-        contents = _contents(directory)
+        contents = bundled(_contents(directory))
         self._version = _version(contents, tables)
         for name, content in contents.items():
             self._files[name] = _page_file(name, content)

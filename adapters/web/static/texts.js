@@ -11,7 +11,8 @@
 const table = JSON.parse(document.getElementById('texts')?.textContent ?? '{}');
 
 /** The page's language, and all that it can be shown in: tag and name. */
-export const { language, languages } = table;
+export const language = table.language;
+export const languages = table.languages;
 
 /** The browser's own variant of the language, such as `en-GB` for `en`, decides how dates are written. */
 export const locale = navigator.languages.find((one) => one.split('-')[0] === language.split('-')[0]) ?? language;

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from adapters.formatting.html import TAGS
+from adapters.web.page_bundle import bundled
 from adapters.web.page_render import render_index
 from adapters.web.text_tables import TextTable, packaged_tables
 from tests.end_to_end.page.fake_gateway import STATIC
@@ -64,11 +65,16 @@ def test_every_asset_that_the_page_names_is_there() -> None:
     assert used - icons == set()
 
 
-def test_every_module_is_loaded_at_once() -> None:
-    """A module that only another one names would wait for it: each level is one more round trip."""
-    page = _page()
-    preloaded = re.findall(r"<link rel=\"modulepreload\" href=\"/static/([\w-]+\.js)\">", page)
-    assert sorted(preloaded) == sorted(loaded_with({"app.js"}) - {"app.js"})
+def test_what_the_page_needs_at_once_is_one_file_for_each_script() -> None:
+    """A module that came by itself would be one more request, and each level one more round trip."""
+    files = bundled({path.name: path.read_bytes() for path in STATIC.iterdir()})
+    scripts = {name: content.decode("utf-8") for name, content in files.items() if name.endswith(".js")}
+    opening = re.findall(r"<script (?:type=\"module\" )?src=\"/static/([^\"]+)\">", _page())
+    assert opening == ["theme.js", "app.js", "shell.js"]
+    assert [name for name in opening if re.search(r"^import\b", scripts[name], re.MULTILINE)] == []
+    panels = {"account.js", "chats.js", "panel.js", "editor-opening.js", "editor.js"}
+    speech = {"talk.js", "reader.js", "recorder.js", "pcm-worklet.js"}
+    assert set(scripts) == {*opening, *panels, *speech, "sw.js"}
 
 
 def test_the_page_weighs_little() -> None:
