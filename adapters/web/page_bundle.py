@@ -6,7 +6,7 @@ a phone's network. They are written one by one all the same.
 
 Each module of a bundle becomes a function that runs once and returns what the module exports. So modules
 keep to a form that needs no parser of JavaScript: named imports and named exports, each at the start of a
-line, and no module that needs itself. Whatever else stands there is an error. Not the responses (`pages`).
+line, and no module that needs itself. Any other form is an error. Not the responses (`pages`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def bundled(contents: Mapping[str, bytes]) -> dict[str, bytes]:
     """The files of a page by their names, with bundles in the place of its modules.
 
     What index.html loads keeps its name, and so does what a module loads later by `import('./NAME.js')`. What
-    several of the later parts need stays a file of its own. Raises ValueError for a module in a form that
+    several of the later parts need stays a separate file. Raises ValueError for a module in a form that
     cannot be bundled, and for one that is missing.
     """
     page = contents.get("index.html", b"").decode("utf-8")
