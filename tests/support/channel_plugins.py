@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
+import gateway.app.plugin_channels
+import pipeline.plugins
 from gateway.config.channel_plugins import channel_plugin, offered_channels
 from tests.support.plugin_package import install
+
+_T = TypeVar("_T")
 
 HARBOUR = '''
 import threading
@@ -99,11 +104,18 @@ BROKEN = {
     "sand": "demo_harbour:BUILT",
 }
 """By channel, an entry point that cannot be used: its import raises or hangs, or its object is of no use."""
+_HANGING = {"plug-in reef", "channel hanging"}
+"""What never returns: it is waited for in full."""
+_HANGING_S = 0.05
+_in_time = pipeline.plugins.in_time
 
 
 @contextmanager
 def channel_plugins(folder: Path, monkeypatch: pytest.MonkeyPatch, **channels: str) -> Iterator[None]:
-    """Install a package in `folder` that offers the channels, each by its name and entry point."""
+    """Install a package in `folder` that offers the channels, each by its name and entry point. The limits
+    are those that ship, but what hangs is waited for as short as can be."""
+    monkeypatch.setattr(pipeline.plugins, "in_time", _in_short_time)
+    monkeypatch.setattr(gateway.app.plugin_channels, "in_time", _in_short_time)
     folder.mkdir()
     monkeypatch.syspath_prepend(str(folder))
     modules = {"demo_harbour": HARBOUR, "demo_pier": RAISES, "demo_reef": HANGS}
@@ -113,6 +125,11 @@ def channel_plugins(folder: Path, monkeypatch: pytest.MonkeyPatch, **channels: s
         yield
     finally:
         _forget()
+
+
+def _in_short_time(call: Callable[[], _T], wait_s: float, *, name: str) -> _T:
+    """As `in_time`, with all the time for what returns."""
+    return _in_time(call, min(wait_s, _HANGING_S) if name in _HANGING else wait_s, name=name)
 
 
 def _forget() -> None:
