@@ -62,7 +62,9 @@ async def test_a_voice_note_on_each_platform_is_heard_and_answered(tmp_path: Pat
 
 async def test_a_slow_answer_is_seen_to_grow_on_each_platform(tmp_path: Path) -> None:
     words = "one two three four five six"
-    async with open_all_platforms(tmp_path, llm=ScriptedLlm.from_spec("echo:delay=0.4")) as place:
+    async with open_all_platforms(
+        tmp_path, llm=ScriptedLlm.from_spec("echo:delay=0.4"), limited=True
+    ) as place:
         for platform, chat in place.private():
             await platform.say(chat, platform.person("ann"), words)
         for platform, chat in place.private():

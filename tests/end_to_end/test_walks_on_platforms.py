@@ -70,8 +70,7 @@ async def _use_the_list_of_commands(platform: FakePlatform, chat: Place, llm: Sc
 
 async def test_each_command_works_from_the_list_of_its_platform(tmp_path: Path) -> None:
     llm = ScriptedLlm.echo()
-    unlimited = [f"channels.{name}.rate=0" for name in ("telegram", "slack", "discord")]
-    async with open_all_platforms(tmp_path, *MODELS, *unlimited, llm=llm) as place:
+    async with open_all_platforms(tmp_path, *MODELS, llm=llm) as place:
         async with asyncio.TaskGroup() as group:
             for platform, chat in place.private():
                 group.create_task(_use_the_list_of_commands(platform, chat, llm))

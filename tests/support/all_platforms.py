@@ -50,9 +50,11 @@ async def open_all_platforms(
     transcriber: Transcriber | None = None,
     speaker: SpeechSynthesizer | None = None,
     file_reader: FileReader | None = None,
+    limited: bool = False,
 ) -> AsyncIterator[AllPlatforms]:
     """Run the platforms and a gateway that is connected to all of them; `overrides` are settings of it.
-    `model` replaces the scripted model.
+    `model` replaces the scripted model. Only with `limited` do the platforms have their rate limits, and the
+    gateway keeps them: after two or three messages, each one more takes a second.
 
     Voice notes say "hello" to a gateway without a `transcriber`.
     """
@@ -66,6 +68,9 @@ async def open_all_platforms(
             folder = tmp_path / platform.name
             folder.mkdir()
             settings += platform.overrides(folder)
+            platform.lenient = not limited
+            if not limited:
+                settings.append(f"channels.{platform.name}.rate=0")
         transcriber = transcriber or ScriptedTranscriber.always("hello")
         harness = await stack.enter_async_context(
             open_gateway(
