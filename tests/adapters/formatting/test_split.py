@@ -218,18 +218,18 @@ _ANSWER = (
 @each(
     "markdown",
     [
-        _ANSWER * (100_000 // len(_ANSWER)),
-        "word and " * 11_000,
-        "x" * 100_000,
-        "![" * 50_000,
-        "*a **b " * 14_000,
-        "> " * 50_000,
-        "[a](" * 25_000,
-        "|" + "a|" * 1000 + "\n|" + "-|" * 1000 + "\n" + "|b\n" * 300,
-        "https://a.b/" + ")" * 100_000,
-        "`a`**b**" * 12_000,
-        "&<>" * 40_000,
-        "a" + "\u0301" * 125_000,
+        _ANSWER * (50_000 // len(_ANSWER)),
+        "word and " * 5_500,
+        "x" * 50_000,
+        "![" * 25_000,
+        "*a **b " * 7_000,
+        "> " * 25_000,
+        "[a](" * 12_500,
+        "|" + "a|" * 1000 + "\n|" + "-|" * 1000 + "\n" + "|b\n" * 150,
+        "https://a.b/" + ")" * 50_000,
+        "`a`**b**" * 6_000,
+        "&<>" * 20_000,
+        "a" + "\u0301" * 62_500,
     ],
 )
 def test_the_time_grows_with_the_length(render: object, markdown: str) -> None:
@@ -237,5 +237,5 @@ def test_the_time_grows_with_the_length(render: object, markdown: str) -> None:
     started = time.process_time()
     render(markdown)
     spent = time.process_time() - started
-    # Four times what a loaded machine was measured to need; anything quadratic takes minutes.
-    assert spent < 8.0
+    # Many times what a loaded machine was measured to need; anything quadratic takes half a minute.
+    assert spent < 2.0

