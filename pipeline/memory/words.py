@@ -37,7 +37,11 @@ _ENDINGS: Final = (
     *("er", "en", "em", "es", "ed", "ly", "os", "as", "ez", "ar", "ir", "re"),
     *("e", "s", "o", "a", "n", "t"),
 )
-"""Endings of English, German, French and Spanish words, longest first; one is cut off a word."""
+"""Endings of English, German, French and Spanish words; the longest that fits is cut off a word."""
+_ENDINGS_BY_LENGTH: Final = tuple(
+    (length, frozenset(ending for ending in _ENDINGS if len(ending) == length))
+    for length in sorted({len(ending) for ending in _ENDINGS}, reverse=True)
+)
 
 
 def normalised(text: str) -> str:
@@ -103,9 +107,9 @@ def stem_of(word: str) -> str:
     word = _irregular().get(word, word)
     if len(word) <= _SHORTEST_STEM or not word.isalpha():
         return word
-    for ending in _ENDINGS:
-        if word.endswith(ending) and len(word) - len(ending) >= _SHORTEST_STEM:
-            word = word.removesuffix(ending)
+    for length, endings in _ENDINGS_BY_LENGTH:
+        if len(word) - length >= _SHORTEST_STEM and word[-length:] in endings:
+            word = word[:-length]
             break
     if len(word) > _SHORTEST_STEM and word[-1] == word[-2] and word[-1] not in "aeiou":
         word = word[:-1]
@@ -148,13 +152,17 @@ class Naming:
         self._of_word: dict[str, list[str]] = {}
         self._of_stem: dict[str, list[str]] = {}
         self._of_phrase: dict[str, list[str]] = {}
+        self._phrase_begins: set[str] = set()
+        """The first word of each phrase."""
         self._unspaced: list[tuple[str, str]] = []
         for name, words in groups.items():
             for word in normalised(str(words)).split():
                 if _UNSPACED.match(word):
                     self._unspaced.append((word, name))
                 elif "_" in word:
-                    self._of_phrase.setdefault(word.replace("_", " ").strip(), []).append(name)
+                    phrase = word.replace("_", " ").strip()
+                    self._of_phrase.setdefault(phrase, []).append(name)
+                    self._phrase_begins.add(phrase.partition(" ")[0])
                 else:
                     self._of_word.setdefault(word, []).append(name)
                     self._of_stem.setdefault(stem_of(word), []).append(name)
@@ -170,7 +178,7 @@ class Naming:
             is_stop = part in lexicon().stop_words
             of_word = self._of_word.get(part, ()) if is_stop else self._of_stem.get(stem_of(part), ())
             found.update(dict.fromkeys(of_word))
-            for length in (2, 3, 4):
+            for length in (2, 3, 4) if part in self._phrase_begins else ():
                 phrase = " ".join(parts[at : at + length])
                 found.update(dict.fromkeys(self._of_phrase.get(phrase, ())))
         return found
