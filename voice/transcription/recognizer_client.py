@@ -53,7 +53,7 @@ class Recogniser:
             await self._living()
 
     async def warm_up(self) -> None:
-        """Start, and run the model once. Raises TranscriberUnavailable or TranscriptionTimeout."""
+        """Start, and have no first request wait for more than the next. Raises TranscriberUnavailable or TranscriptionTimeout."""
         async with self._turn:
             child = await self._living()
             try:

@@ -85,6 +85,13 @@ def test_pieces_heard_together_say_what_they_say_alone_and_keep_their_order(engi
         assert word_error_rate(CLIPS[name].transcript, words_of(heard)) < 0.2, words_of(heard)
 
 
+def test_on_the_processor_the_first_run_is_not_slow_and_a_warm_up_is_one_pass(engine: WhisperEngine) -> None:
+    before = engine.encoder_passes
+    engine.warm_up()
+    assert engine.encoder_passes - before == 1
+    assert not engine.first_run_is_slow
+
+
 def test_hiss_that_got_past_the_detector_gives_no_words(engine: WhisperEngine) -> None:
     (heard,) = engine.transcribe([job(samples_of(CLIPS["hiss"]), beam_size=1)])
     assert heard == EngineResult(chunks=(), language="", language_probability=0.0, low=False)
