@@ -95,7 +95,7 @@ async def test_a_killed_child_fails_its_answer_and_the_next_question_finds_a_new
 
 @pytest.mark.models
 @pytest.mark.crash
-async def test_a_child_that_hangs_is_replaced_and_the_question_answered_by_the_next() -> None:
+async def test_a_child_that_hangs_is_replaced_by_one_that_answers_which_close_ends() -> None:
     model = LocalModel(ChildSettings(model_path=model_file()), clock=SystemClock(), quiet_s=0.05, probe_s=2.0)
     await model.warm_up()
     hung = model.child_pid
@@ -106,7 +106,13 @@ async def test_a_child_that_hangs_is_replaced_and_the_question_answered_by_the_n
     assert model.child_pid != hung
     with pytest.raises(ProcessLookupError):
         os.kill(hung, 0)
+    pid = model.child_pid
+    assert pid is not None
     await model.close()
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+    with pytest.raises(ModelUnavailable, match="shut down"):
+        await answer_of(model, ask())
 
 
 @pytest.mark.models
@@ -132,19 +138,6 @@ async def test_the_child_is_given_no_secret_of_the_gateways_environment(warm: Lo
     given = (await asyncio.to_thread(Path(f"/proc/{warm.child_pid}/environ").read_bytes)).split(b"\0")
     names = {entry.partition(b"=")[0] for entry in given if entry}
     assert names <= {b"PYTHONUTF8", b"PYTHONPATH", b"LC_CTYPE"}
-
-
-@pytest.mark.models
-@pytest.mark.crash
-async def test_close_ends_the_child_and_refuses_in_words(model: LocalModel) -> None:
-    await model.warm_up()
-    pid = model.child_pid
-    assert pid is not None
-    await model.close()
-    with pytest.raises(ProcessLookupError):
-        os.kill(pid, 0)
-    with pytest.raises(ModelUnavailable, match="shut down"):
-        await answer_of(model, ask())
 
 
 @pytest.mark.models
