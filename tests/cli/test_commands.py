@@ -270,7 +270,7 @@ def test_models_list_and_verify_name_what_is_missing(tmp_path: Path) -> None:
 def _real(folder: Path) -> tuple[str, ...]:
     models = json.dumps(str(require_models()))
     small = ("--set", "llm.local.model=0.5b")  # also where the larger one is fetched
-    return ("--set", f"models.dir={models}", *small, "--set", "llm.max_tokens=40")
+    return ("--set", f"models.dir={models}", *small, "--set", "llm.max_tokens=16")
 
 
 @pytest.mark.models

@@ -51,7 +51,7 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gat
     """A gateway that hears and speaks for real, and repeats its input."""
     require_models()
     models = json.dumps(str(voices_dir().parent))
-    overrides = (f"models.dir={models}", 'llm.model="scripted:echo:delay=0.02"')
+    overrides = (f"models.dir={models}", "voice.workers=1", 'llm.model="scripted:echo:delay=0.02"')
     folder = tmp_path_factory.mktemp("gateway")
     async with GatewayProcess(folder, overrides=overrides, port=free_port(), executed=True) as process:
         await process.start()
