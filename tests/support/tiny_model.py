@@ -77,7 +77,7 @@ def _tensors(words: int, answer: int) -> dict[str, Floats]:
 
 
 def _bytes_of_gpt2() -> list[str]:
-    """The character that stands for each byte in GPT-2's vocabulary."""
+    """The character of each byte in GPT-2's vocabulary."""
     shown = {*range(33, 127), *range(161, 173), *range(174, 256)}
     others = iter(range(256, 512))
     return [chr(byte if byte in shown else next(others)) for byte in range(256)]
