@@ -1,7 +1,7 @@
 """A classifier of injected instructions from a folder: `model.onnx`, `tokenizer.json` and, if there is one,
 `config.json`, as they are published for text classification. Blocking; `onnx_classifier` runs it in a thread.
 
-Besides `voice.audio.vad` the only module that imports onnxruntime, and the only one that imports tokenizers.
+The only module that imports tokenizers; onnxruntime is imported by those of the voice, too.
 """
 
 from __future__ import annotations

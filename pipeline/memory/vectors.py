@@ -34,6 +34,9 @@ def nearest(
     joined = np.frombuffer(b"".join(vector for _, vector in fitting), dtype=np.int8)
     matrix = joined.reshape(len(fitting), asked.size).astype(np.float32)
     norms = np.linalg.norm(matrix, axis=1)
-    cosines = matrix @ asked / (np.where(norms == 0, 1, norms) * length)
+    # A product of the library for matrices takes all cores for some thousand vectors, and keeps them busy for
+    # fifty milliseconds after half a millisecond of work.
+    products = np.einsum("ij,j->i", matrix, asked)
+    cosines = products / (np.where(norms == 0, 1, norms) * length)
     order = np.argsort(-cosines, kind="stable")[:limit]
     return tuple((fitting[at][0], float(cosines[at])) for at in order)

@@ -49,7 +49,9 @@ class _Bare(Raw):
 
 
 @pytest.mark.models
-async def test_faster_whisper_answers_with_its_words_and_its_times() -> None:
+async def test_faster_whisper_answers_with_its_words_and_its_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    # By its own choice it has four threads, which wait busily for one another.
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
     async with raw_recogniser(require_models() / "whisper-base") as raw:
         heard = await raw.transcribe(CLIPS["lj001-0002"].data)
     assert "modern" in heard.text

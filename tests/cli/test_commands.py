@@ -270,7 +270,7 @@ def test_models_list_and_verify_name_what_is_missing(tmp_path: Path) -> None:
 def _real(folder: Path) -> tuple[str, ...]:
     models = json.dumps(str(require_models()))
     small = ("--set", "llm.local.model=0.5b")  # also where the larger one is fetched
-    return ("--set", f"models.dir={models}", *small, "--set", "llm.max_tokens=40")
+    return ("--set", f"models.dir={models}", *small, "--set", "llm.max_tokens=16")
 
 
 @pytest.mark.models
@@ -289,11 +289,11 @@ def test_the_embedded_models_hear_a_real_note_and_answer_in_the_terminal(tmp_pat
     clip = CLIPS["lv_0890"]
     note = tmp_path / "said.wav"
     note.write_bytes(clip.data)
-    done = parlour(tmp_path, "chat", *_real(tmp_path), "--voice", str(note), typed="What is two plus two?\n")
+    done = parlour(tmp_path, "chat", *_real(tmp_path), "--voice", str(note))
     assert done.returncode == 0, done.stdout + done.stderr
-    heard = done.stdout.split('heard: "', 1)[1].split('"', 1)[0]
+    heard, _, answer = done.stdout.split('heard: "', 1)[1].partition('"')
     assert word_error_rate(clip.transcript, heard) < 0.2
-    assert len(done.stdout.splitlines()) >= 3
+    assert re.search(r"\w", answer)
 
 
 async def test_serve_says_what_is_missing_instead_of_that_it_is_ready(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ LITELLM = frozenset(
         *(f"tests/end_to_end/test_{name}.py" for name in ("files_in", "files_read", "llm_faults", "memory")),
         *(f"tests/pipeline/llm/test_{name}.py" for name in ("between_words", "contract", "faults")),
         *(f"tests/pipeline/llm/test_litellm_{name}.py" for name in ("client", "embedding")),
+        "tests/gateway/app/test_voice.py",
+        "tests/gateway/cli/test_doctor.py",
         "tests/pipeline/llm/test_structured.py",
         "tests/voice/transcription/test_remote_transcriber.py",
         "tests/voice/transcription/test_transcriber_contract.py",

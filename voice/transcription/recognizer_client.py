@@ -53,7 +53,10 @@ class Recogniser:
             await self._living()
 
     async def warm_up(self) -> None:
-        """Start, and run the model once. Raises TranscriberUnavailable or TranscriptionTimeout."""
+        """Start, so that the first request waits no longer than the next.
+
+        Raises TranscriberUnavailable or TranscriptionTimeout.
+        """
         async with self._turn:
             child = await self._living()
             try:

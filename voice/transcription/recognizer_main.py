@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeVar
 
 from voice.audio.vad import SileroModel, probabilities_of
 from voice.errors import TranscriberUnavailable
@@ -31,6 +31,19 @@ _MODEL_COPIES = 4
 _MAX_BODY_BYTES = 64 * 1024 * 1024
 
 EngineT = TypeVar("EngineT")
+
+
+class Warms(Protocol):
+    """A loaded model that may be slow at its first run."""
+
+    @property
+    def first_run_is_slow(self) -> bool:
+        """Whether `warm_up` saves the first note some time."""
+        ...
+
+    def warm_up(self) -> None:
+        """Run the model once."""
+        ...
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,6 +84,12 @@ def chosen_engine(
         return load("cpu")
 
 
+def warm(engine: Warms) -> None:
+    """Run the model once where the first note would wait for that."""
+    if engine.first_run_is_slow:
+        engine.warm_up()
+
+
 def address_space_bytes(model_dir: Path) -> int:
     """The address space limit of a process with this model on the processor."""
     model = model_dir / "model.bin"
@@ -99,7 +118,7 @@ def _answer(request: Frame, engine: WhisperEngine, checked: SpeechEngine) -> Fra
     """The one, final answer to a request; an unexpected error ends the process."""
     job = request.header["job"]
     if request.header["kind"] == "warm_up":
-        engine.warm_up()
+        warm(engine)
         return Frame(header={"kind": "warm", "job": job, "final": True})
     results = checked.transcribe(list(_jobs(request)))
     segments = [_to_wire(result) for result in results]

@@ -49,6 +49,9 @@ _MAX_PROMPT_TOKENS = MAX_TOKENS // 2 - 1
 _CONTROL_TOKENS = 5
 """Start of the prompt, start of the transcript, language, task, no timestamps."""
 _FITTED = Window()
+_TRIED_FRAMES = 100
+"""Of the window that shows whether the runtime takes less than the full one. A tenth of the least that speech
+gets: it costs a tenth, and tells the same."""
 
 
 _NOTHING = EngineResult(chunks=(), language="", language_probability=0.0, low=False)
@@ -75,11 +78,11 @@ def missing_files(model_dir: Path) -> tuple[str, ...]:
 
 
 def shortest_window(encode: Callable[[Mel], Any], bands: int) -> Window:
-    """The fitted window, tested once on silence; the full one where the runtime rejects it.
+    """The fitted window where the runtime takes a short one, tested once on silence; else the full one.
 
     Raises TranscriberUnavailable where the runtime computes nothing at all.
     """
-    frames = _FITTED.floor
+    frames = _TRIED_FRAMES
     try:
         shape = encode(np.zeros((1, bands, frames), dtype=np.float32)).shape
         if tuple(shape[:2]) == (1, frames // 2):
@@ -132,12 +135,18 @@ class WhisperEngine:
         self._window = window
 
     @property
+    def first_run_is_slow(self) -> bool:
+        """Whether `warm_up` saves the first note some time: on a GPU. On the processor, the first run takes
+        as long as the next."""
+        return bool(self._model.model.device != "cpu")
+
+    @property
     def encoder_passes(self) -> int:
         """Windows encoded so far; each of a batch counts."""
         return self._model.passes
 
     def warm_up(self) -> None:
-        """Run the model once on a second of tone, so that the first note does not wait for it."""
+        """Run the model once on a second of tone."""
         time = np.arange(SAMPLE_RATE) / SAMPLE_RATE
         tone = (3000 * np.sin(2 * np.pi * 220 * time)).astype("<i2").tobytes()
         self.transcribe([EngineJob(pcm=tone, spans=((0.0, 1.0),), beam_size=1)])

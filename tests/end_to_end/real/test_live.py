@@ -14,7 +14,8 @@ from tests.support.browser_fixture import Watch, open_chromium
 from tests.support.gateway_process import GatewayProcess, free_port
 from tests.support.live_page import Passed, open_page, passed, recording
 from tests.support.models import require_models
-from tests.voice.clips import CLIPS
+from tests.support.web_client import WebChat
+from tests.voice.clips import CLIPS, samples_of
 from tests.voice.voices import voices_dir
 from voice.wer import normalised_words, word_error_rate
 
@@ -27,6 +28,8 @@ pytestmark = [
 
 CLIP = CLIPS["lv_0890"]
 """5.3 s of speech."""
+OTHER, PAUSE = CLIPS["lv_0880"], bytes(64_000)
+"""What somebody else says meanwhile through the socket, and the silence behind it."""
 PATIENCE_MS = 300_000
 LONG = "tides " * 400
 
@@ -48,20 +51,11 @@ async def gateway(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Gat
     """A gateway that hears and speaks for real, and repeats its input."""
     require_models()
     models = json.dumps(str(voices_dir().parent))
-    overrides = (f"models.dir={models}", 'llm.model="scripted:echo:delay=0.02"')
+    overrides = (f"models.dir={models}", "voice.workers=1", 'llm.model="scripted:echo:delay=0.02"')
     folder = tmp_path_factory.mktemp("gateway")
     async with GatewayProcess(folder, overrides=overrides, port=free_port(), executed=True) as process:
         await process.start()
         yield process
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def elsewhere(browser: Browser, watch: Watch) -> AsyncIterator[BrowserContext]:
-    """Somebody else's browser profile, with a separate chat."""
-    context = await browser.new_context(viewport={"width": 1100, "height": 800}, locale="en-GB")
-    watch.follow(context)
-    yield context
-    await context.close()
 
 
 def rows(page: Page, role: str) -> Locator:
@@ -80,34 +74,42 @@ async def answered(page: Page) -> str:
 
 
 async def test_two_who_talk_at_once_are_heard_apart_and_each_says_one_message(
-    context: BrowserContext, elsewhere: BrowserContext, gateway: GatewayProcess, watch: Watch
+    context: BrowserContext, gateway: GatewayProcess, watch: Watch
 ) -> None:
-    pages = [await open_page(one, gateway) for one in (context, elsewhere)]
-    for page in pages:
+    page = await open_page(context, gateway)
+    async with WebChat() as other:
+        await other.connect(gateway.url, gateway.token)
         await page.get_by_test_id("talk").click()
-    messages: set[str] = set()
-    for page in pages:
+        await other.talk("t1")
+        await other.send_sound(samples_of(OTHER) + PAUSE)
+        final = await other.wait_for(
+            lambda frame: frame["type"] == "live" and frame["event"]["type"] == "speech_final"
+        )
+        said = final["event"]
+        assert word_error_rate(OTHER.transcript, said["text"]) < 0.15, said
+        answer = await other.answer(said["message_id"])
+        assert answer.text == f"You said: {said['text']}"
         heard = await answered(page)
-        assert word_error_rate(CLIP.transcript, heard) < 0.15, heard
-        await expect(rows(page, "user")).to_have_count(1)
-        await expect(rows(page, "assistant")).to_have_count(1)
-        await expect(page.get_by_test_id("talk-words")).to_have_text("Listening")
-        reported = live(await passed(page))
-        # Whether words grow meanwhile is the machine's: what is shown so far gives way to what ends. Where
-        # no one else talks, the tests below see them grow.
-        order = [moment.type for moment in reported]
-        assert order[0] == "speech_started"
-        assert order.index("speech_ended") < len(order) - 1
-        assert [reported[-1].type, reported[-1].fields["text"], order.count("speech_final")] == [
-            "speech_final",
-            heard,
-            1,
-        ]
-        messages.add(reported[-1].fields["message_id"])
-        await page.reload()
-        await expect(rows(page, "user").get_by_test_id("transcript")).to_have_text(heard)
-        await page.close()
-    assert len(messages) == 2
+        assert list(other.seen.started) == [said["message_id"]]
+    assert word_error_rate(CLIP.transcript, heard) < 0.15, heard
+    await expect(rows(page, "user")).to_have_count(1)
+    await expect(rows(page, "assistant")).to_have_count(1)
+    await expect(page.get_by_test_id("talk-words")).to_have_text("Listening")
+    reported = live(await passed(page))
+    # Whether words grow meanwhile is the machine's: what is shown so far gives way to what ends. Where
+    # no one else talks, the tests below see them grow.
+    order = [moment.type for moment in reported]
+    assert order[0] == "speech_started"
+    assert order.index("speech_ended") < len(order) - 1
+    assert [reported[-1].type, reported[-1].fields["text"], order.count("speech_final")] == [
+        "speech_final",
+        heard,
+        1,
+    ]
+    assert reported[-1].fields["message_id"] != said["message_id"]
+    await page.reload()
+    await expect(rows(page, "user").get_by_test_id("transcript")).to_have_text(heard)
+    await page.close()
     assert watch.complaints == []
 
 

@@ -13,7 +13,8 @@ import aiohttp
 import pytest
 
 from pipeline.llm.local_process import ChildFailed, ChildProcess, ChildSettings
-from tests.pipeline.llm.asking import model_file, until
+from tests.pipeline.llm.asking import until
+from tests.support.tiny_model import tiny_model
 
 PARENT = """
 import asyncio, pathlib, sys
@@ -27,9 +28,8 @@ asyncio.run(main())
 """
 
 
-@pytest.mark.models
-async def test_the_port_answers_only_to_the_key() -> None:
-    child = await ChildProcess.start(ChildSettings(model_path=model_file()))
+async def test_the_port_answers_only_to_the_key(tmp_path: Path) -> None:
+    child = await ChildProcess.start(ChildSettings(model_path=tiny_model(tmp_path / "tiny.gguf")))
     url = f"http://127.0.0.1:{await child.ready()}/v1/models"
     async with aiohttp.ClientSession() as session:
         async with session.get(url) as refused:
@@ -42,12 +42,10 @@ async def test_the_port_answers_only_to_the_key() -> None:
     await child.stop()
 
 
-@pytest.mark.models
 @pytest.mark.crash
-async def test_a_killed_parent_takes_the_child_along() -> None:
-    parent = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", PARENT, str(model_file()), stdout=PIPE
-    )
+async def test_a_killed_parent_takes_the_child_along(tmp_path: Path) -> None:
+    model = tiny_model(tmp_path / "tiny.gguf")
+    parent = await asyncio.create_subprocess_exec(sys.executable, "-c", PARENT, str(model), stdout=PIPE)
     assert parent.stdout is not None
     async with asyncio.timeout(60):
         child_pid = int(await parent.stdout.readline())

@@ -37,7 +37,7 @@ from tools.crisis.texts import (
     read_templates,
     templates,
 )
-from tools.crisis.training import SEEDS, Training, file_of
+from tools.crisis.training import SEEDS, Training, Weights, file_of
 
 
 def test_the_shipped_weights_load_and_fit_in_two_megabytes() -> None:
@@ -103,22 +103,24 @@ def test_the_language_of_what_the_model_finds_is_guessed_from_its_words() -> Non
     assert guess(words_of("1 2 3")) == ""
 
 
-@pytest.fixture
-def spanish(monkeypatch: pytest.MonkeyPatch) -> Training:
-    """A training on some of the templates and of the texts without danger: on all it takes 5 s."""
-    monkeypatch.setattr(training, "honest_texts", lambda seed: list(honest_texts(seed))[::20])
+@cache
+def _spanish(seed: int, _time: int) -> Weights:
+    """A training on some of the templates and of the texts without danger: on all it takes 5 s. Kept, unless
+    it is asked for another `_time`."""
     some = {level: lines[::3] for level, lines in templates("es").items()}
-    return Training({"es": some}, each=1, epochs=1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "honest_texts", lambda seed: list(honest_texts(seed))[::20])
+        return Training({"es": some}, each=1, epochs=1)(seed)
 
 
-def test_training_is_reproducible(spanish: Training) -> None:
-    once, again = (file_of([spanish(7)], "once") for _ in range(2))
+def test_training_is_reproducible() -> None:
+    once, again = (file_of([_spanish(SEEDS[0], time)], "once") for time in (1, 2))
     assert once == again
     assert from_bytes(once, "once").score("quiero morir esta noche").clear > 0
 
 
-def test_the_average_of_two_models_judges_between_them(spanish: Training) -> None:
-    parts = [spanish(seed) for seed in SEEDS[:2]]
+def test_the_average_of_two_models_judges_between_them() -> None:
+    parts = [_spanish(seed, 1) for seed in SEEDS[:2]]
     text = "tengo las pastillas en la mano y quiero morir"
     first, second, both = (
         from_bytes(file_of(some, "some"), "some").score(text).clear

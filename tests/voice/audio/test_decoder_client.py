@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from tests.voice.audio import decoder_child
 from tests.voice.clips import CLIPS, NOISE, NOTES, SPEECH, samples_of, wav
@@ -26,8 +27,8 @@ SETTINGS = VoiceSettings(model_dir=Path("no-model-is-needed"))
 
 @cache
 def long_speech() -> bytes:
-    """Two and a half minutes of it."""
-    return wav((b"".join(samples_of(clip) for clip in SPEECH) * 30)[: 150 * 32_000])
+    """A minute and a half of it."""
+    return wav((b"".join(samples_of(clip) for clip in SPEECH) * 2)[: 90 * 32_000])
 
 
 @pytest.fixture
@@ -35,6 +36,18 @@ async def decoder() -> AsyncIterator[Decoder]:
     decoder = Decoder(SETTINGS, deadline_s=120.0)
     yield decoder
     await decoder.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def working() -> AsyncIterator[Decoder]:
+    """One for the tests that leave its children as they are."""
+    decoder = Decoder(SETTINGS, deadline_s=120.0)
+    yield decoder
+    await decoder.close()
+
+
+in_one_loop = pytest.mark.asyncio(loop_scope="module")
+"""Of the tests that share `working`."""
 
 
 def ignore(piece: SpeechSegment) -> None:
@@ -71,12 +84,13 @@ async def test_a_note_in_any_container_is_one_piece_of_speech(decoder: Decoder) 
     assert len(decoder.pids) == 1
 
 
-async def test_bare_samples_are_searched_and_cut_in_the_same_way(decoder: Decoder) -> None:
+@in_one_loop
+async def test_bare_samples_are_searched_and_cut_in_the_same_way(working: Decoder) -> None:
     clip = CLIPS["jfk"]
     from_file: list[SpeechSegment] = []
     bare: list[SpeechSegment] = []
-    await decoder.decode(clip.data, on_segment=from_file.append)
-    decoded = await decoder.decode(samples_of(clip), form="pcm", on_segment=bare.append)
+    await working.decode(clip.data, on_segment=from_file.append)
+    decoded = await working.decode(samples_of(clip), form="pcm", on_segment=bare.append)
     assert bare == from_file
     assert len(bare) == 3  # he pauses twice for more than a second
     assert [[piece.pcm] for piece in bare] == [cuts(samples_of(clip), piece) for piece in bare]
@@ -88,15 +102,17 @@ def cuts(pcm: bytes, piece: SpeechSegment) -> list[bytes]:
     return [pcm[round(start * 16_000) * 2 : round(end * 16_000) * 2] for start, end in piece.spans]
 
 
-async def test_silence_noise_and_a_click_have_no_pieces(decoder: Decoder) -> None:
+@in_one_loop
+async def test_silence_noise_and_a_click_have_no_pieces(working: Decoder) -> None:
     for clip in NOISE:
-        assert (await decoder.decode(clip.data, on_segment=ignore)).segments == 0, clip.name
-    short = await decoder.decode(samples_of(CLIPS["jfk"])[:9_000], form="pcm", on_segment=ignore)
+        assert (await working.decode(clip.data, on_segment=ignore)).segments == 0, clip.name
+    short = await working.decode(samples_of(CLIPS["jfk"])[:9_000], form="pcm", on_segment=ignore)
     assert (short.segments, short.seconds) == (0, 4_500 / 16_000)
-    assert (await decoder.decode(b"", form="pcm", on_segment=ignore)).seconds == 0
+    assert (await working.decode(b"", form="pcm", on_segment=ignore)).seconds == 0
 
 
-async def test_pieces_of_a_long_recording_come_while_the_rest_is_decoded(decoder: Decoder) -> None:
+@in_one_loop
+async def test_pieces_of_a_long_recording_come_while_the_rest_is_decoded(working: Decoder) -> None:
     pieces: list[SpeechSegment] = []
     answered = asyncio.Event()
     begun = asyncio.Event()
@@ -107,7 +123,7 @@ async def test_pieces_of_a_long_recording_come_while_the_rest_is_decoded(decoder
         begun.set()
 
     async with asyncio.TaskGroup() as group:
-        work = group.create_task(decoder.decode(long_speech(), on_segment=take))
+        work = group.create_task(working.decode(long_speech(), on_segment=take))
         await begun.wait()
         assert len(pieces) < 5
         assert not work.done()
@@ -267,9 +283,10 @@ async def refusal_of(decoder: Decoder, data: bytes, heard: list[SpeechSegment]) 
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads what the kernel knows of the child")
-async def test_a_child_holds_nothing_but_its_pipes_and_can_open_no_more(decoder: Decoder) -> None:
-    await decoder.decode(NOTES["oga"], on_segment=ignore)
-    (pid,) = decoder.pids
+@in_one_loop
+async def test_a_child_holds_nothing_but_its_pipes_and_can_open_no_more(working: Decoder) -> None:
+    await working.decode(NOTES["oga"], on_segment=ignore)
+    (pid,) = working.pids
     assert held_by(pid) == {"pipe"}
     limits = limits_of(pid)
     assert limits["Max open files"] == ["0", "0"]

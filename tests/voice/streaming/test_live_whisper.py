@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
+import pytest_asyncio
 
 from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import ManualClock
@@ -21,6 +22,8 @@ from voice.streaming.session import LiveListener
 from voice.streaming.vad_client import VadClient
 from voice.transcription.whisper_transcriber import WhisperTranscriber
 from voice.wer import word_error_rate
+
+pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module")]
 
 SECOND_OF_SILENCE = bytes(32_000)
 
@@ -45,12 +48,20 @@ class Watching(Notes):
         self.reported["ended"].set()
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def transcriber(settings: VoiceSettings) -> AsyncIterator[WhisperTranscriber]:
+    made = WhisperTranscriber(replace(settings, workers=1))
+    await made.warm_up()
+    yield made
+    await made.close()
+
+
 @asynccontextmanager
 async def open_microphone(
-    settings: VoiceSettings, notes: Notes, flushed: asyncio.Queue[Flushed]
+    transcriber: WhisperTranscriber, settings: VoiceSettings, notes: Notes, flushed: asyncio.Queue[Flushed]
 ) -> AsyncIterator[tuple[LiveListener, ManualClock, VadClient]]:
     clock, supervisor = ManualClock(), Supervisor()
-    transcriber, detector = WhisperTranscriber(replace(settings, workers=1)), VadClient(settings)
+    detector = VadClient(settings)
     manager = StreamBufferManager(on_flush=flushed.put, clock=clock)
     microphone = LiveListener(
         transcriber=transcriber,
@@ -63,7 +74,6 @@ async def open_microphone(
         clock=clock,
     )
     try:
-        await transcriber.warm_up()
         await microphone.open()
         yield microphone, clock, detector
         await microphone.close()
@@ -71,15 +81,13 @@ async def open_microphone(
         await supervisor.close()
         await manager.close()
         await detector.close()
-        await transcriber.close()
 
 
-@pytest.mark.models
 async def test_real_speech_becomes_a_message_by_its_silence_and_none_in_words_no_one_said(
-    settings: VoiceSettings,
+    transcriber: WhisperTranscriber, settings: VoiceSettings
 ) -> None:
     notes, flushed = Notes(), asyncio.Queue[Flushed]()
-    async with open_microphone(settings, notes, flushed) as (microphone, _, _):
+    async with open_microphone(transcriber, settings, notes, flushed) as (microphone, _, _):
         clip = CLIPS["lj001-0005"]
         microphone.feed(samples_of(clip) + SECOND_OF_SILENCE)
         async with asyncio.timeout(60):
@@ -94,10 +102,11 @@ async def test_real_speech_becomes_a_message_by_its_silence_and_none_in_words_no
         assert flushed.empty()
 
 
-@pytest.mark.models
-async def test_words_are_shown_while_they_are_said_and_outlive_the_detector(settings: VoiceSettings) -> None:
+async def test_words_are_shown_while_they_are_said_and_outlive_the_detector(
+    transcriber: WhisperTranscriber, settings: VoiceSettings
+) -> None:
     notes, flushed = Watching(), asyncio.Queue[Flushed]()
-    async with open_microphone(settings, notes, flushed) as (microphone, clock, detector):
+    async with open_microphone(transcriber, settings, notes, flushed) as (microphone, clock, detector):
         clip = CLIPS["lv_0890"]
         sound = samples_of(clip)
         async with asyncio.timeout(60):

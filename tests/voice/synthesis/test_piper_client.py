@@ -118,9 +118,9 @@ async def test_a_caller_who_leaves_takes_the_work_along(started: PiperSpeaker) -
 async def test_a_text_that_takes_too_long_is_given_up() -> None:
     speaker = PiperSpeaker(voices_dir(), deadline_floor_s=0.0)
     try:
-        # The model alone takes longer to load than these few characters may take.
+        # The model alone takes longer to load than one letter may take.
         with pytest.raises(SpeakerUnavailable, match="took too long"):
-            await speaker.speak("No.")
+            await speaker.speak("A")
         assert speaker.child_pid is None
     finally:
         await speaker.close()
@@ -149,11 +149,11 @@ async def test_no_secret_reaches_the_child(monkeypatch: pytest.MonkeyPatch, tmp_
 @pytest.mark.models
 @pytest.mark.asyncio(loop_scope="module")
 async def test_a_text_of_one_endless_sentence_does_not_grow_the_child(reading: PiperSpeaker) -> None:
-    spoken = await reading.speak("word and " * 60)
+    spoken = await reading.speak("word and " * 45)
     assert spoken.seconds > 10
     status = await asyncio.to_thread(Path(f"/proc/{pid_of(reading)}/status").read_text)
     peak_kb = next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM"))
-    assert peak_kb < 600_000
+    assert peak_kb < 430_000, "as one part it takes 490 MB"
 
 
 async def test_without_a_voice_the_words_say_what_to_run(tmp_path: Path) -> None:

@@ -8,9 +8,20 @@ import pytest
 
 from voice.errors import TranscriberUnavailable
 from voice.transcription.device import chosen_device
-from voice.transcription.recognizer_main import address_space_bytes, chosen_engine
+from voice.transcription.recognizer_main import address_space_bytes, chosen_engine, warm
 
 GIGABYTE = 1024**3
+
+
+class Loaded:
+    """In the place of a model."""
+
+    def __init__(self, *, first_run_is_slow: bool) -> None:
+        self.first_run_is_slow = first_run_is_slow
+        self.runs = 0
+
+    def warm_up(self) -> None:
+        self.runs += 1
 
 
 def test_the_processor_or_the_gpu_is_loaded_once_where_it_works() -> None:
@@ -35,6 +46,13 @@ def test_a_gpu_that_cannot_be_used_is_the_processors_turn_only_where_no_one_aske
     else:
         with pytest.raises(TranscriberUnavailable, match="libcublas"):
             chosen_engine("cuda", load, found="cuda")
+
+
+def test_a_model_runs_before_the_first_note_only_where_that_saves_time() -> None:
+    slow, ready = (Loaded(first_run_is_slow=slow) for slow in (True, False))
+    warm(slow)
+    warm(ready)
+    assert (slow.runs, ready.runs) == (1, 0)
 
 
 def test_a_larger_model_gets_more_room(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import pytest_asyncio
 
 from tests.support.transcription_server import SEGMENT, VERBOSE, Behaviour, FakeTranscriptionServer
 from tests.voice.clips import CLIPS, samples_of, wav
@@ -34,30 +35,52 @@ SHORT = CLIPS["lj001-0002"]
 SETTINGS = VoiceSettings(model_dir=Path("/nowhere"), deadline_floor_s=60.0, queue_limit=0)
 
 
-@pytest.fixture
+in_one_loop = pytest.mark.asyncio(loop_scope="module")
+"""Of the tests that share `decoder`."""
+
+
+class LastingDecoder(Decoder):
+    """Outlives the transcribers that it is given to."""
+
+    async def close(self) -> None:
+        """Nothing: see `end`."""
+
+    async def end(self) -> None:
+        """What `close` does elsewhere."""
+        await super().close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def decoder() -> AsyncIterator[Decoder]:
+    made = LastingDecoder(SETTINGS)
+    yield made
+    await made.end()
+
+
+@pytest_asyncio.fixture(loop_scope="module")
 async def server() -> AsyncIterator[FakeTranscriptionServer]:
     async with FakeTranscriptionServer() as made:
         yield made
 
 
-@pytest.fixture
-async def endpoint(server: FakeTranscriptionServer) -> AsyncIterator[EndpointTranscriber]:
-    made = transcriber(server)
+@pytest_asyncio.fixture(loop_scope="module")
+async def endpoint(server: FakeTranscriptionServer, decoder: Decoder) -> AsyncIterator[EndpointTranscriber]:
+    made = transcriber(server, decoder)
     yield made
     await made.close()
 
 
-def transcriber(server: FakeTranscriptionServer, **settings: Any) -> EndpointTranscriber:
-    chosen = replace(SETTINGS, **settings)
+def transcriber(server: FakeTranscriptionServer, decoder: Decoder, **settings: Any) -> EndpointTranscriber:
     return EndpointTranscriber(
         "openai/whisper-1",
         api_base=server.api_base,
         api_key=lambda: SECRET,
-        settings=chosen,
-        decoder=Decoder(chosen),
+        settings=replace(SETTINGS, **settings),
+        decoder=decoder,
     )
 
 
+@in_one_loop
 async def test_speech_is_sent_as_wav_and_comes_back_with_times_and_confidence(
     server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:
@@ -77,6 +100,7 @@ async def test_speech_is_sent_as_wav_and_comes_back_with_times_and_confidence(
         assert sent.getnframes() > 16_000
 
 
+@in_one_loop
 async def test_silence_is_not_sent_to_the_endpoint(
     server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:
@@ -87,6 +111,7 @@ async def test_silence_is_not_sent_to_the_endpoint(
     assert server.requests == []
 
 
+@in_one_loop
 async def test_times_are_those_of_the_recording_and_not_of_what_was_sent(
     server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:
@@ -95,6 +120,7 @@ async def test_times_are_those_of_the_recording_and_not_of_what_was_sent(
     assert 4.0 < chunk.start_s < chunk.end_s < 7.0
 
 
+@in_one_loop
 async def test_a_service_without_probabilities_is_asked_plainly_from_then_on(
     server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:
@@ -118,6 +144,7 @@ async def test_a_service_without_probabilities_is_asked_plainly_from_then_on(
         (503, TranscriberUnavailable, "cannot be reached now (503)"),
     ],
 )
+@in_one_loop
 async def test_what_goes_wrong_there_is_reported_in_words_and_never_shows_the_key(
     server: FakeTranscriptionServer,
     endpoint: EndpointTranscriber,
@@ -141,10 +168,11 @@ async def test_what_goes_wrong_there_is_reported_in_words_and_never_shows_the_ke
     assert endpoint.status() == "ready"
 
 
+@in_one_loop
 async def test_a_service_that_does_not_answer_is_given_up_at_the_deadline(
-    server: FakeTranscriptionServer,
+    server: FakeTranscriptionServer, decoder: Decoder
 ) -> None:
-    endpoint = transcriber(server, deadline_floor_s=2.0)
+    endpoint = transcriber(server, decoder, deadline_floor_s=2.0)
     server.script.append(Behaviour(hang=True))
     try:
         await endpoint.warm_up()
@@ -154,8 +182,11 @@ async def test_a_service_that_does_not_answer_is_given_up_at_the_deadline(
         await endpoint.close()
 
 
-async def test_a_service_that_is_not_there_is_unavailable(server: FakeTranscriptionServer) -> None:
-    endpoint = transcriber(server)
+@in_one_loop
+async def test_a_service_that_is_not_there_is_unavailable(
+    server: FakeTranscriptionServer, decoder: Decoder
+) -> None:
+    endpoint = transcriber(server, decoder)
     await server.__aexit__()
     try:
         with pytest.raises(TranscriberUnavailable, match="again later") as caught:
@@ -165,6 +196,7 @@ async def test_a_service_that_is_not_there_is_unavailable(server: FakeTranscript
         await endpoint.close()
 
 
+@in_one_loop
 async def test_closing_fails_the_call_under_way(
     server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:
@@ -184,6 +216,7 @@ async def test_closing_fails_the_call_under_way(
     assert isinstance(call.result(), TranscriberUnavailable)
 
 
+@in_one_loop
 async def test_what_is_only_shown_meanwhile_is_not_paid_for(
     server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:
@@ -192,6 +225,7 @@ async def test_what_is_only_shown_meanwhile_is_not_paid_for(
     assert server.requests == []
 
 
+@in_one_loop
 async def test_an_answer_full_of_nonsense_numbers_is_kept_within_bounds(
     server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:
@@ -204,6 +238,7 @@ async def test_an_answer_full_of_nonsense_numbers_is_kept_within_bounds(
     assert heard.language == ""
 
 
+@in_one_loop
 async def test_a_confidence_beyond_all_bounds_costs_no_words(
     server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:
@@ -212,6 +247,7 @@ async def test_a_confidence_beyond_all_bounds_costs_no_words(
     assert (chunk.text, chunk.confidence) == ("Hello from the service.", 1.0)
 
 
+@in_one_loop
 async def test_words_outside_the_segments_are_heard(
     server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:
@@ -235,6 +271,7 @@ def test_a_languages_name_is_read_as_its_code(name: str, code: str) -> None:
     assert language_code(name) == code
 
 
+@in_one_loop
 async def test_sentences_with_a_pause_between_them_are_sent_with_silence_and_keep_their_times(
     server: FakeTranscriptionServer, endpoint: EndpointTranscriber
 ) -> None:

@@ -48,7 +48,8 @@ async def behind_an_address() -> AsyncIterator[Transcriber]:
     settings = VoiceSettings(model_dir=Path("/nowhere"), deadline_floor_s=60.0)
     async with FakeTranscriptionServer() as server:
         segment = {**SEGMENT, "text": SPOKEN.transcript}
-        server.script.append(Behaviour(body={**VERBOSE, "text": SPOKEN.transcript, "segments": [segment]}))
+        heard = Behaviour(body={**VERBOSE, "text": SPOKEN.transcript, "segments": [segment]})
+        server.script.extend([heard, heard])
         yield EndpointTranscriber(
             "openai/whisper-1",
             api_base=server.api_base,
@@ -74,7 +75,7 @@ async def transcriber(request: pytest.FixtureRequest) -> AsyncIterator[Transcrib
         await made.close()
 
 
-async def test_it_hears_refuses_and_closes(transcriber: Transcriber) -> None:
+async def test_it_hears_files_and_bare_sound_refuses_and_closes(transcriber: Transcriber) -> None:
     assert transcriber.status() == "not started"
     await transcriber.warm_up()
     await transcriber.warm_up()
@@ -84,6 +85,9 @@ async def test_it_hears_refuses_and_closes(transcriber: Transcriber) -> None:
     assert "modern" in " ".join(chunk.text for chunk in spoken.chunks)
     assert spoken.language == "en"
     assert all(chunk.start_s < chunk.end_s and 0 <= chunk.confidence <= 1 for chunk in spoken.chunks)
+
+    live = Recording(data=samples_of(SPOKEN), form="pcm", urgency="final", language="en")
+    assert "modern" in " ".join(chunk.text for chunk in (await transcriber.transcribe(live)).chunks)
 
     silent = await transcriber.transcribe(Recording(data=SILENT.data))
     assert (silent.chunks, silent.language) == ((), "")
@@ -100,9 +104,3 @@ async def test_it_hears_refuses_and_closes(transcriber: Transcriber) -> None:
         await transcriber.transcribe(Recording(data=SPOKEN.data))
     with pytest.raises(TranscriberUnavailable):
         await transcriber.warm_up()
-
-
-async def test_sound_without_a_file_around_it_is_heard_as_well(transcriber: Transcriber) -> None:
-    await transcriber.warm_up()
-    live = Recording(data=samples_of(SPOKEN), form="pcm", urgency="final", language="en")
-    assert "modern" in " ".join(chunk.text for chunk in (await transcriber.transcribe(live)).chunks)
