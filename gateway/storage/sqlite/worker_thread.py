@@ -9,7 +9,7 @@ import asyncio
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -36,7 +36,7 @@ class Call:
 class _Outcomes(NamedTuple):
     """Calls with their outcomes."""
 
-    calls: Iterable[Call]
+    calls: Sequence[Call]
     ended: bool = False
     """The thread has ended."""
 
@@ -67,6 +67,9 @@ class DatabaseThread:
     Calls that are submitted in one pass of the loop are handed over together, at its end. Handed over one by
     one, the first wakes the thread, which then competes with the loop for the interpreter and mostly commits
     it alone: six times as many commits with many chats, and more processor time for each turn (ADR 0112).
+
+    While batches are of one call there is nothing to gather: a call is handed over at once, and the loop sends
+    its frames during the wait for the disk, not before it (ADR 0135).
     """
 
     def __init__(self, name: str, work: DatabaseWork, *, idle_after_s: float = 0.5) -> None:
@@ -76,6 +79,8 @@ class DatabaseThread:
         self._queue: queue.SimpleQueue[Sequence[Call] | None] = queue.SimpleQueue()
         self._submitted: list[Call] = []
         """What is not handed over yet; used by the loop alone."""
+        self._is_quiet = False
+        """Whether the last batch was one call."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._results: LoopMailbox[_Outcomes] | None = None
         self._stopped: asyncio.Future[None] | None = None
@@ -93,15 +98,20 @@ class DatabaseThread:
         threading.Thread(target=self._live, args=(ready,), name=self._name, daemon=True).start()
         self._accepting = True
         await ready.future
+        self._is_quiet = False
 
     def submit(self, work: Work[T]) -> asyncio.Future[T]:
         """Queue `work`; the future gets its result or exception."""
         if self._loop is None or not self._accepting:
             raise StorageError("the store is closed")
         future: asyncio.Future[T] = self._loop.create_future()
+        call = Call(work=work, future=future)
+        if self._is_quiet and not self._submitted:
+            self._queue.put((call,))
+            return future
         if not self._submitted:
             self._loop.call_soon(self._hand_over)
-        self._submitted.append(Call(work=work, future=future))
+        self._submitted.append(call)
         return future
 
     async def stop(self) -> None:
@@ -159,7 +169,7 @@ class DatabaseThread:
                 call.error = call.error or error
         self._post(batch)
 
-    def _post(self, batch: Iterable[Call], *, ended: bool = False) -> None:
+    def _post(self, batch: Sequence[Call], *, ended: bool = False) -> None:
         assert self._results is not None  # noqa: S101 - `start` sets it before the thread exists
         if not self._results.put(_Outcomes(batch, ended)):
             # The loop was closed without `stop`.
@@ -172,6 +182,7 @@ class DatabaseThread:
             self._queue.put(calls[start : start + _LARGEST_BATCH])
 
     def _settle(self, outcomes: _Outcomes) -> None:
+        self._is_quiet = len(outcomes.calls) == 1
         for call in outcomes.calls:
             if call.future.done():
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -47,6 +48,23 @@ async def test_writes_of_one_pass_of_the_loop_share_one_commit(store: SqliteStor
     await asyncio.gather(*[submit(store, lambda _: None) for _ in range(300)])
     # The writer was idle before each: of 300 calls, more than a batch holds.
     assert store.commits - commits == 3
+
+
+async def test_a_lone_call_is_handed_over_before_the_pass_of_the_loop_ends(store: SqliteStore) -> None:
+    await submit(store, lambda _: None)
+    begun = threading.Event()
+    waiting = submit(store, lambda _: begun.set())
+    # The loop stands still meanwhile.
+    assert begun.wait(timeout=60)
+    await waiting
+
+
+async def test_calls_are_gathered_again_once_a_batch_has_several(store: SqliteStore) -> None:
+    await submit(store, lambda _: None)
+    await asyncio.gather(*[submit(store, lambda _: None) for _ in range(40)])
+    commits = store.commits
+    await asyncio.gather(*[submit(store, lambda _: None) for _ in range(40)])
+    assert store.commits - commits == 1
 
 
 async def test_a_call_made_just_before_the_end_is_answered(tmp_path: Path) -> None:
