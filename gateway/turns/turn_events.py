@@ -55,8 +55,8 @@ class TurnEvents:
         """Whether a part of the answer, or of the work on it, was shown."""
 
     async def send_event(self, event: PipelineEvent) -> None:
-        """Send `event` to the channel. Does not raise. Of a terminal one it returns when the channel had a pass
-        of the loop to send it: what the turn does afterwards would otherwise delay it."""
+        """Send `event` to the channel. Does not raise. Of a terminal one it returns when the channel had a
+        pass of the loop to send it: what the turn does afterwards would otherwise delay it."""
         kind = type(event)
         is_noted = kind not in _UNNOTED and not (self._is_answering and kind is LlmToken)
         if is_noted:

@@ -68,8 +68,8 @@ class DatabaseThread:
     one, the first wakes the thread, which then competes with the loop for the interpreter and mostly commits
     it alone: six times as many commits with many chats, and more processor time for each turn (ADR 0112).
 
-    While batches are of one call there is nothing to gather: a call is handed over at once, and the loop sends
-    its frames during the wait for the disk, not before it (ADR 0135).
+    While batches are of one call there is nothing to gather: a call is handed over at once, and the loop
+    sends its frames during the wait for the disk, not before it (ADR 0135).
     """
 
     def __init__(self, name: str, work: DatabaseWork, *, idle_after_s: float = 0.5) -> None:

@@ -54,7 +54,7 @@ async def test_a_lone_call_is_handed_over_before_the_pass_of_the_loop_ends(store
     await submit(store, lambda _: None)
     begun = threading.Event()
     waiting = submit(store, lambda _: begun.set())
-    # The loop stands still meanwhile.
+    # The loop does nothing meanwhile.
     assert begun.wait(timeout=60)
     await waiting
 

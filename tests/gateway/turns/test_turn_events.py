@@ -1,4 +1,4 @@
-"""The live events of a turn: the channel sends the end before the turn goes on."""
+"""The live events of a turn: the channel sends the end before the turn does anything more."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _Channel:
         return TurnEvents(stream, questions=TurnQuestions(), stages=stages)
 
 
-async def test_the_end_of_a_turn_is_sent_before_the_turn_goes_on() -> None:
+async def test_the_end_of_a_turn_is_sent_before_the_turn_does_anything_more() -> None:
     channel = _Channel()
     events = channel.events()
     await events.send_event(TurnStarted(session_id="s", message_id="m"))
