@@ -1,8 +1,8 @@
 """Keep the file of the write-ahead log longer than what is written to it.
 
 A commit that makes a file longer waits for more than its data: the file system writes the new length to its
-own journal. Zeros that are there already only become data. They end the log as any other bytes do that are not
-a frame of its generation: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
+own journal. Zeros that are there already only become data. They end the log as any other bytes do that are no
+frame of its generation: https://www.sqlite.org/fileformat2.html#the_write_ahead_log
 """
 
 from __future__ import annotations

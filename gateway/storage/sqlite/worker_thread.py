@@ -21,6 +21,9 @@ Work = Callable[[sqlite3.Connection], T]
 
 _LARGEST_BATCH = 256
 """Calls after which a batch takes no more; what is handed over together is never divided below that."""
+_QUIET_AFTER = 8
+"""Batches of one call, one after the other, after which a call is handed over at once: with many chats there
+are rarely so many."""
 
 
 @dataclass(slots=True, eq=False)
@@ -68,8 +71,8 @@ class DatabaseThread:
     one, the first wakes the thread, which then competes with the loop for the interpreter and mostly commits
     it alone: six times as many commits with many chats, and more processor time for each turn (ADR 0112).
 
-    While batches are of one call there is nothing to gather: a call is handed over at once, and the loop
-    sends its frames during the wait for the disk, not before it (ADR 0135).
+    After several batches of one call there is nothing to gather: a call is handed over at once, and the
+    loop sends its frames during the wait for the disk, not before it (ADR 0135).
     """
 
     def __init__(self, name: str, work: DatabaseWork, *, idle_after_s: float = 0.5) -> None:
@@ -79,8 +82,8 @@ class DatabaseThread:
         self._queue: queue.SimpleQueue[Sequence[Call] | None] = queue.SimpleQueue()
         self._submitted: list[Call] = []
         """What is not handed over yet; used by the loop alone."""
-        self._is_quiet = False
-        """Whether the last batch was one call."""
+        self._lone = 0
+        """How many of the last batches, one after the other, were one call."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._results: LoopMailbox[_Outcomes] | None = None
         self._stopped: asyncio.Future[None] | None = None
@@ -98,7 +101,6 @@ class DatabaseThread:
         threading.Thread(target=self._live, args=(ready,), name=self._name, daemon=True).start()
         self._accepting = True
         await ready.future
-        self._is_quiet = False
 
     def submit(self, work: Work[T]) -> asyncio.Future[T]:
         """Queue `work`; the future gets its result or exception."""
@@ -106,7 +108,7 @@ class DatabaseThread:
             raise StorageError("the store is closed")
         future: asyncio.Future[T] = self._loop.create_future()
         call = Call(work=work, future=future)
-        if self._is_quiet and not self._submitted:
+        if self._lone >= _QUIET_AFTER and not self._submitted:
             self._queue.put((call,))
             return future
         if not self._submitted:
@@ -182,7 +184,7 @@ class DatabaseThread:
             self._queue.put(calls[start : start + _LARGEST_BATCH])
 
     def _settle(self, outcomes: _Outcomes) -> None:
-        self._is_quiet = len(outcomes.calls) == 1
+        self._lone = self._lone + 1 if len(outcomes.calls) == 1 else 0
         for call in outcomes.calls:
             if call.future.done():
                 continue
