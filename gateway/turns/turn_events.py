@@ -5,6 +5,7 @@ An exception of the channel's sender is logged and does not reach the turn.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 from gateway.cluster.bus import EventStream
@@ -54,7 +55,8 @@ class TurnEvents:
         """Whether a part of the answer, or of the work on it, was shown."""
 
     async def send_event(self, event: PipelineEvent) -> None:
-        """Send `event` to the channel. Does not raise."""
+        """Send `event` to the channel. Does not raise. Of a terminal one it returns when the channel had a
+        pass of the loop to send it: what the turn does afterwards would otherwise delay it."""
         kind = type(event)
         is_noted = kind not in _UNNOTED and not (self._is_answering and kind is LlmToken)
         if is_noted:
@@ -70,6 +72,8 @@ class TurnEvents:
             _log.exception("a channel failed to show an event", extra={"event_type": event.type})
         if is_noted:
             self._stages.note(event)
+        if event.is_terminal:
+            await asyncio.sleep(0)
 
 
 def live_turn(lease: Lease, thread: ThreadKey, entry: InboxEntry) -> LiveTurn:

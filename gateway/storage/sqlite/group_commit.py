@@ -8,6 +8,7 @@ from pathlib import Path
 
 from gateway.storage.sqlite.connection import Synchronous, as_storage_error, open_writer
 from gateway.storage.sqlite.wal import WalMeter
+from gateway.storage.sqlite.wal_room import LogRoom
 from gateway.storage.sqlite.worker_thread import Call
 from pipeline.domain.errors import StorageError
 
@@ -16,6 +17,8 @@ _log = logging.getLogger(__name__)
 _CHECKPOINT_IDLE_FRAMES = 256
 _CHECKPOINT_UNDER_LOAD_FRAMES = 8_192
 _LOOK_EVERY_COMMITS = 128
+_ROOM_BYTES = 9 * 1024 * 1024
+"""What the log mostly has at that checkpoint under load."""
 
 
 class GroupCommit:
@@ -30,6 +33,7 @@ class GroupCommit:
         self._path = path
         self._synchronous: Synchronous = synchronous
         self.wal = WalMeter(path)
+        self._room = LogRoom(path, most=_ROOM_BYTES)
         self.commits = 0
         self.calls = 0
         self.forgot = False
@@ -43,12 +47,15 @@ class GroupCommit:
         """The one connection that writes."""
         db = open_writer(self._path, synchronous=self._synchronous)
         self.wal.start()
+        if self._synchronous == "FULL":
+            self._room.open()
         return db
 
     def run(self, db: sqlite3.Connection, calls: list[Call]) -> None:
         """One transaction over all `calls`."""
         try:
             db.execute("BEGIN IMMEDIATE")
+            self._room.keep()
             if len(calls) == 1:
                 self._run_alone(db, calls[0])
             elif not _run_together(db, calls):
@@ -78,6 +85,7 @@ class GroupCommit:
 
     def finish(self, db: sqlite3.Connection) -> None:
         """Copy the log into the file and empty it."""
+        self._room.close()
         self._checkpoint(db, "TRUNCATE")
 
     def erased(self) -> None:

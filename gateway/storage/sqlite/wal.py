@@ -28,14 +28,14 @@ class WalState:
 
 
 def read_wal(path: Path) -> WalState | None:
-    """The state of the log file `path`; None if it does not exist or is empty."""
+    """The state of the log file `path`; None if it does not exist, or nothing is written in it."""
     try:
         descriptor = os.open(path, os.O_RDONLY)
     except OSError:
         return None
     try:
         header = os.pread(descriptor, WAL_HEADER_BYTES, 0)
-        if len(header) < WAL_HEADER_BYTES:
+        if len(header) < WAL_HEADER_BYTES or header == bytes(WAL_HEADER_BYTES):
             return None
         page_bytes, generation = struct.unpack(">8xII", header[:16])
         frame_bytes = page_bytes + _FRAME_HEADER_BYTES

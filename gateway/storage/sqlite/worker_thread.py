@@ -9,7 +9,7 @@ import asyncio
 import queue
 import sqlite3
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -21,6 +21,9 @@ Work = Callable[[sqlite3.Connection], T]
 
 _LARGEST_BATCH = 256
 """Calls after which a batch takes no more; what is handed over together is never divided below that."""
+_QUIET_AFTER = 8
+"""Batches of one call, one after the other, after which a call is handed over at once: with many chats there
+are rarely so many."""
 
 
 @dataclass(slots=True, eq=False)
@@ -36,7 +39,7 @@ class Call:
 class _Outcomes(NamedTuple):
     """Calls with their outcomes."""
 
-    calls: Iterable[Call]
+    calls: Sequence[Call]
     ended: bool = False
     """The thread has ended."""
 
@@ -67,6 +70,9 @@ class DatabaseThread:
     Calls that are submitted in one pass of the loop are handed over together, at its end. Handed over one by
     one, the first wakes the thread, which then competes with the loop for the interpreter and mostly commits
     it alone: six times as many commits with many chats, and more processor time for each turn (ADR 0112).
+
+    After several batches of one call there is nothing to gather: a call is handed over at once, and the
+    loop sends its frames during the wait for the disk, not before it (ADR 0135).
     """
 
     def __init__(self, name: str, work: DatabaseWork, *, idle_after_s: float = 0.5) -> None:
@@ -76,6 +82,8 @@ class DatabaseThread:
         self._queue: queue.SimpleQueue[Sequence[Call] | None] = queue.SimpleQueue()
         self._submitted: list[Call] = []
         """What is not handed over yet; used by the loop alone."""
+        self._lone = 0
+        """How many of the last batches, one after the other, were one call."""
         self._loop: asyncio.AbstractEventLoop | None = None
         self._results: LoopMailbox[_Outcomes] | None = None
         self._stopped: asyncio.Future[None] | None = None
@@ -99,9 +107,13 @@ class DatabaseThread:
         if self._loop is None or not self._accepting:
             raise StorageError("the store is closed")
         future: asyncio.Future[T] = self._loop.create_future()
+        call = Call(work=work, future=future)
+        if self._lone >= _QUIET_AFTER and not self._submitted:
+            self._queue.put((call,))
+            return future
         if not self._submitted:
             self._loop.call_soon(self._hand_over)
-        self._submitted.append(Call(work=work, future=future))
+        self._submitted.append(call)
         return future
 
     async def stop(self) -> None:
@@ -159,7 +171,7 @@ class DatabaseThread:
                 call.error = call.error or error
         self._post(batch)
 
-    def _post(self, batch: Iterable[Call], *, ended: bool = False) -> None:
+    def _post(self, batch: Sequence[Call], *, ended: bool = False) -> None:
         assert self._results is not None  # noqa: S101 - `start` sets it before the thread exists
         if not self._results.put(_Outcomes(batch, ended)):
             # The loop was closed without `stop`.
@@ -172,6 +184,7 @@ class DatabaseThread:
             self._queue.put(calls[start : start + _LARGEST_BATCH])
 
     def _settle(self, outcomes: _Outcomes) -> None:
+        self._lone = self._lone + 1 if len(outcomes.calls) == 1 else 0
         for call in outcomes.calls:
             if call.future.done():
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -46,6 +47,30 @@ async def test_writes_of_one_pass_of_the_loop_share_one_commit(store: SqliteStor
     await asyncio.gather(*(store.accept(entry(str(number))) for number in range(50)))
     await asyncio.gather(*[submit(store, lambda _: None) for _ in range(300)])
     # The writer was idle before each: of 300 calls, more than a batch holds.
+    assert store.commits - commits == 3
+
+
+async def _is_quiet(store: SqliteStore) -> None:
+    for _ in range(10):
+        await submit(store, lambda _: None)
+
+
+async def test_a_lone_call_is_handed_over_before_the_pass_of_the_loop_ends(store: SqliteStore) -> None:
+    await _is_quiet(store)
+    begun = threading.Event()
+    waiting = submit(store, lambda _: begun.set())
+    # The loop does nothing meanwhile.
+    assert begun.wait(timeout=60)
+    await waiting
+
+
+async def test_calls_are_gathered_again_once_a_batch_has_several(store: SqliteStore) -> None:
+    await _is_quiet(store)
+    await asyncio.gather(*[submit(store, lambda _: None) for _ in range(40)])
+    commits = store.commits
+    await asyncio.gather(*[submit(store, lambda _: None) for _ in range(40)])
+    await submit(store, lambda _: None)
+    await asyncio.gather(*[submit(store, lambda _: None) for _ in range(40)])
     assert store.commits - commits == 3
 
 

@@ -54,7 +54,7 @@ async def test_a_torn_log_loses_at_most_its_end(tmp_path: Path) -> None:
     # A writer that rests would move the log into the database between the two.
     with writer_held_back(store):
         database = live.read_bytes()
-        wal = live.with_name("store.db-wal").read_bytes()
+        wal = live.with_name("store.db-wal").read_bytes().rstrip(b"\0")  # without the room after it
     await store.close()
     chance = random.Random(7)
     kept: list[int] = []
