@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final, Literal
 
 from pipeline.agent.model_messages import exchanged
@@ -78,13 +79,18 @@ class HeartbeatRuns:
         agents: Agents,
     ) -> None:
         """`agent` is empty for the default one; `agents` returns the agents of the gateway, one line each."""
-        self._executor = Executor(heartbeat_graph(agents), clock=clock)
         # Neither counts against a heartbeat: it is no message that a person sends.
         settings = replace(settings, spam="answer", too_fast="answer")
         self._contexts = TurnContexts(services=services, settings=settings, clock=clock)
         self._llm = llm
         self._agent = agent
+        self._agents = agents
         self._clock = clock
+
+    @cached_property
+    def _executor(self) -> Executor[RunContext]:
+        # Most gateways have no heartbeat.
+        return Executor(heartbeat_graph(self._agents), clock=self._clock)
 
     async def run(
         self,

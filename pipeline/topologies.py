@@ -10,6 +10,7 @@ conversation:   intake ──▶ agent ──▶ (done, blocked: end │ tool ca
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Final
 
 from pipeline.agent.loop_graph import LOOP_CHANNELS, loop_edges, loop_nodes
@@ -38,6 +39,7 @@ def shipped_graphs() -> Mapping[str, Callable[[], GraphSpec[RunContext]]]:
     }
 
 
+@cache  # agents and sub-agents share it: a graph is checked and signed once
 def conversation_graph() -> GraphSpec[RunContext]:
     """The graph of a user's conversation (seed 0: AgentGraph)."""
     into, *rest = intake_edges()
@@ -51,6 +53,7 @@ def conversation_graph() -> GraphSpec[RunContext]:
     )
 
 
+@cache  # as above
 def sub_agent_graph() -> GraphSpec[RunContext]:
     """The graph of a sub-agent: the conversation graph's loop, without its other nodes."""
     return GraphSpec(
