@@ -100,8 +100,13 @@ async def test_the_theme_follows_the_system_and_then_the_reader(room: Page) -> N
     assert not await room.evaluate(dark)
 
 
-async def test_every_control_has_a_name_and_the_log_is_a_log(room: Page, gateway: FakeGateway) -> None:
+async def test_every_control_has_a_name_the_log_is_a_log_and_motion_stops_for_those_who_ask(
+    room: Page, gateway: FakeGateway
+) -> None:
+    await room.emulate_media(reduced_motion="reduce")
     await furnish(room, gateway)
+    moving = "document.getAnimations().filter((one) => one.playState === 'running').length"
+    assert await room.evaluate(moving) == 0
     assert await room.evaluate(NAMELESS) == []
     log = room.get_by_role("log", name="Conversation")
     await expect(log).to_have_attribute("aria-live", "polite")
@@ -123,13 +128,6 @@ async def test_a_keyboard_reader_sees_the_focus(room: Page) -> None:
             assert outline != "none" or name == "input", name
             seen.add(name)
     assert {"scroller", "skip", "theme", "mic", "input", "chip"} <= seen
-
-
-async def test_motion_stops_for_those_who_ask(room: Page, gateway: FakeGateway) -> None:
-    await room.emulate_media(reduced_motion="reduce")
-    await furnish(room, gateway)
-    moving = "document.getAnimations().filter((one) => one.playState === 'running').length"
-    assert await room.evaluate(moving) == 0
 
 
 async def test_the_title_tells_when_an_answer_is_written(room: Page, gateway: FakeGateway) -> None:

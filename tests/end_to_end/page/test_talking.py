@@ -104,22 +104,20 @@ async def test_a_new_conversation_is_a_line_across_the_page(room: Page, gateway:
     await expect(entries(room, "user")).to_have_count(1)
 
 
-async def test_a_typed_command_takes_an_argument_with_it(room: Page, gateway: FakeGateway) -> None:
-    await send(room, "/Agent  shop ")
-    frame = await gateway.received("command")
-    assert (frame["name"], frame["argument"]) == ("agent", "shop")
-    assert gateway.of("message") == []
-    await send(room, "/stop it")
-    assert (await gateway.received("message"))["text"] == "/stop it"
-
-
-async def test_help_typed_is_a_command_and_its_answer_a_notice(room: Page, gateway: FakeGateway) -> None:
+async def test_a_typed_command_is_no_message_takes_an_argument_and_is_answered_by_a_notice(
+    room: Page, gateway: FakeGateway
+) -> None:
     await send(room, "/help")
     assert (await gateway.received("command"))["name"] == "help"
     await gateway.send(gateway.write("notice", "Write `/stop` to stop.", chat=gateway.chat))
     await expect(entries(room, "notice").locator("code")).to_have_text("/stop")
     await expect(entries(room, "user")).to_have_count(0)
+    await send(room, "/Agent  shop ")
+    frame = await gateway.received("command", 2)
+    assert (frame["name"], frame["argument"]) == ("agent", "shop")
     assert gateway.of("message") == []
+    await send(room, "/stop it")
+    assert (await gateway.received("message"))["text"] == "/stop it"
 
 
 async def test_an_error_is_shown_in_its_words_and_can_be_asked_again(
