@@ -14,7 +14,7 @@ from pipeline.domain.clock import SystemClock
 from pipeline.llm.direct_client import DirectClient
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.end_to_end.page.acts import entries, ready, send, sign_in
-from tests.end_to_end.page.worker_port import worker_port
+from tests.end_to_end.page.worker_port import port_setting
 from tests.end_to_end.test_web_search import PAGES
 from tests.pipeline.tools.web_server import serving
 from tests.support.browser_fixture import Watch
@@ -38,7 +38,7 @@ async def _sign_in(page: Page, url: str, data: Path) -> None:
 
 
 def _web() -> tuple[str, ...]:
-    return ("channels.web.enabled=true", f"server.port={worker_port()}")
+    return ("channels.web.enabled=true", port_setting())
 
 
 async def test_a_search_is_steered_by_a_message_that_arrives_meanwhile(page: Page, tmp_path: Path) -> None:

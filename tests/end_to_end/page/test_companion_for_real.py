@@ -9,7 +9,7 @@ from playwright.async_api import Page, expect
 
 from pipeline.llm.scripted import ScriptedAnswer
 from tests.end_to_end.page.acts import entries, ready, send, sign_in
-from tests.end_to_end.page.worker_port import worker_port
+from tests.end_to_end.page.worker_port import port_setting
 from tests.support.companion import CompanionModel, open_companion
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 async def test_a_conversation_an_exercise_and_a_crisis_message(page: Page, tmp_path: Path) -> None:
     llm = CompanionModel([ScriptedAnswer.of("That sounds heavy. What is the **hardest** part of it?")])
-    web = ("channels.web.enabled=true", f"server.port={worker_port()}", 'bot.name="Robin"')
+    web = ("channels.web.enabled=true", port_setting(), 'bot.name="Robin"')
     async with open_companion(tmp_path, *web, llm=llm) as talk:
         await page.goto(talk.harness.gateway.url)
         await sign_in(page, (tmp_path / "web-token").read_text(encoding="ascii").strip())

@@ -12,7 +12,7 @@ from pipeline.llm.scripted import ScriptedLlm
 from tests.end_to_end.page.accessibility import serious_violations
 from tests.end_to_end.page.acts import entries, ready, send, sign_in
 from tests.end_to_end.page.probes import NAMELESS, POOR_CONTRAST
-from tests.end_to_end.page.worker_port import worker_port
+from tests.end_to_end.page.worker_port import port_setting
 from tests.support.browser_fixture import Watch
 from tests.support.file_talk import SAID, sending, share
 from tests.support.harness import GatewayHarness, open_gateway
@@ -31,7 +31,7 @@ _NAMES = ("chart.png", "tone.wav", "photo.svg", "report.csv")
 
 
 def _web() -> tuple[str, ...]:
-    return ("channels.web.enabled=true", f"server.port={worker_port()}")
+    return ("channels.web.enabled=true", port_setting())
 
 
 async def _sign_in(page: Page, harness: GatewayHarness, data: Path) -> None:

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
 
 import pytest
 from playwright.async_api import Page, expect
 
-from tests.end_to_end.page.accessibility import serious_violations
+from tests.end_to_end.page.accessibility import COLOURS, serious_violations
 from tests.end_to_end.page.acts import entries, ready, send, sign_in
-from tests.end_to_end.page.worker_port import worker_port
+from tests.end_to_end.page.worker_port import port_setting
 from tests.support.page_people import Client, OpenPage, open_page
 
-Scheme = Literal["light", "dark"]
-PORT = f"server.port={worker_port()}"
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
@@ -25,7 +22,7 @@ async def _join(page: Page, gateway: OpenPage, name: str) -> None:
 
 
 async def test_two_people_join_and_neither_sees_the_other(page: Page, phone: Page, tmp_path: Path) -> None:
-    async with open_page(tmp_path, PORT) as gateway:
+    async with open_page(tmp_path, port_setting()) as gateway:
         code = await gateway.invite("Ann")
         await page.goto(f"{gateway.url}/#invitation={code}")
         await expect(page.get_by_role("heading", name="You are invited")).to_be_visible()
@@ -46,7 +43,7 @@ async def test_two_people_join_and_neither_sees_the_other(page: Page, phone: Pag
 
 
 async def test_a_used_invitation_leaves_the_browser_as_it_was(page: Page, tmp_path: Path) -> None:
-    async with open_page(tmp_path, PORT) as gateway:
+    async with open_page(tmp_path, port_setting()) as gateway:
         code = await gateway.invite("Ann")
         await page.goto(f"{gateway.url}/#invitation={code}")
         await page.get_by_role("button", name="Join").click()
@@ -61,7 +58,7 @@ async def test_a_used_invitation_leaves_the_browser_as_it_was(page: Page, tmp_pa
 
 
 async def test_an_invitation_is_refused_without_costing_anything(page: Page, tmp_path: Path) -> None:
-    async with open_page(tmp_path, PORT) as gateway:
+    async with open_page(tmp_path, port_setting()) as gateway:
         await page.goto(gateway.url)
         await sign_in(page, gateway.owner_token)
         code = await gateway.invite("Ann")
@@ -75,7 +72,7 @@ async def test_an_invitation_is_refused_without_costing_anything(page: Page, tmp
 async def test_what_one_person_left_in_the_browser_is_not_sent_by_the_next(
     page: Page, tmp_path: Path
 ) -> None:
-    async with open_page(tmp_path, PORT) as gateway:
+    async with open_page(tmp_path, port_setting()) as gateway:
         await page.goto(gateway.url)
         await sign_in(page, gateway.owner_token)
         await page.get_by_test_id("composer").fill("a draft of the owner")
@@ -92,7 +89,7 @@ async def test_what_one_person_left_in_the_browser_is_not_sent_by_the_next(
 
 
 async def test_a_removed_person_reads_that_the_browser_was_signed_out(page: Page, tmp_path: Path) -> None:
-    async with open_page(tmp_path, PORT) as gateway:
+    async with open_page(tmp_path, port_setting()) as gateway:
         await _join(page, gateway, "Ann")
         await send(page, "hello")
         await expect(entries(page, "assistant")).to_contain_text("You said: hello")
@@ -104,7 +101,7 @@ async def test_a_removed_person_reads_that_the_browser_was_signed_out(page: Page
 
 
 async def test_conversations_are_searched_renamed_and_deleted_by_keyboard(page: Page, tmp_path: Path) -> None:
-    async with open_page(tmp_path, PORT) as gateway:
+    async with open_page(tmp_path, port_setting()) as gateway:
         await _join(page, gateway, "Ann")
         await send(page, "About the tides")
         await expect(entries(page, "assistant")).to_contain_text("You said: About the tides")
@@ -142,7 +139,7 @@ async def test_conversations_are_searched_renamed_and_deleted_by_keyboard(page: 
 async def test_a_person_changes_their_name_and_brings_another_device(
     page: Page, phone: Page, tmp_path: Path
 ) -> None:
-    async with open_page(tmp_path, PORT) as gateway:
+    async with open_page(tmp_path, port_setting()) as gateway:
         await _join(page, gateway, "Ann")
         await gateway.invite("Ben")
         await page.get_by_test_id("settings").click()
@@ -168,14 +165,18 @@ async def test_a_person_changes_their_name_and_brings_another_device(
         await gateway.no_devices()
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-async def test_the_new_views_have_no_serious_obstacle(page: Page, tmp_path: Path, scheme: Scheme) -> None:
-    await page.emulate_media(color_scheme=scheme)
+async def test_the_new_views_have_no_serious_obstacle(page: Page, tmp_path: Path) -> None:
+    async def has_no_obstacle() -> None:
+        assert await serious_violations(page) == []
+        await page.emulate_media(color_scheme="dark")
+        assert await serious_violations(page, COLOURS) == []
+        await page.emulate_media(color_scheme="light")
+
     await page.set_viewport_size({"width": 360, "height": 700})
-    async with open_page(tmp_path, PORT) as gateway:
+    async with open_page(tmp_path, port_setting()) as gateway:
         await page.goto(f"{gateway.url}/#invitation={await gateway.invite('Ann')}")
         await expect(page.get_by_role("heading", name="You are invited")).to_be_visible()
-        assert await serious_violations(page) == []
+        await has_no_obstacle()
         await page.get_by_role("button", name="Join").click()
         await ready(page)
         await send(page, "About the tides, at some length so that the title does not fit")
@@ -183,19 +184,19 @@ async def test_the_new_views_have_no_serious_obstacle(page: Page, tmp_path: Path
         await page.get_by_test_id("chats").click()
         await page.get_by_label("Search conversations").fill("tides")
         await expect(page.locator(".chat-found")).to_contain_text("tides")
-        assert await serious_violations(page) == []
+        await has_no_obstacle()
         await page.get_by_role("button", name="Delete About").click()
-        assert await serious_violations(page) == []
+        await has_no_obstacle()
         await page.keyboard.press("Escape")
         await page.get_by_test_id("settings").click()
         await page.get_by_role("button", name="Link for another device").click()
         await expect(page.get_by_role("textbox", name="Link for another device")).to_be_visible()
-        assert await serious_violations(page) == []
+        await has_no_obstacle()
         assert await page.evaluate("document.documentElement.scrollWidth") <= 360
 
 
 async def test_the_theme_is_chosen_in_the_settings(page: Page, tmp_path: Path) -> None:
-    async with open_page(tmp_path, PORT) as gateway:
+    async with open_page(tmp_path, port_setting()) as gateway:
         await page.goto(gateway.url)
         await sign_in(page, gateway.owner_token)
         await page.get_by_test_id("settings").click()

@@ -10,7 +10,7 @@ from playwright.async_api import Page, expect
 from pipeline.domain.ids import identity_key
 from tests.end_to_end.page.acts import ask, entries, focus_by_tab, ready, send, sign_in
 from tests.end_to_end.page.fake_gateway import FakeGateway
-from tests.end_to_end.page.worker_port import worker_port
+from tests.end_to_end.page.worker_port import port_setting
 from tests.end_to_end.test_memory_command import fact, remember
 from tests.support.browser_fixture import Watch
 from tests.support.gate_graph import PROMPT, Ledger, gate_graph
@@ -23,7 +23,7 @@ QUESTION = {"tool_name": "ask", "reasoning": PROMPT, "options": ["approve", "den
 
 
 def _web() -> tuple[str, ...]:
-    return ("channels.web.enabled=true", f"server.port={worker_port()}")
+    return ("channels.web.enabled=true", port_setting())
 
 
 async def _sign_in(page: Page, harness: GatewayHarness, data: Path) -> None:

@@ -15,7 +15,7 @@ from tests.end_to_end.page.acts import ask, entries, ready, send, sign_in
 from tests.end_to_end.page.fake_gateway import FakeGateway, Frame
 from tests.end_to_end.page.test_read_aloud import PLAYS, SOUND
 from tests.end_to_end.page.test_talk import talk, words
-from tests.end_to_end.page.worker_port import worker_port
+from tests.end_to_end.page.worker_port import port_setting
 from tests.support.browser_fixture import Watch
 from tests.support.harness import open_gateway
 from voice.synthesis.scripted_synthesizer import ScriptedSpeaker
@@ -154,7 +154,7 @@ async def held_back(tmp_path: Path) -> AsyncIterator[tuple[str, str, asyncio.Eve
     chunks = ("The tide rises ", "twice a day. ", "And ", "then it falls. ", "That is all.")
     llm = ScriptedLlm([ScriptedAnswer(chunks=chunks, gate=proceed, gate_at=3)])
     speaker = ScriptedSpeaker()
-    settings = ("channels.web.enabled=true", f"server.port={worker_port()}")
+    settings = ("channels.web.enabled=true", port_setting())
     async with open_gateway(tmp_path, *settings, llm=llm, speaker=speaker) as harness:
         yield (
             harness.gateway.url,

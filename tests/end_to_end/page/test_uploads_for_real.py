@@ -16,7 +16,7 @@ from pipeline.domain.readings import Picture
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.end_to_end.page.accessibility import serious_violations
 from tests.end_to_end.page.acts import entries, ready, send, sign_in
-from tests.end_to_end.page.worker_port import worker_port
+from tests.end_to_end.page.worker_port import port_setting
 from tests.support.browser_fixture import Watch
 from tests.support.file_reader import FakeFileReader
 from tests.support.harness import GatewayHarness, open_gateway
@@ -54,7 +54,7 @@ class KeepingReader(FakeFileReader):
 async def opened(page: Page, data: Path, *answers: str) -> AsyncIterator[GatewayHarness]:
     """A signed-in page of a gateway whose model sees pictures."""
     llm = ScriptedLlm([ScriptedAnswer.of(answer) for answer in answers])
-    web = ("channels.web.enabled=true", f"server.port={worker_port()}", 'llm.model="openai/gpt-4o-mini"')
+    web = ("channels.web.enabled=true", port_setting(), 'llm.model="openai/gpt-4o-mini"')
     async with open_gateway(data, *web, llm=llm, file_reader=KeepingReader()) as harness:
         await page.goto(harness.gateway.url)
         await sign_in(page, (data / "web-token").read_text(encoding="ascii").strip())

@@ -15,7 +15,7 @@ from pipeline.domain.clock import ManualClock
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from pipeline.tools.action import action_hash
 from tests.end_to_end.page.acts import entries, ready, send, sign_in
-from tests.end_to_end.page.worker_port import worker_port
+from tests.end_to_end.page.worker_port import port_setting
 from tests.support.browser_fixture import Watch
 from tests.support.harness import GatewayHarness, open_gateway
 
@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
 def _web() -> tuple[str, ...]:
-    return ("channels.web.enabled=true", f"server.port={worker_port()}")
+    return ("channels.web.enabled=true", port_setting())
 
 
 def _calls(name: str, **arguments: object) -> ScriptedAnswer:

@@ -20,7 +20,7 @@ from playwright.async_api import Dialog, Locator, Page, expect
 
 from tests.end_to_end.page.accessibility import serious_violations
 from tests.end_to_end.page.acts import entries, ready
-from tests.end_to_end.page.worker_port import worker_port
+from tests.end_to_end.page.worker_port import port_setting
 from tests.support.browser_fixture import Watch
 from tests.support.page_people import Client, OpenPage, open_page
 from tests.support.workflow_child import DRAFT, triage_model
@@ -29,7 +29,6 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 TRIAGE: dict[str, Any] = json.loads(Path("examples/workflows/triage.workflow.json").read_text("utf-8"))
 EDITOR = 'channels.web.editor=["owner"]'
-PORT = f"server.port={worker_port()}"
 BACK = "I want my money back"
 _PLACES = {
     "start": (60, 260),
@@ -46,7 +45,7 @@ _PLACES = {
 
 @asynccontextmanager
 async def _gateway(folder: Path, *answers: str, settings: str = EDITOR) -> AsyncIterator[OpenPage]:
-    async with open_page(folder, settings, PORT, llm=triage_model(*answers)) as running:
+    async with open_page(folder, settings, port_setting(), llm=triage_model(*answers)) as running:
         yield running
 
 

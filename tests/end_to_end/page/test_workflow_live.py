@@ -13,7 +13,7 @@ from playwright.async_api import Page, expect
 
 from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.end_to_end.page.acts import ready
-from tests.end_to_end.page.worker_port import worker_port
+from tests.end_to_end.page.worker_port import port_setting
 from tests.pipeline.workflows.documents import agent, approval, document, start, way
 from tests.support.page_people import Client, open_page
 
@@ -38,7 +38,7 @@ async def test_each_step_is_shown_as_it_begins_works_waits_and_ends(page: Page, 
     answers = [
         ScriptedAnswer(chunks=(text,), gate=gate) for text, gate in (("Dear Ann", drafts), ("Sent.", sends))
     ]
-    port = f"server.port={worker_port()}"
+    port = port_setting()
     editor = 'channels.web.editor=["owner"]'
     async with open_page(tmp_path, editor, port, llm=ScriptedLlm(answers)) as gateway, Client() as client:
         await client.connect(gateway.url, gateway.owner_token)
