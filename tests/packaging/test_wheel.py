@@ -173,16 +173,15 @@ def test_the_installed_page_is_complete(parlour: Path, tmp_path: Path) -> None:
 def test_what_plug_ins_are_tested_with_is_installed_and_needs_pytest_for_the_contract_alone(
     parlour: Path, tmp_path: Path
 ) -> None:
-    python = parlour.with_name("python")
     code = (
-        "import sys, parlour.testing as t; print(t.__file__, 'pytest' in sys.modules, t.ManualClock.__name__)"
+        "import sys, parlour.testing as t",
+        "print(t.__file__, 'pytest' in sys.modules, t.ManualClock.__name__)",
+        "from parlour.testing.contract import ChannelContract as c; print(len(vars(c.__mro__[1])) > 4)",
     )
-    file, has_pytest, clock = run(python, tmp_path, "-c", code).stdout.split()
+    shown = run(parlour.with_name("python"), tmp_path, "-c", "; ".join(code)).stdout.split()
+    file, has_pytest, clock, contract = shown
     assert file.startswith(str(parlour.parents[1]))
-    assert (has_pytest, clock) == ("False", "ManualClock")
-
-    contract = "from parlour.testing.contract import ChannelContract as c; print(len(vars(c.__mro__[1])) > 4)"
-    assert run(python, tmp_path, "-c", contract).stdout == "True\n"
+    assert (has_pytest, clock, contract) == ("False", "ManualClock", "True")
 
 
 def test_an_installed_channel_is_listed(parlour: Path, tmp_path: Path) -> None:
