@@ -33,6 +33,8 @@ export class Chats {
     this.again = false;
     /** Keys of running changes. @type {Set<string>} */
     this.changes = new Set();
+    /** A list that came while a title was written or a deletion asked about. @type {Summary[] | null} */
+    this.late = null;
     this.timer = 0;
     this.panel = new Panel('chats', t('chats.title'), t('chats.close'), () => this.#opened());
     this.search = el('input', { type: 'search', class: 'field', 'aria-label': t('chats.search'), placeholder: t('chats.search_hint'), autocomplete: 'off' });
@@ -54,7 +56,8 @@ export class Chats {
       queueMicrotask(() => this.#ask());
     } else if (frame.type === 'chats' && frame.client_id === this.asked) {
       this.asked = '';
-      this.#draw(frame.chats);
+      if (this.list.querySelector('.chat-form')) this.late = frame.chats;
+      else this.#draw(frame.chats);
     } else if (frame.type === 'chat_renamed' || frame.type === 'chat_deleted') {
       this.changes.delete(frame.client_id);
       this.#ask();
@@ -73,6 +76,7 @@ export class Chats {
 
   #opened() {
     this.search.value = '';
+    if (this.list.querySelector('.chat-form')) this.list.replaceChildren();
     this.asked = '';
     this.#ask();
     this.search.focus();
@@ -90,6 +94,7 @@ export class Chats {
 
   /** @param {Summary[]} chats */
   #draw(chats) {
+    this.late = null;
     this.list.replaceChildren(...chats.map((one) => this.#row(one)));
     this.count.textContent = chats.length ? t('chats.count', { count: chats.length }) : this.search.value ? t('chats.none_found') : t('chats.none');
     if (this.again) this.#ask();
@@ -148,7 +153,8 @@ export class Chats {
   #restore(row, one) {
     const fresh = this.#row(one);
     row.replaceWith(fresh);
-    fresh.querySelector('button')?.focus();
+    if (this.late) this.#draw(this.late);
+    else fresh.querySelector('button')?.focus();
   }
 
   /** @param {HTMLElement} row @param {Summary} one @param {Frame} frame */

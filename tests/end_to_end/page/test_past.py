@@ -37,6 +37,28 @@ async def test_an_older_conversation_is_chosen_from_the_list(room: Page, gateway
     assert gateway.hellos[-1]["after"] == 0
 
 
+async def test_a_list_that_comes_while_a_title_is_written_waits_for_it(
+    room: Page, gateway: FakeGateway
+) -> None:
+    gateway.write("user", "The first one", chat="c_old")
+    gateway.write("user", "The second one", chat=next(iter(gateway.chats)))
+    await room.reload()
+    await ready(room)
+    await room.get_by_test_id("chats").click()
+    await room.get_by_role("button", name="Rename The first one").click()
+    await room.get_by_label("New title").fill("The very f")
+    gateway.write("user", "A third one", chat="c_new")
+    gateway.cut()
+    await gateway.wait(lambda: [frame["type"] for frame in gateway.asked] == ["chats"] * 2, "a second list")
+    # What follows the list on the connection is shown.
+    await gateway.send(gateway.write("notice", "after it", chat=gateway.hellos[-1]["chat"]))
+    await expect(entries(room, "notice")).to_have_count(1)
+    await expect(room.get_by_label("New title")).to_have_value("The very f")
+    await room.get_by_role("button", name="Cancel").click()
+    await expect(room.get_by_role("dialog").get_by_role("status")).to_have_text("3 conversations")
+    await expect(room.get_by_role("button", name="Rename A third one")).to_be_visible()
+
+
 async def test_a_message_on_its_way_is_not_sent_to_another_conversation(
     room: Page, gateway: FakeGateway
 ) -> None:
