@@ -178,7 +178,8 @@ def _logging_as_found() -> Iterator[None]:
     found = [(logger, logger.level, logger.handlers[:], logger.filters[:]) for logger in loggers]
     yield
     for logger, level, handlers, filters in found:
-        logger.setLevel(level)
+        if logger.level != level:  # to set it clears what all loggers keep
+            logger.setLevel(level)
         logger.handlers[:] = handlers
         logger.filters[:] = filters
 

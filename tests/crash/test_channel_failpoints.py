@@ -55,12 +55,15 @@ async def test_death_at_a_label_gives_one_answer(
         async with GatewayProcess(tmp_path, overrides=overrides) as gateway:
             ann = platform.person("ann")
             chat = platform.private_chat(ann)
-            await gateway.start()
-            await up(gateway, platform.name)
-            # Discord tells a bot that comes back what it missed only in chats that it knows.
-            await platform.say(chat, ann, "hello")
-            await platform.until(lambda: platform.bot_texts(chat) == ["You said: hello"])
-            assert await gateway.stop() == 0
+            before: list[str] = []
+            if make is FakeDiscord:
+                # It tells a bot that comes back what it missed only in chats that the bot knows.
+                before = ["You said: hello"]
+                await gateway.start()
+                await up(gateway, platform.name)
+                await platform.say(chat, ann, "hello")
+                await platform.until(lambda: platform.bot_texts(chat) == before)
+                assert await gateway.stop() == 0
 
             await gateway.start(crash_at=f"{label}:1")
             await platform.say(chat, ann, "one two three")
@@ -72,8 +75,9 @@ async def test_death_at_a_label_gives_one_answer(
             assert await gateway.stop() == 0
             shown = platform.bot_texts(chat)
             orphans = ["…"] if label == "place-after" else []
-            assert shown == ["You said: hello", *orphans, "You said: one two three"]
+            assert shown == [*before, *orphans, "You said: one two three"]
             assert integrity(gateway.store_path) == "ok"
             stored = stored_messages(gateway.store_path)
-            assert [one.outcome for one in stored.values()] == ["answered", "answered"]
-            assert [[state for state, _ in one.outbox] for one in stored.values()] == [["sent"], ["sent"]]
+            messages = len(before) + 1
+            assert [one.outcome for one in stored.values()] == ["answered"] * messages
+            assert [[state for state, _ in one.outbox] for one in stored.values()] == [["sent"]] * messages

@@ -43,7 +43,7 @@ from tests.support.web_client import WebChat
 
 _IMPORTED = (
     *("gateway.cli.serve", "adapters.web.adapter", "adapters.telegram.adapter"),
-    *("adapters.slack.adapter", "adapters.discord.adapter", "dateparser", "mcp", "mcp.types", "httpx2"),
+    *("adapters.slack.adapter", "adapters.discord.adapter", "dateparser", "httpx2"),
 )
 """What a gateway imports when it starts, also on demand."""
 _CREDENTIALS = struct.Struct("3i")
