@@ -50,6 +50,7 @@ async def test_pressing_stop_twice_starts_nothing(room: Page, gateway: FakeGatew
     message = await ask(room, gateway, "a long story")
     await gateway.begin(message)
     stop = room.get_by_test_id("stop")
+    await expect(stop).to_be_visible()
     box = await stop.bounding_box()
     assert box is not None
     where = (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
