@@ -21,6 +21,11 @@ DO $$ DECLARE name text; filled boolean; names text := ''; BEGIN
         IF filled THEN names := names || ', parlour.' || quote_ident(name); END IF;
     END LOOP;
     IF names <> '' THEN EXECUTE 'TRUNCATE ' || substr(names, 3) || ' RESTART IDENTITY CASCADE'; END IF;
+    -- A transaction that was rolled back took a number and left no row.
+    FOR name IN SELECT sequencename FROM pg_sequences
+        WHERE schemaname = 'parlour' AND last_value IS NOT NULL LOOP
+        EXECUTE format('ALTER SEQUENCE parlour.%I RESTART', name);
+    END LOOP;
     UPDATE parlour.audit_head SET n = 0, hash = repeat('0', 64);
     INSERT INTO parlour.audit_head SELECT 1, 0, repeat('0', 64)
         WHERE NOT EXISTS (SELECT 1 FROM parlour.audit_head);

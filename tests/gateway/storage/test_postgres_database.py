@@ -19,6 +19,7 @@ from pipeline.domain.errors import FenceLost, StorageError
 from tests.contracts.store_values import NOW, entry, record, turn
 from tests.contracts.store_values import THREAD as THREAD_KEY
 from tests.support.looks import look_again
+from tests.support.postgres_fixture import Emptier
 
 THREAD = "INSERT INTO threads (key) VALUES ($1)"
 
@@ -29,6 +30,21 @@ async def _add_thread(key: str, connection: Connection) -> None:
 
 async def keys(connection: Connection) -> list[str]:
     return [row["key"] for row in await connection.fetch("SELECT key FROM threads ORDER BY key")]
+
+
+def test_emptied_tables_number_from_one_also_after_a_transaction_that_was_rolled_back(
+    postgres_database: str, postgres_emptier: Emptier
+) -> None:
+    async def take() -> int:
+        connection = await asyncpg.connect(postgres_database)
+        number = await connection.fetchval("SELECT nextval(pg_get_serial_sequence('parlour.inbox', 'seq'))")
+        await connection.close()
+        return int(number)
+
+    postgres_emptier.empty()
+    assert [asyncio.run(take()), asyncio.run(take())] == [1, 2]
+    postgres_emptier.empty()
+    assert asyncio.run(take()) == 1
 
 
 async def test_the_server_has_the_version_that_was_asked_for(
