@@ -12,7 +12,7 @@ import signal
 import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
@@ -84,6 +84,8 @@ class _Pool:
                     raise self._session.Failed(self._session.shouldfail)
                 if self._session.shouldstop:
                     raise self._session.Interrupted(self._session.shouldstop)
+            if self._scopes:
+                raise RuntimeError(f"no worker runs the {sum(map(len, self._scopes))} tests that are left")
         finally:
             self._interrupt()
 
@@ -94,9 +96,12 @@ class _Pool:
         with _no_warning_of_native_threads():
             pid = os.fork()
         if pid == 0:
-            for connection in (ours, *self._workers):
-                connection.close()
-            worker_process.serve(self._session, theirs, number)
+            try:
+                for connection in (ours, *self._workers):
+                    connection.close()
+                worker_process.serve(self._session, theirs, number)
+            finally:
+                os._exit(1)
         theirs.close()
         self._workers[ours] = _Worker(pid=pid, connection=ours)
 
@@ -106,7 +111,8 @@ class _Pool:
             case "next":
                 scope = self._scopes.popleft() if self._scopes else []
                 worker.todo.extend(scope)
-                worker.connection.send(scope)
+                with suppress(OSError):  # that it has ended is received next
+                    worker.connection.send(scope)
             case "ran":
                 number, reports = values
                 worker.todo.remove(number)
@@ -123,6 +129,8 @@ class _Pool:
         worker.connection.close()
         _, status = os.waitpid(worker.pid, 0)
         if not worker.todo:
+            if worker.words or status:
+                raise RuntimeError(f"a worker ended beside its tests: {worker.words or status}")
             return
         number = worker.todo.popleft()
         item = self._session.items[number]
@@ -167,7 +175,7 @@ class _Pool:
 def _received(connection: Connection[Any, Any]) -> tuple[Any, ...]:
     try:
         return tuple(connection.recv())
-    except (EOFError, ConnectionError):
+    except (EOFError, OSError):
         return _ENDED
 
 

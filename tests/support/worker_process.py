@@ -7,16 +7,20 @@ test of the present one, because what that test tears down depends on the test t
 from __future__ import annotations
 
 import atexit
+import io
 import os
 import pickle
+import signal
 import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from multiprocessing.connection import Connection
+from types import SimpleNamespace
 from typing import Any, NoReturn
 
 import pytest
+from _pytest._io import TerminalWriter
 
 
 def prepare(config: pytest.Config) -> None:
@@ -32,6 +36,8 @@ def serve(session: pytest.Session, connection: Connection[Any, Any], number: int
     """Run tests until there are none, and end the process."""
     # What the tests register runs before, and what was registered before the fork does not run.
     atexit.register(os._exit, 0)
+    # The run takes the end of the connection for the end of this process: no fork of it may keep it open.
+    os.register_at_fork(after_in_child=connection.close)
     try:
         _become_worker(session.config, number)
         _Worker(session, connection).run()
@@ -42,6 +48,8 @@ def serve(session: pytest.Session, connection: Connection[Any, Any], number: int
         with suppress(OSError):
             connection.send(("ends", words))
     finally:
+        # What the tests opened is closed once, however often the run is interrupted.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         with suppress(BaseException):
             session._setupstate.teardown_exact(None)
         atexit._run_exitfuncs()
@@ -51,7 +59,10 @@ def serve(session: pytest.Session, connection: Connection[Any, Any], number: int
 def _become_worker(config: pytest.Config, number: int) -> None:
     """Give the process output and files that it does not share, and no report on the terminal."""
     plugins = config.pluginmanager
-    plugins.unregister(name="terminalreporter")
+    if plugins.has_plugin("terminalreporter"):
+        plugins.unregister(name="terminalreporter")
+    # pytest-timeout writes what hangs to the terminal before it fails the test, and fails without one.
+    plugins.register(SimpleNamespace(_tw=TerminalWriter(io.StringIO())), "terminalreporter")
     capture = plugins.getplugin("capturemanager")
     if capture is not None and capture.is_globally_capturing():
         # The files that catch the output were opened before the fork, and are shared.
@@ -111,8 +122,8 @@ class _Worker:
             return  # pytest tells each new plugin of all warnings so far
         values = {"warning_message": warning_message, "when": when, "nodeid": nodeid, "location": location}
         try:
-            pickle.dumps(warning_message)
-        except (pickle.PicklingError, TypeError, AttributeError):
+            pickle.loads(pickle.dumps(warning_message))
+        except Exception:  # noqa: BLE001 - a class of warnings may fail in any way where it is made again
             values["warning_message"] = warnings.WarningMessage(
                 str(warning_message.message), UserWarning, warning_message.filename, warning_message.lineno
             )

@@ -16,9 +16,7 @@ _QUIET = ("properties", "system-out", "system-err")
 """Elements of a test that say nothing of how it ended."""
 ROOT = Path(__file__).parents[2]
 # Most of the seconds that these runs would take.
-WITHOUT_PLUGINS = [
-    f"-pno:{name}" for name in ("hypothesispytest", "asyncio", "anyio", "timeout", "cacheprovider")
-]
+WITHOUT_PLUGINS = [f"-pno:{name}" for name in ("hypothesispytest", "asyncio", "anyio", "cacheprovider")]
 MODULES = {
     "test_a.py": """
 import os, signal, warnings
@@ -39,7 +37,12 @@ def test_second(shared):
     print("what it printed")
     assert False, "as it should"
 
-def test_third(): pass
+class Odd(UserWarning):
+    def __init__(self, first, second):
+        super().__init__(f"{first} and {second}")
+
+def test_third():
+    warnings.warn(Odd("this", "that"), stacklevel=1)
 """,
     "test_b.py": """
 import os, signal
@@ -59,6 +62,13 @@ def test_skipped(): pass
 def broken(): raise RuntimeError("no fixture")
 
 def test_error(broken): pass
+
+@pytest.mark.timeout(0.2)
+def test_hangs():
+    try:
+        threading.Event().wait()
+    except Exception:
+        pass
 def test_own_process(): assert os.getpid() != int(os.environ["COLLECTED_BY"])
 def test_leaves():
     os._exit(7)
@@ -83,12 +93,18 @@ def _run(folder: Path, *arguments: str) -> Run:
         encoding="utf-8",
     )
     (folder / "pytest.ini").write_text("[pytest]\n", encoding="utf-8")
+    (folder / "no_folder.py").write_text(
+        "from tests.support import worker_process\n"
+        "def fail(config, number): raise OSError('no room for a folder')\n"
+        "def pytest_sessionstart(): worker_process._become_worker = fail\n",
+        encoding="utf-8",
+    )
     for name, text in MODULES.items():
         (folder / name).write_text(text, encoding="utf-8")
     done = subprocess.run(
         [sys.executable, "-m", "pytest", *WITHOUT_PLUGINS, "--junitxml=out.xml", *arguments],
         cwd=folder,
-        env={**environment(), "PYTHONPATH": str(ROOT)},
+        env={**environment(), "PYTHONPATH": f"{ROOT}:{folder}"},
         capture_output=True,
         text=True,
         timeout=120,
@@ -115,15 +131,24 @@ def test_each_test_has_one_report_also_when_processes_die(tmp_path: Path) -> Non
         **dict.fromkeys(("test_first", "test_third", "test_before", "test_after"), "passed"),
         **dict.fromkeys(("test_own_process",), "passed"),
         "test_second": "failure",
+        "test_hangs": "failure",
         "test_skipped": "skipped",
         "test_error": "error",
     }
-    assert "3 failed, 5 passed, 1 skipped, 1 warning, 1 error" in run.output
+    assert "4 failed, 5 passed, 1 skipped, 2 warnings, 1 error" in run.output
     assert "what it printed" in run.output
     assert "During handling" not in run.output, "a new process begins as the first did"
     assert "UserWarning: a word of caution" in run.output
+    assert "UserWarning: this and that" in run.output
     # What a module shares is closed in the process that made it, at the end of the module.
     assert (tmp_path / "closed").read_text("utf-8").isdigit()
+
+
+def test_a_run_whose_workers_cannot_begin_fails_in_words(tmp_path: Path) -> None:
+    run = _run(tmp_path, "--workers", "2", "-p", "no_folder")
+
+    assert run.code not in (0, 1)
+    assert "no room for a folder" in run.output
 
 
 def test_a_run_that_is_to_end_at_the_first_failure_ends(tmp_path: Path) -> None:
