@@ -33,7 +33,7 @@ class DiscordSettings:
     gateway_url: str | None = None
     """Replaces wss://gateway.discord.gg/. Applies to every Discord client of the process."""
     rates: RateLimits | None = None
-    """None: DEFAULT_RATES."""
+    """None: `rate_limits.DEFAULT_RATES`."""
     previews: bool = True
     """Whether the answer is shown while it is written."""
     acknowledges: bool = False

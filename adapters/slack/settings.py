@@ -27,7 +27,7 @@ class SlackSettings:
     api_base: str | None = None
     """The Web API's address, for a proxy or another Slack cloud; None is slack.com."""
     rates: RateLimits | None = None
-    """None: DEFAULT_RATES."""
+    """None: `rate_limits.DEFAULT_RATES`."""
     previews: bool = True
     reactions: Literal["auto", "none", "taken"] = "auto"
     """On a message that is taken: on all of them, or with `auto` in direct chats in place of typing."""

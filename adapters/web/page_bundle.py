@@ -22,7 +22,10 @@ _LOADED_LATER = re.compile(r"import\('\./([\w-]+)\.js'\)(?!\.[A-Z])")
 """Where the name of a type follows, it is a comment, and nothing is loaded."""
 _IMPORT = re.compile(r"\nimport \{([^}]*)\} from '\./([\w-]+)\.js';")
 _EXPORT = re.compile(r"\nexport (?=(?:async function|function|class|const) (\w+))")
-_OTHER_FORM = re.compile(r"\n((?:import\b|export\b(?! (?:async function|function|class|const) \w)).*)")
+_OTHER_FORM = re.compile(
+    r"\n((?:import\b(?!\s*[(.])|export\b(?! (?:async function|function|class|const) \w)).*)"
+    r"|\n[ \t]+((?:import|export)\b(?!\s*[(.:]).*)"
+)
 _LINE = "\n"
 _RENAMED = re.compile(r"\s+as\s+")
 
@@ -49,7 +52,11 @@ def bundled(contents: Mapping[str, bytes]) -> dict[str, bytes]:
     modules = _modules(contents, opening)
     later = sorted({name for module in modules.values() for name in module.later} - set(opening))
     roots = (*opening, *later)
+    _check_names(contents, modules)
     reached = {root: _reached(modules, root, roots) for root in roots}
+    for root in opening:
+        for name in sorted(set(reached[root]) & set(later)):
+            raise ValueError(f"{name}.js is loaded later by import(), and {root}.js needs it at once.")
     homes = {name: _home(name, opening, reached) for name in modules}
     kept = {name: content for name, content in contents.items() if name.removesuffix(".js") not in modules}
     files = {
@@ -85,8 +92,20 @@ def _module(name: str, code: str) -> _Module:
     linked = _IMPORT.sub(taken, f"\n{code}")
     other = _OTHER_FORM.search(linked)
     if other is not None:
-        raise ValueError(f"{name}.js cannot be bundled with the other modules of the page: {other.group(1)}")
+        words = other.group(1) or other.group(2)
+        raise ValueError(f"{name}.js cannot be bundled with the other modules of the page: {words}")
     return _Module(code=linked, at_once=tuple(needed), later=tuple(_LOADED_LATER.findall(code)))
+
+
+def _check_names(contents: Mapping[str, bytes], modules: Mapping[str, _Module]) -> None:
+    """Raise ValueError where a module imports what another does not export. A browser says so of a module;
+    in a bundle it would be `undefined`."""
+    exported = {name: set(_EXPORT.findall(module.code)) for name, module in modules.items()}
+    for name in modules:
+        for names, source in _IMPORT.findall("\n" + contents[f"{name}.js"].decode("utf-8")):
+            wanted = {_RENAMED.split(one.strip())[0] for one in names.split(",")} - {""}
+            for one in sorted(wanted - exported[source]):
+                raise ValueError(f"{name}.js imports {one} from {source}.js, which does not export it.")
 
 
 def _reached(modules: Mapping[str, _Module], root: str, roots: Sequence[str]) -> list[str]:

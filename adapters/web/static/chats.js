@@ -43,7 +43,7 @@ export class Chats {
     this.panel.body.append(this.search, this.count, this.list);
     this.search.addEventListener('input', () => {
       clearTimeout(this.timer);
-      this.timer = setTimeout(() => this.#ask(), PAUSE_MS);
+      this.timer = setTimeout(() => { this.#leaveForms(); this.#ask(); }, PAUSE_MS);
     });
   }
 
@@ -76,10 +76,14 @@ export class Chats {
 
   #opened() {
     this.search.value = '';
-    if (this.list.querySelector('.chat-form')) this.list.replaceChildren();
+    this.#leaveForms();
     this.asked = '';
     this.#ask();
     this.search.focus();
+  }
+
+  #leaveForms() {
+    if (this.list.querySelector('.chat-form')) this.list.replaceChildren();
   }
 
   #ask() {
@@ -153,8 +157,10 @@ export class Chats {
   #restore(row, one) {
     const fresh = this.#row(one);
     row.replaceWith(fresh);
-    if (this.late) this.#draw(this.late);
-    else fresh.querySelector('button')?.focus();
+    fresh.querySelector('button')?.focus();
+    if (!this.late || this.list.querySelector('.chat-form')) return;
+    this.#draw(this.late);
+    this.search.focus();
   }
 
   /** @param {HTMLElement} row @param {Summary} one @param {Frame} frame */

@@ -16,7 +16,8 @@ _STEP_BYTES: Final = 256 * 1024
 _AHEAD_BYTES: Final = 128 * 1024
 """So much of the zeros is left when more are written: a transaction mostly writes less."""
 _LOOKED_AT: Final = 4096 + 64
-"""Longer than a page: a part of one may be zeros, but what comes before it is not."""
+"""Longer than a page, so that the header of a frame is in any part of the log that has frames: it is never zeros,
+as a page may be."""
 _UNWRITTEN: Final = bytes(_LOOKED_AT)
 
 _log = logging.getLogger(__name__)
@@ -55,7 +56,8 @@ class LogRoom:
     def _add(self) -> None:
         size = os.fstat(self._descriptor).st_size
         if size < self._most:
-            self._place = size + os.pwrite(self._descriptor, bytes(_STEP_BYTES), size) - _AHEAD_BYTES
+            written = os.pwrite(self._descriptor, bytes(_STEP_BYTES), size)
+            self._place = max(0, size + written - _AHEAD_BYTES)
 
     def close(self) -> None:
         """Look after the file no more."""

@@ -111,10 +111,12 @@ def test_scripts_that_the_page_does_not_load_as_modules_stay_as_they_are() -> No
         "export const { b } = c;",
         "export { b };",
         "export * from './b.js';",
+        "  import { b } from './b.js';",
+        "  export const c = 1;",
     ],
 )
 def test_a_module_in_another_form_is_refused_with_its_line(line: str) -> None:
-    words = f"app.js cannot be bundled with the other modules of the page: {line}"
+    words = f"app.js cannot be bundled with the other modules of the page: {line.strip()}"
     with pytest.raises(ValueError, match=re.escape(words)):
         _files(app=f"a();\n{line}\n", b="export const b = 1;\n")
 
@@ -122,6 +124,22 @@ def test_a_module_in_another_form_is_refused_with_its_line(line: str) -> None:
 def test_a_module_that_is_missing_is_named() -> None:
     with pytest.raises(ValueError, match=re.escape("b.js, which a module of the page imports, is missing.")):
         _files(app="import { b } from './b.js';\n")
+
+
+def test_a_name_that_is_not_exported_is_named() -> None:
+    words = "app.js imports c from b.js, which does not export it."
+    with pytest.raises(ValueError, match=re.escape(words)):
+        _files(app="import { b, c as d } from './b.js';\n", b="export const b = 1, c = 2;\n")
+
+
+def test_a_module_that_is_loaded_later_is_not_needed_at_once() -> None:
+    words = "part.js is loaded later by import(), and app.js needs it at once."
+    with pytest.raises(ValueError, match=re.escape(words)):
+        _files(
+            app="import { a } from './a.js';\na(import('./part.js'));\n",
+            a="import { part } from './part.js';\nexport const a = part;\n",
+            part="export const part = 1;\n",
+        )
 
 
 def test_modules_that_need_one_another_are_named() -> None:

@@ -57,6 +57,12 @@ async def test_a_list_that_comes_while_a_title_is_written_waits_for_it(
     await room.get_by_role("button", name="Cancel").click()
     await expect(room.get_by_role("dialog").get_by_role("status")).to_have_text("3 conversations")
     await expect(room.get_by_role("button", name="Rename A third one")).to_be_visible()
+    await expect(room.get_by_label("Search conversations")).to_be_focused()
+    # Who searches meanwhile sees a list.
+    await room.get_by_role("button", name="Rename A third one").click()
+    await room.get_by_label("Search conversations").fill("second")
+    await expect(room.get_by_label("New title")).to_have_count(0)
+    await expect(room.get_by_role("button", name="Rename A third one")).to_be_visible()
 
 
 async def test_a_message_on_its_way_is_not_sent_to_another_conversation(
