@@ -269,4 +269,5 @@ async def test_a_transaction_that_ran_into_another_is_repeated(postgres: Databas
         crossed.set()
     await other.close()
     await watch.close()
-    assert await written == 2
+    # Mostly 2: when ours is given up, it may lock its row again before the other one wakes.
+    assert await written >= 2
