@@ -47,7 +47,8 @@ class PairingBook(Protocol):
 
     async def ask(self, request: PairingRequest, *, limit: int, again_after_s: float) -> bool:
         """Store the request. Returns False and stores nothing if the same person asked in the same chat less
-        than `again_after_s` ago, or if the account has `limit` requests that have not expired.
+        than `again_after_s` ago or is paired there, or if the account has `limit` requests that have not
+        expired.
 
         Deletes all requests older than `again_after_s`.
         """

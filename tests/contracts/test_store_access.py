@@ -74,6 +74,13 @@ async def test_the_same_person_asks_once_an_hour(store: Store, after_s: float, a
     assert known == (["code-2"] if again else ["code-1"])
 
 
+async def test_who_is_paired_meanwhile_gets_no_second_code(store: Store) -> None:
+    await ask(store, request())
+    await store.pairings.pair("code-1", now=NOW)
+    assert not await ask(store, request(at=NOW + 1, code="code-2"))
+    assert await store.pairings.requests(now=NOW) == ()
+
+
 async def test_an_account_has_room_for_so_many_requests_and_gets_it_back_when_they_expire(
     store: Store,
 ) -> None:

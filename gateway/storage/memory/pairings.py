@@ -29,7 +29,7 @@ class MemoryPairings:
             one.expires_at > now and (one.place.channel, one.place.account) == account
             for one in self._requests.values()
         )
-        if place in self._requests or waiting >= limit:
+        if place in self._requests or place in self._pairings or waiting >= limit:
             return False
         self._requests[place] = replace(request, name=storable_text(request.name))
         return True

@@ -14,6 +14,7 @@ _ASK = """
     INSERT INTO pairing_requests (channel, account, chat, "user", name, code_hash, asked_at, expires_at)
     SELECT $1::text, $2::text, $3::text, $4::text, $5::text, $6::text, $7::float8, $8::float8
     WHERE (SELECT count(*) FROM pairing_requests WHERE channel = $1 AND account = $2 AND expires_at > $7) < $9
+    AND NOT EXISTS (SELECT 1 FROM pairings WHERE channel = $1 AND account = $2 AND chat = $3 AND "user" = $4)
     ON CONFLICT DO NOTHING"""
 _REQUESTS = """
     SELECT channel, account, chat, "user", name, code_hash, asked_at, expires_at FROM pairing_requests
@@ -61,6 +62,8 @@ class PostgresPairings:
 
     async def pair(self, code_hash: str, *, now: float) -> Pairing | None:
         async def change(db: Connection) -> Pairing | None:
+            # A request that comes meanwhile finds the pairing.
+            await lock(db, "pairing_requests")
             row = await db.fetchrow(_USE, code_hash, now)
             if row is None:
                 return None

@@ -16,6 +16,7 @@ _ASK = """
     INSERT INTO pairing_requests (channel, account, chat, user, name, code_hash, asked_at, expires_at)
     SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8
     WHERE (SELECT count(*) FROM pairing_requests WHERE channel = ?1 AND account = ?2 AND expires_at > ?7) < ?9
+    AND NOT EXISTS (SELECT 1 FROM pairings WHERE channel = ?1 AND account = ?2 AND chat = ?3 AND user = ?4)
     ON CONFLICT DO NOTHING"""
 _SELECT_REQUESTS = """
     SELECT channel, account, chat, user, name, code_hash, asked_at, expires_at FROM pairing_requests """

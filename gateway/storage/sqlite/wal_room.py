@@ -16,8 +16,8 @@ _STEP_BYTES: Final = 256 * 1024
 _AHEAD_BYTES: Final = 128 * 1024
 """So much of the zeros is left when more are written: a transaction mostly writes less."""
 _LOOKED_AT: Final = 4096 + 64
-"""Longer than a page, so that the header of a frame is in any part of the log that has frames: it is never zeros,
-as a page may be."""
+"""Longer than a page, so that any part of the log with frames has the header of one, which is never zeros; a
+page may be."""
 _UNWRITTEN: Final = bytes(_LOOKED_AT)
 
 _log = logging.getLogger(__name__)
