@@ -36,6 +36,9 @@ class _Module:
 
     code: str
     """With its exports, and with objects in the place of what it imports."""
+    exports: tuple[str, ...]
+    imports: tuple[tuple[str, str], ...]
+    """Each name with the module that it comes from."""
     at_once: tuple[str, ...]
     later: tuple[str, ...]
 
@@ -52,7 +55,7 @@ def bundled(contents: Mapping[str, bytes]) -> dict[str, bytes]:
     modules = _modules(contents, opening)
     later = sorted({name for module in modules.values() for name in module.later} - set(opening))
     roots = (*opening, *later)
-    _check_names(contents, modules)
+    _check_names(modules)
     reached = {root: _reached(modules, root, roots) for root in roots}
     for root in opening:
         for name in sorted(set(reached[root]) & set(later)):
@@ -83,28 +86,35 @@ def _modules(contents: Mapping[str, bytes], opening: Sequence[str]) -> dict[str,
 
 def _module(name: str, code: str) -> _Module:
     needed: list[str] = []
+    imports: list[tuple[str, str]] = []
 
     def taken(found: re.Match[str]) -> str:
-        needed.append(found.group(2))
-        names = (_RENAMED.sub(": ", one.strip()) for one in found.group(1).split(","))
-        return f"\nconst {{ {', '.join(one for one in names if one)} }} = {_object(found.group(2))};"
+        source = found.group(2)
+        names = [stripped for one in found.group(1).split(",") if (stripped := one.strip())]
+        needed.append(source)
+        imports.extend((_RENAMED.split(one)[0], source) for one in names)
+        return f"\nconst {{ {', '.join(_RENAMED.sub(': ', one) for one in names)} }} = {_object(source)};"
 
     linked = _IMPORT.sub(taken, f"\n{code}")
     other = _OTHER_FORM.search(linked)
     if other is not None:
         words = other.group(1) or other.group(2)
         raise ValueError(f"{name}.js cannot be bundled with the other modules of the page: {words}")
-    return _Module(code=linked, at_once=tuple(needed), later=tuple(_LOADED_LATER.findall(code)))
+    return _Module(
+        code=linked,
+        exports=tuple(_EXPORT.findall(linked)),
+        imports=tuple(imports),
+        at_once=tuple(needed),
+        later=tuple(_LOADED_LATER.findall(code)),
+    )
 
 
-def _check_names(contents: Mapping[str, bytes], modules: Mapping[str, _Module]) -> None:
+def _check_names(modules: Mapping[str, _Module]) -> None:
     """Raise ValueError where a module imports what another does not export. A browser says so of a module;
     in a bundle it would be `undefined`."""
-    exported = {name: set(_EXPORT.findall(module.code)) for name, module in modules.items()}
-    for name in modules:
-        for names, source in _IMPORT.findall("\n" + contents[f"{name}.js"].decode("utf-8")):
-            wanted = {_RENAMED.split(one.strip())[0] for one in names.split(",")} - {""}
-            for one in sorted(wanted - exported[source]):
+    for name, module in modules.items():
+        for one, source in module.imports:
+            if one not in modules[source].exports:
                 raise ValueError(f"{name}.js imports {one} from {source}.js, which does not export it.")
 
 
@@ -141,7 +151,7 @@ def _bundle(
     parts = [_fetched(name, homes[name]) for name in sorted(needed) if homes[name] != home]
     for name in inside:
         code = modules[name].code
-        exported = ", ".join(_EXPORT.findall(code))
+        exported = ", ".join(modules[name].exports)
         parts.append(f"const {_object(name)} = (() => {{")
         parts.append(f"{_EXPORT.sub(_LINE, code)}\nreturn {{ {exported} }};\n}})();\n")
     parts.append(modules[home].code)
