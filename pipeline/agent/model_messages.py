@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from itertools import chain
 from operator import attrgetter
 
 from pipeline.agent.pictures import with_files
@@ -27,7 +26,6 @@ EXCHANGE = "exchange"
 LOADED = "loaded"
 """The state's key for the tool groups and skills that are loaded for this message."""
 _TOKENS = attrgetter("tokens")
-_MESSAGES = attrgetter("messages")
 
 
 def exchanged(state: State) -> tuple[ChatMessage, ...]:
@@ -64,9 +62,8 @@ async def build_messages(
     kept = _fitting(conversation, min(settings.token_ceiling, room), settings.stale_after_turns)
     before = opening(conversation.summary, left_out=len(kept) < len(conversation.turns))
     # A question and its answer in each turn: nothing is shortened and nothing repeats.
-    history = map(_MESSAGES, kept) if kept is conversation.turns else (sent(kept),)
-    # One pass over a history that may be long.
-    return tuple(chain((first, *before), *history, (said, *exchange)))
+    history = conversation.messages if kept is conversation.turns else sent(kept)
+    return (first, *before, *history, said, *exchange)
 
 
 def fixed_tokens(context: RunContext, state: State) -> int:

@@ -91,10 +91,14 @@ class Conversation:
     summary: Summary | None = None
     turns: tuple[PastTurn, ...] = ()
     """The turns that the summary does not cover."""
-    size: int = field(init=False, compare=False, repr=False)
-    """The number of messages in the turns."""
+    messages: tuple[ChatMessage, ...] = field(init=False, compare=False, repr=False)
+    """Every message of the turns, without the summary."""
     tokens: int = field(init=False, compare=False, repr=False)
     """The tokens of the turns, without the summary."""
+    pictures: int = field(init=False, compare=False, repr=False)
+    """How many pictures the model is shown with the messages."""
+    foreign: tuple[str, ...] = field(init=False, compare=False, repr=False)
+    """The sources of foreign words in the turns, each once, in the order in which they came."""
 
     def without(self, root: str) -> Conversation:
         """The conversation without the turn of the message `root`."""
@@ -102,28 +106,35 @@ class Conversation:
             summary=self.summary, turns=tuple(turn for turn in self.turns if turn.source.root != root)
         )
 
+    @property
+    def size(self) -> int:
+        """The number of messages in the turns."""
+        return len(self.messages)
+
     def extended(self, turn: PastTurn) -> Conversation:
-        """The conversation with one more turn. It counts that turn alone: one is made for every message."""
+        """The conversation with one more turn. It looks at that turn alone: one is made for every message."""
         longer = object.__new__(Conversation)
         object.__setattr__(longer, "summary", self.summary)
         object.__setattr__(longer, "turns", (*self.turns, turn))
-        object.__setattr__(longer, "size", self.size + len(turn.messages))
+        object.__setattr__(longer, "messages", (*self.messages, *turn.messages))
         object.__setattr__(longer, "tokens", self.tokens + turn.tokens)
+        object.__setattr__(longer, "pictures", self.pictures + turn.pictures)
+        seen = not turn.foreign or turn.foreign in self.foreign
+        object.__setattr__(longer, "foreign", self.foreign if seen else (*self.foreign, turn.foreign))
         return longer
 
     def __post_init__(self) -> None:
         # No bytecode runs for each turn of a long one.
-        object.__setattr__(self, "size", sum(map(len, map(_MESSAGES, self.turns))))
+        object.__setattr__(self, "messages", tuple(chain.from_iterable(map(_MESSAGES, self.turns))))
         object.__setattr__(self, "tokens", sum(map(_TOKENS, self.turns)))
-
-    @property
-    def messages(self) -> tuple[ChatMessage, ...]:
-        """Every message of the turns, without the summary."""
-        return tuple(chain.from_iterable(map(_MESSAGES, self.turns)))
+        object.__setattr__(self, "pictures", sum(map(_PICTURES, self.turns)))
+        object.__setattr__(self, "foreign", tuple(dict.fromkeys(filter(None, map(_FOREIGN, self.turns)))))
 
 
 _MESSAGES = attrgetter("messages")
 _TOKENS = attrgetter("tokens")
+_PICTURES = attrgetter("pictures")
+_FOREIGN = attrgetter("foreign")
 
 
 def is_forwarded(text: str) -> bool:

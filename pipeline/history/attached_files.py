@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from operator import attrgetter
 
 from pipeline.domain.attachments import NOTE_BEGINS
 from pipeline.domain.chat import ChatMessage
@@ -20,7 +19,6 @@ ATTACHED_PICTURE = "an attached picture"
 """The same for pictures, which can contain text."""
 NO_LONGER_SHOWN = "[The picture is no longer shown to you.]"
 NEVER_SHOWN = "[You cannot see pictures. The user knows that.]"
-_PICTURES = attrgetter("pictures")
 
 
 def asked_message(words: str, files: Iterable[StoredFile], attached: str) -> ChatMessage:
@@ -53,7 +51,7 @@ def source_of(files: Iterable[StoredFile]) -> str:
 def with_newest_pictures(conversation: Conversation, most: int | None) -> Conversation:
     """`conversation` with its newest `most` pictures, and a line for the others; None: the model sees no
     pictures. The same object where there are none."""
-    if not any(map(_PICTURES, conversation.turns)):
+    if not conversation.pictures:
         return conversation
     left, turns = most or 0, list(conversation.turns)
     for index in range(len(turns) - 1, -1, -1):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from operator import attrgetter
-
 from pipeline.domain.conversation import FORWARDED, Conversation, is_forwarded
 from pipeline.domain.hosts import named_hosts
 from pipeline.history.attached_files import without_files
@@ -11,7 +9,6 @@ from pipeline.intake.quotes import own_words, quotes
 from pipeline.runtime.scope import TurnScope
 
 _QUOTED = "a quoted message"
-_FOREIGN = attrgetter("foreign")
 
 
 def note_foreign(scope: TurnScope, text: str) -> None:
@@ -29,7 +26,7 @@ def note_foreign_history(scope: TurnScope, conversation: Conversation) -> None:
     """As `note_foreign`, for the messages of `conversation`."""
     if conversation.summary is not None:
         scope.foreign.note(conversation.summary.foreign)
-    for source in filter(None, map(_FOREIGN, conversation.turns)):
+    for source in conversation.foreign:
         scope.foreign.note(source)
     if not scope.private and any(quotes(turn.messages[0].content) for turn in conversation.turns):
         scope.foreign.note(_QUOTED)

@@ -89,7 +89,8 @@ def test_a_conversation_that_grows_counts_as_one_that_was_read() -> None:
     for number in range(1, MAX_TURNS + 3):
         grown = session.conversation
         whole = Conversation(summary=grown.summary, turns=grown.turns)
-        assert (grown, grown.size, grown.tokens) == (whole, whole.size, whole.tokens)
+        assert (grown, grown.messages, grown.tokens) == (whole, whole.messages, whole.tokens)
+        assert (grown.pictures, grown.foreign) == (whole.pictures, whole.foreign)
         session.extend(_turn(number))
         if number == 5:
             session.summarise(Summary(text="a summary", upto=2))
