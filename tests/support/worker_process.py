@@ -38,6 +38,8 @@ def serve(session: pytest.Session, connection: Connection[Any, Any], number: int
     atexit.register(os._exit, 0)
     # The run takes the end of the connection for the end of this process: no fork of it may keep it open.
     os.register_at_fork(after_in_child=connection.close)
+    # The run ends by it, also one that a shell has made to ignore Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         _become_worker(session.config, number)
         _Worker(session, connection).run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -86,7 +87,7 @@ class Run:
     """By name of the test: "passed", or the kind of its XML element and its text."""
 
 
-def _run(folder: Path, *arguments: str) -> Run:
+def _run(folder: Path, *arguments: str, command: Sequence[str] = ()) -> Run:
     (folder / "conftest.py").write_text(
         "import os\npytest_plugins = ['tests.support.worker_pool']\n"
         "def pytest_configure(): os.environ['COLLECTED_BY'] = str(os.getpid())\n",
@@ -99,10 +100,13 @@ def _run(folder: Path, *arguments: str) -> Run:
         "def pytest_sessionstart(): worker_process._become_worker = fail\n",
         encoding="utf-8",
     )
+    (folder / "patient.py").write_text(
+        "from tests.support import worker_pool\nworker_pool._LEAVING_S = 600.0\n", encoding="utf-8"
+    )
     for name, text in MODULES.items():
         (folder / name).write_text(text, encoding="utf-8")
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", *WITHOUT_PLUGINS, "--junitxml=out.xml", *arguments],
+        [*command, sys.executable, "-m", "pytest", *WITHOUT_PLUGINS, "--junitxml=out.xml", *arguments],
         cwd=folder,
         env={**environment(), "PYTHONPATH": f"{ROOT}:{folder}"},
         capture_output=True,
@@ -152,7 +156,9 @@ def test_a_run_whose_workers_cannot_begin_fails_in_words(tmp_path: Path) -> None
 
 
 def test_a_run_that_is_to_end_at_the_first_failure_ends(tmp_path: Path) -> None:
-    run = _run(tmp_path, "--workers", "1", "-x")
+    # A shell without job control has what runs in the background ignore Ctrl-C.
+    in_background = ("sh", "-c", 'trap "" INT; exec "$@"', "sh")
+    run = _run(tmp_path, "--workers", "1", "-x", "-p", "patient", command=in_background)
 
     assert run.code == 1
     assert "stopping after 1 failures" in run.output
