@@ -27,7 +27,7 @@ from evals.shield_edges import (
 )
 from gateway.app.shield import build_shield
 from gateway.config.shield import ShieldSettings
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.chat import ToolCall, ToolDefinition
 from pipeline.domain.clock import ManualClock
@@ -274,7 +274,7 @@ class World:
         ]
         return Gate(
             registry=ToolRegistry(groups),
-            shield=build_shield(ShieldSettings(), store=store, clock=clock, failpoints=Failpoints()),
+            shield=build_shield(ShieldSettings(), store=store, clock=clock, crash_labels=CrashLabels()),
             approvals=self.person,
             skills=NullSkills(),
             clock=clock,

@@ -53,7 +53,7 @@ def build_after_turn(
         when_idle=when_idle,
         on_ended=tools.ending(base.page.show_recorded),
         add=jobs.add if remembers else None,
-        failpoints=base.failpoints,
+        crash_labels=base.crash_labels,
     )
     after = AfterTurn(
         titles=titles,
@@ -73,13 +73,13 @@ def build_after_turn(
         agents=agents,
         clock=base.clock,
         when_idle=when_idle,
-        failpoints=base.failpoints,
+        crash_labels=base.crash_labels,
         person_of=base.people.person_of,
     )
     jobs.handle(JobKind(name=FORGETTING, run=answers.forget, at_once=_AT_ONCE))
     jobs.handle(JobKind(name=MEMORY, run=answers.run, at_once=_AT_ONCE))
     memories = SessionMemories(
-        store=base.store, agents=agents, when_idle=when_idle, failpoints=base.failpoints
+        store=base.store, agents=agents, when_idle=when_idle, crash_labels=base.crash_labels
     )
     jobs.handle(JobKind(name=SESSION_MEMORY, run=memories.run, at_once=_AT_ONCE))
     jobs.handle(JobKind(name=ROTATION, run=ends.rotate, at_once=_AT_ONCE))

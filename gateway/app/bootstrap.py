@@ -206,7 +206,7 @@ def _jobs(base: Foundation) -> JobRunner:
         process=base.accounts.coordinator.owner if shared else "",
     )
     base.memory.use(runner)
-    NoticeJobs(jobs=runner, store=base.store, wake=base.bus.wake, failpoints=base.failpoints)
+    NoticeJobs(jobs=runner, store=base.store, wake=base.bus.wake, crash_labels=base.crash_labels)
     return runner
 
 
@@ -240,7 +240,7 @@ def _shared_tools(
         secrets=base.secrets,
         attached=build_conversation_files(base),
         files=base.files,
-        failpoints=base.failpoints,
+        crash_labels=base.crash_labels,
         shield=gateways_shield(base, budgets),
         groups=base.extras.tools,
     )
@@ -278,7 +278,7 @@ def _delivery(base: Foundation) -> Delivery:
         files=files,
         live=base.live,
         clock=base.clock,
-        failpoints=base.failpoints,
+        crash_labels=base.crash_labels,
         leases=base.accounts,
     )
     return Delivery(
@@ -291,7 +291,7 @@ def _delivery(base: Foundation) -> Delivery:
         timeline=base.timeline,
         clock=base.clock,
         telemetry=base.telemetry,
-        failpoints=base.failpoints,
+        crash_labels=base.crash_labels,
         voice=base.replies,
         shared=base.settings.cluster.shared,
     )
@@ -347,7 +347,7 @@ def _turns(
         ),
         clock=base.clock,
         telemetry=base.telemetry,
-        failpoints=base.failpoints,
+        crash_labels=base.crash_labels,
         bursts=build_bursts(base, tools.approvals),
         max_attempts=turn.max_attempts,
         max_running=turn.max_running or model_slots(base.settings),

@@ -16,7 +16,7 @@ def build_bursts(base: Foundation, approvals: ApprovalService) -> Bursts:
         rules=rules,
         store=base.store,
         clock=base.clock,
-        failpoints=base.failpoints,
+        crash_labels=base.crash_labels,
         supervisor=base.tasks.turns,
         withdraw=approvals.withdraw,
     )

@@ -42,8 +42,8 @@ from gateway.people.directory import PersonDirectory
 from gateway.people.page_people import PageAccounts
 from gateway.people.preferences import SharedPreferences
 from gateway.reading.reader_client import SandboxedReader
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.runtime.data_dir import DataDir, own_key
-from gateway.runtime.failpoints import Failpoints
 from gateway.runtime.http_server import Addresses
 from gateway.runtime.metrics import Telemetry
 from gateway.runtime.tasks import Supervisor
@@ -121,7 +121,7 @@ class Foundation:
     clock: Clock
     tasks: Supervisors
     telemetry: Telemetry
-    failpoints: Failpoints
+    crash_labels: CrashLabels
     store: Store
     accounts: AccountLeases
     files: FolderFileStore
@@ -170,7 +170,7 @@ class Foundation:
 def build_components(settings: Settings, secrets: Secrets, extras: Extras, data: DataDir) -> Foundation:
     """Build the shared parts. Raises ConfigurationError with a readable message."""
     clock, tasks = extras.clock, Supervisors()
-    failpoints, store = Failpoints(extras.crash_at), extras.store or build_store(settings, data.store_path)
+    crash_labels, store = CrashLabels(extras.crash_at), extras.store or build_store(settings, data.store_path)
     people, kept = PersonDirectory(store.identities), (data.media_path, store.blobs)
     preferences = SharedPreferences(store.voices, people)
     timeline, speech_of = StoreTimeline(store, clock), _speech_of(settings, store)
@@ -179,7 +179,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     queues = ChatQueues(clock, tasks.deliveries, accounts.check)
     files, reading, telemetry = _files(settings, data, clock), build_reader(settings, clock), Telemetry(clock)
     links, wrong = _links(settings, data, files, clock), partial(telemetry.wrong_token, "page")
-    guests = _guests(settings, store, clock, failpoints, preferences)
+    guests = _guests(settings, store, clock, crash_labels, preferences)
     bus = extras.bus or build_bus(settings, clock, tasks.background, telemetry)
     counts, elsewhere = _counts(settings, extras, clock, tasks)
     page = make_page(settings, *kept, addresses, check, timeline, clock, wrong, links, guests, elsewhere)
@@ -187,7 +187,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
     documents = AgentDocuments(settings, saved_graphs(settings))
     api = _api(settings, store, clock, addresses, telemetry, documents, elsewhere)
     channels = _channels(page, posting, api, [make(timeline) for make in extras.channels])
-    read_aloud = build_read_aloud(settings, extras.speaker, tasks.background)
+    aloud = build_read_aloud(settings, extras.speaker, tasks.background)
     taken = Acknowledgements(channels=channels, queues=queues, clock=clock)
     live = _live(settings, store, accounts, queues, clock, tasks, taken)
     memory = build_memory(settings, store.memories, clock, extras.embedder)
@@ -198,7 +198,7 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         clock=clock,
         tasks=tasks,
         telemetry=telemetry,
-        failpoints=failpoints,
+        crash_labels=crash_labels,
         store=store,
         accounts=accounts,
         files=files,
@@ -228,11 +228,11 @@ def build_components(settings: Settings, secrets: Secrets, extras: Extras, data:
         live=live,
         taken=taken,
         broadcaster=EventBroadcaster(channels, live),
-        speaker=read_aloud.speaker,
-        reader=read_aloud.reader,
-        voice_download=read_aloud.download,
+        speaker=aloud.speaker,
+        reader=aloud.reader,
+        voice_download=aloud.download,
         speech_of=speech_of,
-        replies=_voice_replies(read_aloud.reader, preferences, speech_of, channels, clock, tasks, failpoints),
+        replies=_voice_replies(aloud.reader, preferences, speech_of, channels, clock, tasks, crash_labels),
         models=ModelClients(settings, clock, extras.llm),
         redactor=Redactor(secrets.known_values, clock=clock),
     )
@@ -255,7 +255,7 @@ def _voice_replies(
     channels: ChannelRegistry,
     clock: Clock,
     tasks: Supervisors,
-    failpoints: Failpoints,
+    crash_labels: CrashLabels,
 ) -> VoiceReplies:
     return VoiceReplies(
         reader=reader,
@@ -264,7 +264,7 @@ def _voice_replies(
         channels=channels,
         clock=clock,
         supervisor=tasks.deliveries,
-        failpoints=failpoints,
+        crash_labels=crash_labels,
     )
 
 
@@ -291,11 +291,11 @@ def _api(
 
 
 def _guests(
-    settings: Settings, store: Store, clock: Clock, failpoints: Failpoints, preferences: SharedPreferences
+    settings: Settings, store: Store, clock: Clock, crash_labels: CrashLabels, preferences: SharedPreferences
 ) -> PageAccounts:
     """The invited people of the page. Names that give a right are kept for those who have them."""
     mode, reserved = partial(voice_mode, preferences), settings.channels.web.editor
-    return PageAccounts(store.page, clock, failpoints, mode, reserved)
+    return PageAccounts(store.page, clock, crash_labels, mode, reserved)
 
 
 def _live(

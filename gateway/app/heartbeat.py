@@ -73,7 +73,7 @@ class Heartbeat:
             checks=WatchChecks(clock=base.clock, web=shared.web, memories=base.store.memories, rights=rights),
             wake=base.bus.wake,
             still_allowed=access.still_allows,
-            failpoints=base.failpoints,
+            crash_labels=base.crash_labels,
             log=HeartbeatLog(base.clock, base.telemetry.heartbeat_event),
             spawn=base.tasks.background.spawn,
             document=None if own is None else DocumentFile(own, base.clock),
@@ -87,7 +87,7 @@ class Heartbeat:
             clock=base.clock,
             wake=base.bus.wake,
             still_allowed=access.still_allows,
-            failpoints=base.failpoints,
+            crash_labels=base.crash_labels,
         )
 
     def with_watches(self, shared: SharedTools) -> SharedTools:
@@ -116,7 +116,7 @@ class Heartbeat:
             store=base.store,
             runs=self._runs,
             clock=base.clock,
-            failpoints=base.failpoints,
+            crash_labels=base.crash_labels,
             on_ended=self._ended,
             redact=base.redactor.text,
             max_attempts=base.settings.turn.max_attempts,

@@ -47,7 +47,7 @@ def build_inbox(
         owner_of=owner_of,
         clock=base.clock,
         telemetry=base.telemetry,
-        failpoints=base.failpoints,
+        crash_labels=base.crash_labels,
         max_queue_per_thread=base.settings.turn.max_queue_per_thread,
         posting=[key_of(channel) for channel in base.channels if isinstance(channel, PostingChannel)],
         say=delivery.say,

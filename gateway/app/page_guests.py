@@ -98,7 +98,7 @@ def build_page_guests(
         close_links=base.links.close,
         discard_files=partial(_discard_files, base, tools),
         clock=base.clock,
-        failpoints=base.failpoints,
+        crash_labels=base.crash_labels,
     )
     people = PersonErasure(
         account=(CHANNEL, ACCOUNT),
@@ -122,7 +122,7 @@ def build_page_guests(
         when_idle=when_idle,
         traces=traces,
         clock=base.clock,
-        failpoints=base.failpoints,
+        crash_labels=base.crash_labels,
     )
     jobs.handle(JobKind(name=FULL_ERASURE, run=full.run))
     if page is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.app.components import Foundation
 from gateway.config.shield import ShieldSettings
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.shield.audit_trail import StoreAudit
 from gateway.shield.evaluator_client import EvaluatorClient
 from gateway.shield.onnx_classifier import load_classifier
@@ -37,7 +37,7 @@ def gateways_shield(base: Foundation, budgets: Budgets) -> Shield:
         settings,
         store=base.store,
         clock=base.clock,
-        failpoints=base.failpoints,
+        crash_labels=base.crash_labels,
         evaluator=evaluator,
         shared=base.settings.cluster.shared,
     )
@@ -48,7 +48,7 @@ def build_shield(
     *,
     store: Store,
     clock: Clock,
-    failpoints: Failpoints,
+    crash_labels: CrashLabels,
     evaluator: Evaluator | None = None,
     shared: bool = False,
 ) -> Shield:
@@ -56,7 +56,7 @@ def build_shield(
     every mistake of the policy, or what is wrong with the operator's classifier."""
     return Shield(
         policies=PolicyBook(settings.policy),
-        audit=StoreAudit(store.shield.audit, clock, failpoints),
+        audit=StoreAudit(store.shield.audit, clock, crash_labels),
         taints=Taints(store.shield.taints, shared=shared),
         permissions=Permissions(store.shield.permissions, clock),
         clock=clock,

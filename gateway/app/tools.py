@@ -23,8 +23,8 @@ from gateway.cluster.signals import Answered
 from gateway.config import SecretRef, Secrets, Settings, environment
 from gateway.config.secrets import SecretContext
 from gateway.interactions.approvals import ApprovalService
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.runtime.data_dir import CHRONICLE_DIR
-from gateway.runtime.failpoints import Failpoints
 from gateway.sandbox.commands import SandboxedCommands
 from gateway.sandbox.folders import CommandFolders
 from gateway.scheduling.jobs import JobRunner
@@ -218,7 +218,7 @@ def build_shared_tools(
     secrets: Secrets,
     attached: ConversationFiles | None,
     files: FileStore,
-    failpoints: Failpoints,
+    crash_labels: CrashLabels,
     shield: Shield,
     groups: Sequence[ToolGroup] = (),
 ) -> SharedTools:
@@ -235,7 +235,7 @@ def build_shared_tools(
     def origins_of(root: Path) -> Origins:
         return shared.folder(root, clock).origins
 
-    chronicle, forgetting = _chronicle(settings, store, clock, failpoints, origins_of)
+    chronicle, forgetting = _chronicle(settings, store, clock, crash_labels, origins_of)
     command_folders = build_command_folders(settings, clock)
     shared = SharedTools(
         approvals=ApprovalService(
@@ -273,7 +273,7 @@ def _chronicle(
     settings: Settings,
     store: Store,
     clock: Clock,
-    failpoints: Failpoints,
+    crash_labels: CrashLabels,
     origins_of: Callable[[Path], Origins],
 ) -> tuple[Chronicle, ChangeForgetting]:
     contents = Contents(settings.data.dir / CHRONICLE_DIR)
@@ -283,7 +283,7 @@ def _chronicle(
         clock,
         on_foreign=lambda place, content: origins_of(place.anchor).note_restored(place, content),
         on_gone=lambda place, content: origins_of(place.anchor).note_gone(place, content),
-        failpoints=failpoints,
+        crash_labels=crash_labels,
     )
     return chronicle, ChangeForgetting(store.file_changes, contents, chronicle)
 

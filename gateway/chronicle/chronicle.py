@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 
 from gateway.chronicle.contents import Contents
 from gateway.chronicle.file_history import expected_state, later_changes
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.storage.file_changes import NO_FILE, FileChange, FileChangeBook, FileState, NewChange
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import StorageError
@@ -67,14 +67,14 @@ class Chronicle:
         *,
         on_foreign: Callable[[Place, bytes], None],
         on_gone: Callable[[Place, bytes], None],
-        failpoints: Failpoints | None = None,
+        crash_labels: CrashLabels | None = None,
     ) -> None:
         """`on_foreign` is called in a thread before a file gets back a content that may be foreign text. If
         it raises ToolFailed, the file stays as it is. `on_gone` is called in a thread with a file, and its
         content from before, that was removed because it was new."""
         self._on_foreign = on_foreign
         self._on_gone = on_gone
-        self._failpoints = failpoints or Failpoints()
+        self._crash_labels = crash_labels or CrashLabels()
         self._book = book
         self._contents = contents
         self._clock = clock
@@ -109,7 +109,7 @@ class Chronicle:
                 ids = await self._book.begin(new, missing)
             for place, state in zip(places, before, strict=True):
                 await self._keep_again(place, state)
-            self._failpoints.reach("change-begun")
+            self._crash_labels.reach("change-begun")
             try:
                 yield
             except ToolFailed:
@@ -151,7 +151,7 @@ class Chronicle:
             if not live:
                 return Undone(outcome="already" if changes else "unknown", changes=changes)
             await self._book.mark_undoing(tuple(live), by)
-            self._failpoints.reach("undo-begun")
+            self._crash_labels.reach("undo-begun")
             later: list[FileChange] = []
             for one in live.values():
                 history = await self._book.of_path(one.root, one.path)
@@ -169,7 +169,7 @@ class Chronicle:
             state = target
         if state == NO_FILE:
             await self._remove_folders(place, begun)
-        self._failpoints.reach("undo-written")
+        self._crash_labels.reach("undo-written")
         await self._book.mark_undone(begun, self._clock.now())
         return state
 

@@ -21,8 +21,8 @@ from gateway.cli.serve import open_logs
 from gateway.cli.sign_in_link import access_token
 from gateway.config import Secrets, Settings, crash_at, environment, load
 from gateway.files.folder_store import stored_at
+from gateway.runtime.crash_labels import LABELS
 from gateway.runtime.data_dir import FILES_DIR, DataDirBusy
-from gateway.runtime.failpoints import LABELS
 from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import ConfigurationError

@@ -262,7 +262,7 @@ def _doctor(options: argparse.Namespace) -> int:
 def _check_config(options: argparse.Namespace) -> int:
     from gateway.app.embedded_model import embedded_model
     from gateway.config import check_config, environment
-    from gateway.runtime.failpoints import LABELS
+    from gateway.runtime.crash_labels import LABELS
 
     return check_config(
         options.config,

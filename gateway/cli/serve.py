@@ -19,7 +19,7 @@ from gateway.config import Secrets, Settings, crash_at, environment, load
 from gateway.config.channels import label_of
 from gateway.config.posting import PostingSettings
 from gateway.config.problems import one_line
-from gateway.runtime.failpoints import LABELS
+from gateway.runtime.crash_labels import LABELS
 from gateway.runtime.logs import configure_logging
 from pipeline.redaction.redactor import Redactor
 

@@ -69,9 +69,9 @@ def config_file(path: Path | None, environ: Mapping[str, str]) -> Path | None:
 
 
 def crash_at(environ: Mapping[str, str], *, labels: Sequence[str]) -> str | None:
-    """The failpoint `label:n` at which a test wants the process to die, or None.
+    """The crash label `label:n` at which a test wants the process to die, or None.
 
-    `labels` are all failpoints. Raises ConfigurationProblems for a malformed value or another label.
+    `labels` are all crash labels. Raises ConfigurationProblems for a malformed value or another label.
     """
     value = environ.get(CRASH_VARIABLE)
     if value is None:
@@ -83,7 +83,7 @@ def crash_at(environ: Mapping[str, str], *, labels: Sequence[str]) -> str | None
         [
             Problem(
                 path=CRASH_VARIABLE,
-                what="expected a failpoint and a count from 1, as label:n",
+                what="expected a crash label and a count from 1, as label:n",
                 fix=f"unset the variable, or use one of the labels {', '.join(labels)}",
             )
         ]

@@ -49,7 +49,7 @@ def check_config(
 ) -> int:
     """Run the whole command: `write` gets the report line by line. Returns the exit code, 0 or 2.
 
-    `labels` are the failpoints that PARLOUR_CRASH_AT may name; `embedded` says which embedded model is used.
+    `labels` are the crash labels PARLOUR_CRASH_AT may name; `embedded` says which embedded model is in use.
     """
     problems: list[Problem] = []
     try:

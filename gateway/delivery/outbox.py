@@ -38,7 +38,7 @@ from gateway.delivery.poster import REPEAT_LABEL, Posting, ReplyDelivery
 from gateway.delivery.recorded_replies import RecordedReplies
 from gateway.delivery.reply_files import ReplyFiles
 from gateway.delivery.voice_replies import VoiceReplies
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.codec import reply_of
 from gateway.storage.leases import AccountLeases
@@ -98,7 +98,7 @@ class Delivery:
         timeline: Timeline,
         clock: Clock,
         telemetry: Telemetry,
-        failpoints: Failpoints,
+        crash_labels: CrashLabels,
         voice: VoiceReplies | None = None,
         shared: bool = False,
     ) -> None:
@@ -117,9 +117,9 @@ class Delivery:
         self._timeline = timeline
         self._clock = clock
         self._telemetry = telemetry
-        self._failpoints = failpoints
+        self._crash_labels = crash_labels
         self._voice = voice
-        self._recorded = RecordedReplies(channels, queues, telemetry, failpoints)
+        self._recorded = RecordedReplies(channels, queues, telemetry, crash_labels)
 
     def first_state(self, thread: ThreadKey, entry: InboxEntry, *, plain: bool) -> OutboxState:
         """The state in which the row of a reply begins that is committed now: sending if it would be posted
@@ -253,7 +253,7 @@ class Delivery:
             return Failure(kind="transient", message=str(error))
         except Exception as error:  # noqa: BLE001 - the adapter knows what its own errors mean
             return classify_failure(adapter, error)
-        self._failpoints.reach("receipt-before")
+        self._crash_labels.reach("receipt-before")
         delivery = job.delivery
         sent = partial(
             self._store.mark_sent, delivery.lease, delivery.row_id, receipt.native_id, self._clock.now()
@@ -263,7 +263,7 @@ class Delivery:
         await retry_until_stored(sent, self._clock)
         if job.reply.files:
             await self._files.settle(adapter, job.reply)
-        self._failpoints.reach("receipt-after")
+        self._crash_labels.reach("receipt-after")
         self._telemetry.delivered("sent")
         if self._voice is not None and not shows(adapter):
             self._voice.follow(adapter, queue, job.reply)
@@ -276,10 +276,10 @@ class Delivery:
                 reply = replace(reply, text=REPEAT_LABEL + reply.text)
             mark = partial(self._store.mark_sending, job.delivery.lease, job.delivery.row_id)
             await retry_until_stored(mark, self._clock)
-        self._failpoints.reach("send-before")
+        self._crash_labels.reach("send-before")
         self._leases.check(reply.thread.account_key)
         receipt = await call_with_timeout(adapter.send(reply), self._clock)
-        self._failpoints.reach("send-after")
+        self._crash_labels.reach("send-after")
         return receipt
 
     async def _post(self, adapter: PostingChannel, queue: ChatQueue, job: _Job) -> Receipt:

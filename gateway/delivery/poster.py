@@ -29,7 +29,7 @@ from gateway.delivery.duplicate_posts import remove_duplicate
 from gateway.delivery.platform_calls import SETTLE_S, call_with_timeout, classify_failure, retry_until_stored
 from gateway.delivery.preview import LiveReplies
 from gateway.delivery.reply_files import ReplyFiles
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.storage.leases import AccountLeases
 from gateway.storage.ports import NO_LEASE, Lease, SentPart, Store
 from pipeline.domain.clock import Clock
@@ -98,13 +98,13 @@ class Posting:
         files: ReplyFiles,
         live: LiveReplies,
         clock: Clock,
-        failpoints: Failpoints,
+        crash_labels: CrashLabels,
         leases: AccountLeases,
     ) -> None:
         self._leases = leases
         self._store, self._files = store, files
         self._live, self._clock = live, clock
-        self._failpoints = failpoints
+        self._crash_labels = crash_labels
 
     def has_preview(self, thread: ThreadKey, message_id: str) -> bool:
         """Whether the answer to the message has a preview, which becomes the answer by an edit."""
@@ -229,13 +229,13 @@ class Posting:
         reply = delivery.reply
         placeholder = adapter.render(Outgoing(text=PLACEHOLDER))[0]
         await queue.limiter.acquire()
-        self._failpoints.reach("place-before")
+        self._crash_labels.reach("place-before")
         self._leases.check(reply.thread.account_key)
         post = adapter.post(
             reply.thread, placeholder, key=f"{reply.key}:{index}", reply_handle=_handle(reply, index)
         )
         receipt = await call_with_timeout(post, self._clock)
-        self._failpoints.reach("place-after")
+        self._crash_labels.reach("place-after")
         known = SentPart(part=index, native_id=receipt.native_id, final=False)
         if delivery.shown is not None:
             delivery.shown[index] = known
@@ -247,7 +247,7 @@ class Posting:
     ) -> str:
         """Edit the part into a message; its id, empty if the message is gone or cannot be edited."""
         await queue.limiter.acquire()
-        self._failpoints.reach("send-before")
+        self._crash_labels.reach("send-before")
         self._leases.check(delivery.reply.thread.account_key)
         try:
             edit = adapter.edit(delivery.reply.thread, known.native_id, part)
@@ -265,7 +265,7 @@ class Posting:
             # The preview was deleted, or its edit is forbidden: the answer becomes a separate message.
             _log.info("a preview cannot become its answer, which is posted", extra={"row": delivery.row_id})
             return ""
-        self._failpoints.reach("send-after")
+        self._crash_labels.reach("send-after")
         if known.part == 0 and delivery.unsettled and not delivery.reply.asks:
             # Not for a question: people may have answered it, and the edit would bring the buttons back.
             again = partial(self._edit_again, adapter, queue, delivery.reply, receipt.native_id, part)
@@ -299,7 +299,7 @@ class Posting:
                 partial(self._store.mark_sending, delivery.lease, delivery.row_id), self._clock
             )
         delivery.marked = False
-        self._failpoints.reach("send-before")
+        self._crash_labels.reach("send-before")
         self._leases.check(reply.thread.account_key)
         try:
             post = adapter.post(reply.thread, part, key=key, reply_handle=_handle(reply, index))
@@ -309,7 +309,7 @@ class Posting:
                 delivery.doubtful.add(index)
             raise
         delivery.posted.append(receipt.native_id)
-        self._failpoints.reach("send-after")
+        self._crash_labels.reach("send-after")
         if not in_doubt:
             return receipt.native_id
         others = {one.native_id for one in await self._store.shown(reply.key)}

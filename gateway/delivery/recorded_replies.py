@@ -9,7 +9,7 @@ from adapters.channel import Channel, OutboundReply
 from adapters.record_showing import shows_record
 from gateway.channels.registry import ChannelRegistry
 from gateway.delivery.chat_queue import ChatQueues
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.runtime.metrics import Telemetry
 from pipeline.domain.ids import ThreadKey
 
@@ -20,12 +20,12 @@ class RecordedReplies:
     """Shows replies whose rows began as sent to those who look now."""
 
     def __init__(
-        self, channels: ChannelRegistry, queues: ChatQueues, telemetry: Telemetry, failpoints: Failpoints
+        self, channels: ChannelRegistry, queues: ChatQueues, telemetry: Telemetry, crash_labels: CrashLabels
     ) -> None:
         self._channels = channels
         self._queues = queues
         self._telemetry = telemetry
-        self._failpoints = failpoints
+        self._crash_labels = crash_labels
 
     def count_as_sent(self, adapter: Channel, thread: ThreadKey) -> bool:
         """Whether a reply that is recorded now counts as sent. Not behind replies that wait in the chat's
@@ -40,10 +40,10 @@ class RecordedReplies:
         adapter = self._channels.of(reply.thread)
         if adapter is None or not shows_record(adapter):
             return
-        self._failpoints.reach("send-before")
+        self._crash_labels.reach("send-before")
         try:
             adapter.show_recorded(reply)
         except Exception:  # noqa: BLE001 - a page that is loaded later shows it
             _log.exception("a recorded reply is not shown yet", extra={"thread_key": reply.thread.encode()})
-        self._failpoints.reach("send-after")
+        self._crash_labels.reach("send-after")
         self._telemetry.delivered("sent")

@@ -25,7 +25,7 @@ from adapters.channel import (
 from gateway.channels.registry import ChannelRegistry
 from gateway.delivery.chat_queue import ChatQueue, Work
 from gateway.delivery.platform_calls import BLOCKED_S, MOST_ATTEMPTS
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.runtime.tasks import Supervisor
 from gateway.speech.read_aloud import AnswerReader
 from gateway.speech.speaker_language import AgentSpeechOf, preferences_or_none, speaker_of
@@ -64,7 +64,7 @@ class VoiceReplies:
         channels: ChannelRegistry,
         clock: Clock,
         supervisor: Supervisor,
-        failpoints: Failpoints,
+        crash_labels: CrashLabels,
     ) -> None:
         self._reader = reader
         self._preferences = preferences
@@ -72,7 +72,7 @@ class VoiceReplies:
         self._channels = channels
         self._clock = clock
         self._supervisor = supervisor
-        self._failpoints = failpoints
+        self._crash_labels = crash_labels
 
     def possible(self, thread: ThreadKey) -> bool:
         """Whether answers can be read aloud in this chat."""
@@ -120,7 +120,7 @@ class VoiceReplies:
         """Post the clip; try again only if the platform states that it did not accept it."""
         failure = await queue.calls.run(partial(self._attempt, adapter, reply, clip))
         if not isinstance(failure, Failure):
-            self._failpoints.reach("voice-after")
+            self._crash_labels.reach("voice-after")
             return
         again = failure.kind in ("rate_limit", "transient") and not failure.maybe_delivered
         limited = failure.kind == "rate_limit"
@@ -138,6 +138,6 @@ class VoiceReplies:
         queue.submit(post)
 
     async def _attempt(self, adapter: SpeakingChannel, reply: OutboundReply, clip: VoiceClip) -> Receipt:
-        self._failpoints.reach("voice-before")
+        self._crash_labels.reach("voice-before")
         key = f"{reply.key}:v"
         return await adapter.post_voice(reply.thread, clip, key=key, reply_handle=reply.reply_handle)

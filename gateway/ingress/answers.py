@@ -22,7 +22,7 @@ from gateway.interactions.answer_matching import (
     may_be_words,
 )
 from gateway.interactions.word_questions import WordQuestions
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.codec import COMMAND, GATE, answer_entry, new_entry, resume_entry
 from gateway.storage.ports import AnswerStatus, Interaction, NewEntry, Store
@@ -63,7 +63,7 @@ class Answers:
         owner_of: Callable[[str], str],
         clock: Clock,
         telemetry: Telemetry,
-        failpoints: Failpoints,
+        crash_labels: CrashLabels,
         gates: Gates | None,
         words: WordQuestions | None = None,
         on_stopped: Callable[[Interaction], None] | None = None,
@@ -74,7 +74,7 @@ class Answers:
         self._owner_of = owner_of
         self._clock = clock
         self._telemetry = telemetry
-        self._failpoints = failpoints
+        self._crash_labels = crash_labels
         self._gates = gates
         self.words = words or WordQuestions(store, clock)
         """The threads in which any words may be an answer."""
@@ -165,7 +165,7 @@ class Answers:
 
     async def _give(self, answer: ApprovalReply, entry: NewEntry | None, *, finished: bool) -> AnswerStatus:
         thread = answer.thread.encode()
-        self._failpoints.reach("inbox-commit-before")
+        self._crash_labels.reach("inbox-commit-before")
         status = await self._store.answer_interaction(
             answer.interaction_id,
             thread=thread,
@@ -175,7 +175,7 @@ class Answers:
             entry=entry,
             finished=finished,
         )
-        self._failpoints.reach("inbox-commit-after")
+        self._crash_labels.reach("inbox-commit-after")
         if status == "accepted" and entry is not None and not finished:
             self._bus.wake(thread)
         elif status == "accepted":

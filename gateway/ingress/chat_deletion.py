@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from adapters.guests import GuestRefused
 from gateway.ingress.thread_stops import ThreadStops
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.storage.jobs import Job, NewJob
 from gateway.storage.ports import Lease, Store
 from pipeline.domain.clock import Clock
@@ -49,7 +49,7 @@ class ChatDeletion:
         close_links: Callable[[ThreadKey], None],
         discard_files: Callable[[ThreadKey], Awaitable[None]],
         clock: Clock,
-        failpoints: Failpoints,
+        crash_labels: CrashLabels,
     ) -> None:
         self._store = store
         self._deleted = deleted
@@ -59,7 +59,7 @@ class ChatDeletion:
         self._close_links = close_links
         self._discard_files = discard_files
         self._clock = clock
-        self._failpoints = failpoints
+        self._crash_labels = crash_labels
 
     def is_deleted(self, thread: ThreadKey) -> bool:
         return self._deleted.is_deleted(thread)
@@ -84,7 +84,7 @@ class ChatDeletion:
         await self._store.page.chats.begin_deletion(key, job)
         self._deleted.note_deleted(thread)
         self._close_links(thread)
-        self._failpoints.reach("deletion-begun")
+        self._crash_labels.reach("deletion-begun")
         await self._stops.stop(key)
         await self._stops.stop(heartbeat_thread(thread).encode())
         self._added((job,))
@@ -115,7 +115,7 @@ class ChatDeletion:
         await self._discard_files(ThreadKey.decode(lease.thread))
         # Of all chats: a transcript that is missing is made again when its recording comes once more.
         await self._store.voices.forget_transcripts()
-        self._failpoints.reach("erase-before")
+        self._crash_labels.reach("erase-before")
         chats = self._store.page.chats
         await chats.erase(lease.thread, owner=lease.owner, fence=lease.fence, but_jobs=ERASURE)
-        self._failpoints.reach("erase-after")
+        self._crash_labels.reach("erase-after")

@@ -14,7 +14,7 @@ from adapters.web.settings import ACCOUNT, CHANNEL
 from gateway.ingress.chat_deletion import ChatDeletion, WhenIdle
 from gateway.ingress.thread_stops import ThreadStops
 from gateway.people.erasing import FULL_ERASURE, erased_person
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.storage.erasure import PersonKeys
 from gateway.storage.identities import Identity
 from gateway.storage.jobs import Job
@@ -67,7 +67,7 @@ class FullErasure:
         when_idle: WhenIdle,
         traces: PersonTraces,
         clock: Clock,
-        failpoints: Failpoints,
+        crash_labels: CrashLabels,
     ) -> None:
         self._store = store
         self._files = files
@@ -76,7 +76,7 @@ class FullErasure:
         self._when_idle = when_idle
         self._traces = traces
         self._clock = clock
-        self._failpoints = failpoints
+        self._crash_labels = crash_labels
 
     async def run(self, job: Job) -> float | None:
         """Erase the person of the job. Returns seconds while something of theirs is in use."""
@@ -84,14 +84,14 @@ class FullErasure:
         erased = [await self._erase_chat(one) for one in await self._store.erasure.private_threads(person)]
         if not all(erased):
             return _AGAIN_S
-        self._failpoints.reach("person-chats-erased")
+        self._crash_labels.reach("person-chats-erased")
         redacted = [await self._redact_room(one, person) for one in await self._store.erasure.rooms(person)]
         if not all(redacted):
             return _AGAIN_S
         await self._forget(person)
-        self._failpoints.reach("person-forgotten")
+        self._crash_labels.reach("person-forgotten")
         await self._store.erasure.compact()
-        self._failpoints.reach("person-compacted")
+        self._crash_labels.reach("person-compacted")
         return None
 
     # -- private chats --------------------------------------------------------------------------
@@ -139,7 +139,7 @@ class FullErasure:
             await self._store.memories.forget_session(room_owner(ThreadKey.decode(thread)), one)
         await book.redact_room(thread, person, owner=lease.owner, fence=lease.fence)
         self._traces.read_again(thread, session)
-        self._failpoints.reach("person-room-redacted")
+        self._crash_labels.reach("person-room-redacted")
 
     # -- everything else ------------------------------------------------------------------------
     async def _forget(self, person: PersonKeys) -> None:

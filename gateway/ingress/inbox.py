@@ -19,7 +19,7 @@ from gateway.ingress.stops import Stops, WaitingTurns
 from gateway.interactions.answer_matching import may_answer, may_be_words
 from gateway.interactions.message_edits import ended_by
 from gateway.interactions.word_questions import WordQuestions
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.codec import begun_entry, new_entry
 from gateway.storage.health import StoreHealth
@@ -85,7 +85,7 @@ class Inbox:
         owner_of: Callable[[str], str],
         clock: Clock,
         telemetry: Telemetry,
-        failpoints: Failpoints,
+        crash_labels: CrashLabels,
         max_queue_per_thread: int,
         posting: Collection[AccountKey] = (),
         say: Say | None = None,
@@ -110,7 +110,7 @@ class Inbox:
         self._owner_of = owner_of
         self._clock = clock
         self._telemetry = telemetry
-        self._failpoints = failpoints
+        self._crash_labels = crash_labels
         self._max_queue = max_queue_per_thread
         self._posting = frozenset(posting)
         self._refusals = None if say is None else Refusals(say, clock)
@@ -124,13 +124,13 @@ class Inbox:
             owner_of=owner_of,
             clock=clock,
             telemetry=telemetry,
-            failpoints=failpoints,
+            crash_labels=crash_labels,
             gates=gates,
             words=words,
             on_stopped=on_stopped,
         )
         """Takes answers to open questions."""
-        self._stops = Stops(store, clock, waiting, self.answers.end_questions, self._control, failpoints)
+        self._stops = Stops(store, clock, waiting, self.answers.end_questions, self._control, crash_labels)
         answer = self.answers.pressed
         self._reactions = Reactions(store=store, clock=clock, telemetry=telemetry, answer=answer)
         self.health = StoreHealth(store, clock)
@@ -273,7 +273,7 @@ class Inbox:
 
     async def _enqueue_item(self, item: _Enqueued, limit: int, *, begin: bool) -> Accepted:
         entry = new_entry(item)
-        self._failpoints.reach("inbox-commit-before")
+        self._crash_labels.reach("inbox-commit-before")
         begin = begin and self._turns.may_begin()
         try:
             accepted = await self._store.accept(entry, limit=limit, begin=begin)
@@ -281,7 +281,7 @@ class Inbox:
             self.health.note(writable=False)
             raise
         self.health.note(writable=True)
-        self._failpoints.reach("inbox-commit-after")
+        self._crash_labels.reach("inbox-commit-after")
         if accepted.begun:
             self._turns.begin(begun_entry(entry, item, accepted))
         return accepted

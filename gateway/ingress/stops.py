@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Protocol
 
 from gateway.cluster.signals import Control, StopBefore, Withdrawn
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.storage.inbox_items import asked_in, run_handle, run_to_stop
 from gateway.storage.ports import Accepted, InboxEntry, Store
 from gateway.storage.running_heartbeats import cancel_heartbeats
@@ -34,14 +34,14 @@ class Stops:
         waiting: WaitingTurns | None,
         end_questions: Callable[[str, float], Awaitable[int]],
         control: Callable[[Control], None],
-        failpoints: Failpoints,
+        crash_labels: CrashLabels,
     ) -> None:
         self._store = store
         self._clock = clock
         self._waiting = waiting
         self._end_questions = end_questions
         self._control = control
-        self._failpoints = failpoints
+        self._crash_labels = crash_labels
 
     async def stop(self, command: SessionCommand, accepted: Accepted) -> None:
         """Stop what came before the accepted command: everything, or the run that it names. Does nothing for
@@ -60,7 +60,7 @@ class Stops:
         # A heartbeat runs in another thread, and this chat gets its result.
         heartbeats = await cancel_heartbeats(self._store, thread, seq)
         if heartbeats:
-            self._failpoints.reach("heartbeat-cancelled")
+            self._crash_labels.reach("heartbeat-cancelled")
         stopped = len(heartbeats)
         self._control(StopBefore(thread=thread, seq=seq, cancelled=cancelled, heartbeats=stopped))
         for one in heartbeats:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Collection
 from typing import Final
 
 from adapters.guests import Account, GuestRefused, SignedInDevice, Visitor, person_of
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.storage.jobs import NewJob
 from gateway.storage.page_chats import PageBooks
 from gateway.storage.page_people import (
@@ -118,7 +118,7 @@ class PageAccounts:
         self,
         books: PageBooks,
         clock: Clock,
-        failpoints: Failpoints,
+        crash_labels: CrashLabels,
         voice_mode: Callable[[str], Awaitable[str]],
         reserved: Collection[str] = (),
     ) -> None:
@@ -127,7 +127,7 @@ class PageAccounts:
         self._book = books.people
         self._chats = books.chats
         self._clock = clock
-        self._failpoints = failpoints
+        self._crash_labels = crash_labels
         self._voice_mode = voice_mode
         self._reserved = frozenset(name.casefold() for name in reserved)
         self._known: frozenset[str] = frozenset()
@@ -175,7 +175,7 @@ class PageAccounts:
         return any(one.id == visitor.device for one in await self._book.devices(visitor.person))
 
     async def redeem(self, invitation: str, token: str, device: str) -> Visitor | None:
-        self._failpoints.reach("redeem-before")
+        self._crash_labels.reach("redeem-before")
         redemption = Redemption(
             code_hash=hash_of_secret(invitation),
             token_hash=hash_of_secret(token),
@@ -184,7 +184,7 @@ class PageAccounts:
             at=self._clock.now(),
         )
         found = await self._book.redeem(redemption)
-        self._failpoints.reach("redeem-after")
+        self._crash_labels.reach("redeem-after")
         return self._visitor(found)
 
     async def account(self, visitor: Visitor) -> Account:

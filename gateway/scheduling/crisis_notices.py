@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.safety.notices import NOTICE, announcement
 from gateway.scheduling.jobs import JobImpossible, JobKind, JobRunner
 from gateway.storage.codec import new_entry
@@ -24,11 +24,11 @@ class NoticeJobs:
     """Does the jobs. `wake` is called with a thread that has work."""
 
     def __init__(
-        self, *, jobs: JobRunner, store: Store, wake: Callable[[str], None], failpoints: Failpoints
+        self, *, jobs: JobRunner, store: Store, wake: Callable[[str], None], crash_labels: CrashLabels
     ) -> None:
         self._store = store
         self._wake = wake
-        self._failpoints = failpoints
+        self._crash_labels = crash_labels
         jobs.handle(JobKind(name=NOTICE, run=self._hand_over, max_attempts=_MAX_ATTEMPTS))
 
     async def _hand_over(self, job: Job) -> None:
@@ -38,5 +38,5 @@ class NoticeJobs:
         except (InvalidInput, KeyError, TypeError, ValueError, OverflowError) as error:
             raise JobImpossible(f"the notice cannot be read: {error}") from error
         await self._store.accept(replace(new_entry(item), dedupe_key=f"{NOTICE}:{job.key}"))
-        self._failpoints.reach("crisis-notice-queued")
+        self._crash_labels.reach("crisis-notice-queued")
         self._wake(job.thread)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final
 
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.scheduling.jobs import JobImpossible, JobKind, JobRunner
 from gateway.storage.codec import new_entry
 from gateway.storage.heartbeats import HEARTBEAT_NEWS
@@ -36,13 +36,13 @@ class NewsJobs:
         clock: Clock,
         wake: Callable[[str], None],
         still_allowed: Callable[[HeartbeatNews], Awaitable[bool]],
-        failpoints: Failpoints,
+        crash_labels: CrashLabels,
     ) -> None:
         self._store = store
         self._clock = clock
         self._wake = wake
         self._still_allowed = still_allowed
-        self._failpoints = failpoints
+        self._crash_labels = crash_labels
         jobs.handle(JobKind(name=HEARTBEAT_NEWS, run=self._hand_over, max_attempts=_MAX_ATTEMPTS))
 
     async def _hand_over(self, job: Job) -> None:
@@ -55,7 +55,7 @@ class NewsJobs:
             _log.info("a heartbeat's news is dropped: its person was shut out")
             return
         await self._store.accept(replace(new_entry(item), dedupe_key=f"{HEARTBEAT_NEWS}:{job.key}"))
-        self._failpoints.reach("heartbeat-news-queued")
+        self._crash_labels.reach("heartbeat-news-queued")
         self._wake(job.thread)
 
     def _item(self, job: Job) -> HeartbeatNews:

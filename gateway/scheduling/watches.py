@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NoReturn
 
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.scheduling.first_checks import (
     first_due,
     first_dues,
@@ -74,7 +74,7 @@ class WatchScheduler:
         checks: WatchChecks,
         wake: Callable[[str], None],
         still_allowed: Callable[[HeartbeatDue], Awaitable[bool]],
-        failpoints: Failpoints,
+        crash_labels: CrashLabels,
         log: HeartbeatLog,
         spawn: Spawn,
         document: DocumentFile | None = None,
@@ -90,7 +90,7 @@ class WatchScheduler:
         self._checks = checks
         self._wake = wake
         self._still_allowed = still_allowed
-        self._failpoints = failpoints
+        self._crash_labels = crash_labels
         self._spawn = spawn
         self._quiet = quiet
         self._heap = DueHeap()
@@ -378,9 +378,9 @@ class WatchScheduler:
             return
         for one in changed:
             await self._store_failures(one)
-        self._failpoints.reach("watch-fired-before")
+        self._crash_labels.reach("watch-fired-before")
         await self._store.accept_with(due.entry, [one.after.job() for one in changed])
-        self._failpoints.reach("watch-fired-after")
+        self._crash_labels.reach("watch-fired-after")
         self.log.note("heartbeat_triggered", owner=first.owner, reason=_EVENTS.format(count=len(events)))
         self._wake(due.entry.thread)
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Awaitable, Sequence
 from functools import partial
 
-from gateway.runtime.failpoints import Failpoints, Label
+from gateway.runtime.crash_labels import CrashLabels, Label
 from gateway.storage.audit import AuditBook, NewAuditRecord
 from pipeline.domain.clock import Clock
 from pipeline.shield.audit_events import AuditEvent
@@ -26,10 +26,10 @@ _LABELS = {
 class StoreAudit:
     """Implements AuditTrail. The events of one call are one write."""
 
-    def __init__(self, book: AuditBook, clock: Clock, failpoints: Failpoints | None = None) -> None:
+    def __init__(self, book: AuditBook, clock: Clock, crash_labels: CrashLabels | None = None) -> None:
         self._book = book
         self._clock = clock
-        self._failpoints = failpoints or Failpoints()
+        self._crash_labels = crash_labels or CrashLabels()
 
     def write(self, events: Sequence[AuditEvent]) -> Awaitable[None]:
         """See `AuditTrail.write`."""
@@ -37,7 +37,7 @@ class StoreAudit:
         records = [NewAuditRecord(type=event.type, details=event.details, at=at) for event in events]
         labels = next((_LABELS[event.type] for event in events if event.type in _LABELS), None)
         if labels is not None:
-            self._failpoints.reach(labels[0])
+            self._crash_labels.reach(labels[0])
         writing = self._book.append(records)
         writing.add_done_callback(partial(self._ended, labels))
         return writing
@@ -47,4 +47,4 @@ class StoreAudit:
         if not writing.cancelled() and (error := writing.exception()) is not None:
             _log.error("an event could not be written to the audit", extra={"reason": str(error)})
         if labels is not None:
-            self._failpoints.reach(labels[1])
+            self._crash_labels.reach(labels[1])

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from gateway.agents.agent_book import AgentBook
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.storage.jobs import Job, NewJob
 from gateway.storage.log_records import UserRecord
 from gateway.storage.ports import InboxEntry, Lease, Store
@@ -57,7 +57,7 @@ class AfterAnswers:
         agents: AgentBook,
         clock: Clock,
         when_idle: WhenIdle,
-        failpoints: Failpoints,
+        crash_labels: CrashLabels,
         person_of: Callable[[ThreadKey, str], str],
     ) -> None:
         """`person_of` gives the key of the person that a user of an account is."""
@@ -66,7 +66,7 @@ class AfterAnswers:
         self._agents = agents
         self._clock = clock
         self._when_idle = when_idle
-        self._failpoints = failpoints
+        self._crash_labels = crash_labels
 
     async def run(self, job: Job) -> float | None:
         """Continue the run of the job's turn. Returns seconds if an earlier job of the thread is not done
@@ -114,16 +114,16 @@ class AfterAnswers:
         steps = await self._store.read_log(lease.thread, kinds=("step",), message_id=message_id)
         past = PastSession(session_id, _before(known, turn))
         log = StoreRunLog(
-            self._store, lease, partial(record_in, past, self._clock, message_id, "step"), self._failpoints
+            self._store, lease, partial(record_in, past, self._clock, message_id, "step"), self._crash_labels
         )
         log.together_s = TOGETHER_S
         message = _message(job, turn)
         words = UserWords(text=turn.source.text or turn.messages[0].content)
-        self._failpoints.reach("memory-before")
+        self._crash_labels.reach("memory-before")
         outcome = await agent.pipeline.after.run(message, words, past, newest_run(steps), log)
         if outcome is not None and (rows := [*await log.unwritten(), *log.last_rows()]):
             await self._store.append(lease, rows)
-        self._failpoints.reach("memory-after")
+        self._crash_labels.reach("memory-after")
 
     async def _conversation(self, thread: str, session: SessionState, session_id: str) -> Conversation:
         if session.session_id == session_id:

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.runtime.tasks import Supervisor
 from gateway.storage.codec import GATE
 from gateway.storage.inbox_items import has_media, reply_handle_of
@@ -48,7 +48,7 @@ class BurstParts:
     rules: BurstRules
     store: Store
     clock: Clock
-    failpoints: Failpoints
+    crash_labels: CrashLabels
     supervisor: Supervisor
     withdraw: Callable[[str, Collection[str]], Awaitable[None]]
     """Takes back the questions of a thread's stopped turns, except those of the given messages."""
@@ -87,7 +87,7 @@ class TurnArrivals:
         self._stop = stop
         self._make_checks = checks
         self._clock = parts.clock
-        self._failpoints = parts.failpoints
+        self._crash_labels = parts.crash_labels
         self._supervisor = parts.supervisor
         self._withdraw = parts.withdraw
         # An entry that comes from `accept` was alone in its thread; every later one wakes the turn.
@@ -282,10 +282,10 @@ class TurnArrivals:
             return
         # Only a turn whose attempt is counted has messages that joined it.
         await self._journal.count_attempt()
-        self._failpoints.reach("join-before")
+        self._crash_labels.reach("join-before")
         seqs = [one.seq for one in joining]
         await self._store.bursts.join(self._lease, self._entry.seq, seqs, steered=steered)
-        self._failpoints.reach("join-after")
+        self._crash_labels.reach("join-after")
         for one in joining:
             self._journal.note_joined(_as_joined(one, self._entry.seq, steered=steered))
         for one in joining:

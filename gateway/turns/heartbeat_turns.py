@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final, Protocol
 
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.runtime.logs import bind_ids, unbind_ids
 from gateway.storage.heartbeats import HEARTBEAT_NEWS, owner_of, session_of, state_name, tasks_hash
 from gateway.storage.jobs import NewJob
@@ -62,7 +62,7 @@ class HeartbeatTurns:
         store: Store,
         runs: Mapping[str, HeartbeatRuns],
         clock: Clock,
-        failpoints: Failpoints,
+        crash_labels: CrashLabels,
         on_ended: OnEnded,
         redact: Callable[[str], str],
         max_attempts: int,
@@ -72,7 +72,7 @@ class HeartbeatTurns:
         self._store = store
         self._runs = runs
         self._clock = clock
-        self._failpoints = failpoints
+        self._crash_labels = crash_labels
         self._on_ended = on_ended
         self._redact = redact
         self._max_attempts = max_attempts
@@ -102,7 +102,7 @@ class HeartbeatTurns:
             self._store,
             lease,
             partial(record_in, session, self._clock, recorded.asked_in, "step"),
-            self._failpoints,
+            self._crash_labels,
         )
         deaths = entry.attempts - entry.excused
         known, revision = await self._kept(due)
@@ -186,9 +186,9 @@ class HeartbeatTurns:
         commit = TurnCommit(
             seq=entry.seq, outcome=outcome, records=tuple(records), jobs=jobs, states=(state,), at=now
         )
-        self._failpoints.reach("heartbeat-commit-before")
+        self._crash_labels.reach("heartbeat-commit-before")
         committed = await self._store.commit_turn(lease, commit)
-        self._failpoints.reach("heartbeat-commit-after")
+        self._crash_labels.reach("heartbeat-commit-after")
         session.stored = True
         log.committed(committed.record_ids)
         self._on_ended(due, result, jobs)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.storage import log_records
 from gateway.storage.codec import question_of, reply_of
 from gateway.storage.crises import CrisisRecord
@@ -58,7 +58,7 @@ class StoreJournal:
         entry: InboxEntry,
         session: SessionState,
         clock: Clock,
-        failpoints: Failpoints,
+        crash_labels: CrashLabels,
         on_recorded: OnRecorded,
         on_reply: OnReply,
         first_state: Callable[..., OutboxState],
@@ -72,7 +72,7 @@ class StoreJournal:
         self._entry = entry
         self._session = session
         self._clock = clock
-        self._failpoints = failpoints
+        self._crash_labels = crash_labels
         self._show = partial(show_record, entry, clock, on_recorded)
         self._on_reply = on_reply
         self._first_state = first_state
@@ -83,7 +83,7 @@ class StoreJournal:
         self._is_resume, self._off_record = self._recorded.is_resume, self._recorded.off_record
         log = UnwrittenRunLog if self._off_record else StoreRunLog
         asked_in = self._recorded.asked_in
-        self._log = log(store, lease, partial(record_in, session, clock, asked_in, "step"), failpoints)
+        self._log = log(store, lease, partial(record_in, session, clock, asked_in, "step"), crash_labels)
         self._run = TurnRun(paused, self._log, self._recorded.run, lease.thread, asked_in)
         self._paused = paused
         self._record = partial(record_in, session, clock, entry.message_id)
@@ -317,12 +317,12 @@ class StoreJournal:
 
     async def commit_silently(self, outcome: Outcome = "command", *, forget: bool = False) -> None:
         """Finish the entry and write nothing else; with `forget`, its words go."""
-        self._failpoints.reach("turn-commit-before")
+        self._crash_labels.reach("turn-commit-before")
         forget = forget or self._off_record
         body, also = body_left(self._entry, forget=forget), self.messages.finished_too(forget=forget)
         commit = TurnCommit(seq=self._entry.seq, outcome=outcome, body=body, also=also, at=self._clock.now())
         await self._store.commit_turn(self.lease, commit)
-        self._failpoints.reach("turn-commit-after")
+        self._crash_labels.reach("turn-commit-after")
         self.outcome = outcome
 
     def _more(self, steered: Sequence[str]) -> dict[str, Any]:
@@ -383,9 +383,9 @@ class StoreJournal:
             jobs=jobs,
             at=now,
         )
-        self._failpoints.reach("turn-commit-before")
+        self._crash_labels.reach("turn-commit-before")
         committed = await self.kept.commit(self.lease, commit, state)
-        self._failpoints.reach("turn-commit-after")
+        self._crash_labels.reach("turn-commit-after")
         self._hooks.after.added(self._session, commit.jobs, now)
         if questions:
             self._run.keep()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from gateway.runtime.failpoints import Failpoints, Label
+from gateway.runtime.crash_labels import CrashLabels, Label
 from gateway.storage.log_records import STEPS
 from gateway.storage.ports import Lease, NewRecord, Store
 from gateway.turns.run_codec import CUT_OFF, DROPPED, to_embedded, to_rows
@@ -17,7 +17,7 @@ _EFFECT_LABELS: Mapping[str, tuple[Label, Label]] = {
     "began": ("effect-begun-before", "effect-begun-after"),
     "done": ("effect-done-before", "effect-done-after"),
 }
-"""The failpoints before and after the record is durable. Between the inner two the effect runs."""
+"""The crash labels before and after the record is durable. Between the inner two the effect runs."""
 TOGETHER_S = 0.002
 """For graphs of many short steps, see `StoreRunLog.together_s`."""
 OnWritten = Callable[[int], None]
@@ -44,12 +44,12 @@ class StoreRunLog:
         store: Store,
         lease: Lease,
         row: Callable[[Mapping[str, Any]], NewRecord],
-        failpoints: Failpoints | None = None,
+        crash_labels: CrashLabels | None = None,
     ) -> None:
         self._store = store
         self._lease = lease
         self._row = row
-        self._failpoints = failpoints or Failpoints()
+        self._crash_labels = crash_labels or CrashLabels()
         self._records: list[Mapping[str, Any]] = []
         """The records of this turn of the loop."""
         self._writes: list[asyncio.Future[tuple[int, ...]]] = []
@@ -77,7 +77,7 @@ class StoreRunLog:
         self._note(record)
         self.made.append(record)
         if record["do"] == "effect" and (labels := _labels(record)):
-            self._failpoints.reach(labels[0])
+            self._crash_labels.reach(labels[0])
         waiting = len(self._records)
         is_scheduled = waiting > 1 or (waiting == 1 and not _can_wait(self._records))
         self._records.append(record)
@@ -184,7 +184,7 @@ class StoreRunLog:
 
     def _reach_written(self, label: Label, write: asyncio.Future[tuple[int, ...]]) -> None:
         if _written(write):
-            self._failpoints.reach(label)
+            self._crash_labels.reach(label)
 
     def _note_head(self, records: Sequence[Mapping[str, Any]]) -> None:
         if records and "head" in records[0]:
@@ -217,7 +217,7 @@ def _can_wait(records: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def _labels(record: Mapping[str, Any]) -> tuple[Label, Label] | None:
-    """The failpoints before and after the record is durable; None for most records."""
+    """The crash labels before and after the record is durable; None for most records."""
     return _EFFECT_LABELS.get(record["state"]) if record.get("do") == "effect" else None
 
 

@@ -14,7 +14,7 @@ from adapters.channel import OutboundReply
 from gateway.agents.agent_book import Agent, AgentBook
 from gateway.channels.timeline import asked_again, closed
 from gateway.interactions.message_edits import Edits
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.runtime.logs import bind_ids, unbind_ids
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.crash_counts import Deaths
@@ -72,7 +72,7 @@ class TurnRunner:
         hooks: TurnHooks,
         clock: Clock,
         telemetry: Telemetry,
-        failpoints: Failpoints,
+        crash_labels: CrashLabels,
         bursts: Bursts,
         max_attempts: int,
         max_running: int,
@@ -87,7 +87,7 @@ class TurnRunner:
         self._heartbeats = heartbeats
         self._clock = clock
         self._telemetry = telemetry
-        self._failpoints = failpoints
+        self._crash_labels = crash_labels
         self._max_attempts = max_attempts
         self._stopped: dict[int, Stopped] = {}
         self._withdrawn: set[int] = set()
@@ -156,7 +156,7 @@ class TurnRunner:
             entry=entry,
             session=session,
             clock=self._clock,
-            failpoints=self._failpoints,
+            crash_labels=self._crash_labels,
             on_recorded=lambda recorded: self._hooks.on_recorded(thread, recorded),
             on_reply=partial(self._on_reply, entry),
             first_state=partial(self._hooks.first_state, thread, entry),

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 from gateway.agents.agent_book import AgentModels
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.storage.jobs import Job, NewJob
 from gateway.storage.ports import InboxEntry, Lease, NewRecord, RecordKind, Store
 from gateway.turns.sessions import SessionState, session_record, write_between_turns
@@ -66,7 +66,7 @@ class SessionEnds:
         when_idle: WhenIdle,
         on_ended: Callable[[ThreadKey, TimelineEntry], None],
         add: Callable[[NewJob], Awaitable[object]] | None = None,
-        failpoints: Failpoints | None = None,
+        crash_labels: CrashLabels | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
@@ -74,7 +74,7 @@ class SessionEnds:
         self._when_idle = when_idle
         self._on_ended = on_ended
         self._add = add
-        self._failpoints = failpoints or Failpoints()
+        self._crash_labels = crash_labels or CrashLabels()
 
     def job(self, session: SessionState, thread: str, at: float) -> NewJob | None:
         """The job to add with a turn's commit; None if the session has one or does not end by itself."""
@@ -127,14 +127,14 @@ class SessionEnds:
         """Begin a new session. First the job for the memory of the old one is durable, which waits for the
         end."""
         mode, agent, session_id, now = session.mode, session.agent, new_id("ses"), self._clock.now()
-        self._failpoints.reach("session-end-before")
+        self._crash_labels.reach("session-end-before")
         if self._add is not None and mode != "otr" and "author" in job.body:
             await self._add(session_memory_job(session.session_id, lease.thread, job.body, now))
         words = text.format(mode=", off the record" if mode == "otr" else "", time=time)
         record = session_record(session_id, new_id("m"), now, text=words, mode=mode, agent=agent)
         restart = partial(session.restart, session_id, mode=mode, agent=agent)
         entry_id = await write_between_turns(self._store, lease, record, restart)
-        self._failpoints.reach("session-end-after")
+        self._crash_labels.reach("session-end-after")
         self._show(lease.thread, record, entry_id)
 
     def _show(self, thread: str, record: NewRecord, entry_id: int) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gateway.agents.agent_book import AgentBook
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.storage.jobs import Job
 from gateway.storage.log_records import UserRecord
 from gateway.storage.ports import Lease, Store
@@ -35,12 +35,12 @@ class SessionMemories:
     """Does the jobs of all threads. Keeps nothing between two."""
 
     def __init__(
-        self, *, store: Store, agents: AgentBook, when_idle: WhenIdle, failpoints: Failpoints
+        self, *, store: Store, agents: AgentBook, when_idle: WhenIdle, crash_labels: CrashLabels
     ) -> None:
         self._store = store
         self._agents = agents
         self._when_idle = when_idle
-        self._failpoints = failpoints
+        self._crash_labels = crash_labels
 
     async def run(self, job: Job) -> float | None:
         """Write what the job's session leaves. Returns seconds if the session is not over, its turns are not
@@ -80,9 +80,9 @@ class SessionMemories:
             text="…",
             private=ended.private,
         )
-        self._failpoints.reach("session-memory-before")
+        self._crash_labels.reach("session-memory-before")
         done = await agent.pipeline.after.end(last, ended, PastSession(job.key, known))
-        self._failpoints.reach("session-memory-after")
+        self._crash_labels.reach("session-memory-after")
         _log.info(
             "a session is remembered", extra={"arc": done.arc, "reason": done.reason, **done.diagnostics}
         )

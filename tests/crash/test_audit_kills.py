@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.runtime.failpoints import LABELS
+from gateway.runtime.crash_labels import LABELS
 from gateway.storage.audit import AuditReport
 from gateway.storage.audit_check import check_audit
 from gateway.storage.sqlite.audit import SqliteAudit

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.runtime.failpoints import Label
+from gateway.runtime.crash_labels import Label
 from tests.support.gateway_process import SCRIPTED, GatewayProcess
 from tests.support.store_file import integrity
 from tests.support.web_client import Frame, WebChat

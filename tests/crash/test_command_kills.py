@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gateway.runtime.failpoints import Label
+from gateway.runtime.crash_labels import Label
 from tests.support.gateway_process import GatewayProcess, slow_echo
 from tests.support.web_client import WebChat
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.runtime.failpoints import Label
+from gateway.runtime.crash_labels import Label
 from pipeline.domain.clock import SystemClock
 from tests.support.gateway_process import SCRIPTED, GatewayProcess
 from tests.support.web_client import WebChat

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gateway.cli.main import main
-from gateway.runtime.failpoints import Label
+from gateway.runtime.crash_labels import Label
 from tests.support.gateway_process import GatewayProcess, slow_echo
 from tests.support.platforms.telegram import FakeTelegram
 from tests.support.web_client import WebChat

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gateway.runtime.failpoints import Label
+from gateway.runtime.crash_labels import Label
 from tests.support.forked_children import run_child
 from tests.support.heartbeat_child import watched_file
 from tests.support.heartbeats import document

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.runtime.failpoints import Label
+from gateway.runtime.crash_labels import Label
 from tests.pipeline.nodes.documents import node, steps
 from tests.support.gateway_process import GatewayProcess, slow_echo
 from tests.support.web_client import WebChat

@@ -17,7 +17,7 @@ from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
 from gateway.delivery.preview import LiveReplies, LiveReply
 from gateway.delivery.reply_files import ReplyFiles
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.runtime.metrics import Telemetry
 from gateway.runtime.tasks import Supervisor
 from gateway.storage.leases import AccountLeases, ProcessingCoordinator
@@ -137,14 +137,16 @@ def _build(
     queues = ChatQueues(clock, supervisor)
     leases = AccountLeases(ProcessingCoordinator(store, clock, lease_s=30.0))
     live = LiveReplies(store=store, leases=leases, queues=queues, clock=clock, supervisor=supervisor)
-    failpoints = Failpoints()
+    crash_labels = CrashLabels()
     files = ReplyFiles(
         store=stored,
         link_to=stored.link_to,
         clock=clock,
         spawn=partial(supervisor.spawn, name="files off the record"),
     )
-    posting = Posting(store=store, files=files, live=live, clock=clock, failpoints=failpoints, leases=leases)
+    posting = Posting(
+        store=store, files=files, live=live, clock=clock, crash_labels=crash_labels, leases=leases
+    )
     delivery = Delivery(
         store=store,
         leases=leases,
@@ -155,7 +157,7 @@ def _build(
         timeline=StoreTimeline(store, clock),
         clock=clock,
         telemetry=Telemetry(clock),
-        failpoints=failpoints,
+        crash_labels=crash_labels,
     )
     return DeliveryHarness(
         channel=channel,

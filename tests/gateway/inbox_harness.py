@@ -12,7 +12,7 @@ from gateway.access.policy import AccessPolicy, AccessRule
 from gateway.access.sender_rate_limit import RateLimit
 from gateway.cluster.in_process import InProcessBus
 from gateway.ingress.inbox import Inbox
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.codec import GATE
 from gateway.storage.expiries import InteractionKind
@@ -117,7 +117,7 @@ async def open_inbox(
         owner_of=lambda _thread: "own",
         clock=clock,
         telemetry=telemetry,
-        failpoints=Failpoints(None),
+        crash_labels=CrashLabels(None),
         max_queue_per_thread=limit,
         posting=POSTING,
         say=say,

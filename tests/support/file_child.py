@@ -1,6 +1,6 @@
 """`python -m tests.support.file_child FOLDER CRASH_AT OVERRIDE…`: a gateway that reads files and crashes.
 
-It crashes at a label (see `gateway.runtime.failpoints`), or with `read:N` before it reads the N-th file. It
+It crashes at a label (see `gateway.runtime.crash_labels`), or with `read:N` before it reads the N-th file. It
 prints `up` once its channels are up.
 """
 

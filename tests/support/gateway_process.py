@@ -161,7 +161,7 @@ class GatewayProcess:
             return file.read().decode(errors="replace")
 
     async def spawn(self, *, crash_at: str | None = None) -> None:
-        """Start the process and return at once. `crash_at` is a failpoint, `label:n`."""
+        """Start the process and return at once. `crash_at` is a crash label, `label:n`."""
         await self._end_group()
         self.folder.mkdir(parents=True, exist_ok=True)
         self.url = f"http://127.0.0.1:{self._port}" if self._port else ""

@@ -73,7 +73,7 @@ async def open_gateway(
 
     `posts` is a posting channel in addition to the showing one, with open access unless `rule` is given.
     `model` replaces the scripted model, `graph` the conversation graph; `crash_at` ends this whole process
-    (see `gateway.runtime.failpoints`).
+    (see `gateway.runtime.crash_labels`).
     """
     quiet = (
         "channels.web.enabled=false",

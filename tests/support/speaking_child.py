@@ -1,5 +1,5 @@
 """`python -m tests.support.speaking_child FOLDER CRASH_AT OVERRIDE…`: a gateway that reads answers aloud and
-crashes at a label (see `gateway.runtime.failpoints`). Prints `up` once its channels are up."""
+crashes at a label (see `gateway.runtime.crash_labels`). Prints `up` once its channels are up."""
 
 from __future__ import annotations
 

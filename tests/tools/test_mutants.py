@@ -72,7 +72,7 @@ def test_every_kind_of_fault(line: str, expected: set[str]) -> None:
         "a = b + 'a text'",
         "__all__ = [True]",
         "_log.info('a', extra={'b': 1})",
-        "await self._failpoints.reach(1)",
+        "await self._crash_labels.reach(1)",
         "a = zip(b, c, strict=True)",
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.config import check_config, load
 from gateway.config.channels import label_of
-from gateway.runtime.failpoints import LABELS
+from gateway.runtime.crash_labels import LABELS
 from tests.gateway.config.support import problem_lines, write_config
 
 _ENVIRON = {"SHOP": "1001:" + "Aa0_-" * 7, "STAFF": "1002:" + "Bb0_-" * 7, "SLACK": "xoxb-one-two-three"}

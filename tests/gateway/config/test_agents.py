@@ -10,7 +10,7 @@ import pytest
 
 from gateway.config import Settings, agent_settings, agent_speech, check_config, load
 from gateway.config.toml_lines import key_lines
-from gateway.runtime.failpoints import LABELS
+from gateway.runtime.crash_labels import LABELS
 from tests.gateway.config.support import problem_lines, write_config
 
 _TWO = """

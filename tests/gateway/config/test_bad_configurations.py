@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gateway.config import ConfigurationProblems, crash_at, load
-from gateway.runtime.failpoints import LABELS
+from gateway.runtime.crash_labels import LABELS
 from tests.gateway.config.bad_files import BAD_FILES, HOST_FIX, REFERENCE_FIX
 from tests.gateway.config.support import problem_lines, write_config
 
@@ -204,7 +204,7 @@ def test_a_malformed_crash_point_is_a_problem(value: str) -> None:
         crash_at({"PARLOUR_CRASH_AT": value}, labels=LABELS)
 
     assert str(caught.value).startswith(
-        "PARLOUR_CRASH_AT: expected a failpoint and a count from 1, as label:n; unset the variable"
+        "PARLOUR_CRASH_AT: expected a crash label and a count from 1, as label:n; unset the variable"
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from gateway.cli.main import main
 from gateway.config import check_config, load
-from gateway.runtime.failpoints import LABELS
+from gateway.runtime.crash_labels import LABELS
 from tests.gateway.config.support import problem_lines, write_config
 from tests.support.channel_plugins import BROKEN, channel_plugins
 

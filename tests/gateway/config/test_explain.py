@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gateway.config import Settings, check_config, explain, load_with_sources
 from gateway.config.catalog import SETTINGS
-from gateway.runtime.failpoints import LABELS
+from gateway.runtime.crash_labels import LABELS
 from tests.gateway.config.support import write_config
 
 

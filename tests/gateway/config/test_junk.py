@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gateway.config import ConfigurationProblems, Settings, check_config, load
 from gateway.config.catalog import SETTINGS, toml_value
-from gateway.runtime.failpoints import LABELS
+from gateway.runtime.crash_labels import LABELS
 
 SECRET = "sk-tiger-burning-bright"
 

@@ -11,7 +11,7 @@ import pytest
 from gateway.app.llm import ModelClients, pipeline_settings
 from gateway.config import load, model_limits
 from gateway.config.explain import check_config
-from gateway.runtime.failpoints import LABELS
+from gateway.runtime.crash_labels import LABELS
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import ConfigurationError
 from pipeline.llm import windows

@@ -8,7 +8,7 @@ import pytest
 
 from gateway.config import check_config
 from gateway.config.token_formats import shape_problem
-from gateway.runtime.failpoints import LABELS
+from gateway.runtime.crash_labels import LABELS
 from tests.gateway.config.support import SECRETS, references, secrets_environ, variable
 from tests.support.tables import each
 

@@ -12,7 +12,7 @@ from adapters.channel import OutboundReply
 from gateway.channels.registry import ChannelRegistry
 from gateway.delivery.chat_queue import ChatQueues
 from gateway.delivery.recorded_replies import RecordedReplies
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.runtime.metrics import Telemetry
 from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import ManualClock
@@ -54,7 +54,7 @@ class _Replies:
 def _made(channel: MemoryChannel) -> _Replies:
     clock = ManualClock()
     queues, telemetry = ChatQueues(clock, Supervisor()), Telemetry(clock)
-    replies = RecordedReplies(ChannelRegistry([channel]), queues, telemetry, Failpoints())
+    replies = RecordedReplies(ChannelRegistry([channel]), queues, telemetry, CrashLabels())
     return _Replies(channel, queues, telemetry, replies)
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 import pytest
 
 from gateway.people.page_people import LOOK_S, PageAccounts, invite_person, remove_person
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.storage.memory import MemoryStore
 from gateway.storage.memory.jobs import MemoryJobs
 from gateway.storage.memory.page_people import MemoryPagePeople
@@ -67,7 +67,7 @@ async def test_the_last_person_s_page_is_closed_when_they_are_removed_during_a_l
     book = _RemovedMeanwhile(clock)
     page = MemoryStore().page
     books = _Books(people=book, chats=page.chats, workflows=page.workflows)
-    accounts = PageAccounts(books, clock, Failpoints(), _voice_mode)
+    accounts = PageAccounts(books, clock, CrashLabels(), _voice_mode)
     invited = await invite_person(book, "Ann", now=clock.now(), valid_s=60)
     visitor = await accounts.redeem(invited.code, "token", "Firefox")
     assert visitor is not None

@@ -32,7 +32,7 @@ from gateway.delivery.outbox import Delivery
 from gateway.delivery.poster import Posting
 from gateway.delivery.preview import LiveReplies
 from gateway.delivery.reply_files import ReplyFiles
-from gateway.runtime.failpoints import Failpoints
+from gateway.runtime.crash_labels import CrashLabels
 from gateway.runtime.metrics import Telemetry
 from gateway.runtime.tasks import Supervisor
 from gateway.storage.leases import AccountLeases, ProcessingCoordinator
@@ -71,7 +71,7 @@ class DeliveryHarness:
         self._store = MemoryStore()
         self._supervisor = Supervisor()
         queues = ChatQueues(self.clock, self._supervisor)
-        failpoints = Failpoints()
+        crash_labels = CrashLabels()
         leases = AccountLeases(ProcessingCoordinator(self._store, self.clock, lease_s=30.0))
         self._live = LiveReplies(
             store=self._store,
@@ -89,7 +89,7 @@ class DeliveryHarness:
             files=files,
             live=self._live,
             clock=self.clock,
-            failpoints=failpoints,
+            crash_labels=crash_labels,
             leases=leases,
         )
         self._delivery = Delivery(
@@ -102,7 +102,7 @@ class DeliveryHarness:
             timeline=StoreTimeline(self._store, self.clock),
             clock=self.clock,
             telemetry=Telemetry(self.clock),
-            failpoints=failpoints,
+            crash_labels=crash_labels,
         )
 
     @property

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.runtime.failpoints import LABELS, Label
+from gateway.runtime.crash_labels import LABELS, Label
 from tests.support.gateway_process import SCRIPTED, GatewayProcess, up
 from tests.support.platforms.discord import FakeDiscord
 from tests.support.platforms.platform import FakePlatform
@@ -34,7 +34,7 @@ _ELSEWHERE = {
     *("session-memory-before", "session-memory-after"),
     *("person-chats-erased", "person-room-redacted", "person-forgotten", "person-compacted"),
 }
-"""An answer in words passes none of these. See the tests named after them, as test_tool_failpoints.py."""
+"""An answer in words passes none of these. See the tests named after them, as test_tool_crash_labels.py."""
 _CASES = [
     (make, label)
     for make in _PLATFORMS

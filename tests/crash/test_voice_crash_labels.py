@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.runtime.failpoints import Label
+from gateway.runtime.crash_labels import Label
 from tests.support.forked_children import child_up
 from tests.support.harness import open_gateway
 from tests.support.platforms.platform import FakePlatform, Person, Place

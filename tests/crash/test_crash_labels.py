@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gateway.runtime.failpoints import LABELS, Label
+from gateway.runtime.crash_labels import LABELS, Label
 from tests.support.gateway_process import GatewayProcess, slow_echo
 from tests.support.store_file import StoredMessage, integrity, stored_messages
 from tests.support.web_client import WebChat
@@ -65,7 +65,7 @@ _ELSEWHERE = {
     *("session-memory-before", "session-memory-after"),
     *("person-chats-erased", "person-room-redacted", "person-forgotten", "person-compacted"),
 }
-"""See the tests named after them, such as test_tool_failpoints.py and test_invitation_kills.py."""
+"""See the tests named after them, such as test_tool_crash_labels.py and test_invitation_kills.py."""
 
 
 def test_every_label_has_its_place() -> None:

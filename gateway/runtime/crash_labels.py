@@ -64,7 +64,7 @@ _KILLED = 137
 _NOWHERE: dict[Label, None] = {}
 
 
-class Failpoints:
+class CrashLabels:
     """Kills the process at the n-th pass of one label; disarmed by default."""
 
     def __init__(self, crash_at: str | None = None) -> None:
