@@ -29,7 +29,7 @@ VIOLATIONS = {
     "gateway-layers": ("gateway/nowhere.py", '"""A module without a place."""'),
     "gateway-delivery-layers": ("gateway/delivery/rate_limiter.py", "import gateway.delivery.chat_queue"),
     "gateway-turns-layers": ("gateway/turns/sessions.py", "import gateway.turns.journal"),
-    "storage-layers": ("gateway/storage/memory/rows.py", "import gateway.storage.sqlite.steps"),
+    "storage-layers": ("gateway/storage/memory/rows.py", "import gateway.storage.sqlite.migration_steps"),
     "adapters-layers": ("adapters/channel.py", "import adapters.web.settings"),
     "pipeline-layers": ("pipeline/tools/__init__.py", '"""Tools."""'),
     "graph-is-an-engine": ("pipeline/graph/execution/edge_selection.py", "import pipeline.llm.client"),

@@ -8,7 +8,7 @@ import re
 from gateway import __version__
 from gateway.runtime.cluster_figures import ClusterFigures
 from gateway.runtime.metrics import Telemetry
-from gateway.storage.sqlite.steps import MIGRATIONS
+from gateway.storage.sqlite.migration_steps import MIGRATIONS
 from pipeline.domain.clock import ManualClock
 from tests.architecture.sources import PACKAGES, ROOT, documents, nodes, python_files, relative, tree
 

@@ -12,7 +12,7 @@ import aiohttp
 import asyncpg
 import pytest
 
-from gateway.storage.postgres.steps import STEPS
+from gateway.storage.postgres.migration_steps import STEPS
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.ids import new_id
 from tests.support.cluster import Cluster, cluster

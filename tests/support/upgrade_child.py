@@ -9,7 +9,7 @@ from typing import Any, Final
 from gateway.app import leases
 from gateway.cli.main import main
 from gateway.storage.postgres.database import Database
-from gateway.storage.postgres.steps import STEPS, Step, added, removed
+from gateway.storage.postgres.migration_steps import STEPS, Step, added, removed
 from gateway.storage.postgres.store import PostgresStore
 
 NOTES: Final = added(

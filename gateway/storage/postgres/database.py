@@ -18,9 +18,9 @@ import asyncpg
 from gateway.storage.formats import Formats, StoreFormat, held_back, too_old
 from gateway.storage.postgres.call_queue import MOST_ATTEMPTS, Call, CallQueue, Connection, in_transaction
 from gateway.storage.postgres.errors import as_storage_error, is_lost, is_passing
+from gateway.storage.postgres.migration_steps import STEPS, Step, formats_of
 from gateway.storage.postgres.migrations import migrate, settled_format, store_format
 from gateway.storage.postgres.operations import Operation
-from gateway.storage.postgres.steps import STEPS, Step, formats_of
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.domain.errors import StorageError
 

@@ -9,9 +9,9 @@ from gateway.storage.owners import ListedOwner
 from gateway.storage.postgres.database import Database
 from gateway.storage.postgres.entries import COUNTS
 from gateway.storage.postgres.errors import as_storage_error
+from gateway.storage.postgres.migration_steps import STEPS, formats_of
 from gateway.storage.postgres.migrations import store_format
 from gateway.storage.postgres.owners import LISTED, UNOWNED, listed_owner
-from gateway.storage.postgres.steps import STEPS, formats_of
 from gateway.storage.sizes import StoreCounts
 from pipeline.domain.clock import Clock
 from pipeline.domain.frozen import dataclass

@@ -1,6 +1,7 @@
 """Bring a database towards the newest schema, one step after another, by one process at a time.
 
 A step that takes away what older programs use is left for later while a process of such a program is alive.
+The steps are in `migration_steps.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Final
 from gateway.storage.formats import StoreFormat, too_old
 from gateway.storage.postgres.call_queue import Connection
 from gateway.storage.postgres.format_tables import UNREPORTED
-from gateway.storage.postgres.steps import Step
+from gateway.storage.postgres.migration_steps import Step
 from pipeline.domain.errors import StorageError
 
 _LOCK = 0x5061726C6F7572

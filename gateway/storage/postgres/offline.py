@@ -11,9 +11,9 @@ from gateway.storage.postgres.books import PostgresBooks
 from gateway.storage.postgres.database import Database
 from gateway.storage.postgres.errors import as_storage_error
 from gateway.storage.postgres.jobs import PostgresJobs
+from gateway.storage.postgres.migration_steps import STEPS, formats_of
 from gateway.storage.postgres.migrations import store_format
 from gateway.storage.postgres.person_records import PostgresPersonRecords
-from gateway.storage.postgres.steps import STEPS, formats_of
 from pipeline.domain.errors import StorageError
 
 

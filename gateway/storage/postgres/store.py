@@ -29,11 +29,11 @@ from gateway.storage.postgres.books import PostgresBooks
 from gateway.storage.postgres.call_queue import Row
 from gateway.storage.postgres.database import Connection, Database, Use
 from gateway.storage.postgres.jobs import PostgresJobs
+from gateway.storage.postgres.migration_steps import STEPS, Step
 from gateway.storage.postgres.operations import Operation, plain
 from gateway.storage.postgres.owners import PostgresOwners
 from gateway.storage.postgres.small_books import PostgresBursts, PostgresExpiries, PostgresStates
 from gateway.storage.postgres.statements import changed
-from gateway.storage.postgres.steps import STEPS, Step
 from gateway.storage.sealing import SealNeeded, new_key
 from gateway.storage.sizes import StoreCounts
 from pipeline.domain.errors import StorageError

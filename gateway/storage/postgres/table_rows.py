@@ -8,8 +8,8 @@ from typing import Final
 
 from gateway.storage.postgres.database import Connection, Database
 from gateway.storage.postgres.errors import as_storage_error
+from gateway.storage.postgres.migration_steps import STEPS
 from gateway.storage.postgres.migrations import migrate
-from gateway.storage.postgres.steps import STEPS
 from gateway.storage.table_copies import TABLES, Kind, Row, TableShape
 from pipeline.domain.errors import StorageError
 

@@ -1,4 +1,7 @@
-"""Migrate a file to the newest schema, and check that it is ours to change. The steps are in `steps.py`."""
+"""Migrate a file to the newest schema, and check that it is ours to change.
+
+The steps are in `migration_steps.py`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
-from gateway.storage.sqlite.steps import MIGRATIONS
+from gateway.storage.sqlite.migration_steps import MIGRATIONS
 from pipeline.domain.errors import StorageError
 
 APPLICATION_ID = 0x5061726C

@@ -13,7 +13,7 @@ import pytest
 from gateway.storage.ports import Accepted, Lease
 from gateway.storage.postgres import operations
 from gateway.storage.postgres.database import Connection, Database, place_of
-from gateway.storage.postgres.steps import STEPS, added
+from gateway.storage.postgres.migration_steps import STEPS, added
 from gateway.storage.states import StateChanged, StateWrite
 from pipeline.domain.errors import FenceLost, StorageError
 from tests.contracts.store_values import NOW, entry, record, turn

@@ -13,7 +13,7 @@ from gateway.storage.formats import Formats, listed
 from gateway.storage.owners import Owner
 from gateway.storage.postgres import PostgresStore
 from gateway.storage.postgres.database import Database
-from gateway.storage.postgres.steps import STEPS, added, formats_of, removed
+from gateway.storage.postgres.migration_steps import STEPS, added, formats_of, removed
 from pipeline.domain.clock import ManualClock
 from pipeline.domain.errors import StorageError
 from pipeline.domain.ids import new_id

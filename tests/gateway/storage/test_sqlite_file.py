@@ -11,8 +11,8 @@ import pytest
 from gateway.storage.speech import ReadAloudWishes, SpeakerKey, SpeakerPreferences
 from gateway.storage.sqlite import SqliteStore
 from gateway.storage.sqlite.connection import open_writer
+from gateway.storage.sqlite.migration_steps import MIGRATIONS, SAID_IN_TERMS
 from gateway.storage.sqlite.migrations import APPLICATION_ID, migrate
-from gateway.storage.sqlite.steps import MIGRATIONS, SAID_IN_TERMS
 from pipeline.domain.errors import StorageError
 from tests.contracts.store_values import NOW, entry, interaction
 from tests.gateway.storage.values import look

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 
 from gateway.storage.formats import Formats
 from gateway.storage.postgres.apply_function import APPLY_FUNCTION
-from gateway.storage.postgres.book_steps import BOOK_STEPS
+from gateway.storage.postgres.book_migration_steps import BOOK_STEPS
 from gateway.storage.postgres.core_schema import CORE_TABLES
 from gateway.storage.postgres.format_tables import FORMAT_TABLES
 from gateway.storage.postgres.owner_tables import OWNER_TABLES
