@@ -10,32 +10,24 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Any
 
-from adapters.button_data import STOP, answer_data
 from adapters.channel import Outgoing, Part
+from adapters.discord.question_buttons import button_ids, question_rows, stop_row
 from adapters.files import OutgoingFile
 from adapters.formatting.discord import DiscordText, discord_parts
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS, as_file
-from adapters.formatting.visible import visible
 from adapters.json_fields import mappings
-from pipeline.domain.events import ApprovalRequired
 
 TEXT_CHARS = 2000
 EPHEMERAL = 1 << 6
 _SUPPRESS_EMBEDS = 1 << 2
-_LABEL_CHARS = 80
 FILE_BYTES = 10_000_000
 """The largest file in a server without boosts, and in direct chats."""
 _UNNAMED = re.compile(r"[^A-Za-z0-9._-]+")
 """What Discord would replace in a file's name itself: the post would not be found."""
 _MARK_DIGITS = 8
 _ABOUT_CHARS = 1000
-_ROWS = 5
-_BUTTONS = 5
-_ROW, _BUTTON = 1, 2
-_GREY, _RED = 2, 4
 _NONCE_DIGITS = 25
 NO_MENTIONS: Mapping[str, Any] = {"parse": [], "replied_user": False}
 
@@ -112,7 +104,7 @@ def shows(message: Mapping[str, Any], part: Part) -> bool:
     ignored, because Discord changes them."""
     said = message.get("content")
     same_words = isinstance(said, str) and _seen(said) == _seen(str(part.body.get("content", "")))
-    same_buttons = _button_ids(message.get("components")) == _button_ids(part.body.get("components"))
+    same_buttons = button_ids(message.get("components")) == button_ids(part.body.get("components"))
     return same_words and same_buttons and file_name_of(message) == part.file_name
 
 
@@ -123,58 +115,11 @@ def file_name_of(message: Mapping[str, Any]) -> str:
     return ""
 
 
-def stop_row() -> dict[str, Any]:
-    """The button that stops the answer in progress."""
-    return _row([_button("Stop", STOP, _RED)])
-
-
-def question_rows(questions: Sequence[ApprovalRequired]) -> list[dict[str, Any]]:
-    """Buttons for the questions, a row or more for each; questions that do not fit are answered by typing."""
-    rows: list[dict[str, Any]] = []
-    for question in questions:
-        buttons = iter(
-            [
-                _button(
-                    _label(question, option, alone=len(questions) == 1),
-                    answer_data(question.interaction_id, place),
-                    _GREY,
-                )
-                for place, option in enumerate(question.options)
-            ]
-        )
-        while row := list(islice(buttons, _BUTTONS)):
-            rows.append(_row(row))
-    return rows[:_ROWS]
-
-
 def _part(
     text: DiscordText, rows: list[dict[str, Any]], *, file: bytes | None = None, file_name: str = ""
 ) -> Part:
     return Part(body=plain_body(text.content, rows), plain=text.plain, file=file, file_name=file_name)
 
 
-def _label(question: ApprovalRequired, option: str, *, alone: bool) -> str:
-    words = " ".join(visible(option if alone else f"{question.tool_name}: {option}").split())
-    if len(words) > _LABEL_CHARS:
-        words = words[: _LABEL_CHARS - 1] + "…"
-    return words or "?"
-
-
-def _row(buttons: list[dict[str, Any]]) -> dict[str, Any]:
-    return {"type": _ROW, "components": buttons}
-
-
-def _button(label: str, custom_id: str, style: int) -> dict[str, Any]:
-    return {"type": _BUTTON, "style": style, "label": label, "custom_id": custom_id}
-
-
 def _seen(text: str) -> str:
     return "".join(char for char in text if char.isprintable() and not char.isspace())
-
-
-def _button_ids(rows: object) -> list[object]:
-    return [
-        button.get("custom_id")
-        for row in mappings(rows, most=_ROWS)
-        for button in mappings(row.get("components"), most=_BUTTONS)
-    ]

@@ -35,11 +35,12 @@ from adapters.slack.failures import CallFailed, failed
 from adapters.slack.fields import stamp
 from adapters.slack.inbound import Bot
 from adapters.slack.media import download
-from adapters.slack.outbound import FILE_BYTES, pressed_label, render, render_file
+from adapters.slack.outbound import FILE_BYTES, render, render_file
 from adapters.slack.people import People
 from adapters.slack.permissions import permission_gaps
 from adapters.slack.plain_text import escaped
 from adapters.slack.posts import Posts
+from adapters.slack.question_buttons import pressed_label
 from adapters.slack.rate_limits import DEFAULT_RATES
 from adapters.slack.reactions import AtWork, set_reaction
 from adapters.slack.room_history import Reading

@@ -10,22 +10,16 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from adapters.button_data import STOP, answer_data, read_answer
 from adapters.channel import Outgoing, Part
 from adapters.files import OutgoingFile
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS, as_file
 from adapters.formatting.slack import slack_parts
-from adapters.formatting.visible import visible
-from adapters.json_fields import mapping, mappings
 from adapters.slack.plain_text import escaped
-from pipeline.domain.events import ApprovalRequired
+from adapters.slack.question_buttons import Block, asks, button_rows
 
 MOST_BLOCKS = 50
 FILE_BYTES = 1_000_000_000
 _ALT_CHARS = 500
-_LABEL_CHARS = 75
-_BUTTONS_PER_BLOCK = 25
-_STOP_LABEL = "Stop"
 _PLAIN_CHARS = 2_900
 """The maximum in one section of a plain message."""
 _TEXT_BYTES = 4_000
@@ -33,7 +27,6 @@ _TEXT_BYTES = 4_000
 blocks."""
 _HALF_ESCAPE = re.compile(r"&[a-z]{0,3}$")
 _NO_WORDS = "…"
-Block = dict[str, Any]
 
 
 def render(outgoing: Outgoing) -> tuple[Part, ...]:
@@ -47,7 +40,7 @@ def render(outgoing: Outgoing) -> tuple[Part, ...]:
     for place, text in enumerate(texts, start=1):
         blocks = [_section(section) for section in text.sections]
         if place == len(texts):
-            blocks += _buttons(outgoing, available=MOST_BLOCKS - len(blocks))
+            blocks += button_rows(outgoing, available=MOST_BLOCKS - len(blocks))
         parts.append(Part(body=_body(text.plain, blocks), plain=text.plain))
     if outgoing.attached:
         parts.insert(0, Part(body={}, plain="", file=outgoing.attached, file_name=outgoing.attached_name))
@@ -83,27 +76,11 @@ def without_question(message: Mapping[str, Any], handle: str) -> Mapping[str, An
     blocks = message.get("blocks")
     if not isinstance(blocks, list) or not all(isinstance(block, dict) for block in blocks):
         return None
-    left = [block for block in blocks if not _asks(block, handle)]
+    left = [block for block in blocks if not asks(block, handle)]
     text = message.get("text")
     if len(left) == len(blocks) or not isinstance(text, str):
         return None
     return _body(text or _NO_WORDS, left)
-
-
-def _asks(block: Block, handle: str) -> bool:
-    answers = [
-        read_answer(str(button.get("action_id")), digits=3) for button in mappings(block.get("elements"))
-    ]
-    return any(answer is not None and answer[0] == handle for answer in answers)
-
-
-def pressed_label(payload: Mapping[str, Any]) -> str:
-    """The text of the pressed button."""
-    for action in mappings(payload.get("actions")):
-        label = mapping(action.get("text")).get("text")
-        if isinstance(label, str):
-            return label[:_LABEL_CHARS]
-    return ""
 
 
 def tables_of(body: Mapping[str, Any]) -> Sequence[Block]:
@@ -142,34 +119,3 @@ def _plain_sections(words: str) -> Iterator[Block]:
 def _section(words: str) -> Block:
     """`verbatim`: Slack adds no links; `expand`: the text is not folded below "see more"."""
     return {"type": "section", "expand": True, "text": {"type": "mrkdwn", "text": words, "verbatim": True}}
-
-
-def _buttons(outgoing: Outgoing, *, available: int) -> list[Block]:
-    rows = [row for question in outgoing.questions for row in _question_rows(question)]
-    if outgoing.unfinished:
-        rows.append(_row([_button(_STOP_LABEL, STOP)]))
-    return rows[:available]
-
-
-def _question_rows(question: ApprovalRequired) -> Iterator[Block]:
-    buttons = [
-        _button(option, answer_data(question.interaction_id, index))
-        for index, option in enumerate(question.options)
-    ]
-    for start in range(0, len(buttons), _BUTTONS_PER_BLOCK):
-        yield _row(buttons[start : start + _BUTTONS_PER_BLOCK])
-
-
-def _row(buttons: list[Block]) -> Block:
-    return {"type": "actions", "elements": buttons}
-
-
-def _button(label: str, action: str) -> Block:
-    words = visible(label).strip() or _NO_WORDS
-    if len(words) > _LABEL_CHARS:
-        words = words[: _LABEL_CHARS - 1] + "…"
-    return {
-        "type": "button",
-        "text": {"type": "plain_text", "text": words, "emoji": False},
-        "action_id": action,
-    }

@@ -13,7 +13,7 @@ from adapters.channel import Acceptance
 from adapters.json_fields import integer, items, mapping, text
 from adapters.telegram.api import TelegramApi
 from adapters.telegram.failures import classify
-from adapters.telegram.outbound import without_question
+from adapters.telegram.question_buttons import without_question
 from adapters.telegram.sending import Sender
 from pipeline.domain.frozen import dataclass
 

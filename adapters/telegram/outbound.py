@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from adapters.button_data import STOP, answer_data
 from adapters.channel import Outgoing, Part
 from adapters.files import OutgoingFile
 from adapters.formatting.overflow import FILE_NAME, MAX_PARTS, as_file
 from adapters.formatting.telegram import TelegramText, telegram_parts
-from adapters.formatting.visible import visible
-from pipeline.domain.events import ApprovalRequired
+from adapters.telegram.question_buttons import question_keyboard
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import MediaKind
 
-STOP_KEYBOARD: Mapping[str, Any] = {"inline_keyboard": [[{"text": "Stop", "callback_data": STOP}]]}
 _NO_PREVIEW: Mapping[str, Any] = {"is_disabled": True}
 FILE_BYTES = 50_000_000
 """The largest file that a bot may send."""
@@ -26,13 +23,6 @@ _SHOWN_AS: Mapping[MediaKind, frozenset[str]] = {
     "audio": frozenset({"audio/mpeg", "audio/mp4"}),
     "video": frozenset({"video/mp4"}),
 }
-_MAX_LABEL = 64
-_MAX_OPTIONS = 20
-_MAX_QUESTIONS = 5
-"""A keyboard fits a hundred buttons; further questions can be answered by typing."""
-_ONE_ROW_CHARS = 30
-_ONE_ROW_BUTTONS = 8
-"""The most buttons that Telegram shows in one row."""
 
 
 def render(outgoing: Outgoing) -> tuple[Part, ...]:
@@ -49,7 +39,7 @@ def render(outgoing: Outgoing) -> tuple[Part, ...]:
         parts.insert(0, Part(body={}, plain=name, file=outgoing.attached, file_name=name))
     if outgoing.questions:
         last = parts[-1]
-        body = {**last.body, "reply_markup": _keyboard(outgoing.questions)}
+        body = {**last.body, "reply_markup": question_keyboard(outgoing.questions)}
         parts[-1] = Part(body=body, plain=last.plain, file=last.file, file_name=last.file_name)
     return tuple(parts)
 
@@ -86,38 +76,8 @@ def reply_fields(thread: ThreadKey, reply_handle: str) -> dict[str, Any]:
     return {"reply_parameters": target}
 
 
-def without_question(markup: Mapping[str, Any], data: str) -> dict[str, Any]:
-    """The keyboard without the buttons of the question to which the button `data` belongs."""
-    handle = data.rpartition(":")[0]
-    rows = [
-        [button for button in row if str(button.get("callback_data", "")).rpartition(":")[0] != handle]
-        for row in markup.get("inline_keyboard", ())
-    ]
-    return {"inline_keyboard": [row for row in rows if row]}
-
-
 def _part(text: TelegramText) -> Part:
     body: dict[str, Any] = {"text": text.text, "link_preview_options": _NO_PREVIEW}
     if text.entities:
         body["entities"] = [dict(entity) for entity in text.entities]
     return Part(body=body, plain=text.plain)
-
-
-def _keyboard(questions: tuple[ApprovalRequired, ...]) -> dict[str, Any]:
-    rows: list[list[dict[str, str]]] = []
-    for question in questions[:_MAX_QUESTIONS]:
-        buttons = [
-            {"text": _label(option), "callback_data": answer_data(question.interaction_id, index)}
-            for index, option in enumerate(question.options[:_MAX_OPTIONS])
-        ]
-        short = sum(len(button["text"]) for button in buttons) <= _ONE_ROW_CHARS
-        if short and len(buttons) <= _ONE_ROW_BUTTONS:
-            rows.append(buttons)
-        else:
-            rows.extend([button] for button in buttons)
-    return {"inline_keyboard": [row for row in rows if row]}
-
-
-def _label(option: str) -> str:
-    shown = " ".join(visible(option).split())
-    return (shown if len(shown) <= _MAX_LABEL else shown[: _MAX_LABEL - 1] + "…") or "…"

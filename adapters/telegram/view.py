@@ -12,7 +12,8 @@ from telegram.error import BadRequest, EndPointNotFound, TelegramError
 from adapters.channel import Outgoing, Part
 from adapters.telegram.api import FloodWait
 from adapters.telegram.failures import classify
-from adapters.telegram.outbound import STOP_KEYBOARD, render
+from adapters.telegram.outbound import render
+from adapters.telegram.question_buttons import STOP_KEYBOARD
 from adapters.telegram.sending import Sender
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import InvalidInput

@@ -1,5 +1,9 @@
 """Ask the author of a message, in its chat, whether a tool may be used, while the turn waits.
 
+Each channel draws the buttons: `adapters/telegram/question_buttons.py`, `adapters/slack/question_buttons.py`,
+`adapters/discord/question_buttons.py`, on the page `adapters/web/static/rows.js`. The first three carry
+the data of `adapters/button_data.py`. A press is taken in `gateway/ingress/answers.py`.
+
 The question is durable under an id derived from the action, so a turn that is resumed after a crash finds its
 question, and perhaps the answer. The inbox checks and records answers; the bus reports them to `answered`.
 Only the author may answer, not others in a room. An answer holds for one action in one session and chat.
