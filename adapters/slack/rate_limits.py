@@ -1,4 +1,7 @@
-"""The rate limits of Slack where the configuration names none; `rate_limiter` applies them."""
+"""The rate limits of Slack where the configuration names none.
+
+`gateway/delivery/rate_limiter.py` enforces them.
+"""
 
 from __future__ import annotations
 
