@@ -1,8 +1,8 @@
 """Pair strangers in private chats by code, so that the bot answers them.
 
-The bot shows a stranger a code once, and the owner types it into `parlour pair` on the gateway's machine.
-Nothing that the stranger writes is kept; the code is kept only as a hash. The access policy decides which
-chats use pairing.
+The bot shows a stranger a code once, and the owner approves it with `parlour pair` on the gateway's machine
+(`gateway/cli/pair.py`). Nothing that the stranger writes is kept; the code is kept only as a hash. The access
+policy decides which chats use pairing.
 """
 
 from __future__ import annotations
