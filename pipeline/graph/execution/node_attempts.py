@@ -1,4 +1,7 @@
-"""The attempts at nodes: deadlines, retries with waits, and results kept when one is cut off."""
+"""The attempts at nodes: deadlines, retries with waits, and results kept when one is cut off.
+
+How often a node is tried, and after what wait, is the policy in `pipeline/graph/definition/retry.py`.
+"""
 
 from __future__ import annotations
 
