@@ -1,7 +1,8 @@
 """Assemble the system prompt: identity, guardrails, user profile, memory, rules, skills.
 
 Every section says how to read it. Text that others wrote is data: it can neither end its section nor add
-one. The messages that follow the system prompt are built in `prompt`. (seed 4: ContextAssembler)
+one. `pipeline/agent/model_messages.py` builds the messages that follow the system prompt.
+(seed 4: ContextAssembler)
 """
 
 from __future__ import annotations
