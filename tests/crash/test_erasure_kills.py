@@ -28,7 +28,8 @@ async def test_an_erasure_is_completed_after_a_kill_at_each_of_its_steps(tmp_pat
         folder = tmp_path / label
         shutil.copytree(tmp_path / "left", folder / "data")
         async with GatewayProcess(folder) as gateway:
-            await gateway.start(crash_at=f"{label}:1")
+            # `start` would also wait for /readyz, and the process may reach the label before it is asked.
+            await gateway.spawn(crash_at=f"{label}:1")
             assert await gateway.wait_exit() == 137
             await gateway.start()
             async with beside(gateway.store_path, SqliteJobs) as book:
