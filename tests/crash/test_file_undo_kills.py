@@ -17,7 +17,7 @@ from gateway.cli.main import main
 from pipeline.domain.ids import identity_key
 from pipeline.tools.confine import person_folder
 from tests.support.file_acts import ACTS, POLICY, message, prepare, think, tree
-from tests.support.gateway_process import GatewayDied, GatewayProcess
+from tests.support.gateway_process import SCRIPTED, GatewayDied, GatewayProcess
 from tests.support.openai_server import FakeOpenAiServer
 from tests.support.store_file import integrity
 from tests.support.web_client import Disconnected, WebChat
@@ -50,6 +50,7 @@ async def test_random_acts_with_deaths_in_between_are_taken_back_to_the_byte_and
         settings = (
             'llm.model="openai_compatible/fake"',
             f"llm.api_base={model.api_base}",
+            SCRIPTED[1],
             'agent.completion="implicit"',
             "llm.context_tokens=1000000",
             'log.level="warning"',

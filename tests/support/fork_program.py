@@ -43,9 +43,15 @@ from tests.support.web_client import WebChat
 
 _IMPORTED = (
     *("gateway.cli.serve", "adapters.web.adapter", "adapters.telegram.adapter"),
-    *("adapters.slack.adapter", "adapters.discord.adapter", "dateparser", "httpx2"),
+    *("adapters.slack.adapter", "adapters.discord.adapter", "dateparser", "cronsim", "httpx2"),
+    *("gateway.agents.workflow_facts", "gateway.app.api", "gateway.storage.postgres.store"),
+    *("gateway.cluster.redis_transport", "gateway.cluster.redis_cache", "gateway.cluster.redis_counts"),
+    "gateway.cluster.postgres_transport",
 )
 """What a gateway imports when it starts, also on demand."""
+_LARGE = {"tools.mcp_file=": ("mcp", "mcp.client.streamable_http")}
+"""What a gateway with the setting may import besides: it takes as long as ten starts, and is imported for the
+first one."""
 _CREDENTIALS = struct.Struct("3i")
 _REQUEST_BYTES = 65_536
 _PATIENCE_S = 60.0
@@ -92,7 +98,7 @@ class _Program:
             worker.close()
             return
         asked = json.loads(request)
-        _import_before_the_fork(asked.get("module"))
+        _import_before_the_fork(asked.get("module"), asked["arguments"])
         connection = socket.socket(fileno=files[0])
         pid = os.fork()
         if pid == 0:
@@ -132,10 +138,16 @@ def _user_of(worker: socket.socket) -> int:
     return int(user)
 
 
-def _import_before_the_fork(module: str | None) -> None:
+def _import_before_the_fork(module: str | None, arguments: Sequence[str]) -> None:
     """Import what the process is to run, for this one and all that follow."""
-    if module is not None and module not in sys.modules:
-        importlib.import_module(module)
+    names = [] if module is None else [module]
+    for setting, large in _LARGE.items():
+        if any(argument.startswith(setting) for argument in arguments):
+            names += large
+    missing = [name for name in names if name not in sys.modules]
+    for name in missing:
+        importlib.import_module(name)
+    if missing:
         gc.collect()
         gc.freeze()
 
