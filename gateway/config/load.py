@@ -60,15 +60,23 @@ def load(
 
     Raises ConfigurationProblems with all problems.
     """
-    return load_with_sources(path, environ, overrides, secrets=secrets).settings
+    return _settings(Layers(), config_file(path, environ), environ, overrides, secrets=secrets)
 
 
 def load_with_sources(
     path: Path | None, environ: Mapping[str, str], overrides: Sequence[str], *, secrets: bool = True
 ) -> Loaded:
     """As `load`, with the source of each setting."""
-    layers = Layers()
-    file = config_file(path, environ)
+    layers, file = Layers(), config_file(path, environ)
+    settings = _settings(layers, file, environ, overrides, secrets=secrets)
+    sources = {name: layers.source_of(name) for name in (*SETTINGS, *layers.values)}
+    return Loaded(settings=settings, sources=sources, file=file)
+
+
+def _settings(
+    layers: Layers, file: Path | None, environ: Mapping[str, str], overrides: Sequence[str], *, secrets: bool
+) -> Settings:
+    """The settings, with what is given in `layers`."""
     if file is not None:
         layers.add_file(file)
     layers.add_environment(environ)
@@ -96,8 +104,7 @@ def load_with_sources(
     ]
     if problems:
         raise ConfigurationProblems(problems)
-    sources = {name: layers.source_of(name) for name in (*SETTINGS, *layers.values)}
-    return Loaded(settings=settings, sources=sources, file=file)
+    return settings
 
 
 def _validate(layers: Layers, context: SecretContext) -> tuple[Settings, frozenset[str], list[Problem]]:
