@@ -39,7 +39,7 @@ KILLED = -signal.SIGKILL
 _PAGE = re.compile(r"^ +(?:page +|health and metrics at )(http://[^\s;]+)", re.MULTILINE)
 _PORTS = (20_000, 32_768)
 """Below the ports that Linux assigns, which a connection of another test could take in between."""
-_POLL_S = 0.005
+_POLL_S = 0.01
 _START_S = 60.0
 _EXIT_S = 60.0
 _SHOWN_CHARS = 4_000
