@@ -6,26 +6,22 @@ Covers: gateway/turns/run_command.py, gateway/turns/journal.py, pipeline/workflo
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import random
 import signal
-import sys
-from asyncio.subprocess import PIPE, Process
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from gateway.config import environment
 from gateway.storage.sqlite import SqliteStore
 from gateway.turns.run_codec import runs_of
 from pipeline.domain.clock import SystemClock
 from pipeline.graph.run.records import RawRecord
 from pipeline.workflows.reading import read_workflow
 from pipeline.workflows.run_record import run_record
+from tests.support.forked_children import child
 from tests.support.killed_graph import whole_lines
 from tests.support.store_file import integrity
 from tests.support.workflow_lives import BRANCHES, LEDGER, RUNS, SOURCE, result, thread_of
@@ -39,66 +35,30 @@ _LINES = 240
 _LATER_S = 0.02
 """Maximum random delay of a kill, so that it does not always follow a line directly."""
 _POLL_S = 0.002
-_ROOT = Path(__file__).parents[2]
 _CLOCK = SystemClock()
 _DEAD = -signal.SIGKILL
 
 
-class _Lives:
-    """The program that forks gateways to be killed."""
-
-    def __init__(self, process: Process, folder: Path) -> None:
-        self._process = process
-        self._ledger = folder / LEDGER
-
-    async def live(self, after: int | None, chance: random.Random) -> int:
-        """One life, killed when the ledger has `after` more lines; its exit code."""
-        begun = len(whole_lines(self._ledger))
-        pid = await self._ask("start")
+async def _live(folder: Path, after: int | None, chance: random.Random) -> int:
+    """One life, killed when the ledger has `after` more lines; its exit code."""
+    ledger = folder / LEDGER
+    begun = len(whole_lines(ledger))
+    async with child("tests.support.workflow_lives", str(folder), log=folder / "log") as process:
         if after is not None:
-            while len(whole_lines(self._ledger)) < begun + after and not _is_over(pid):
+            while len(whole_lines(ledger)) < begun + after and process.returncode is None:
                 await _CLOCK.sleep(_POLL_S)
             await _CLOCK.sleep(chance.uniform(0, _LATER_S))
-            # Not reaped before it is asked for, so the pid is its own even if it has ended.
-            os.kill(pid, signal.SIGKILL)
-        return await self._ask("reap")
-
-    async def _ask(self, line: str) -> int:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(f"{line}\n".encode())
-        return int(await self._process.stdout.readline())
-
-
-def _is_over(pid: int) -> bool:
-    """Whether the process has ended; it is a zombie until it is asked for."""
-    return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+            process.kill()
+        return await process.wait()
 
 
 async def test_kills_amid_twenty_runs_lose_no_answer_and_repeat_no_effect(
     tmp_path: Path, record_property: Callable[[str, object], None], *, soak: bool
 ) -> None:
     chance, kills = random.Random(_SEED), SOAK_KILLS if soak else KILLS
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "tests.support.workflow_lives", str(tmp_path)),
-        stdin=PIPE,
-        stdout=PIPE,
-        cwd=_ROOT,
-        env=dict(environment()),
-    )
-    program, codes = _Lives(process, tmp_path), []
-    try:
-        # Half of the lines: more are written between the look at the ledger and the kill.
-        for after in (*(chance.randint(1, _LINES // (2 * kills)) for _ in range(kills)), None):
-            code = await program.live(after, chance)
-            codes.append(code)
-        assert process.stdin is not None
-        process.stdin.close()
-        assert await process.wait() == 0
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+    # Half of the lines: more are written between the look at the ledger and the kill.
+    lives = (*(chance.randint(1, _LINES // (2 * kills)) for _ in range(kills)), None)
+    codes = [await _live(tmp_path, after, chance) for after in lives]
     assert codes == [*[_DEAD] * kills, 0], "a run of the program ended before it was killed"
     figures = await _judge(tmp_path)
     record_property("workflow kill run", json.dumps({"kills": kills, **figures}))

@@ -18,30 +18,31 @@ _CLOCK = SystemClock()
 
 async def run_child(module: str, *arguments: str, log: Path) -> int:
     """The exit code of `module`, negative for a signal. What it prints is appended to `log`."""
-    async with _child(module, *arguments, log=log) as child:
-        return await child.wait()
+    async with child(module, *arguments, log=log) as process:
+        return await process.wait()
 
 
 @asynccontextmanager
 async def child_up(module: str, *arguments: str, log: Path) -> AsyncIterator[ForkedProcess]:
     """`module`, which has printed `up` into the new file `log`; it is killed at the end of the block. Raises
     AssertionError when it ends before, TimeoutError when it takes too long."""
-    async with _child(module, *arguments, log=log) as child:
+    async with child(module, *arguments, log=log) as process:
         async with asyncio.timeout(_UP_S):
             while "up" not in (printed := _printed(log)).splitlines():
-                assert child.returncode is None, printed
+                assert process.returncode is None, printed
                 await _CLOCK.sleep(_POLL_S)
-        yield child
+        yield process
 
 
 @asynccontextmanager
-async def _child(module: str, *arguments: str, log: Path) -> AsyncIterator[ForkedProcess]:
-    child = await fork_module(module, *arguments, log=log)
+async def child(module: str, *arguments: str, log: Path) -> AsyncIterator[ForkedProcess]:
+    """`module`, which is killed at the end of the block."""
+    process = await fork_module(module, *arguments, log=log)
     try:
-        yield child
+        yield process
     finally:
-        child.kill()
-        await child.wait()
+        process.kill()
+        await process.wait()
 
 
 def _printed(log: Path) -> str:

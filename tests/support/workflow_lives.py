@@ -1,16 +1,13 @@
 """`python -m tests.support.workflow_lives FOLDER`: a gateway with runs of one workflow, made to be killed.
 
-Commands are lines on the standard input: `start` forks a process with a gateway and prints its pid, `reap`
-waits for it and prints its exit code, negative for a signal. Forking avoids repeated imports. The process
-begins the runs that no earlier one began, answers what is open, notes in a ledger what was acknowledged, and
-ends when every run has.
+The process begins the runs that no earlier one began, answers what is open, notes in a ledger what was
+acknowledged, and ends when every run has.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import os
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from pathlib import Path
@@ -164,21 +161,5 @@ def _answer(place: ThreadKey, question: str) -> ApprovalReply:
     )
 
 
-def main(folder: Path) -> None:
-    """Execute the lines of the standard input until it ends."""
-    pid = 0
-    for line in sys.stdin:
-        if line.strip() == "start":
-            pid = os.fork()
-            if pid == 0:
-                asyncio.run(live(folder))
-                os._exit(0)
-            answer = pid
-        else:
-            answer = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        sys.stdout.write(f"{answer}\n")
-        sys.stdout.flush()
-
-
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    asyncio.run(live(Path(sys.argv[1])))
