@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,7 +13,6 @@ from gateway.storage.memory import MemoryStore
 from gateway.storage.postgres import PostgresStore
 from gateway.storage.sqlite import SqliteStore
 from pipeline.domain.errors import ConfigurationError
-from tests.support.gateway_process import ROOT
 
 _ON_POSTGRES = ['storage.kind="postgres"', 'storage.url="env:DATABASE_OF_THE_TEST"']
 _URL = {"DATABASE_OF_THE_TEST": "postgresql://bot:hunter2@db.example.org/parlour"}
@@ -52,8 +49,3 @@ def test_a_url_of_another_kind_is_refused_without_its_password(tmp_path: Path) -
     ) as refused:
         build_store(settings, tmp_path / "store.db")
     assert "hunter2" not in str(refused.value)
-
-
-def test_a_gateway_without_postgres_loads_no_driver() -> None:
-    words = "import gateway.app.bootstrap, gateway.cli.serve, sys; sys.exit('asyncpg' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", words], cwd=ROOT, check=False).returncode == 0

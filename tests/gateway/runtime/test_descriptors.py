@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from pipeline.domain.clock import SystemClock
-from tests.support.gateway_process import GatewayProcess
+from tests.support.gateway_process import SCRIPTED, GatewayProcess
 
 CONNECTIONS = 30
 
@@ -21,7 +21,7 @@ def leave_few_descriptors(pid: int) -> None:
 
 
 async def test_used_up_descriptors_are_one_log_line_and_free_ones_are_used(tmp_path: Path) -> None:
-    async with GatewayProcess(tmp_path, executed=True) as gateway:
+    async with GatewayProcess(tmp_path, overrides=SCRIPTED, executed=True) as gateway:
         await gateway.start()
         leave_few_descriptors(gateway.pid)
         address = gateway.url.removeprefix("http://").rpartition(":")
