@@ -31,10 +31,6 @@ from pipeline.graph.definition.reducers import append, custom, first, last, merg
 from pipeline.graph.execution.step import current_step
 from pipeline.graph.run.events import GraphEvent, RunCompleted
 
-QUIET_TICKS: Final = 16
-"""Turns of the event loop without a new request before a turn is given: tasks of all branches have
-begun by then, whatever the depth of their nesting."""
-
 CHANNELS: Final = {
     "log": append,
     "seen": merge,
@@ -114,7 +110,6 @@ class Turns:
         self._places = {name: place for place, name in enumerate(order)}
         self._waiting: dict[str, asyncio.Future[None]] = {}
         self._taken = False
-        self._quiet = 0
         self._ticking = False
 
     @asynccontextmanager
@@ -122,7 +117,6 @@ class Turns:
         """The body runs while no one else has the turn."""
         loop = asyncio.get_running_loop()
         self._waiting[name] = loop.create_future()
-        self._quiet = 0
         if not self._ticking:
             self._ticking = True
             loop.call_soon(self._tick)
@@ -137,24 +131,20 @@ class Turns:
             yield
         finally:
             self._taken = False
-            self._quiet = 0
 
     def _tick(self) -> None:
-        if self._taken:
-            self._quiet = 0
-        else:
-            self._quiet += 1
-        if self._quiet > QUIET_TICKS and self._waiting:
+        loop: Any = asyncio.get_running_loop()
+        # No public name says whether anything else is ready.
+        is_quiet = not self._taken and not loop._ready  # noqa: SLF001
+        if is_quiet and self._waiting:
             name = min(self._waiting, key=lambda waiting: (self._places.get(waiting, 0), waiting))
-            self._taken = True
             future = self._waiting.pop(name)
-            if future.cancelled():
-                self._taken = False
-            else:
+            if not future.cancelled():
+                self._taken = True
                 future.set_result(None)
         self._ticking = bool(self._waiting) or self._taken
         if self._ticking:
-            asyncio.get_running_loop().call_soon(self._tick)
+            loop.call_soon(self._tick)
 
 
 @dataclass(frozen=True, slots=True)
