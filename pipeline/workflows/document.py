@@ -135,7 +135,14 @@ class Workflow:
 
     def targets(self, source: str, handle: str = "") -> tuple[str, ...]:
         """Where a run goes from a handle, in the order of the document."""
-        return tuple(one.target for one in self.connections if (one.source, one.handle) == (source, handle))
+        return self._targets.get((source, handle), ())
+
+    @cached_property
+    def _targets(self) -> Mapping[tuple[str, str], tuple[str, ...]]:
+        found: dict[tuple[str, str], list[str]] = {}
+        for one in self.connections:
+            found.setdefault((one.source, one.handle), []).append(one.target)
+        return {way: tuple(targets) for way, targets in found.items()}
 
     def subagents(self, agent: str) -> tuple[Agent, ...]:
         """The agents that are tools of `agent`."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from pipeline.graph.run.frames import Frame
 from pipeline.graph.run.state import Run, Totals
-
-_SLOTS: Final = tuple(Frame.__slots__)
 
 
 def forked(run: Run) -> Run:
@@ -35,11 +31,34 @@ def forked(run: Run) -> Run:
 
 
 def _copied(frame: Frame, parent: Frame | None, copies: dict[str, Frame]) -> Frame:
-    copy: Frame = Frame.__new__(Frame)
-    for name in _SLOTS:
-        setattr(copy, name, getattr(frame, name))
-    copy.parent = parent
-    copy.updates, copy.finished, copy.effects = list(frame.updates), list(frame.finished), dict(frame.effects)
-    copy.children = {name: _copied(child, copy, copies) for name, child in frame.children.items()}
+    copy = Frame(
+        id=frame.id,
+        kind=frame.kind,
+        graph=frame.graph,
+        channels=frame.channels,
+        prefix=frame.prefix,
+        values=frame.values,
+        parent=parent,
+        beside=frame.beside,
+        status=frame.status,
+        node=frame.node,
+        label=frame.label,
+        inputs=frame.inputs,
+        consecutive=frame.consecutive,
+        last=frame.last,
+        settled=frame.settled,
+        end_reason=frame.end_reason,
+        updates=frame.updates.copy(),
+        gate=frame.gate,
+        failure=frame.failure,
+        join=frame.join,
+        finished=frame.finished.copy(),
+        attempts=frame.attempts,
+        effects=frame.effects.copy(),
+    )
+    copy.plan = frame.plan
+    children = copy.children
+    for name, child in frame.children.items():
+        children[name] = _copied(child, copy, copies)
     copies[frame.id] = copy
     return copy

@@ -49,6 +49,10 @@ class Meaning:
         self.workflow = workflow
         self._answers: dict[str, tuple[str, ...]] = {}
         self._ifs: dict[str, tuple[If, ...]] = {}
+        # An exploration asks for the same nodes and texts at each of its moments.
+        self._at: dict[Position, Counter[Position]] = {}
+        self._handles: dict[str, tuple[str, ...]] = {}
+        self._compared_texts: dict[Position, tuple[tuple[int, str], ...]] = {}
         names = {name: at for at, name in enumerate(workflow.nodes)}
         self._kinds = names if by_name else kinds_of(workflow)
 
@@ -56,19 +60,24 @@ class Meaning:
         """The positions that follow a handle. Raises Circling."""
         found: Counter[Position] = Counter()
         for target in dict.fromkeys(self.workflow.targets(node, handle)):
-            found += self.at(target, text)
+            found.update(self.at(target, text))
         return found
 
     def at(self, node: str, text: str, above: tuple[str, ...] = ()) -> Counter[Position]:
-        """The positions of a branch that has come to `node`. Raises Circling."""
+        """The positions of a branch that has come to `node`; not to be changed. Raises Circling."""
+        known = self._at.get((node, text))
+        if known is not None:
+            return known
         one = self.workflow.nodes[node]
         if not isinstance(one, If):
-            return Counter({(node, text): 1})
-        if node in above:
+            found = Counter({(node, text): 1})
+        elif node in above:
             raise Circling((*above[above.index(node) :], node))
-        found: Counter[Position] = Counter()
-        for target in dict.fromkeys(self.workflow.targets(node, one.handle(text))):
-            found += self.at(target, text, (*above, node))
+        else:
+            found = Counter[Position]()
+            for target in dict.fromkeys(self.workflow.targets(node, one.handle(text))):
+                found.update(self.at(target, text, (*above, node)))
+        self._at[node, text] = found
         return found
 
     def conditions_after(self, node: str, handle: str, text: str) -> int:
@@ -108,7 +117,11 @@ class Meaning:
         """The handles by which a run can leave a node."""
         match self.workflow.nodes[node]:
             case If() as one:
-                return tuple(dict.fromkeys(one.handle(text) for text in _texts((one,))))
+                found = self._handles.get(node)
+                if found is None:
+                    found = tuple(dict.fromkeys(one.handle(text) for text in _texts((one,))))
+                    self._handles[node] = found
+                return found
             case Approval():
                 return DECISIONS
             case _:
@@ -121,7 +134,11 @@ class Meaning:
     def compared(self, node: str, text: str) -> tuple[tuple[int, str], ...]:
         """What of an output counts at a node: the handles to which the conditions from there on lead. The
         same at nodes of one kind."""
-        return tuple(sorted({(self._kinds[one.id], one.handle(text)) for one in self._compared_at(node)}))
+        found = self._compared_texts.get((node, text))
+        if found is None:
+            ifs = {(self._kinds[one.id], one.handle(text)) for one in self._compared_at(node)}
+            found = self._compared_texts[node, text] = tuple(sorted(ifs))
+        return found
 
     @cached_property
     def asking(self) -> frozenset[str]:

@@ -61,7 +61,7 @@ class RunReader:
         Circling."""
         found: Counter[Position] = Counter()
         for branch in branches:
-            found += self._positions(branch)
+            found.update(self._positions(branch))
         return found
 
     def alike(self, run: Run, branches: tuple[Branch, ...]) -> Hashable:
