@@ -12,12 +12,13 @@ from pathlib import PurePosixPath
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.support import busy_machine, default_store, quick_days, quick_page, quick_store
+from tests.support import busy_machine, default_store, quick_days, quick_logs, quick_page, quick_store
 from tests.support.postgres_server import NEWEST, VERSIONS
 
 pytest_plugins = [
     "tests.support.browser_fixture",
     "tests.support.postgres_fixture",
+    "tests.support.quick_folders",
     "tests.support.scopes",
     "tests.support.worker_pool",
 ]
@@ -50,44 +51,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _no_models_of_the_developer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Where a test names no folder for models and has none, an empty one is used: nothing is fetched into the
-    home folder of the person who runs the tests."""
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> Iterator[None]:
+    """Set up the process in which tests run, before its workers are forked. A fixture for the session would
+    be looked up for each test, which takes longer than most of them."""
+    folders = session.config._tmp_path_factory  # type: ignore[attr-defined] # pytest has no public name for it
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_DATA_HOME", str(tmp_path_factory.mktemp("data-home")))
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _quick_store_files() -> Iterator[None]:
-    """A third of the tests open a store, and few of them are about its file."""
-    with pytest.MonkeyPatch.context() as patch:
+        # Where a test names no folder for models and has none, an empty one is used: nothing is fetched into
+        # the home folder of the person who runs the tests.
+        patch.setenv("XDG_DATA_HOME", str(folders.mktemp("data-home")))
+        # A third of the tests open a store, and few of them are about its file.
         quick_store.install(patch)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _stores(request: pytest.FixtureRequest) -> Iterator[None]:
-    """With `--store postgres`, whole gateways in the tests' own process have their store there."""
-    if request.config.getoption("--store") == "sqlite":
-        yield
-        return
-    with default_store.stores_on(request.getfixturevalue("postgres_server_url")):
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _page_files_once() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
         quick_page.install(patch)
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _patience_with_a_busy_machine() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
+        quick_logs.install(patch)
         busy_machine.install(patch)
+        return (yield)
+
+
+@pytest.fixture(scope="session")
+def stores_on_postgres(postgres_server_url: str) -> Iterator[None]:
+    """With `--store postgres`, whole gateways in the tests' own process have their store there: each test
+    has this fixture then."""
+    with default_store.stores_on(postgres_server_url):
         yield
 
 
@@ -116,6 +101,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--store") == "postgres":
         about_sqlite = default_store.about_sqlite()
         for item in items:
+            if isinstance(item, pytest.Function):
+                item.fixturenames.insert(0, "stores_on_postgres")
             if item.nodeid.partition("[")[0] in about_sqlite:
                 item.add_marker(pytest.mark.skip(reason="it is about SQLite"))
     seed = config.getoption("--shuffle")
