@@ -218,18 +218,18 @@ _ANSWER = (
 @each(
     "markdown",
     [
-        _ANSWER * (50_000 // len(_ANSWER)),
-        "word and " * 5_500,
-        "x" * 50_000,
-        "![" * 25_000,
-        "*a **b " * 7_000,
-        "> " * 25_000,
-        "[a](" * 12_500,
-        "|" + "a|" * 1000 + "\n|" + "-|" * 1000 + "\n" + "|b\n" * 150,
-        "https://a.b/" + ")" * 50_000,
-        "`a`**b**" * 6_000,
-        "&<>" * 20_000,
-        "a" + "\u0301" * 62_500,
+        _ANSWER * (25_000 // len(_ANSWER)),
+        "word and " * 2_750,
+        "x" * 25_000,
+        "![" * 12_500,
+        "*a **b " * 3_500,
+        "> " * 12_500,
+        "[a](" * 6_250,
+        "|" + "a|" * 500 + "\n|" + "-|" * 500 + "\n" + "|b\n" * 150,
+        "https://a.b/" + ")" * 25_000,
+        "`a`**b**" * 3_000,
+        "&<>" * 10_000,
+        "a" + "\u0301" * 31_250,
     ],
 )
 def test_the_time_grows_with_the_length(render: object, markdown: str) -> None:
@@ -237,5 +237,5 @@ def test_the_time_grows_with_the_length(render: object, markdown: str) -> None:
     started = time.process_time()
     render(markdown)
     spent = time.process_time() - started
-    # Many times what a loaded machine was measured to need; anything quadratic takes half a minute.
-    assert spent < 2.0
+    # Many times what a loaded machine was measured to need; anything quadratic takes several seconds.
+    assert spent < 1.5

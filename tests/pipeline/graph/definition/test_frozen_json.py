@@ -49,7 +49,7 @@ def test_freezing_frozen_data_changes_nothing(value: Any) -> None:
     assert freeze(frozen) == frozen
 
 
-@given(update=st.dictionaries(st.text(), _json))
+@given(update=st.dictionaries(st.text(), _json, max_size=3))
 def test_an_update_is_a_copy_that_is_frozen_below_its_top_level(update: dict[str, Any]) -> None:
     size = len(update)
     frozen = freeze_update(update)
