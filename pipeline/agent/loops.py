@@ -6,8 +6,8 @@ Pure functions over a run's exchange, as plain messages; the caller acts on the 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from itertools import takewhile
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice, takewhile
 from typing import Any
 
 from pipeline.domain.chat import ToolCall
@@ -37,7 +37,8 @@ def stalled(exchange: Sequence[_Plain], newest: str = "") -> bool:
     `newest` is its newest text where the exchange does not have it yet. Equal texts with different tool
     calls do not count, because the model makes progress.
     """
-    said = [_said(message) for message in exchange if message["role"] == "assistant"]
+    answers = [message for message in exchange if message["role"] == "assistant"]
+    said = [_said(message) for message in answers[-STALL_AT:]]
     if newest:
         said.append((newest.strip(), ()))
     last = said[-STALL_AT:]
@@ -49,9 +50,8 @@ def repeats(exchange: Sequence[_Plain], call: ToolCall) -> int:
 
     The answer with the call may be the newest of the exchange, or not be in it yet.
     """
-    before = _calls_before(exchange, call)
     wanted = fingerprint(call.name, call.arguments)
-    return 1 + sum(1 for _ in takewhile(lambda one: one == wanted, reversed(before)))
+    return 1 + sum(1 for _ in takewhile(lambda one: _fingerprint(one) == wanted, _before(exchange, call)))
 
 
 def fingerprint(name: str, arguments: str) -> str:
@@ -67,14 +67,14 @@ def _said(message: _Plain) -> tuple[str, tuple[str, ...]]:
     return str(message["content"]).strip(), tuple(_fingerprint(call) for call in _calls(message))
 
 
-def _calls_before(exchange: Sequence[_Plain], call: ToolCall) -> list[str]:
-    """The fingerprints of all calls before this one, oldest first."""
+def _before(exchange: Sequence[_Plain], call: ToolCall) -> Iterator[_Plain]:
+    """All calls before this one, newest first."""
     asking = exchange[-1] if exchange and exchange[-1]["role"] == "assistant" else {}
-    earlier = exchange[:-1] if asking else exchange
-    before = [_fingerprint(one) for message in earlier for one in _calls(message)]
     # Ids are unique only within one answer.
-    beside = takewhile(lambda one: one["id"] != call.id, _calls(asking))
-    return before + [_fingerprint(one) for one in beside]
+    beside = tuple(takewhile(lambda one: one["id"] != call.id, _calls(asking)))
+    yield from reversed(beside)
+    for message in islice(reversed(exchange), 1 if asking else 0, None):
+        yield from reversed(_calls(message))
 
 
 def _calls(message: _Plain) -> Sequence[_Plain]:
