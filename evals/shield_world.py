@@ -7,9 +7,10 @@ they only note what would have left or run. Files are real: a snapshot shows wha
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from itertools import count
 from pathlib import Path
@@ -216,15 +217,16 @@ class World:
     def _snapshot(self) -> dict[str, tuple[str, bytes]]:
         """Every file, folder and link below the root, but for the store and its marks of foreign text."""
         found: dict[str, tuple[str, bytes]] = {}
-        for path in self.root.rglob("*"):
-            if path.name.startswith("parlour.sqlite3") or path.name == "foreign.json":
+        in_workspace = f"{self.workspace}{os.sep}"
+        for entry in _below(str(self.root)):
+            if entry.name.startswith("parlour.sqlite3") or entry.name == "foreign.json":
                 continue
-            if path.is_symlink():
-                found[str(path)] = ("link", str(path.readlink()).encode())
-            elif path.is_file():
-                found[str(path)] = ("file", path.read_bytes())
-            elif self.workspace not in path.parents:
-                found[str(path)] = ("folder", b"")
+            if entry.is_symlink():
+                found[entry.path] = ("link", str(Path(entry.path).readlink()).encode())
+            elif entry.is_file():
+                found[entry.path] = ("file", Path(entry.path).read_bytes())
+            elif not entry.path.startswith(in_workspace):
+                found[entry.path] = ("folder", b"")
         return found
 
     def _build_files(self) -> None:
@@ -349,3 +351,12 @@ async def open_world(root: Path) -> AsyncIterator[World]:
 def counted(effects: Iterable[str]) -> Counter[str]:
     """How many effects there are of each kind."""
     return Counter(effect.partition(" ")[0] for effect in effects)
+
+
+def _below(folder: str) -> Iterator[os.DirEntry[str]]:
+    """All that is in a folder, and in the folders in it, but not behind links."""
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            yield entry
+            if entry.is_dir(follow_symlinks=False):
+                yield from _below(entry.path)
