@@ -134,7 +134,8 @@ class Turns:
 
     def _tick(self) -> None:
         loop: Any = asyncio.get_running_loop()
-        is_quiet = not self._taken and not loop._ready  # noqa: SLF001 - no public name says what is ready
+        # asyncio has no public name for what is ready.
+        is_quiet = not self._taken and not loop._ready
         if is_quiet and self._waiting:
             name = min(self._waiting, key=lambda waiting: (self._places.get(waiting, 0), waiting))
             future = self._waiting.pop(name)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from pipeline.graph.definition.decisions import NodeResult, State
 from pipeline.graph.definition.elements import END, EdgeSpec
 from pipeline.graph.definition.spec import GraphSpec
 from pipeline.graph.definition.structure import NodeSpec
@@ -18,8 +19,8 @@ from pipeline.workflows.exploring.forking import forked
 _CHANGED_IN_PLACE = ("updates", "children", "finished", "effects")
 
 
-async def _nothing(_state: Any, _context: Any) -> None:
-    """A node that does nothing."""
+async def _nothing(_state: State, _context: object) -> NodeResult:
+    return NodeResult()
 
 
 def _run() -> Run:
