@@ -24,7 +24,7 @@ LIMITS = Limits(text_chars=200, voice_bytes=1000, voice_seconds=60)
 _json = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
-    max_leaves=10,
+    max_leaves=4,
 )
 _plausible = st.fixed_dictionaries(
     {
