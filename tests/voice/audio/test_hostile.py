@@ -18,7 +18,11 @@ from voice.audio.segments import Decoded, SpeechSegment
 from voice.errors import AudioRefused
 from voice.settings import VoiceSettings
 
-SETTINGS = VoiceSettings(model_dir=Path("no-model-is-needed"))
+SETTINGS = VoiceSettings(
+    model_dir=Path("no-model-is-needed"),
+    max_seconds=60.0,  # of speech: several pieces
+    recycle_after=10_000,  # the same process takes all that harms it
+)
 MEGABYTE = 1024 * 1024
 
 
