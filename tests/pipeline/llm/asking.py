@@ -9,10 +9,23 @@ import pytest
 
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import SystemClock
+from pipeline.domain.json_schema import JsonSchema
 from pipeline.llm.client import LlmClient, LlmFinished, LlmItem, LlmRequest, TextDelta
 from tests.support.looks import look_again
 
 MODEL_FILE = Path(__file__).parents[3] / "models" / "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf"
+PLACE = JsonSchema(
+    name="place",
+    schema={
+        "type": "object",
+        "properties": {
+            "kind": {"type": "string", "enum": ["city", "river"]},
+            "name": {"type": "string", "minLength": 2, "maxLength": 40},
+        },
+        "required": ["kind", "name"],
+    },
+)
+"""The form of a structured answer."""
 
 
 class ImpatientClock(SystemClock):
@@ -26,10 +39,16 @@ class ImpatientClock(SystemClock):
         await super().sleep(0)
 
 
-def ask(text: str = "hi", *, timeout_s: float = 30.0, max_tokens: int = 64) -> LlmRequest:
+def ask(
+    text: str = "hi",
+    *,
+    timeout_s: float = 30.0,
+    max_tokens: int = 64,
+    system: str = "You answer in one short sentence.",
+) -> LlmRequest:
     return LlmRequest(
         messages=(
-            ChatMessage(role="system", content="You answer in one short sentence."),
+            ChatMessage(role="system", content=system),
             ChatMessage(role="user", content=text),
         ),
         max_tokens=max_tokens,

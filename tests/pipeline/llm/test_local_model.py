@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
+from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import SystemClock
 from pipeline.domain.errors import ModelRejected, ModelTimeout, ModelUnavailable
-from pipeline.llm.client import LlmItem, TextDelta
+from pipeline.llm.client import LlmItem, LlmRequest, TextDelta
 from pipeline.llm.local_model import LocalModel
 from pipeline.llm.local_process import ChildSettings
-from tests.pipeline.llm.asking import answer_of, ask, collect, model_file, until
+from pipeline.llm.structured import structured
+from tests.pipeline.llm.asking import PLACE, answer_of, ask, collect, model_file, until
 from tests.support.tiny_model import LETTER, tiny_model
 
 
@@ -42,16 +44,20 @@ async def warm() -> AsyncIterator[LocalModel]:
     await local.close()
 
 
-@pytest.mark.models
-async def test_a_question_that_arrives_while_the_model_loads_is_answered(model: LocalModel) -> None:
-    text, finished = await answer_of(model, ask("What is the capital of France?"))
+def capital_of(country: str) -> LlmRequest:
+    """A question whose answer is one word: the model takes a tenth of a second for each further one."""
+    return ask(f"The capital of {country}?", system="Answer in one word.")
 
-    assert "Paris" in text
-    assert finished.finish_reason == "stop"
-    assert finished.prompt_tokens > 10
-    assert finished.completion_tokens > 1
+
+async def test_a_question_that_arrives_before_the_model_is_loaded_is_answered(tiny: ChildSettings) -> None:
+    model = LocalModel(tiny, clock=SystemClock())
+    text, finished = await answer_of(model, ask(max_tokens=8))
+    assert text == LETTER * 8
+    assert finished.finish_reason == "length"
+    assert finished.completion_tokens == 8
     assert model.status() == "ready"
     assert model.context_tokens == 4096
+    await model.close()
 
 
 @pytest.mark.models
@@ -59,7 +65,7 @@ async def test_a_question_that_arrives_while_the_model_loads_is_answered(model: 
 async def test_a_cancelled_answer_stops_at_once_and_frees_the_model(warm: LocalModel) -> None:
     loop, model = asyncio.get_running_loop(), warm
     started = loop.time()
-    await answer_of(model, ask("What is the capital of Spain?"))
+    await answer_of(model, capital_of("Spain"))
     alone = loop.time() - started
     long_answers = [model.stream(ask("Count from 1 to 500.", max_tokens=2000)) for _ in range(2)]
     for stream in long_answers:
@@ -68,7 +74,7 @@ async def test_a_cancelled_answer_stops_at_once_and_frees_the_model(warm: LocalM
         await stream.aclose()
 
     started = loop.time()
-    text, _ = await answer_of(model, ask("What is the capital of Italy?"))
+    text, _ = await answer_of(model, capital_of("Italy"))
     assert "Rome" in text
     # Two thousand tokens are far more than ten short answers, however slow the machine is.
     assert loop.time() - started < 15 + 10 * alone, "both slots still generate what no one waits for"
@@ -95,8 +101,12 @@ async def test_a_killed_child_fails_its_answer_and_the_next_question_finds_a_new
         with pytest.raises(ModelUnavailable, match="stopped in the middle of its answer"):
             await collect(model, ask("Count from 1 to 500.", max_tokens=2000), heard)
 
-    text, _ = await answer_of(model, ask("What is the capital of France?"))
+    text, finished = await answer_of(model, capital_of("France"))
     assert "Paris" in text
+    assert finished.finish_reason == "stop"
+    assert finished.prompt_tokens > 10
+    assert finished.completion_tokens > 1
+    assert model.status() == "ready"
     assert model.child_pid != first
 
 
@@ -131,6 +141,21 @@ async def test_two_timeouts_in_a_row_replace_a_child_whose_server_still_talks(wa
             await answer_of(model, ask(words, timeout_s=0.1))
     async with asyncio.timeout(60):
         await until(lambda: model.child_pid not in (None, slow))
+
+
+@pytest.mark.models
+@pytest.mark.asyncio(loop_scope="module")
+async def test_it_is_held_to_a_schema(warm: LocalModel) -> None:
+    # Without the grammar it answers in a sentence.
+    question = ChatMessage(role="user", content="Tell me a long story about the weather.")
+    request = LlmRequest(messages=(question,), schema=PLACE, max_tokens=60, temperature=0.0, timeout_s=60)
+    text, _ = await answer_of(warm, request)
+
+    async def said(_messages: tuple[ChatMessage, ...]) -> str:
+        return text
+
+    found = await structured((), PLACE, said)
+    assert found["kind"] in ("city", "river")
 
 
 @pytest.mark.models

@@ -8,27 +8,13 @@ import pytest
 
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import SystemClock
-from pipeline.domain.json_schema import JsonSchema
 from pipeline.llm.client import LlmClient, LlmRequest
 from pipeline.llm.direct_client import DirectClient
 from pipeline.llm.litellm_client import LitellmClient
-from pipeline.llm.local_model import LocalModel
-from pipeline.llm.local_process import ChildSettings
 from pipeline.llm.structured import AnswerUnreadable, Ask, structured
-from tests.pipeline.llm.asking import answer_of, model_file
+from tests.pipeline.llm.asking import PLACE, answer_of
 from tests.support.openai_server import Behaviour, FakeOpenAiServer
 
-PLACE = JsonSchema(
-    name="place",
-    schema={
-        "type": "object",
-        "properties": {
-            "kind": {"type": "string", "enum": ["city", "river"]},
-            "name": {"type": "string", "minLength": 2, "maxLength": 40},
-        },
-        "required": ["kind", "name"],
-    },
-)
 _ROME = '{"kind": "city", "name": "Rome"}'
 
 
@@ -70,16 +56,6 @@ async def test_litellm_gets_it_for_the_models_of_its_table(model: str, *, known:
         assert (await answer_of(client, _request()))[0] == _ROME
         await client.close()
     assert ("response_format" in server.requests[0].body) == known
-
-
-@pytest.mark.models
-async def test_the_embedded_model_is_held_to_the_schema() -> None:
-    model = LocalModel(ChildSettings(model_path=model_file()), clock=SystemClock())
-    # Without the grammar it answers in a sentence.
-    text, _ = await answer_of(model, _request("Tell me a long story about the weather."))
-    await model.close()
-    found = await structured((), PLACE, _said(text))
-    assert found["kind"] in ("city", "river")
 
 
 async def test_the_first_object_that_fits_is_the_answer() -> None:
