@@ -90,7 +90,7 @@ def _picture_bombs() -> Iterator[tuple[str, bytes]]:
     zeros = zlib.compress(bytes(30_000_000), 1)
     for side in (8_001, 20_000, 65_535, 2**31 - 1):
         yield f"png-{side}-wide", png(side, side, zeros)
-    yield "png-that-unpacks-on", png(100, 100, zlib.compress(bytes(60_000_000), 1))
+    yield "png-that-unpacks-on", png(100, 100, zeros)
     yield "png-just-allowed", png(8_000, 8_000, zlib.compress(bytes(1_000), 9))
     yield "png-of-no-width", png(0, 10, zeros[:100])
     yield "png-with-a-packed-comment", png(4, 4, zeros[:90], more=_chunk(b"zTXt", b"a\0\0" + zeros))
@@ -132,9 +132,9 @@ def _picture_bombs() -> Iterator[tuple[str, bytes]]:
 
 
 def _document_bombs() -> Iterator[tuple[str, bytes]]:
-    zeros = zlib.compress(bytes(60_000_000), 1)
+    zeros = zlib.compress(bytes(30_000_000), 1)
     twice = zlib.compress(zeros, 9)
-    words = b"BT /F 12 Tf 0 0 Td " + b"(bomb) Tj " * 250_000 + b"ET"
+    words = b"BT /F 12 Tf 0 0 Td " + (b"(" + b"bomb" * 50 + b") Tj ") * 1_000 + b"ET"
     for name, content in (
         ("pdf-flate-bomb", stream_of(zeros, b"/Filter/FlateDecode")),
         ("pdf-flate-bomb-twice", stream_of(twice, b"/Filter[/FlateDecode/FlateDecode]")),
@@ -205,8 +205,8 @@ def _zip_bombs(zeros: bytes) -> Iterator[tuple[str, bytes]]:
         f'<!ENTITY {chr(98 + n)} "{f"&{chr(97 + n)};" * 10}">' for n in range(12)
     )
     start = docx(paragraphs("x"))
-    yield "docx-of-spaces", docx(paragraphs(" " * 20_000_000))
-    yield "docx-of-many-paragraphs", docx(paragraphs("word") * 200_000)
+    yield "docx-of-spaces", docx(paragraphs(" " * 5_000_000))
+    yield "docx-of-many-paragraphs", docx(paragraphs("word") * 100_000)
     yield "docx-deeply-nested", docx("<a>" * 100_000 + "</a>" * 100_000)
     yield "docx-billion-laughs", docx("", more={"word/document.xml": f"{laughs}]><x>&m;</x>"})
     yield (
@@ -215,11 +215,11 @@ def _zip_bombs(zeros: bytes) -> Iterator[tuple[str, bytes]]:
             "", more={"word/document.xml": '<!DOCTYPE x [<!ENTITY a SYSTEM "file:///etc/passwd">]><x>&a;</x>'}
         ),
     )
-    yield "docx-long-attribute", docx(f'<w:p w:x="{"x" * 10_000_000}"/>')
+    yield "docx-long-attribute", docx(f'<w:p w:x="{"x" * 4_000_000}"/>')
     yield "docx-many-attributes", docx("<w:p " + " ".join(f'a{n}=""' for n in range(50_000)) + "/>")
     yield "docx-macros", docx(paragraphs("x"), more={"word/vbaProject.bin": b"\xd0\xcf\x11\xe0 macro"})
-    yield "zip-of-many-members", packed({f"{n}": b"" for n in range(12_000)})
-    yield "zip-in-zip", packed({f"{n}.zip": packed({"a": bytes(1_000_000)}) for n in range(20)})
+    yield "zip-of-many-members", packed({f"{n}": b"" for n in range(10_001)})
+    yield "zip-in-zip", packed({f"{n}.zip": packed({"a": bytes(1_000_000)}) for n in range(4)})
     yield "zip-outside", packed({"../../etc/passwd": b"x", "/etc/passwd": b"x", "word\\document.xml": b"x"})
     yield "zip-that-lies-about-sizes", start.replace(struct.pack("<I", len(paragraphs("x"))), bytes(4))
     yield "zip-encrypted", _flagged(start)
@@ -245,7 +245,7 @@ def _zip_bombs(zeros: bytes) -> Iterator[tuple[str, bytes]]:
             {
                 "mimetype": "application/epub+zip",
                 "META-INF/container.xml": '<c><rootfile full-path="b.opf"/></c>',
-                "b.opf": '<p><item id="a" href="b.opf"/>' + '<itemref idref="a"/>' * 20_000 + "</p>",
+                "b.opf": '<p><item id="a" href="b.opf"/>' + '<itemref idref="a"/>' * 5_000 + "</p>",
             }
         ),
     )
@@ -262,9 +262,9 @@ def _flagged(content: bytes) -> bytes:
 
 
 def _text_bombs() -> Iterator[tuple[str, bytes]]:
-    yield "html-of-open-tags", b"<html>" + b"<div>" * 50_000
-    yield "html-of-brackets", b"<html>" + b"<" * 300_000
-    yield "html-of-quotes", b'<html><a href="' * 50_000
+    yield "html-of-open-tags", b"<html>" + b"<div>" * 20_000
+    yield "html-of-brackets", b"<html>" + b"<" * 60_000
+    yield "html-of-quotes", b'<html><a href="' * 15_000
     yield "html-of-references", b"<html>" + b"&#x110000;&amp;" * 200_000
     yield "html-of-comments", b"<html>" + b"<!--" * 300_000
     yield "text-of-comments", b"<!--a-->" * 2_000 + b"<p>"
@@ -276,7 +276,7 @@ def _text_bombs() -> Iterator[tuple[str, bytes]]:
     yield "text-of-lines", b"\n" * 5_000_000
     yield "text-of-one-line", b"x" * 5_000_000
     yield "rtf-of-groups", b"{\\rtf1" + b"{" * 500_000
-    yield "rtf-of-numbers", b"{\\rtf1" + b"\\u99999999 " * 60_000
+    yield "rtf-of-numbers", b"{\\rtf1" + b"\\u99999999 " * 20_000
     yield "rtf-of-bytes", b"{\\rtf1\\bin999999999 " + bytes(1_000)
 
 
