@@ -29,7 +29,7 @@ from voice.transcript import Transcript
 from voice.transcription.engine_io import EngineJob
 from voice.transcription.mel_window import Window
 from voice.transcription.voice_note import VoiceIntake
-from voice.transcription.whisper_engine import WhisperEngine
+from voice.transcription.whisper_engine import WhisperEngine, load_model
 from voice.transcription.whisper_transcriber import WhisperTranscriber
 from voice.wer import normalised_words, word_error_rate
 
@@ -222,9 +222,10 @@ async def _long_note(transcriber: WhisperTranscriber) -> list[Heard]:
 
 def _of_the_engine(model: Path) -> list[Heard]:
     """Speech without a file or a detector, as the recogniser's process gets it."""
-    engine = WhisperEngine(model)
-    plain = WhisperEngine(model, engine="plain")
-    cramped = WhisperEngine(model, window=Window(floor=100, margin=0))
+    loaded = load_model(model)
+    engine = WhisperEngine(loaded)
+    plain = WhisperEngine(loaded, engine="plain")
+    cramped = WhisperEngine(loaded, window=Window(floor=100, margin=0))
     return [
         *_beside(engine, model),
         *_together(engine),

@@ -19,7 +19,7 @@ from voice.errors import TranscriberUnavailable
 from voice.transcription.device import Device, chosen_device
 from voice.transcription.engine_io import EngineJob, EngineResult
 from voice.transcription.omission_check import CheckedEngine, SpeechEngine
-from voice.transcription.whisper_engine import WhisperEngine
+from voice.transcription.whisper_engine import WhisperEngine, load_model
 from voice.workers.frames import Frame, error_to_wire
 from voice.workers.sandbox import die_with_parent, take_over_pipes
 
@@ -101,9 +101,8 @@ def _engine(options: argparse.Namespace) -> WhisperEngine:
     def load(device: Literal["cpu", "cuda"]) -> WhisperEngine:
         if device == "cpu":  # CUDA reserves far more addresses than memory
             _limit_memory(address_space_bytes(options.model_dir))
-        return WhisperEngine(
-            options.model_dir, engine=options.engine, device=device, compute_type=options.compute_type
-        )
+        model = load_model(options.model_dir, device=device, compute_type=options.compute_type)
+        return WhisperEngine(model, engine=options.engine)
 
     return chosen_engine(options.device, load)
 

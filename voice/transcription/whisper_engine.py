@@ -107,7 +107,7 @@ def settled_language(ranking: Sequence[tuple[str, float]], likely: str | None) -
 
 
 class WhisperEngine:
-    """A loaded model. Construction takes about half a second and 200 MB for the base model.
+    """A way to hear with a loaded model, which several may share.
 
     `fast` fits Whisper's window to the speech, encodes it once for the language and the words, and tries
     once more with the full window where the words look wrong. `plain` is faster-whisper with its defaults,
@@ -115,16 +115,8 @@ class WhisperEngine:
     Raises TranscriberUnavailable.
     """
 
-    def __init__(
-        self,
-        model_dir: Path,
-        *,
-        engine: Engine = "fast",
-        device: Device = "auto",
-        compute_type: str = "auto",
-        window: Window | None = None,
-    ) -> None:
-        self._model = _loaded(model_dir, device, compute_type)
+    def __init__(self, model: LoadedModel, *, engine: Engine = "fast", window: Window | None = None) -> None:
+        self._model = model
         self._engine = engine
         self._tokenizers: dict[str, Tokenizer] = {}
         self._suppressed: list[int] = list(get_suppressed_tokens(self._tokenizer("en"), [-1]))
@@ -142,7 +134,7 @@ class WhisperEngine:
 
     @property
     def encoder_passes(self) -> int:
-        """Windows encoded so far; each of a batch counts."""
+        """Windows that the model encoded so far; each of a batch counts."""
         return self._model.passes
 
     def warm_up(self) -> None:
@@ -310,7 +302,7 @@ class WhisperEngine:
         )
 
 
-class _CountingModel(WhisperModel):  # type: ignore[misc]  # faster_whisper ships no type information
+class LoadedModel(WhisperModel):  # type: ignore[misc]  # faster_whisper ships no type information
     """faster-whisper's model with a count of encoded windows."""
 
     passes = 0
@@ -320,7 +312,9 @@ class _CountingModel(WhisperModel):  # type: ignore[misc]  # faster_whisper ship
         return super().encode(features)
 
 
-def _loaded(model_dir: Path, device: Device, compute_type: str) -> _CountingModel:
+def load_model(model_dir: Path, *, device: Device = "auto", compute_type: str = "auto") -> LoadedModel:
+    """The model of a folder. Takes about half a second and 200 MB for the base model.
+    Raises TranscriberUnavailable."""
     missing = missing_files(model_dir)
     if missing:
         raise TranscriberUnavailable(
@@ -332,7 +326,7 @@ def _loaded(model_dir: Path, device: Device, compute_type: str) -> _CountingMode
     try:
         # One thread and one search at a time: a second thread is 10 % faster for a third more work,
         # and the machine's other cores belong to the other workers.
-        return _CountingModel(
+        return LoadedModel(
             str(model_dir),
             device=where,
             compute_type=arithmetic,

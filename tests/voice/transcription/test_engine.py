@@ -18,7 +18,13 @@ from voice.settings import VoiceSettings
 from voice.transcription.device import chosen_compute_type, chosen_device
 from voice.transcription.engine_io import EngineJob, EngineResult
 from voice.transcription.mel_window import FULL, FULL_FRAMES, Mel, Window
-from voice.transcription.whisper_engine import WhisperEngine, settled_language, shortest_window
+from voice.transcription.whisper_engine import (
+    LoadedModel,
+    WhisperEngine,
+    load_model,
+    settled_language,
+    shortest_window,
+)
 from voice.wer import word_error_rate
 
 pytestmark = pytest.mark.models
@@ -27,13 +33,18 @@ CLEAR = CLIPS["lj001-0004"]
 
 
 @pytest.fixture(scope="module")
-def engine(settings: VoiceSettings) -> WhisperEngine:
-    return WhisperEngine(settings.model_dir)
+def model(settings: VoiceSettings) -> LoadedModel:
+    return load_model(settings.model_dir)
 
 
 @pytest.fixture(scope="module")
-def plain(settings: VoiceSettings) -> WhisperEngine:
-    return WhisperEngine(settings.model_dir, engine="plain")
+def engine(model: LoadedModel) -> WhisperEngine:
+    return WhisperEngine(model)
+
+
+@pytest.fixture(scope="module")
+def plain(model: LoadedModel) -> WhisperEngine:
+    return WhisperEngine(model, engine="plain")
 
 
 def job(
@@ -109,8 +120,8 @@ def test_the_dots_that_faster_whisper_writes_over_silence_are_no_words(plain: Wh
     assert heard.chunks == ()
 
 
-def test_what_looks_wrong_in_a_short_window_is_heard_again_in_the_full_one(settings: VoiceSettings) -> None:
-    cramped = WhisperEngine(settings.model_dir, window=Window(floor=100, margin=0))
+def test_what_looks_wrong_in_a_short_window_is_heard_again_in_the_full_one(model: LoadedModel) -> None:
+    cramped = WhisperEngine(model, window=Window(floor=100, margin=0))
     clip = CLIPS["lj001-0002"]
 
     def again_and_right(pcm: bytes) -> bool:
