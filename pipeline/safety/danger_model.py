@@ -126,6 +126,7 @@ class Concepts:
         for language, of_language in COMMON.items():
             for word in of_language.split():
                 self._languages.setdefault(word, set()).add(language)
+        self._longest_stem = max(map(len, self._stems), default=0)
 
     def of(self, word: str) -> tuple[int, ...]:
         """The concepts of a word."""
@@ -133,7 +134,8 @@ class Concepts:
             return tuple(found)
         if word.isdecimal():
             return self._numbers
-        for end in range(len(word), 4, -1):
+        # Without the bound, a word of as many letters as a message may have takes seconds.
+        for end in range(min(len(word), self._longest_stem), 4, -1):
             if (found := self._stems.get(word[:end])) is not None:
                 return tuple(found)
         return ()

@@ -65,6 +65,12 @@ def test_the_model_finds_indirect_words_in_four_languages_and_no_harmless_ones()
         assert model.score(text).clear < clear_at(len(words_of(text))), text
 
 
+def test_a_word_has_the_concept_of_its_stem_however_long_it_is() -> None:
+    known = shipped_concepts()
+    assert known.of("suicidal") == known.of("suicid" + "x" * 9_000) != ()
+    assert known.of("suici") == known.of("x" * 9_000) == ()
+
+
 @each("text", ["", " ", "a", "\n", "\ud800", "\u0301", "é" * 700, "die " * 5_000, "x" * 90_000])
 def test_any_text_has_scores(text: str) -> None:
     assert all(0 <= score <= 1 for score in shipped_model().score(text))
