@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from gateway.reading.limits import ReadingLimits
 from gateway.reading.reader_client import SandboxedReader
@@ -32,6 +33,14 @@ async def reader() -> AsyncIterator[SandboxedReader]:
 
 @pytest.fixture
 async def taken_over() -> AsyncIterator[SandboxedReader]:
+    reader = SandboxedReader(SHIPPED, SystemClock(), program=PROGRAM)
+    yield reader
+    await reader.close()
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def liar() -> AsyncIterator[SandboxedReader]:
+    """One that was taken over, for the tests that leave it with a child that answers, or with none."""
     reader = SandboxedReader(SHIPPED, SystemClock(), program=PROGRAM)
     yield reader
     await reader.close()
@@ -113,8 +122,9 @@ async def test_a_child_has_nothing_of_a_file_in_its_memory_afterwards(reader: Sa
     for text in words:
         assert await text_of(reader, text.encode()) == (text,)
     (pid,) = reader.pids
-    assert not [text for text in words if text.encode() in memory_of(pid)]
-    assert b"A trial that this process can be copied" in memory_of(pid)
+    memory = memory_of(pid)
+    assert not [text for text in words if text.encode() in memory]
+    assert b"A trial that this process can be copied" in memory
 
 
 def memory_of(pid: int) -> bytes:
@@ -193,18 +203,20 @@ async def test_a_cancelled_call_ends_its_child(taken_over: SandboxedReader) -> N
     assert not is_alive(first[0])
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("wish", sorted(reader_child.TRUTHS))
-async def test_a_good_answer_is_taken(taken_over: SandboxedReader, wish: bytes) -> None:
-    found = await read(taken_over, wish)
+async def test_a_good_answer_is_taken(liar: SandboxedReader, wish: bytes) -> None:
+    found = await read(liar, wish)
     assert (found.content if isinstance(found, Picture) else found.pages) in (b"1234", ("text",))
 
 
+@pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("wish", [*sorted(reader_child.LIES), b"nonsense", b"brackets", b"too much"])
-async def test_nothing_that_a_child_says_is_trusted(taken_over: SandboxedReader, wish: bytes) -> None:
-    error = await refused(taken_over, wish)
+async def test_nothing_that_a_child_says_is_trusted(liar: SandboxedReader, wish: bytes) -> None:
+    error = await refused(liar, wish)
     assert error.reason in ("damaged", "unavailable")
     assert "password" not in str(error)
-    assert await text_of(taken_over, b"a good document") == ("text",)
+    assert await text_of(liar, b"a good document") == ("text",)
 
 
 @pytest.mark.parametrize("start", ["unavailable", "late", "missing"])
