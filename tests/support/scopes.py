@@ -1,8 +1,9 @@
-"""Which tests one worker runs together: those of a module, those of the sources, and those
-that load LiteLLM.
+"""Which tests one worker runs together: those of a module, those of the sources, those that load LiteLLM, and
+those that share a recogniser.
 
 What one module has loaded is there for the next only in the same worker. The tests of the sources read all of
-them into syntax trees, which takes longer than to judge them; LiteLLM takes four seconds of processor time.
+them into syntax trees, which takes longer than to judge them; LiteLLM takes four seconds of processor time,
+and Whisper with its decoder one.
 """
 
 from __future__ import annotations
@@ -26,6 +27,11 @@ LITELLM = frozenset(
     )
 )
 """Modules whose tests load LiteLLM into their own process."""
+WHISPER = frozenset(
+    f"tests/voice/{name}.py"
+    for name in ("streaming/test_live_whisper", "synthesis/test_piper_client", "transcription/test_whisper")
+)
+"""Modules whose tests have sound heard by one transcriber, and leave it as it is (`tests.voice.conftest`)."""
 
 
 def scope_of(nodeid: str) -> str:
@@ -34,6 +40,8 @@ def scope_of(nodeid: str) -> str:
         if nodeid.startswith(folder):
             return folder
     module = nodeid.split("::", maxsplit=1)[0]
+    if module in WHISPER:
+        return "whisper"
     return "litellm" if module in LITELLM else module
 
 

@@ -7,10 +7,8 @@ import os
 import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
-import pytest_asyncio
 
 from gateway.runtime.tasks import Supervisor
 from pipeline.domain.clock import ManualClock
@@ -23,7 +21,7 @@ from voice.streaming.vad_client import VadClient
 from voice.transcription.whisper_transcriber import WhisperTranscriber
 from voice.wer import word_error_rate
 
-pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module")]
+pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="session")]
 
 SECOND_OF_SILENCE = bytes(32_000)
 
@@ -46,14 +44,6 @@ class Watching(Notes):
     def ended(self) -> None:
         super().ended()
         self.reported["ended"].set()
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def transcriber(settings: VoiceSettings) -> AsyncIterator[WhisperTranscriber]:
-    made = WhisperTranscriber(replace(settings, workers=1))
-    await made.warm_up()
-    yield made
-    await made.close()
 
 
 @asynccontextmanager

@@ -9,7 +9,6 @@ import signal
 import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ import pytest_asyncio
 
 from tests.voice.voices import voices_dir
 from voice.errors import SpeakerUnavailable
-from voice.settings import VoiceSettings
 from voice.synthesis.piper_client import (
     QUEUE_LIMIT,
     PiperSpeaker,
@@ -44,7 +42,7 @@ async def speaker() -> AsyncIterator[PiperSpeaker]:
     await made.close()
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def reading() -> AsyncIterator[PiperSpeaker]:
     """One for the tests that leave its process as it is."""
     made = PiperSpeaker(voices_dir(), deadline_floor_s=PATIENCE_S)
@@ -77,14 +75,10 @@ def pid_of(speaker: PiperSpeaker) -> int:
 
 
 @pytest.mark.models
-@pytest.mark.asyncio(loop_scope="module")
-async def test_what_is_said_can_be_understood(reading: PiperSpeaker, settings: VoiceSettings) -> None:
-    listener = WhisperTranscriber(replace(settings, workers=1))
-    try:
-        spoken = await reading.speak(SENTENCE)
-        heard = await listener.transcribe(Recording(data=spoken.data))
-    finally:
-        await listener.close()
+@pytest.mark.asyncio(loop_scope="session")
+async def test_what_is_said_can_be_understood(reading: PiperSpeaker, transcriber: WhisperTranscriber) -> None:
+    spoken = await reading.speak(SENTENCE)
+    heard = await transcriber.transcribe(Recording(data=spoken.data))
     words = " ".join(chunk.text for chunk in heard.chunks)
     assert heard.language == "en"
     assert word_error_rate("the parcel arrives tomorrow between 9 and 11 in the morning", words) <= 0.25
@@ -147,7 +141,7 @@ async def test_no_secret_reaches_the_child(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 @pytest.mark.models
-@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.asyncio(loop_scope="session")
 async def test_a_text_of_one_endless_sentence_does_not_grow_the_child(reading: PiperSpeaker) -> None:
     spoken = await reading.speak("word and " * 45)
     assert spoken.seconds > 10

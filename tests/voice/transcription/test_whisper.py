@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import replace
-
 import pytest
-import pytest_asyncio
 
 from tests.voice.clips import CLIPS, NOISE, NOTE_TRANSCRIPT, NOTES, Clip, samples_of, wav
 from tests.voice.sounds import quiet
@@ -18,14 +14,7 @@ from voice.transcription.voice_note import VoiceIntake
 from voice.transcription.whisper_transcriber import WhisperTranscriber
 from voice.wer import word_error_rate
 
-pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="module")]
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="module")
-async def transcriber(settings: VoiceSettings) -> AsyncIterator[WhisperTranscriber]:
-    transcriber = WhisperTranscriber(replace(settings, workers=1))
-    yield transcriber
-    await transcriber.close()
+pytestmark = [pytest.mark.models, pytest.mark.asyncio(loop_scope="session")]
 
 
 @pytest.fixture(scope="module")

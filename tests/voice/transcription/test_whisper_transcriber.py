@@ -204,7 +204,7 @@ async def test_a_missing_model_is_named_to_the_operator_with_the_command_that_br
     tmp_path: Path,
 ) -> None:
     folder = tmp_path / "whisper-base"
-    transcriber = WhisperTranscriber(VoiceSettings(model_dir=folder))
+    transcriber = WhisperTranscriber(VoiceSettings(model_dir=folder, workers=1))
     try:
         with pytest.raises(TranscriberUnavailable) as caught:
             await transcriber.warm_up()
