@@ -18,9 +18,9 @@ from gateway.config import (
 from pipeline.domain.chat import ChatMessage, ToolDefinition
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelError
-from pipeline.llm.backends import resolve_backend
+from pipeline.llm.backends import OPENAI, resolve_backend
 from pipeline.llm.client import LlmClient, LlmRequest
-from pipeline.llm.direct_client import OPENAI, DirectClient
+from pipeline.llm.direct_client import DirectClient
 from pipeline.llm.litellm_client import LitellmClient
 from pipeline.llm.local_model import LocalModel
 from pipeline.llm.local_process import ChildSettings

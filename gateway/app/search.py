@@ -8,7 +8,8 @@ from gateway.config import Settings
 from pipeline.domain.clock import Clock
 from pipeline.redaction.redactor import Redactor
 from pipeline.tools.search_backends import BRAVE_URL, Brave, SearchBackend, Searxng
-from pipeline.tools.search_keyless import Keyless, is_installed
+from pipeline.tools.search_keyless import Keyless
+from pipeline.tools.search_library import is_installed
 from pipeline.tools.tool import ToolFailed
 from pipeline.tools.web_client import GuardedWeb
 from pipeline.tools.web_search import WebSearch

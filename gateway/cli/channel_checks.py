@@ -14,23 +14,14 @@ from gateway.access.policy import AccessPolicy, Denied
 from gateway.app.platforms import access_rule, built_channels
 from gateway.channels.registry import key_of
 from gateway.channels.timeline import StoreTimeline
+from gateway.cli.findings import Finding
 from gateway.config import Settings
 from gateway.config.channels import ChannelAccount, label_of
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError
-from pipeline.domain.frozen import dataclass
 from pipeline.domain.ids import ThreadKey
 from pipeline.domain.messages import Author, InboundMessage
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """The result of one check."""
-
-    name: str
-    good: bool
-    words: str
 
 
 async def channel_findings(settings: Settings, clock: Clock) -> AsyncIterator[Finding]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.app.llm import ModelClients
 from gateway.app.safety import build_classifier
-from gateway.cli.channel_checks import Finding
+from gateway.cli.findings import Finding
 from gateway.config import DEFAULT_AGENT, Settings, agent_settings, classifier_settings
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ParlourError

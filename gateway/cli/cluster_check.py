@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from gateway import __version__
-from gateway.cli.channel_checks import Finding
+from gateway.cli.findings import Finding
 from gateway.config import Settings
 from gateway.storage.formats import StoreFormat
 from gateway.storage.owners import ListedOwner

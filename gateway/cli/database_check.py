@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gateway.app.store import database_url
-from gateway.cli.channel_checks import Finding
 from gateway.cli.cluster_check import cluster_findings
+from gateway.cli.findings import Finding
 from gateway.config import Settings
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ConfigurationError, ParlourError

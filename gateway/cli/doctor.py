@@ -26,10 +26,11 @@ from gateway.app.tools import reference_reader
 from gateway.app.voice import SCRIPTED, build_speaker, build_transcriber
 from gateway.app.web import languages_state, make_page
 from gateway.channels.timeline import StoreTimeline
-from gateway.cli.channel_checks import Finding, channel_findings
+from gateway.cli.channel_checks import channel_findings
 from gateway.cli.classifier_check import classified_agent, classifier_finding
 from gateway.cli.editor_check import editor_state, saved_graphs_state
 from gateway.cli.evaluator_check import evaluator_finding
+from gateway.cli.findings import Finding
 from gateway.cli.model_check import model_finding
 from gateway.cli.models import models_present
 from gateway.cli.plugins import plugin_finding

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gateway.app.llm import ModelClients
 from gateway.app.shield import build_evaluator
-from gateway.cli.channel_checks import Finding
+from gateway.cli.findings import Finding
 from gateway.config import Settings, evaluator_settings
 from gateway.storage.memory import MemoryStore
 from pipeline.domain.clock import Clock

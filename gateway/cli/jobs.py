@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from adapters.formatting.visible import visible
-from gateway.cli.channel_checks import Finding
+from gateway.cli.findings import Finding
 from gateway.cli.graph import complain, write_out
 from gateway.cli.stored_books import StorePlace, stored_books
 from gateway.storage.jobs import Job, JobBook

@@ -220,15 +220,16 @@ def _chat(options: argparse.Namespace) -> int:
 
 
 def _init(options: argparse.Namespace) -> int:
+    if options.slack_manifest:
+        from gateway.cli.init.platforms import slack_manifest
+
+        sys.stdout.write(slack_manifest())
+        return OK
     from gateway.cli.init.command import Choices, init
     from gateway.cli.init.given import Given
-    from gateway.cli.init.platforms import slack_manifest
     from gateway.cli.init.terminal import RealTerminal
     from gateway.config import environment
 
-    if options.slack_manifest:
-        sys.stdout.write(slack_manifest())
-        return OK
     given = Given.of(
         channels=options.channel,
         tokens=options.token,

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from gateway.app.embedded_model import EmbeddedModel, embedded_model
 from gateway.config import Settings
-from pipeline.llm.backends import resolve_backend
-from pipeline.llm.direct_client import OPENAI
+from pipeline.llm.backends import OPENAI, resolve_backend
 
 
 def model_gaps(settings: Settings) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.app.embedded_model import embedded_model
-from gateway.cli.channel_checks import Finding
+from gateway.cli.findings import Finding
 from gateway.config import Settings, model_limits
 from pipeline.domain.chat import ChatMessage
 from pipeline.domain.clock import Clock

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gateway.cli.channel_checks import Finding
+from gateway.cli.findings import Finding
 from gateway.cli.graph import write_out
 from gateway.config.channel_plugins import channel_plugins
 from pipeline.graph_book import graph_plugins, kind_plugins

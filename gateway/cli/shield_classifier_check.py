@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gateway.app.shield import build_classifier
-from gateway.cli.channel_checks import Finding
+from gateway.cli.findings import Finding
 from gateway.config.shield import ShieldSettings
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ParlourError

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gateway.cli.channel_checks import Finding
 from gateway.cli.database_check import database_findings
+from gateway.cli.findings import Finding
 from gateway.cli.jobs import jobs_finding
 from gateway.config import Settings
 from gateway.runtime.data_dir import STORE_FILE, DataDir, DataDirBusy

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from gateway.config.settings import Settings
 from gateway.config.value_checks import is_loopback
 from pipeline.domain.frozen import dataclass
-from pipeline.tools.search_keyless import is_installed
+from pipeline.tools.search_library import is_installed
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,17 +6,20 @@ Not here: verifying the file and knowing the models (`fetch`).
 from __future__ import annotations
 
 import asyncio
+import importlib
 from collections.abc import Callable
 from pathlib import Path
-from typing import BinaryIO
-
-import aiohttp
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gateway.models.errors import SourceFailed
 
+if TYPE_CHECKING:
+    import aiohttp
+
 _CHUNK_BYTES = 1 << 20
-_TIMEOUT = aiohttp.ClientTimeout(total=None, connect=5.0, sock_connect=5.0, sock_read=60.0)
-"""An unreachable hub is given up after five seconds, because the next source follows."""
+_CONNECT_S = 5.0
+"""An unreachable hub is given up after so long, because the next source follows."""
+_READ_S = 60.0
 
 
 async def download(url: str, part: Path, size: int, on_bytes: Callable[[int], None]) -> None:
@@ -31,10 +34,13 @@ async def download(url: str, part: Path, size: int, on_bytes: Callable[[int], No
         have = 0
     if have == size:
         return
+    # A third of a second of imports, which `parlour models list` does not need.
+    http: Any = importlib.import_module("aiohttp")
+    timeout = http.ClientTimeout(total=None, connect=_CONNECT_S, sock_connect=_CONNECT_S, sock_read=_READ_S)
     headers = {"Range": f"bytes={have}-"} if have else {}
     try:
         async with (
-            aiohttp.ClientSession(timeout=_TIMEOUT, trust_env=True) as session,
+            http.ClientSession(timeout=timeout, trust_env=True) as session,
             session.get(url, headers=headers) as response,
         ):
             if response.status not in (200, 206):
@@ -43,7 +49,7 @@ async def download(url: str, part: Path, size: int, on_bytes: Callable[[int], No
                 have = 0
             with await asyncio.to_thread(part.open, "r+b" if have else "wb") as file:
                 await _write(response, file, have, size, on_bytes)
-    except (aiohttp.ClientError, TimeoutError) as error:
+    except (http.ClientError, TimeoutError) as error:
         raise SourceFailed(f"{url} cannot be read: {_words(error)}") from error
     arrived = _size_of(part)
     if arrived != size:

@@ -6,8 +6,9 @@ from typing import Literal
 
 from pipeline.domain.errors import ConfigurationError
 from pipeline.domain.frozen import dataclass
-from pipeline.llm.direct_client import OPENAI
 
+OPENAI = "https://api.openai.com/v1"
+"""Here, not beside the client: who reads a configuration needs no HTTP client, whose import takes long."""
 Kind = Literal["direct", "litellm", "local", "scripted"]
 SCRIPTED = "scripted:"
 _FORCED = "litellm/"

@@ -18,6 +18,7 @@ import aiohttp
 from pipeline.domain.clock import Clock
 from pipeline.domain.errors import ModelRejected, ModelUnavailable
 from pipeline.llm.attempts import AskedOtherwise, Call, OpenAnswer, play
+from pipeline.llm.backends import OPENAI
 from pipeline.llm.client import LlmItem, LlmRequest
 from pipeline.llm.completion import ReportedError
 from pipeline.llm.dialect import Dialect
@@ -26,7 +27,6 @@ from pipeline.llm.failures import Target
 from pipeline.llm.prices import Price, price_of
 from pipeline.llm.wire import messages_to_wire, schema_to_wire, tools_to_wire
 
-OPENAI = "https://api.openai.com/v1"
 _OPENAI_HOST = "api.openai.com"
 _CONNECT_S = 30.0
 

@@ -11,7 +11,6 @@ import json
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Sequence
-from importlib.util import find_spec
 
 from pipeline.domain.clock import Clock
 from pipeline.tools.guarded_proxy import guarded_proxy
@@ -27,11 +26,6 @@ _ENGINE_S = 6
 _AT_ONCE = 2
 _MOST_BYTES = 1_000_000
 _NO_ANSWER = "The search engines cannot be reached, or refuse automatic searches now."
-
-
-def is_installed() -> bool:
-    """Whether the library ddgs is there. Does not import it."""
-    return find_spec("ddgs") is not None
 
 
 class Keyless:

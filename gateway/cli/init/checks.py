@@ -14,7 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from gateway.app.llm import ModelClients
-from gateway.cli.channel_checks import Finding, channel_findings
+from gateway.cli.channel_checks import channel_findings
+from gateway.cli.findings import Finding
 from gateway.cli.init.plan import LOCAL, ChannelPlan, GivenSecret, ModelPlan
 from gateway.cli.model_check import model_finding
 from gateway.config import ConfigurationProblems, Secrets, Settings, load

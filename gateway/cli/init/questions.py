@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from gateway.cli.channel_checks import Finding
+from gateway.cli.findings import Finding
 from gateway.cli.init.checks import Checks, bot_name
 from gateway.cli.init.files import copy_name
 from gateway.cli.init.given import Given, checked_name, referenced

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gateway.cli.channel_checks import Finding, channel_findings
+from gateway.cli.channel_checks import channel_findings
+from gateway.cli.findings import Finding
 from gateway.config import load
 from pipeline.domain.clock import SystemClock
 from tests.support.platforms.discord import FakeDiscord

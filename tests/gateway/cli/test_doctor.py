@@ -14,8 +14,8 @@ import pytest
 from adapters.api.adapter import GUARANTEE
 from gateway.app.bus import bus_state
 from gateway.app.shell import shell_state
-from gateway.cli.channel_checks import Finding
 from gateway.cli.doctor import delivery_guarantees, doctor, findings
+from gateway.cli.findings import Finding
 from gateway.config import load
 from pipeline.domain.clock import SystemClock
 from tests.pipeline.tools.web_server import Handler, says, serving

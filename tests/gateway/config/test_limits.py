@@ -107,10 +107,11 @@ def test_check_config_says_the_limits_and_where_they_come_from() -> None:
     assert "window 128000 tokens (LiteLLM's table)" in "".join(said)
 
 
-def test_looking_the_limits_up_loads_no_model_library() -> None:
+def test_looking_the_limits_or_the_models_up_loads_no_model_library_and_no_http_client() -> None:
     code = (
-        "import sys; from gateway.config import load, model_limits; "
-        "model_limits(load(None, {}, ['llm.model=openai/gpt-4o'])); sys.exit('litellm' in sys.modules)"
+        "import sys; from gateway.config import load, model_limits; import gateway.cli.models; "
+        "model_limits(load(None, {}, ['llm.model=openai/gpt-4o'])); "
+        "sys.exit(repr(loaded) if (loaded := {'litellm', 'aiohttp'} & set(sys.modules)) else 0)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 

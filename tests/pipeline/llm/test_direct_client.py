@@ -12,8 +12,9 @@ import pytest
 from aiohttp import web
 
 from pipeline.domain.errors import ModelRejected, ModelTimeout, ModelUnavailable
+from pipeline.llm.backends import OPENAI
 from pipeline.llm.client import LlmItem, TextDelta, ToolAsked
-from pipeline.llm.direct_client import OPENAI, DirectClient, completions_url
+from pipeline.llm.direct_client import DirectClient, completions_url
 from tests.pipeline.llm.asking import ImpatientClock, answer_of, ask, collect
 from tests.support.openai_server import Behaviour, FakeOpenAiServer
 
