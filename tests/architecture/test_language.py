@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools.commit_subject import main, problem
-from tools.language import AREAS, WORDS, Counts, ceilings, counts
+from tools.language import AREAS, WORDS, Counts, ceilings, counts, counts_in
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +25,16 @@ def test_a_word_that_goes_does_not_come_back(counted: Counts, area: str) -> None
 
 def test_every_word_has_a_ceiling() -> None:
     assert {area: set(words) for area, words in ceilings().items()} == {area: set(WORDS) for area in AREAS}
+
+
+def test_each_form_of_a_word_is_counted_also_in_identifiers_and_twice_in_a_line() -> None:
+    # With a mark in each word, so that this file is not counted.
+    text = "de~sks la~ne_de~sk MyDe~sk de~sktop helpde~sk DE~SK\nand do~ors she~lves\nto~ld To~ld\n"
+    text += "It went o~n, goO~n, go\non; his o~wn: OF_ITS_O~WN ast.wa~lk wa~lking\nea~rs nobo~dy"
+    found = {"de~sk": 4, "do~or": 1, "she~lf": 1, "to~ld": 2, "goes o~n": 2, "of its o~wn": 1}
+    found |= {"la~ne": 1, "wa~lk": 1, "ea~rs": 1, "nobo~dy": 1}
+    expected = dict.fromkeys(WORDS, 0) | {word.replace("~", ""): count for word, count in found.items()}
+    assert counts_in(text.replace("~", "")) == expected
 
 
 @pytest.mark.parametrize(
