@@ -20,7 +20,8 @@ from pipeline.llm.scripted import ScriptedAnswer, ScriptedLlm
 from tests.architecture.sources import ROOT
 from tests.support.channel import MemoryChannel
 from tests.support.harness import THREAD, GatewayHarness, open_gateway
-from tests.support.mcp_server import entry, listening
+from tests.support.mcp_log import listening
+from tests.support.plain_mcp_server import entry
 
 LOAD = ScriptedAnswer.calling(ToolCall(id="l", name="load_tools", arguments='{"groups": ["mcp:weather"]}'))
 

@@ -1,23 +1,20 @@
 """A real MCP server on the official SDK, with tools that fail as servers do.
 
-`python -m tests.support.mcp_server` serves on its pipes, `over_http` in this process.
+`python -m tests.support.mcp_server` serves on its pipes, `over_http` in this process. Its imports take a
+second: a server that ends with its test is a `plain_mcp_server`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import base64
-import logging
 import os
-import signal
 import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import uvicorn
 from mcp import MCPError
@@ -56,21 +53,6 @@ def environment() -> dict[str, str]:
 
 
 @server.tool()
-def blurt() -> str:
-    """The key that it was given, in two places of a long text."""
-    key = os.environ["KEY"]  # noqa: TID251 - a separate program
-    return "word " * 957 + key + " " + "word " * 38 + key + " word" * 30_000
-
-
-@server.tool()
-def complain(before: int) -> str:
-    """The same as its last words."""
-    words = "w" * before + os.environ["KEY"] + " word" * 100  # noqa: TID251 - as above
-    os.write(2, words.encode() + b"\n")
-    os._exit(3)
-
-
-@server.tool()
 def pid() -> str:
     """The process, and a child of it that would outlive it."""
     child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"], stdin=subprocess.DEVNULL)
@@ -81,13 +63,6 @@ def pid() -> str:
 def big(megabytes: int) -> str:
     """A result of many megabytes."""
     return "x" * (megabytes * 1_000_000)
-
-
-@server.tool()
-def crash() -> str:
-    """The end, in the middle of a call."""
-    os.write(2, b"out of cheese\n")
-    os._exit(3)
 
 
 @server.tool()
@@ -102,15 +77,6 @@ async def hang() -> str:
     os.write(2, b"hanging\n")
     await asyncio.Event().wait()
     return "never"
-
-
-@server.tool()
-async def deaf() -> str:
-    """No answer, and SIGTERM is ignored."""
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    os.write(2, b"hanging\n")
-    while True:
-        time.sleep(60)  # noqa: TID251, ASYNC251 - it is to block everything
 
 
 @server.tool()
@@ -153,11 +119,6 @@ def nothing() -> None:
     """Says nothing."""
 
 
-def entry(*arguments: str, **more: Any) -> dict[str, Any]:
-    """The server's entry in an mcp.json."""
-    return {"command": sys.executable, "args": ["-m", "tests.support.mcp_server", *arguments], **more}
-
-
 @contextmanager
 def over_http() -> Iterator[str]:
     """Run the server on a local port in a separate thread; its address."""
@@ -171,34 +132,6 @@ def over_http() -> Iterator[str]:
         web.should_exit = True
         thread.join()
         sock.close()
-
-
-class Said(logging.Handler):
-    """Notices in the log what servers say, and when one has said `hanging`."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.INFO)
-        self.hanging = asyncio.Event()
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(getattr(record, "line", ""))
-        if self.lines[-1] == "hanging":
-            self.hanging.set()
-
-
-@contextmanager
-def listening() -> Iterator[Said]:
-    """To what servers of this process say."""
-    handler, log = Said(), logging.getLogger("pipeline.tools.mcp_child")
-    level = log.level
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield handler
-    finally:
-        log.removeHandler(handler)
-        log.setLevel(level)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,7 @@
-"""The groups `mcp:<server>` on a real server of the official SDK, over its pipes and over HTTP."""
+"""The groups `mcp:<server>` on a real server of the official SDK, over its pipes and over HTTP.
+
+Where a test ends its server, that is a handwritten one, whose start is cheap.
+"""
 
 from __future__ import annotations
 
@@ -27,9 +30,12 @@ from pipeline.tools.tool import Tool, ToolFailed, ToolOutput
 from tests.architecture.sources import ROOT
 from tests.support import odd_mcp_server
 from tests.support.contexts import scope
-from tests.support.mcp_server import listening, over_http
+from tests.support.mcp_log import listening
+from tests.support.mcp_server import over_http
 from tests.support.pictures import MP3, png
+from tests.support.plain_mcp_server import reply_to
 
+PLAIN = "plain_mcp_server"
 on_the_shared_loop = pytest.mark.asyncio(loop_scope="module")
 
 
@@ -78,8 +84,8 @@ async def open_group(
         assert len(supervisor) == 0
 
 
-def program(*arguments: str, **given: Any) -> McpServerConfig:
-    args = ("-m", "tests.support.mcp_server", *arguments)
+def program(module: str = "mcp_server", **given: Any) -> McpServerConfig:
+    args = ("-m", f"tests.support.{module}")
     return McpServerConfig(name="weather", command=sys.executable, args=args, cwd=str(ROOT), **given)
 
 
@@ -173,11 +179,11 @@ def _names(shown: str) -> list[str]:
     return [line.split('"')[1] for line in shown.splitlines() if line.strip().startswith('"')]
 
 
-@on_the_shared_loop
-async def test_a_crash_and_too_much_at_once_are_words_and_the_next_call_works(shared: McpHarness) -> None:
-    crashed = await shared.failure("crash")
-    again = await shared.call("weather", city="Bonn")
-    too_much = await shared.failure("big", megabytes=40)
+async def test_a_crash_and_too_much_at_once_are_words_and_the_next_call_works() -> None:
+    async with open_group(program(PLAIN)) as weather:
+        crashed = await weather.failure("crash")
+        again = await weather.call("weather", city="Bonn")
+        too_much = await weather.failure("big", megabytes=40)
 
     assert "the MCP server weather is over (it ended: out of cheese); it is unknown whether" in crashed
     assert again.text == "It rains in Bonn."
@@ -188,7 +194,9 @@ async def test_a_crash_and_too_much_at_once_are_words_and_the_next_call_works(sh
 async def test_a_call_that_hangs_is_words_and_leaves_no_process(name: str) -> None:
     clock = ManualClock()
     with listening() as said:
-        async with open_group(program(), clock=clock) as weather, asyncio.TaskGroup() as tasks:
+        # A server on the SDK hangs without blocking its event loop.
+        served = program("mcp_server" if name == "hang" else PLAIN)
+        async with open_group(served, clock=clock) as weather, asyncio.TaskGroup() as tasks:
             pids = await weather.pids()
             tool = (await weather.tools())[f"mcp__weather__{name}"]
             hanging = tasks.create_task(_words(tool))
@@ -200,7 +208,7 @@ async def test_a_call_that_hangs_is_words_and_leaves_no_process(name: str) -> No
 
 
 async def test_closing_leaves_neither_the_process_nor_its_children() -> None:
-    async with open_group(program()) as weather:
+    async with open_group(program(PLAIN)) as weather:
         pids = await weather.pids()
 
     assert await _ended(pids)
@@ -243,7 +251,7 @@ async def test_a_program_that_cannot_serve_says_why() -> None:
             await missing.failure("x")
             == "the MCP server weather cannot be used: there is no /no/such/program"
         )
-    async with open_group(program(env={"A": "env:NOT_THERE"})) as unset:
+    async with open_group(program(PLAIN, env={"A": "env:NOT_THERE"})) as unset:
         assert "env:NOT_THERE: the variable is not set" in await unset.failure("x")
 
 
@@ -302,10 +310,9 @@ def test_names_that_differ_in_what_providers_do_not_take_differ_in_their_checksu
 async def test_a_tool_whose_schema_is_none_is_left_out_by_name_and_the_others_work(
     caplog: pytest.LogCaptureFixture, served: str
 ) -> None:
-    args = ("-m", "tests.support.odd_mcp_server")
-    config = McpServerConfig(name="weather", command=sys.executable, args=args, cwd=str(ROOT))
+    config = program("odd_mcp_server")
     app = web.Application()
-    app.router.add_route("*", "/mcp", odd_mcp_server.over_http)
+    app.router.add_route("*", "/mcp", _odd_over_http)
     async with TestServer(app) as server:
         if served == "http":
             config = McpServerConfig(name="weather", url=str(server.make_url("/mcp")))
@@ -316,3 +323,11 @@ async def test_a_tool_whose_schema_is_none_is_left_out_by_name_and_the_others_wo
             assert (await odd.call("fine")).text == "done"
     left_out = [record for record in caplog.records if "is left out" in record.message]
     assert {record.__dict__["tool"] for record in left_out} == {"strange"}
+
+
+async def _odd_over_http(request: web.Request) -> web.Response:
+    if request.method != "POST":
+        return web.Response(status=405)
+    asked = await request.json()
+    reply = reply_to(asked, odd_mcp_server.answer) if "id" in asked else None
+    return web.json_response(reply) if reply else web.Response(status=202)
