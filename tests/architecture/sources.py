@@ -63,16 +63,32 @@ def tree(path: Path) -> ast.Module:
     return ast.parse(source(path), filename=str(path))
 
 
+_BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
+"""Where statements are."""
+
+
 @kept
-def nodes(path: Path) -> tuple[ast.AST, ...]:
-    """All nodes of the file's syntax tree, found once: to go through all trees takes seconds."""
-    return tuple(ast.walk(tree(path)))
+def statements(path: Path) -> tuple[ast.AST, ...]:
+    """The statements of the file's syntax tree, also those inside of others. Without expressions, which are
+    most of a tree: to go through all of them takes seconds."""
+    found: list[ast.AST] = []
+    inner: list[ast.AST] = [tree(path)]
+    while inner:
+        node = inner.pop()
+        found.append(node)
+        for name in _BODIES:
+            part = getattr(node, name, ())
+            inner += part if isinstance(part, list) else ()  # not the expression of a lambda
+    return tuple(found)
 
 
 def module_name(path: Path) -> str:
     """`gateway.storage.ports` for the file of that module; a package's name for its `__init__`."""
     parts = path.relative_to(ROOT).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+_IMPORTING = ("import_module", "__import__")
 
 
 @cache
@@ -82,13 +98,14 @@ def imported_names(path: Path) -> frozenset[str]:
     A call of `importlib.import_module` with a fixed name counts: late is not secret.
     """
     names: set[str] = set()
-    for node in nodes(path):
+    calls = any(name in source(path) for name in _IMPORTING)
+    for node in ast.walk(tree(path)) if calls else statements(path):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             names.add(node.module)
             names |= {f"{node.module}.{alias.name}" for alias in node.names}
-        elif isinstance(node, ast.Call) and _called(node) in ("import_module", "__import__"):
+        elif isinstance(node, ast.Call) and _called(node) in _IMPORTING:
             values = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
             names |= {value for value in values if isinstance(value, str)}
     return frozenset(names)

@@ -10,7 +10,7 @@ from gateway.runtime.cluster_figures import ClusterFigures
 from gateway.runtime.metrics import Telemetry
 from gateway.storage.sqlite.migration_steps import MIGRATIONS
 from pipeline.domain.clock import ManualClock
-from tests.architecture.sources import PACKAGES, ROOT, documents, nodes, python_files, relative, tree
+from tests.architecture.sources import PACKAGES, ROOT, documents, python_files, relative, statements, tree
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _PATH = re.compile(
@@ -58,7 +58,7 @@ def class_names() -> set[str]:
     return {
         node.name
         for path in python_files(*PACKAGES)
-        for node in nodes(path)
+        for node in statements(path)
         if isinstance(node, ast.ClassDef)
     }
 

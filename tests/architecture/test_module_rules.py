@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.architecture.sources import PACKAGES, ROOT, kept, python_files, relative, source, tree
+from tests.architecture.sources import PACKAGES, ROOT, kept, python_files, relative, source, statements, tree
 
 MAX_MODULE_LINES = 400
 MAX_FUNCTION_LINES = 70
@@ -15,22 +15,9 @@ KIND_NAMES = {"utils", "util", "helpers", "common", "base", "misc", "manager"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-_BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
-"""Where statements are: no function is in an expression, and those are most of a tree."""
-
-
 @kept
 def functions(path: Path) -> tuple[Function, ...]:
-    found: list[Function] = []
-    inner: list[ast.AST] = [tree(path)]
-    while inner:
-        node = inner.pop()
-        if isinstance(node, Function):
-            found.append(node)
-        for name in _BODIES:
-            part = getattr(node, name, ())
-            inner += part if isinstance(part, list) else ()  # not the expression of a lambda
-    return tuple(found)
+    return tuple(node for node in statements(path) if isinstance(node, Function))
 
 
 def test_every_package_tells_type_checkers_that_it_is_typed() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from argparse import ArgumentParser
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -103,10 +104,15 @@ def _is_reachable(name: str) -> bool:
     if program != "parlour":
         return name in SETTINGS
     try:
-        _parser().parse_args(arguments)
+        _program().parse_args(arguments)
     except SystemExit:
         return False
     return True
+
+
+@cache
+def _program() -> ArgumentParser:
+    return _parser()
 
 
 @cache
