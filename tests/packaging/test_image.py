@@ -91,8 +91,9 @@ def run(command: list[str], root: Path, cwd: Path) -> Path:
     elif "install" in rest:
         (wheel,) = root.glob("opt/build/dist/parlour-*.whl")
         assert fnmatch(str(wheel), rest[-1])
-        pip = [sys.executable, "-m", "pip", "--python", str(root / "opt/parlour"), "install", "--no-index"]
-        subprocess.run([*pip, "--quiet", "--no-compile", "--no-deps", str(wheel)], check=True)
+        # Of the dependencies of the path file, pip is one, and an installed Parlour may be one.
+        pip = [str(root / "opt/parlour/bin/python"), "-m", "pip", "install", "--ignore-installed"]
+        subprocess.run([*pip, "--no-index", "--quiet", "--no-compile", "--no-deps", str(wheel)], check=True)
     else:
         subprocess.run([program, *rest], cwd=cwd, check=True, capture_output=True)
     return cwd

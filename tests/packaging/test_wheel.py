@@ -65,15 +65,19 @@ def parlour(wheel: Path, plugin: Path, tmp_path_factory: pytest.TempPathFactory)
     """The `parlour` command of a new environment: both wheels, beside the dependencies that are here.
 
     The dependencies come by a path file, so nothing is fetched; an editable install of this checkout
-    among them is not taken over, as path files of that folder are not read.
+    among them is not taken over, as path files of that folder are not read, and is left as it is. pip is one
+    of them: with `--python` it would start twice.
     """
     folder = tmp_path_factory.mktemp("clean")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (packages,) = folder.glob("lib/python*/site-packages")
     (packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
-    install = [sys.executable, "-m", "pip", "--python", str(folder), "install", "--no-index", "--no-deps"]
+    install = [str(folder / "bin" / "python"), "-m", "pip", "install", "--ignore-installed", "--no-index"]
     subprocess.run(
-        [*install, "--quiet", "--no-compile", str(wheel), str(plugin)], check=True, capture_output=True
+        [*install, "--no-deps", "--quiet", "--no-compile", str(wheel), str(plugin)],
+        env=clean_environment(),
+        check=True,
+        capture_output=True,
     )
     return folder / "bin" / "parlour"
 

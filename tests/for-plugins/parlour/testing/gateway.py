@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from gateway.app.bootstrap import Extras, build
-from gateway.app.lifecycle import Gateway
 from gateway.config import Secrets, Settings, load
 from gateway.storage.memory import MemoryStore
 from gateway.storage.ports import Record, Store
 from pipeline.domain.clock import Clock, SystemClock
 from pipeline.llm.scripted import ScriptedLlm
 from voice.transcription.scripted_transcriber import ScriptedTranscriber
+
+if TYPE_CHECKING:
+    from gateway.app.bootstrap import Extras
+    from gateway.app.lifecycle import Gateway
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +56,7 @@ async def running_gateway(
     settings = load(config, environ or {}, [*quiet, f'data.dir="{folder}"', *overrides])
     llm = llm or ScriptedLlm.echo()
     store = store or MemoryStore()
-    extras = Extras(
+    extras = _bootstrap().Extras(
         clock=clock or SystemClock(),
         llm=llm,
         transcriber=ScriptedTranscriber(),
@@ -68,9 +72,14 @@ async def started(
     settings: Settings, secrets: Secrets, extras: Extras, *, drain_s: float = 5.0
 ) -> AsyncIterator[Gateway]:
     """A started gateway. At the end it is stopped, with `drain_s` seconds for running turns."""
-    gateway = build(settings, secrets, extras)
+    gateway: Gateway = _bootstrap().build(settings, secrets, extras)
     await gateway.start()
     try:
         yield gateway
     finally:
         await gateway.stop(drain_s)
+
+
+def _bootstrap() -> Any:
+    """A second of imports, which the test of a tool does not need."""
+    return importlib.import_module("gateway.app.bootstrap")
