@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import json
-import sys
-from asyncio.subprocess import DEVNULL, PIPE, create_subprocess_exec
+from pathlib import Path
 
 import pytest
 
 from bench.__main__ import main
 from bench.report import Report, percentile, table
-from tests.support.gateway_process import ROOT
+from tests.support.forked_children import run_child
 
 _NAMES = (
     *("startup", "turn", "crash", "channels", "conversation", "page", "store", "cluster", "scaling"),
     *("heartbeat", "shield", "voice", "companion", "workflows", "graph"),
 )
-
-
-async def _bench(*arguments: str) -> tuple[int | None, str, str]:
-    process = await create_subprocess_exec(
-        *(sys.executable, "-m", "bench", *arguments), stdin=DEVNULL, stdout=PIPE, stderr=PIPE, cwd=ROOT
-    )
-    out, errors = await process.communicate()
-    return process.returncode, out.decode(), errors.decode()
 
 
 def test_the_list_names_every_bench(capsys: pytest.CaptureFixture[str]) -> None:
@@ -40,9 +31,10 @@ def test_an_unknown_name_is_refused_with_the_known_ones(capsys: pytest.CaptureFi
     assert all(name in errors for name in _NAMES)
 
 
-async def test_a_bench_ends_in_one_line_of_json() -> None:
-    code, out, errors = await _bench("store", "--short")
-    assert code == 0, errors
+async def test_a_bench_ends_in_one_line_of_json(tmp_path: Path) -> None:
+    code = await run_child("bench.__main__", "store", "--short", log=tmp_path / "log")
+    out = (tmp_path / "log").read_text("utf-8")
+    assert code == 0, out
     figures = json.loads(out.splitlines()[-1])
     assert figures["bench"] == "store"
     assert figures["accept_p50_us"] > 0

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 import sys
-from asyncio.subprocess import DEVNULL, PIPE, create_subprocess_exec
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from bench.__main__ import main
 from bench.graph import pairings
 from bench.graph_measure import stored_bytes, summary, worker
 from bench.graph_ours import Ours, rebuilt
@@ -19,24 +19,16 @@ from bench.graph_ours_graphs import graph_for
 from bench.graph_plot import Bars, in_words, plot
 from bench.graph_work import MODES, Case, check_state, seed
 from bench.graph_worker import Hold
-from tests.support.gateway_process import ROOT
 
 _PYTHON = Path(sys.executable)
 _BARS = (Bars(label="a turn <1>", ours_us=40.0, peer_us=12_000.0, ratio=300.0),)
 
 
-async def test_without_langgraph_it_says_what_to_do(tmp_path: Path) -> None:
-    process = await create_subprocess_exec(
-        *(sys.executable, "-m", "bench", "graph", "--peer", str(tmp_path / "python")),
-        stdin=DEVNULL,
-        stdout=PIPE,
-        stderr=PIPE,
-        cwd=ROOT,
-    )
-    out, errors = await process.communicate()
-    assert process.returncode == 1
-    assert out == b""
-    assert "make bench NAME=graph" in errors.decode()
+def test_without_langgraph_it_says_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["graph", "--peer", str(tmp_path / "python")]) == 1
+    out, errors = capsys.readouterr()
+    assert out == ""
+    assert "make bench NAME=graph" in errors
 
 
 @pytest.mark.parametrize("key", list(pairings()))

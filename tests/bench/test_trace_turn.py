@@ -5,12 +5,11 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from asyncio.subprocess import DEVNULL, PIPE, create_subprocess_exec
 from pathlib import Path
 
 import pytest
 
+from tests.support.forked_children import run_child
 from tests.support.gateway_process import ROOT
 from tools.trace_turn import MODULES, OWNER, PACKAGES, STREAM, TraceUnavailable, load_modules
 
@@ -23,16 +22,10 @@ _PASSES = ("depth_worker_to_model", "event_wrappers")
 
 async def test_three_traces_are_counted_and_listed(tmp_path: Path) -> None:
     listing = tmp_path / "frames.txt"
-    process = await create_subprocess_exec(
-        *(sys.executable, "-m", "tools.trace_turn", "--by-module", "--frames", str(listing)),
-        stdin=DEVNULL,
-        stdout=PIPE,
-        stderr=PIPE,
-        cwd=ROOT,
-    )
-    out, errors = await process.communicate()
-    assert process.returncode == 0, errors.decode()
-    lines = out.decode().splitlines()
+    log = tmp_path / "log"
+    code = await run_child("tools.trace_turn", "--by-module", "--frames", str(listing), log=log)
+    lines = log.read_text("utf-8").splitlines()
+    assert code == 0, lines
     traces = json.loads(lines[-1])["trace"]
     assert list(traces) == ["text_turn", "page_turn", "voice_note", "live_chunk"]
     for name in ("text_turn", "voice_note"):
