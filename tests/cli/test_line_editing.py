@@ -9,23 +9,34 @@ import os
 import pty
 import re
 import select
-import subprocess
-import sys
 import termios
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol
 
-ROOT = Path(__file__).parents[2]
+from tests.support.gateway_forks import fork_on_terminal
+
 _LIMIT_S = 60.0
 _UP, _LEFT, _CTRL_C, _CTRL_D = b"\x1b[A", b"\x1b[D", b"\x03", b"\x04"
 _STYLE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>]")
 
 
+class Running(Protocol):
+    """The process on a terminal."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def wait(self, limit_s: float, /) -> int:
+        """The exit code, when it has ended."""
+        ...
+
+
 class Terminal:
     """A pseudo-terminal with `parlour chat` in it."""
 
-    def __init__(self, master: int, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, master: int, process: Running) -> None:
         self._master = master
         self.process = process
         self.raw = ""
@@ -50,8 +61,8 @@ class Terminal:
         that arrives between the two is not seen until a key is pressed.
         """
         state = Path(f"/proc/{self.process.pid}/stat")
-        while state.read_text().rpartition(")")[2].split()[0] != "S":
-            assert self.process.poll() is None, f"The process has ended:\n{self.raw!r}"
+        while (now := state.read_text().rpartition(")")[2].split()[0]) != "S":
+            assert now != "Z", f"The process has ended:\n{self.raw!r}"
             os.sched_yield()
 
     def end(self) -> int:
@@ -78,20 +89,16 @@ def chat(folder: Path, answer: str = "scripted:echo") -> Iterator[tuple[Terminal
     master, slave = pty.openpty()
     termios.tcsetwinsize(slave, (40, 100))
     settings = (f'llm.model="{answer}"', "voice.enabled=false", "agent.titles=false")
-    process = subprocess.Popen(
-        [sys.executable, "-m", "gateway.cli", "chat", *(p for one in settings for p in ("--set", one))],
-        cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin", "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"},
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        start_new_session=True,
+    process = fork_on_terminal(
+        ["chat", *(part for one in settings for part in ("--set", one))],
+        folder=folder,
+        env={"PATH": "/usr/bin:/bin", "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"},
+        terminal=slave,
     )
     try:
         yield Terminal(master, process), slave
     finally:
-        process.kill()
-        process.wait()
+        process.close()
         os.close(master)
         os.close(slave)
 

@@ -173,7 +173,7 @@ def _become_gateway(
     os.environ.update(env)  # noqa: TID251 - as above
     time.tzset()
     for number, path in ((1, log), (2, errors or log)):
-        output = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        output = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOCTTY, 0o644)
         os.dup2(output, number)
         os.close(output)
     connection.sendall(f"{os.getpid()}\n".encode())

@@ -115,6 +115,35 @@ def run_forked(
         return subprocess.CompletedProcess(list(arguments), int(received.split()[1]), *texts)
 
 
+class ForkedOnTerminal:
+    """A process on a terminal, with what tests need of the interface of `subprocess.Popen`."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._lines = connection.makefile("r", encoding="ascii")
+        self.pid = int(self._lines.readline())
+
+    def wait(self, limit_s: float) -> int:
+        """The exit code, once the process has ended. Raises TimeoutError after `limit_s` seconds."""
+        self._connection.settimeout(limit_s)
+        return int(self._lines.readline())
+
+    def close(self) -> None:
+        """End the process, if it runs."""
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        self._lines.close()
+        self._connection.close()
+
+
+def fork_on_terminal(
+    arguments: Sequence[str], *, folder: Path, env: Mapping[str, str], terminal: int
+) -> ForkedOnTerminal:
+    """Run `parlour` with `arguments` in `folder` on the open `terminal`, which does not control it."""
+    request = {"arguments": list(arguments), "folder": str(folder), "env": dict(env)}
+    return ForkedOnTerminal(_requested(request | {"log": os.ttyname(terminal)}, terminal))
+
+
 def _requested(request: Mapping[str, object], *files: int) -> socket.socket:
     """The connection to a process for `request`, which gets the open `files`."""
     ours, theirs = socket.socketpair()
