@@ -26,16 +26,17 @@ _RATE = 48_000
 def microphone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Six seconds that rise and fall like syllables: loud enough to see, no model hears words in it."""
     path = tmp_path_factory.mktemp("microphone") / "voice.wav"
-    samples = array.array("h")
-    for index in range(6 * _RATE):
+    # A third of a second is one syllable and sixty whole waves: each is as the one before.
+    syllable = array.array("h")
+    for index in range(_RATE // 3):
         at = index / _RATE
         loudness = 0.5 * (1 - math.cos(2 * math.pi * 3 * at))
-        samples.append(int(12_000 * loudness * math.sin(2 * math.pi * 180 * at)))
+        syllable.append(int(12_000 * loudness * math.sin(2 * math.pi * 180 * at)))
     with wave.open(str(path), "wb") as file:
         file.setnchannels(1)
         file.setsampwidth(2)
         file.setframerate(_RATE)
-        file.writeframes(samples.tobytes())
+        file.writeframes(syllable.tobytes() * 18)
     return path
 
 
