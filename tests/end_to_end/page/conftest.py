@@ -14,6 +14,7 @@ import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Page
 
 from tests.end_to_end.page.acts import ready, sign_in
+from tests.end_to_end.page.another_chat import begin_another_chat
 from tests.end_to_end.page.fake_gateway import BLANK, TOKEN, FakeGateway, running_gateway
 from tests.end_to_end.page.stoppable_gateway import StoppableGateway
 from tests.end_to_end.page.worker_port import worker_port
@@ -142,10 +143,8 @@ def _nothing_to_complain_of(watch: Watch, gateway: FakeGateway) -> None:
     assert [url for url in watch.requests if not url.startswith((gateway.origin, "blob:"))] == []
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def kept(browser: Browser) -> AsyncIterator[tuple[Page, FakeGateway]]:
-    """One signed-in page and its gateway for all tests of a module that only add to the conversation: to open
-    a page takes longer than most of what such a test does."""
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def _signed_in(browser: Browser) -> AsyncIterator[tuple[Page, FakeGateway, Watch]]:
     watch = Watch()
     async with running_gateway() as gateway, opened_context(browser) as context:
         watch.follow(context)
@@ -153,8 +152,20 @@ async def kept(browser: Browser) -> AsyncIterator[tuple[Page, FakeGateway]]:
         page = await context.new_page()
         await page.goto(gateway.origin)
         await sign_in(page)
-        yield page, gateway
-        _nothing_to_complain_of(watch, gateway)
+        yield page, gateway, watch
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def kept(
+    _signed_in: tuple[Page, FakeGateway, Watch],
+) -> AsyncIterator[tuple[Page, FakeGateway]]:
+    """A signed-in page and its gateway with an empty conversation, for tests that only converse: to open a
+    page takes longer than most of what such a test does. What outlives a conversation must not be left: a
+    message above the field, a stored choice, a changed gateway, a frame that the test does not wait for."""
+    page, gateway, watch = _signed_in
+    await begin_another_chat(page, gateway)
+    yield page, gateway
+    _nothing_to_complain_of(watch, gateway)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

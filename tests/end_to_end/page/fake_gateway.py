@@ -240,11 +240,10 @@ class FakeGateway:
             return await _refuse(socket, "bad_chat", 4400)
         assert isinstance(request.transport, asyncio.Transport)
         name = hello.get("chat")
-        if name == "latest":
-            name = next(reversed(self.chats), None)
+        name = next(reversed(self.chats), None) if name == "latest" else name
         name = name or f"c_{len(self.chats) + 1}"
         client = Client(socket=socket, transport=request.transport, chat=name, after=hello.get("after") or 0)
-        await self._greet(client)
+        await self.greet(client)
         self.clients.append(client)
         try:
             await self._listen(client)
@@ -253,7 +252,8 @@ class FakeGateway:
             await self._note()
         return socket
 
-    async def _greet(self, client: Client) -> None:
+    async def greet(self, client: Client) -> None:
+        """The conversation of a page as it is at its start."""
         chat = self.chats.setdefault(client.chat, Chat())
         welcome = {"protocol": 1, "chat": client.chat, "bot": "Parlour", "limits": self.limits, **self.can}
         durable = [entry for entry in chat.entries if entry["entry_id"] > client.after]

@@ -69,7 +69,8 @@ async def test_pressing_stop_twice_starts_nothing(room: Page, gateway: FakeGatew
     assert len(gateway.of("command")) == 1
 
 
-async def test_one_stop_leaves_one_line(room: Page, gateway: FakeGateway) -> None:
+async def test_one_stop_leaves_one_line(kept: tuple[Page, FakeGateway]) -> None:
+    room, gateway = kept
     message = await ask(room, gateway, "a long story")
     await gateway.begin(message)
     await room.get_by_test_id("stop").click()

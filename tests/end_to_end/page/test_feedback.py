@@ -39,8 +39,9 @@ async def test_a_thumb_is_sent_changed_and_taken_back_and_is_shown_with_the_hist
 
 
 async def test_an_answer_that_is_being_written_or_is_not_kept_has_no_thumbs(
-    room: Page, gateway: FakeGateway
+    kept: tuple[Page, FakeGateway],
 ) -> None:
+    room, gateway = kept
     message = await ask(room, gateway, "tides?")
     await gateway.begin(message)
     await gateway.say(message, "Water")

@@ -107,9 +107,8 @@ async def test_an_answer_without_html_is_drawn_by_the_page(kept: tuple[Page, Fak
     await expect(prose.locator("em")).to_have_text("soft")
 
 
-async def test_a_written_answer_is_the_pages_own_until_it_is_finished(
-    room: Page, gateway: FakeGateway
-) -> None:
+async def test_a_written_answer_is_the_pages_own_until_it_is_finished(kept: tuple[Page, FakeGateway]) -> None:
+    room, gateway = kept
     message = await ask(room, gateway, "grow")
     await gateway.begin(message)
     await gateway.say(message, "half **done**")

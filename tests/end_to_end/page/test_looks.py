@@ -134,7 +134,8 @@ async def test_a_keyboard_reader_sees_the_focus(room: Page) -> None:
     assert {"scroller", "skip", "theme", "mic", "input", "chip"} <= seen
 
 
-async def test_the_title_tells_when_an_answer_is_written(room: Page, gateway: FakeGateway) -> None:
+async def test_the_title_tells_when_an_answer_is_written(kept: tuple[Page, FakeGateway]) -> None:
+    room, gateway = kept
     await expect(room).to_have_title("Parlour")
     message = await ask(room, gateway, "hello")
     await gateway.begin(message)

@@ -111,7 +111,8 @@ async def test_a_link_that_pretends_names_its_host(
     await expect(prose.locator("a")).to_have_text(shown)
 
 
-async def test_a_growing_answer_keeps_the_blocks_that_are_done(room: Page, gateway: FakeGateway) -> None:
+async def test_a_growing_answer_keeps_the_blocks_that_are_done(kept: tuple[Page, FakeGateway]) -> None:
+    room, gateway = kept
     message = await ask(room, gateway, "grow")
     await gateway.begin(message)
     await gateway.say(message, "First paragraph.\n\nSecond")

@@ -72,9 +72,8 @@ async def test_a_long_answer_is_heard_from_its_first_sentence_on_while_the_rest_
     assert len(gateway.of("speak")) == 2
 
 
-async def test_what_the_gateway_does_not_keep_it_is_not_asked_to_read(
-    room: Page, gateway: FakeGateway
-) -> None:
+async def test_what_the_gateway_does_not_keep_it_is_not_asked_to_read(kept: tuple[Page, FakeGateway]) -> None:
+    room, gateway = kept
     await answered(room, gateway)
     await gateway.send(gateway.write("session", "Off the record", chat=gateway.chat, code="otr"))
     row = await answered(room, gateway, "Forgotten.")
@@ -171,7 +170,8 @@ async def test_a_voice_note_tells_how_long_it_waits_and_then_its_words_grow(
 
 
 @pytest.mark.parametrize("choice", ["Send", "Edit", "Retry"])
-async def test_the_question_whether_it_was_heard_right(room: Page, gateway: FakeGateway, choice: str) -> None:
+async def test_the_question_whether_it_was_heard_right(kept: tuple[Page, FakeGateway], choice: str) -> None:
+    room, gateway = kept
     message = await ask(room, gateway, "(mumbled)")
     await gateway.begin(message)
     heard = "he said “tide” twice"

@@ -11,7 +11,8 @@ from tests.end_to_end.page.fake_gateway import FakeGateway
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 
-async def test_enter_sends_and_shift_enter_starts_a_line(room: Page, gateway: FakeGateway) -> None:
+async def test_enter_sends_and_shift_enter_starts_a_line(kept: tuple[Page, FakeGateway]) -> None:
+    room, gateway = kept
     field = room.get_by_test_id("composer")
     await field.press_sequentially("one")
     await field.press("Shift+Enter")
@@ -24,8 +25,9 @@ async def test_enter_sends_and_shift_enter_starts_a_line(room: Page, gateway: Fa
 
 
 async def test_an_answer_is_shown_while_it_is_written_and_then_replaced(
-    room: Page, gateway: FakeGateway
+    kept: tuple[Page, FakeGateway],
 ) -> None:
+    room, gateway = kept
     message = await ask(room, gateway, "hello")
     await gateway.begin(message)
     answer = entries(room, "assistant")
@@ -44,7 +46,8 @@ async def test_an_answer_is_shown_while_it_is_written_and_then_replaced(
     await expect(entries(room, "user")).to_have_attribute("data-state", "answered")
 
 
-async def test_offsets_count_code_points_and_mend_an_overlap(room: Page, gateway: FakeGateway) -> None:
+async def test_offsets_count_code_points_and_mend_an_overlap(kept: tuple[Page, FakeGateway]) -> None:
+    room, gateway = kept
     message = await ask(room, gateway, "smile")
     await gateway.begin(message)
     await gateway.event("llm_token", message, text="👍🏽 yes", offset=0)
@@ -77,7 +80,8 @@ async def test_a_finished_answer_is_one_new_node_and_tokens_are_not_announced(
     assert await room.evaluate("window.added") == ["off", "announced"]
 
 
-async def test_the_stop_button_and_escape_send_stop(room: Page, gateway: FakeGateway) -> None:
+async def test_the_stop_button_and_escape_send_stop(kept: tuple[Page, FakeGateway]) -> None:
+    room, gateway = kept
     message = await ask(room, gateway, "a long story")
     await gateway.begin(message)
     await gateway.say(message, "Once upon")
@@ -95,7 +99,8 @@ async def test_the_stop_button_and_escape_send_stop(room: Page, gateway: FakeGat
     assert len(gateway.of("command")) == 2
 
 
-async def test_a_new_conversation_is_a_line_across_the_page(room: Page, gateway: FakeGateway) -> None:
+async def test_a_new_conversation_is_a_line_across_the_page(kept: tuple[Page, FakeGateway]) -> None:
+    room, gateway = kept
     await gateway.answer(await ask(room, gateway, "before"), "An answer.")
     await room.get_by_test_id("new-chat").click()
     assert (await gateway.received("command"))["name"] == "new"
@@ -105,8 +110,9 @@ async def test_a_new_conversation_is_a_line_across_the_page(room: Page, gateway:
 
 
 async def test_a_typed_command_is_no_message_takes_an_argument_and_is_answered_by_a_notice(
-    room: Page, gateway: FakeGateway
+    kept: tuple[Page, FakeGateway],
 ) -> None:
+    room, gateway = kept
     await send(room, "/help")
     assert (await gateway.received("command"))["name"] == "help"
     await gateway.send(gateway.write("notice", "Write `/stop` to stop.", chat=gateway.chat))
@@ -120,9 +126,8 @@ async def test_a_typed_command_is_no_message_takes_an_argument_and_is_answered_b
     assert (await gateway.received("message"))["text"] == "/stop it"
 
 
-async def test_an_error_is_shown_in_its_words_and_can_be_asked_again(
-    room: Page, gateway: FakeGateway
-) -> None:
+async def test_an_error_is_shown_in_its_words_and_can_be_asked_again(kept: tuple[Page, FakeGateway]) -> None:
+    room, gateway = kept
     message = await ask(room, gateway, "too hard")
     await gateway.begin(message)
     await gateway.fail(message, "model_timeout", "The model gave no answer within 60 s.")
@@ -133,7 +138,8 @@ async def test_an_error_is_shown_in_its_words_and_can_be_asked_again(
     assert frame["client_id"] != gateway.of("message")[0]["client_id"]
 
 
-async def test_a_refused_message_says_why_and_can_be_discarded(room: Page, gateway: FakeGateway) -> None:
+async def test_a_refused_message_says_why_and_can_be_discarded(kept: tuple[Page, FakeGateway]) -> None:
+    room, gateway = kept
     words = "Ten messages are waiting already."
     gateway.refusal = lambda _frame: {"code": "refused", "message": words}
     await send(room, "one too many")
@@ -155,8 +161,9 @@ async def test_a_text_that_is_too_long_is_kept_and_counted(room: Page, gateway: 
 
 
 async def test_a_question_about_an_action_has_a_button_for_each_option(
-    room: Page, gateway: FakeGateway
+    kept: tuple[Page, FakeGateway],
 ) -> None:
+    room, gateway = kept
     message = await ask(room, gateway, "look it up")
     await gateway.begin(message)
     await gateway.event("action_started", message, tool_name="search", summary="Searching the web")
@@ -175,7 +182,8 @@ async def test_a_question_about_an_action_has_a_button_for_each_option(
     await expect(question.get_by_role("button")).to_have_count(0)
 
 
-async def test_a_helper_at_work_is_one_quiet_line(room: Page, gateway: FakeGateway) -> None:
+async def test_a_helper_at_work_is_one_quiet_line(kept: tuple[Page, FakeGateway]) -> None:
+    room, gateway = kept
     message = await ask(room, gateway, "research")
     await gateway.begin(message)
     await gateway.event("sub_agent_spawned", message, name="reader", task="read the paper")
@@ -186,7 +194,8 @@ async def test_a_helper_at_work_is_one_quiet_line(room: Page, gateway: FakeGatew
     await expect(room.locator(".activity")).to_have_count(0)
 
 
-async def test_the_reader_who_scrolled_up_is_left_alone(room: Page, gateway: FakeGateway) -> None:
+async def test_the_reader_who_scrolled_up_is_left_alone(kept: tuple[Page, FakeGateway]) -> None:
+    room, gateway = kept
     long = "\n\n".join(f"Paragraph {number}" for number in range(60))
     await gateway.answer(await ask(room, gateway, "long"), long)
     scroller = room.locator("#scroller")
@@ -233,7 +242,8 @@ async def test_everything_works_by_keyboard_alone(page: Page, gateway: FakeGatew
     await expect(page.get_by_test_id("composer")).to_have_value("/")
 
 
-async def test_a_suggestion_starts_the_conversation(room: Page, gateway: FakeGateway) -> None:
+async def test_a_suggestion_starts_the_conversation(kept: tuple[Page, FakeGateway]) -> None:
+    room, gateway = kept
     await expect(room.get_by_text("Make yourself at home.")).to_be_visible()
     chips = room.locator(".chip")
     await expect(chips).to_have_count(3)

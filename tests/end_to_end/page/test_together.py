@@ -37,8 +37,9 @@ async def test_a_message_that_joins_a_turn_is_marked_and_the_answer_comes_after_
 
 
 async def test_a_further_version_replaces_all_messages_of_the_turn_and_an_edit_has_the_words_of_all(
-    room: Page, gateway: FakeGateway
+    kept: tuple[Page, FakeGateway],
 ) -> None:
+    room, gateway = kept
     first = await ask(room, gateway, "the red one")
     second = await ask(room, gateway, "no, the blue one")
     await gateway.begin(first, text="the red one")

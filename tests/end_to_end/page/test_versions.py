@@ -56,9 +56,8 @@ async def test_an_answer_is_given_again_and_the_earlier_one_is_a_press_away(
     await expect(shown(room, "assistant")).to_contain_text("coffee")
 
 
-async def test_an_edit_is_sent_for_its_message_and_replaces_the_turn(
-    room: Page, gateway: FakeGateway
-) -> None:
+async def test_an_edit_is_sent_for_its_message_and_replaces_the_turn(kept: tuple[Page, FakeGateway]) -> None:
+    room, gateway = kept
     message = await ask(room, gateway, "tea in Lonodn")
     await gateway.complete(message, "Where?")
     await room.get_by_role("button", name="Edit").click()
@@ -80,8 +79,9 @@ async def test_an_edit_is_sent_for_its_message_and_replaces_the_turn(
 
 
 async def test_an_turn_that_was_taken_out_is_marked_and_no_longer_offered(
-    room: Page, gateway: FakeGateway
+    kept: tuple[Page, FakeGateway],
 ) -> None:
+    room, gateway = kept
     first = await ask(room, gateway, "one")
     await gateway.complete(first, "eins")
     second = await ask(room, gateway, "two")
@@ -97,7 +97,8 @@ async def test_an_turn_that_was_taken_out_is_marked_and_no_longer_offered(
     assert await room.evaluate(POOR_CONTRAST) == []
 
 
-async def test_an_exported_conversation_is_saved_by_a_press(room: Page, gateway: FakeGateway) -> None:
+async def test_an_exported_conversation_is_saved_by_a_press(kept: tuple[Page, FakeGateway]) -> None:
+    room, gateway = kept
     message = await ask(room, gateway, "hello")
     await gateway.complete(message, "hi")
     content = "# Conversation\n\n**You**: <b>hello</b>\n"

@@ -65,8 +65,9 @@ async def finish(gateway: FakeGateway, message: str, content: str, thoughts: lis
 
 
 async def test_the_steps_are_in_the_answer_and_a_question_is_answered_on_the_way(
-    room: Page, gateway: FakeGateway
+    kept: tuple[Page, FakeGateway],
 ) -> None:
+    room, gateway = kept
     message = await ask(room, gateway, "sum up my notes")
     await gateway.begin(message)
     await work(gateway, message)
@@ -105,8 +106,9 @@ async def test_the_steps_are_in_the_answer_and_a_question_is_answered_on_the_way
 
 
 async def test_a_long_payload_is_shown_in_part_and_whole_on_request_before_it_is_allowed(
-    room: Page, gateway: FakeGateway
+    kept: tuple[Page, FakeGateway],
 ) -> None:
+    room, gateway = kept
     message = await ask(room, gateway, "write it")
     await gateway.begin(message)
     lines = ['Path: "a.txt"', f'Text: "{"x" * 2_000}THE MIDDLE{"y" * 2_000}"', "SHA-256: 12ab"]
@@ -145,7 +147,8 @@ async def test_how_it_came_about_is_there_after_a_reload_and_closed(room: Page, 
     await expect(part.locator("li").first).to_be_hidden()
 
 
-async def test_sub_agents_are_steps_with_what_came_of_them(room: Page, gateway: FakeGateway) -> None:
+async def test_sub_agents_are_steps_with_what_came_of_them(kept: tuple[Page, FakeGateway]) -> None:
+    room, gateway = kept
     message = await ask(room, gateway, "research")
     await gateway.begin(message)
     for name in ("reader", "writer"):
@@ -161,7 +164,8 @@ async def test_sub_agents_are_steps_with_what_came_of_them(room: Page, gateway: 
     )
 
 
-async def test_a_turn_that_begins_again_begins_its_steps_again(room: Page, gateway: FakeGateway) -> None:
+async def test_a_turn_that_begins_again_begins_its_steps_again(kept: tuple[Page, FakeGateway]) -> None:
+    room, gateway = kept
     message = await ask(room, gateway, "go")
     await gateway.begin(message)
     await gateway.event("action_started", message, tool_name="a", summary="first")
@@ -175,7 +179,8 @@ async def test_a_turn_that_begins_again_begins_its_steps_again(room: Page, gatew
     await expect(part.locator("li")).to_have_attribute("data-state", "failed")
 
 
-async def test_hostile_words_in_steps_are_inert(room: Page, gateway: FakeGateway) -> None:
+async def test_hostile_words_in_steps_are_inert(kept: tuple[Page, FakeGateway]) -> None:
+    room, gateway = kept
     bad = "<img src=x onerror=window.pwned=1>"
     message = await ask(room, gateway, "go")
     await gateway.begin(message)
