@@ -245,6 +245,7 @@ class FakeGateway:
         client = Client(socket=socket, transport=request.transport, chat=name, after=hello.get("after") or 0)
         await self.greet(client)
         self.clients.append(client)
+        await self._note()
         try:
             await self._listen(client)
         finally:
