@@ -7,14 +7,12 @@ What talks to platforms and models is imported with the first test: the question
 
 from __future__ import annotations
 
-import importlib
 import json
 import os
 import re
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from gateway.cli.findings import Finding
 from gateway.cli.init.plan import LOCAL, ChannelPlan, GivenSecret, ModelPlan
@@ -45,6 +43,8 @@ class Checks:
         return () if plan.model == LOCAL else await self._model(plan)
 
     async def _channel(self, channel: ChannelPlan) -> tuple[Finding, ...]:
+        from gateway.cli.channel_checks import channel_findings
+
         values = [
             f"channels.{channel.name}.{key}={json.dumps(value)}" for key, value in channel.values.items()
         ]
@@ -52,24 +52,23 @@ class Checks:
             settings = self._settings(f"channels.{channel.name}", channel.secrets, values)
         except ConfigurationProblems as error:
             return _as_findings(channel.name, error)
-        checks: Any = importlib.import_module("gateway.cli.channel_checks")
-        findings: AsyncIterator[Finding] = checks.channel_findings(settings, self._clock)
-        found = [one async for one in findings if _is_about(one, channel.name)]
+        found = [one async for one in channel_findings(settings, self._clock) if _is_about(one, channel.name)]
         return tuple(_safe(found, settings))
 
     async def _model(self, model: ModelPlan) -> tuple[Finding, ...]:
+        from gateway.app.llm import ModelClients
+        from gateway.cli.model_check import model_finding
+
         given = [f"llm.model={json.dumps(model.model)}"]
         if model.api_base is not None:
             given.append(f"llm.api_base={json.dumps(model.api_base)}")
         secrets = () if model.api_key is None else (model.api_key,)
         try:
             settings = self._settings("llm", secrets, given)
-            clients: Any = importlib.import_module("gateway.app.llm")
-            client = clients.ModelClients(settings, self._clock).main(settings)
+            client = ModelClients(settings, self._clock).main(settings)
         except ConfigurationProblems as error:
             return _as_findings("model", error)
-        check: Any = importlib.import_module("gateway.cli.model_check")
-        found: Finding = await check.model_finding(
+        found = await model_finding(
             "model", model.model, client, settings, self._clock, timeout_s=_MODEL_TIMEOUT_S
         )
         return tuple(_safe([found], settings))

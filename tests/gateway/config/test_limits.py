@@ -110,7 +110,7 @@ def test_check_config_says_the_limits_and_where_they_come_from() -> None:
 def test_limits_the_list_of_models_and_the_first_questions_load_no_model_library_and_no_http_client() -> None:
     code = (
         "import sys; from gateway.config import load, model_limits; "
-        "import gateway.cli.models, gateway.cli.init.command; "
+        "import gateway.cli.models, gateway.cli.init.command, gateway.cli.plugins, gateway.config.explain; "
         "model_limits(load(None, {}, ['llm.model=openai/gpt-4o'])); "
         "sys.exit(repr(loaded) if (loaded := {'litellm', 'aiohttp'} & set(sys.modules)) else 0)"
     )
