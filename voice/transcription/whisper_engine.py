@@ -112,7 +112,6 @@ class WhisperEngine:
     `fast` fits Whisper's window to the speech, encodes it once for the language and the words, and tries
     once more with the full window where the words look wrong. `plain` is faster-whisper with its defaults,
     without its temperature fallback, which invents words over noise and has no bound on its cost.
-    Raises TranscriberUnavailable.
     """
 
     def __init__(self, model: LoadedModel, *, engine: Engine = "fast", window: Window | None = None) -> None:
