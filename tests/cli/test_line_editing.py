@@ -61,8 +61,8 @@ class Terminal:
         that arrives between the two is not seen until a key is pressed.
         """
         state = Path(f"/proc/{self.process.pid}/stat")
-        while (now := state.read_text().rpartition(")")[2].split()[0]) != "S":
-            assert now != "Z", f"The process has ended:\n{self.raw!r}"
+        while (now := _state_in(state)) != "S":
+            assert now not in ("", "Z"), f"The process has ended:\n{self.raw!r}"
             os.sched_yield()
 
     def end(self) -> int:
@@ -81,6 +81,14 @@ class Terminal:
             return False
         self.raw += chunk.decode(errors="replace")
         return bool(chunk)
+
+
+def _state_in(stat: Path) -> str:
+    """The state of a process; empty when there is no such process any more."""
+    try:
+        return stat.read_text().rpartition(")")[2].split()[0]
+    except FileNotFoundError:
+        return ""
 
 
 @contextmanager

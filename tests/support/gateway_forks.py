@@ -122,16 +122,20 @@ class ForkedOnTerminal:
         self._connection = connection
         self._lines = connection.makefile("r", encoding="ascii")
         self.pid = int(self._lines.readline())
+        self.returncode: int | None = None
 
     def wait(self, limit_s: float) -> int:
         """The exit code, once the process has ended. Raises TimeoutError after `limit_s` seconds."""
-        self._connection.settimeout(limit_s)
-        return int(self._lines.readline())
+        if self.returncode is None:
+            self._connection.settimeout(limit_s)
+            self.returncode = int(self._lines.readline())
+        return self.returncode
 
     def close(self) -> None:
-        """End the process, if it runs."""
-        with suppress(ProcessLookupError):
-            os.kill(self.pid, signal.SIGKILL)
+        """End the process, if it runs. Another one may have the number of one that was waited for."""
+        if self.returncode is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
         self._lines.close()
         self._connection.close()
 

@@ -1,7 +1,7 @@
 """A real MCP server on the official SDK, with tools that fail as servers do.
 
 `python -m tests.support.mcp_server` serves on its pipes, `over_http` in this process. Its imports take a
-second: a server that ends with its test is a `plain_mcp_server`.
+second: most servers that end with their test are a `plain_mcp_server`.
 """
 
 from __future__ import annotations

@@ -148,7 +148,8 @@ def _new_data(programs: Path) -> Path:
     """The files of a new server, made once for all workers of a test run: to copy them takes a tenth of the
     time. Raises NoServer."""
     folder = _NEW / programs.parent.name
-    _NEW.mkdir(mode=0o711, exist_ok=True)
+    _NEW.mkdir(exist_ok=True)
+    _NEW.chmod(0o711)  # another user makes the files, whatever the umask is
     with (_NEW / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (folder / "made").exists():

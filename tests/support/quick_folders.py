@@ -17,6 +17,6 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFa
     """As pytest's: a new folder for each test, which stays. It has no link to the newest folder of each name,
     and its name is not checked, which together cost more than the folder."""
     name = re.sub(r"\W", "_", request.node.name)[:_CHARS]
-    path = tmp_path_factory.getbasetemp() / f"{name}{next(_numbers)}"
+    path = tmp_path_factory.getbasetemp() / f"{name}-{next(_numbers)}"
     path.mkdir(mode=0o700)
     return path

@@ -156,8 +156,8 @@ async def _signed_in(browser: Browser) -> AsyncIterator[tuple[Page, FakeGateway,
 
 
 @pytest.fixture(scope="session")
-def _module_of_kept() -> list[str]:
-    """The modules that have used `kept`, the present one last."""
+def _kept_for() -> list[tuple[str, int]]:
+    """For which modules `kept` was opened, and how many tests had failed then."""
     return []
 
 
@@ -165,18 +165,22 @@ def _module_of_kept() -> list[str]:
 async def kept(
     request: pytest.FixtureRequest,
     _signed_in: tuple[Page, FakeGateway, Watch],
-    _module_of_kept: list[str],
+    _kept_for: list[tuple[str, int]],
 ) -> AsyncIterator[tuple[Page, FakeGateway]]:
     """A signed-in page and its gateway with an empty conversation, for tests that only converse: to open a
     page takes longer than most of what such a test does. What outlives a conversation must not be left: a
     message above the field, a stored choice, a changed gateway, a frame that the test does not wait for."""
     page, gateway, watch = _signed_in
-    if _module_of_kept[-1:] != [request.node.nodeid.partition("::")[0]]:
-        # The gateway answers while tests of the page run, and the page may have begun connections meanwhile.
-        _module_of_kept.append(request.node.nodeid.partition("::")[0])
+    wanted = (request.node.nodeid.partition("::")[0], request.session.testsfailed)
+    if _kept_for[-1:] != [wanted]:
+        # The gateway answers while tests of the page run, and the page may have begun connections meanwhile;
+        # a test that failed may have left anything.
+        _kept_for.append(wanted)
         await page.goto(gateway.origin)
         await ready(page)
         await gateway.wait(lambda: len(gateway.clients) == 1, "one connection")
+    watch.complaints.clear()
+    watch.requests.clear()
     await begin_another_chat(page, gateway)
     yield page, gateway
     _nothing_to_complain_of(watch, gateway)

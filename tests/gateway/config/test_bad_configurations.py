@@ -199,7 +199,7 @@ def test_a_problem_carries_no_exception_that_holds_the_value(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("value", ["", "send-before", "send-before:0", "send-before:x", "nowhere:1", ":1"])
-def test_a_malformed_crash_point_is_a_problem(value: str) -> None:
+def test_a_malformed_crash_label_is_a_problem(value: str) -> None:
     with pytest.raises(ConfigurationProblems) as caught:
         crash_at({"PARLOUR_CRASH_AT": value}, labels=LABELS)
 
@@ -208,6 +208,6 @@ def test_a_malformed_crash_point_is_a_problem(value: str) -> None:
     )
 
 
-def test_a_crash_point_is_given_as_it_is_and_absent_by_default() -> None:
+def test_a_crash_label_is_given_as_it_is_and_absent_by_default() -> None:
     assert crash_at({"PARLOUR_CRASH_AT": "send-before:3"}, labels=LABELS) == "send-before:3"
     assert crash_at({}, labels=LABELS) is None

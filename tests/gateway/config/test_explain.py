@@ -98,7 +98,7 @@ def test_a_bad_file_of_mcp_servers_is_one_line_that_names_file_and_key(tmp_path:
     assert check_config(path, {}, ["tools.enabled=false"], written.append, labels=LABELS) == 0
 
 
-def test_a_wrong_crash_point_alone_is_a_problem(tmp_path: Path) -> None:
+def test_a_wrong_crash_label_alone_is_a_problem(tmp_path: Path) -> None:
     written: list[str] = []
 
     assert (

@@ -245,7 +245,7 @@ def _zip_bombs(zeros: bytes) -> Iterator[tuple[str, bytes]]:
             {
                 "mimetype": "application/epub+zip",
                 "META-INF/container.xml": '<c><rootfile full-path="b.opf"/></c>',
-                "b.opf": '<p><item id="a" href="b.opf"/>' + '<itemref idref="a"/>' * 5_000 + "</p>",
+                "b.opf": '<p><item id="a" href="b.opf"/>' + '<itemref idref="a"/>' * 20_000 + "</p>",
             }
         ),
     )
@@ -262,9 +262,9 @@ def _flagged(content: bytes) -> bytes:
 
 
 def _text_bombs() -> Iterator[tuple[str, bytes]]:
-    yield "html-of-open-tags", b"<html>" + b"<div>" * 20_000
-    yield "html-of-brackets", b"<html>" + b"<" * 60_000
-    yield "html-of-quotes", b'<html><a href="' * 15_000
+    yield "html-of-open-tags", b"<html>" + b"<div>" * 50_000
+    yield "html-of-brackets", b"<html>" + b"<" * 300_000
+    yield "html-of-quotes", b'<html><a href="' * 50_000
     yield "html-of-references", b"<html>" + b"&#x110000;&amp;" * 200_000
     yield "html-of-comments", b"<html>" + b"<!--" * 300_000
     yield "text-of-comments", b"<!--a-->" * 2_000 + b"<p>"
@@ -276,7 +276,7 @@ def _text_bombs() -> Iterator[tuple[str, bytes]]:
     yield "text-of-lines", b"\n" * 5_000_000
     yield "text-of-one-line", b"x" * 5_000_000
     yield "rtf-of-groups", b"{\\rtf1" + b"{" * 500_000
-    yield "rtf-of-numbers", b"{\\rtf1" + b"\\u99999999 " * 20_000
+    yield "rtf-of-numbers", b"{\\rtf1" + b"\\u99999999 " * 60_000
     yield "rtf-of-bytes", b"{\\rtf1\\bin999999999 " + bytes(1_000)
 
 

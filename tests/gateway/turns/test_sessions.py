@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -21,6 +22,7 @@ from gateway.turns.sessions import (
 from pipeline.domain.chat import ChatMessage, ToolCall, message_to_plain
 from pipeline.domain.conversation import Conversation, PastTurn, Summary
 from pipeline.domain.errors import FenceLost
+from pipeline.domain.files import StoredFile
 from pipeline.runtime.ports import UserWords
 
 THREAD, SESSION = "console:local:c1", "ses-1"
@@ -80,8 +82,14 @@ def _words(conversation: Conversation) -> list[str]:
 
 
 def _turn(number: int) -> PastTurn:
-    messages = (said(f"question {number}"), *EXCHANGE, ChatMessage(role="assistant", content="it" * number))
-    return PastTurn(id=number, messages=messages)
+    """With a picture or two, and with words from one of three places, in some."""
+    pictures = tuple(
+        StoredFile(id=f"{one:064}", kind="image", mime="image/png", size=9) for one in range(number % 3)
+    )
+    asked = replace(said(f"question {number}"), pictures=pictures)
+    foreign = ("", "a web page", "an attached file", "the MCP server files")[number % 4]
+    answer = ChatMessage(role="assistant", content="it" * number, foreign=foreign)
+    return PastTurn(id=number, messages=(asked, *EXCHANGE, answer))
 
 
 def test_a_conversation_that_grows_counts_as_one_that_was_read() -> None:

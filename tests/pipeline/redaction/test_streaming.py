@@ -129,9 +129,9 @@ def test_a_secret_within_an_endless_word_is_found_wherever_it_is(at: int) -> Non
      "token=a1", "gsk_a", "SG.a", "a.atlasv1.", "1Q~", "Cookie: a=", "curl -u a:",
      "hooks.slack.com/services/", "0123456789abcdef", "access-sandbox-", "A3-"])  # fmt: skip
 def test_a_text_made_to_be_slow_is_not(unit: str) -> None:
-    chars = 400_000 if unit == "token=" else 60_000  # what made it slow once; the others less
+    chars = 1_000_000 if unit == "token=" else 60_000  # what made it slow once; the others less
     text = unit * (chars // len(unit))
     begun = time.process_time()
     Redactor(lambda: CONFIGURED).text(text)
-    # A safety net of several times what it takes.
-    assert time.process_time() - begun < 5
+    # A safety net of more than ten times what it takes.
+    assert time.process_time() - begun < 10
