@@ -240,8 +240,7 @@ class FakeGateway:
             return await _refuse(socket, "bad_chat", 4400)
         assert isinstance(request.transport, asyncio.Transport)
         name = hello.get("chat")
-        name = next(reversed(self.chats), None) if name == "latest" else name
-        name = name or f"c_{len(self.chats) + 1}"
+        name = (next(reversed(self.chats), None) if name == "latest" else name) or f"c_{len(self.chats) + 1}"
         client = Client(socket=socket, transport=request.transport, chat=name, after=hello.get("after") or 0)
         await self.greet(client)
         self.clients.append(client)
