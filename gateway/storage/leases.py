@@ -61,6 +61,10 @@ class ProcessingCoordinator:
         except StorageError:
             # It expires; until then the same process may acquire it again.
             _log.exception("lease not given back", extra={"thread_key": lease.thread})
+            self._not_released(lease)
+
+    def _not_released(self, lease: Lease) -> None:
+        """A lease that expires needs nothing more."""
 
     async def keep_renewing(self) -> None:
         """Renew everything held, three times per lease time, until cancelled."""

@@ -48,6 +48,8 @@ class SharedCoordinator(ProcessingCoordinator):
         """The accounts that the process sends from, for the operator."""
         self.reported_at: float | None = None
         """Monotonic time at which the last report that was stored began."""
+        self._unreleased: dict[str, Lease] = {}
+        """What could not be given back: it lasts as long as this process reports, though nothing uses it."""
         self._waits_until = 0.0
         """Monotonic time before which nothing is claimed: after an outage of the store others report too."""
 
@@ -72,6 +74,19 @@ class SharedCoordinator(ProcessingCoordinator):
             self._waits_until = began + self._ttl_s
             await self._find_lost()
         self.reported_at = began
+        await self._release_again()
+
+    def _not_released(self, lease: Lease) -> None:
+        self._unreleased[lease.thread] = lease
+
+    async def _release_again(self) -> None:
+        """Give back what the store did not take, unless it was acquired again."""
+        while self._unreleased:
+            _, lease = self._unreleased.popitem()
+            if lease.thread not in self._held:
+                await self.release(lease)
+            if lease.thread in self._unreleased:
+                return  # the store is away again
 
     async def keep_renewing(self) -> None:
         """Report until cancelled."""

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from gateway.storage.lease import Lease
 from gateway.storage.memory import MemoryStore
 from gateway.storage.shared_leases import SharedAccounts, SharedCoordinator
 from pipeline.domain.clock import ManualClock
@@ -59,3 +60,41 @@ async def test_a_process_that_reports_again_does_not_call_the_platform_of_an_acc
         two.check(ACCOUNT)
         with pytest.raises(FenceLost, match="slack:main"):
             two.check(("slack", "main"))
+
+
+class _Away(MemoryStore):
+    """A store that at times takes no lease back."""
+
+    away = False
+
+    async def release_lease(self, lease: Lease) -> None:
+        if self.away:
+            raise StorageError("the store cannot be reached")
+        await super().release_lease(lease)
+
+
+@pytest.mark.parametrize("again", [False, True])
+async def test_a_lease_that_could_not_be_given_back_is_free_after_the_next_report(again: bool) -> None:
+    clock, store = ManualClock(), _Away()
+    await store.open()
+    one, two = (
+        SharedCoordinator(
+            store, store.owners, clock, name=name, role="all", version="1", beat_s=2.0, ttl_s=TTL_S
+        )
+        for name in ("one", "two")
+    )
+    for process in (one, two):
+        await process.report()
+    lease = await one.acquire("web:local:c1", lambda: None)
+    assert lease is not None
+    store.away = True
+    await one.release(lease)
+    await one.report()
+    store.away = False
+    assert await two.acquire("web:local:c1", lambda: None) is None
+    if again:
+        assert await one.acquire("web:local:c1", lambda: None) is not None
+    await one.report()
+    # What was acquired meanwhile stays.
+    assert (await two.acquire("web:local:c1", lambda: None) is None) is again
+    await store.close()
