@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from gateway.config import Secrets, Settings, load
 from gateway.storage.memory import MemoryStore
@@ -56,7 +55,9 @@ async def running_gateway(
     settings = load(config, environ or {}, [*quiet, f'data.dir="{folder}"', *overrides])
     llm = llm or ScriptedLlm.echo()
     store = store or MemoryStore()
-    extras = _bootstrap().Extras(
+    from gateway.app.bootstrap import Extras
+
+    extras = Extras(
         clock=clock or SystemClock(),
         llm=llm,
         transcriber=ScriptedTranscriber(),
@@ -72,14 +73,12 @@ async def started(
     settings: Settings, secrets: Secrets, extras: Extras, *, drain_s: float = 5.0
 ) -> AsyncIterator[Gateway]:
     """A started gateway. At the end it is stopped, with `drain_s` seconds for running turns."""
-    gateway: Gateway = _bootstrap().build(settings, secrets, extras)
+    # A second of imports, which the test of a tool does not need.
+    from gateway.app.bootstrap import build
+
+    gateway = build(settings, secrets, extras)
     await gateway.start()
     try:
         yield gateway
     finally:
         await gateway.stop(drain_s)
-
-
-def _bootstrap() -> Any:
-    """A second of imports, which the test of a tool does not need."""
-    return importlib.import_module("gateway.app.bootstrap")
