@@ -23,11 +23,14 @@ from voice.synthesis.scripted_synthesizer import ScriptedSpeaker
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 SPOKEN = (
-    # A sound that stalls and continues is the same sound.
-    """document.addEventListener('playing', ({ target }) => {
-        window.played ??= [];
-        if (!window.played.includes(target.src)) window.played.push(target.src);
-    }, true)"""
+    # At the element itself: it plays before the row that shows it is drawn. A sound that stalls and continues
+    # is the same sound.
+    """const { play } = HTMLMediaElement.prototype;
+    HTMLMediaElement.prototype.play = function () {
+        window.played ??= new Set();
+        this.addEventListener('playing', () => window.played.add(this.src));
+        return play.call(this);
+    }"""
 )
 
 
@@ -179,13 +182,13 @@ async def test_the_first_sentence_is_heard_while_the_model_still_holds_back_the_
     await expect(words(page)).to_have_text("Hold the microphone to talk")
     await send(page, "tides?")
     row = entries(page, "assistant")
-    await page.wait_for_function("() => window.played?.length === 1")
+    await page.wait_for_function("() => window.played?.size === 1")
     await expect(row).to_have_attribute("data-streaming", "true")
     await expect(row).not_to_contain_text("falls")
     assert [call.text for call in speaker.calls] == ["The tide rises twice a day."]
     proceed.set()
     await expect(row).to_contain_text("That is all.")
-    await page.wait_for_function("() => window.played?.length >= 2")
+    await page.wait_for_function("() => window.played?.size >= 2")
     await expect(words(page)).to_have_text("Hold the microphone to talk")
     whole = "The tide rises twice a day. And then it falls. That is all."
     assert " ".join(call.text for call in speaker.calls) == whole
