@@ -42,11 +42,11 @@ from pipeline.tools.tool import Tool, ToolFailed, ToolOutput, tool_schema
 from pipeline.topologies import sub_agent_graph
 
 MAX_AGENTS: Final = 10
-"""Per call (seed 4)."""
+"""Per call."""
 MAX_ROUNDS: Final = 20
-"""Per sub-agent (seed 4)."""
+"""Per sub-agent."""
 MAX_SECONDS: Final = 900.0
-"""Per sub-agent, including the time that a person takes to allow its tools (seed 4). The turn's deadline is
+"""Per sub-agent, including the time that a person takes to allow its tools. The turn's deadline is
 paused meanwhile."""
 PROGRESS_S: Final = 3.0
 """Minimum time between two progress events of one sub-agent."""

@@ -23,8 +23,7 @@ ALIASES: Final[Mapping[str, str]] = {
     "general": "conversation",
     "overlord": "heartbeat",
 }
-"""Other names of shipped graphs (seed 0: the factory of each graph, and its older names). One whose graph
-does not exist is no name."""
+"""Other names of shipped graphs. One whose graph does not exist is no name."""
 NO_SUBGRAPHS: Final = frozenset({"companion", "heartbeat"})
 """The shipped graphs that work only as the graph of an agent, and not as a node of another graph."""
 
@@ -41,7 +40,7 @@ def shipped_graphs() -> Mapping[str, Callable[[], GraphSpec[RunContext]]]:
 
 @cache  # agents and sub-agents share it: a graph is checked and signed once
 def conversation_graph() -> GraphSpec[RunContext]:
-    """The graph of a user's conversation (seed 0: AgentGraph)."""
+    """The graph of a user's conversation."""
     into, *rest = intake_edges()
     return GraphSpec(
         name="conversation",
@@ -62,7 +61,7 @@ def sub_agent_graph() -> GraphSpec[RunContext]:
 
 
 def companion_graph() -> GraphSpec[RunContext]:
-    """The graph of a companion (seed 1), drawn in its module."""
+    """The graph of a companion, drawn in its module."""
     # Imported here: a gateway without a companion does not need its texts and patterns.
     from pipeline.companion import graph  # noqa: PLC0415 - see above
 
@@ -70,7 +69,7 @@ def companion_graph() -> GraphSpec[RunContext]:
 
 
 def heartbeat_graph() -> GraphSpec[RunContext]:
-    """The graph of a heartbeat (seed 0), drawn in its module."""
+    """The graph of a heartbeat, drawn in its module."""
     # Imported here: most gateways have no heartbeat.
     from pipeline.heartbeat import graph  # noqa: PLC0415 - see above
 

@@ -27,7 +27,7 @@ WORDS: Mapping[str, str] = {
     "lane": r"lanes?",
     "mind": r"mind",
     "of its own": r"of (?:its|his|her|their) own",
-    "seed N": r"\(seed \d\)",
+    "seed N": r"(?<!--)seed(?:'s)? [0-4]",
     "shelf": r"shel(?:f|ves)",
     "stands": r"stands?",
     "told": r"told",
@@ -42,7 +42,7 @@ terms."""
 _IN_EACH_FORM = {
     "goes on": " on",
     "of its own": " own",
-    "seed N": "(seed ",
+    "seed N": "seed",
     "shelf": "shel",
     "stands": "stand",
 }

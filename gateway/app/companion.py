@@ -11,7 +11,7 @@ from pipeline.runtime.workflow_context import AgentMemory
 COMPANION: Final = "companion"
 """The name of the graph."""
 _IDLE_S: Final = 1_200.0
-"""The time without a message after which a companion's conversation ends, if none is configured (seed 1)."""
+"""The time without a message after which a companion's conversation ends, if none is configured."""
 
 
 def is_companion(settings: Settings) -> bool:

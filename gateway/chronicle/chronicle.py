@@ -32,7 +32,7 @@ from pipeline.tools.folders import Place, reason
 MOST_BYTES = 50_000_000
 """The largest file that is kept; a tool may not change or delete a larger one."""
 MOST_CHANGES = 100
-"""The most changes of one file that are stored. (seed 4: Chronicle)"""
+"""The most changes of one file that are stored."""
 KEEP_DAYS = 30
 _DAY_S = 86_400.0
 _GRACE_S = 3_600.0

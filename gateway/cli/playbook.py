@@ -1,4 +1,4 @@
-"""What `parlour workflow` prints of a playbook (seed 0): its mistakes, its picture, the events of a run."""
+"""What `parlour workflow` prints of a playbook: its mistakes, its picture, the events of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`parlour workflow`: check, draw and run workflow documents (seed 3), and playbooks (seed 0: `playbook`)."""
+"""`parlour workflow`: check, draw and run workflow documents, and playbooks."""
 
 from __future__ import annotations
 

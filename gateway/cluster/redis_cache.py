@@ -1,4 +1,4 @@
-"""The cache of threads in Redis or Valkey, with a time to live (seed 0).
+"""The cache of threads in Redis or Valkey, with a time to live.
 
 A server that is down or hangs costs a turn a quarter of a second once, then nothing until it is tried again.
 """

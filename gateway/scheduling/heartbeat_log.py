@@ -1,4 +1,4 @@
-"""The newest events of the heartbeat, for `/heartbeat` and the metrics (seed 0: a ring of 200)."""
+"""The newest events of the heartbeat, for `/heartbeat` and the metrics."""
 
 from __future__ import annotations
 

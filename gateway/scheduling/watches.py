@@ -175,7 +175,7 @@ class WatchScheduler:
         self._settings[owner] = body
 
     def ended(self, due: HeartbeatDue, result: HeartbeatResult) -> None:
-        """Note that a heartbeat is over: the next look at open tasks is an interval after it (seed 0)."""
+        """Note that a heartbeat is over: the next look at open tasks is an interval after it."""
         owner = owner_of(due)
         if result.status == "failed":
             self.log.note("heartbeat_error", owner=owner, reason=result.problem)

@@ -15,7 +15,7 @@ from pipeline.shield.evaluator_prompt import ANSWER
 from pipeline.shield.proposal import Proposal
 
 _MOST_TOKENS: Final = 2_000
-"""What a reasoning model thinks counts too. (seed 4: 500)"""
+"""What a reasoning model thinks counts too."""
 
 
 class EvaluatorClient:

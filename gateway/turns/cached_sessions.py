@@ -1,5 +1,5 @@
 """Leave the session of a thread in the cache when its lease is released, and take it up again with the next
-lease, in place of reading it from the store (seed 0: ThreadStateStore).
+lease, in place of reading it from the store.
 
 Every write to a thread's log needs the thread's lease, and each acquisition raises the fence. So what the
 holder of fence n left at its end is the whole truth for the holder of fence n + 1, and for no one else.

@@ -24,7 +24,7 @@ SESSION_END, ROTATION, SESSION_MEMORY = "session_end", "rotation", "session_memo
 """The kinds of the jobs: the end after a time, the end of a long session, and what is remembered of a session
 that is over. A job's key is the session's id."""
 ROTATION_TURNS = 120
-"""A session with so many turns, 240 messages, ends after the last one (seed 1)."""
+"""A session with so many turns, 240 messages, ends after the last one."""
 
 WhenIdle = Callable[[str, Callable[[Lease, SessionState], Awaitable[None]]], Awaitable[bool]]
 """As `Worker.when_idle`."""

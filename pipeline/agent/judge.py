@@ -1,4 +1,4 @@
-"""Judge a node with declared outputs: accept them, send the node back, or give up (seed 2).
+"""Judge a node with declared outputs: accept them, send the node back, or give up.
 
 Code checks the output keys; the model checks the success criteria. The judge runs nothing and keeps no state:
 the task node calls it after each turn and acts on its verdict.
@@ -33,9 +33,9 @@ VERDICT: Final = JsonSchema(
 FEEDBACK = "[Judge feedback]: {feedback}"
 """The form in which the model gets a verdict, as a user message."""
 UNJUDGED_CONFIDENCE = 0.5
-"""The confidence of an acceptance where the judge gave no answer, or no readable one (seed 2)."""
+"""The confidence of an acceptance where the judge gave no answer, or no readable one."""
 _RECENT_MESSAGES = 10
-"""The most messages of the conversation that the judge is shown (seed 2)."""
+"""The most messages of the conversation that the judge is shown."""
 _MESSAGE_CHARS = 1_000
 _VALUE_CHARS = 2_000
 _FEEDBACK_CHARS = 1_000

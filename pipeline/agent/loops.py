@@ -13,9 +13,9 @@ from typing import Any
 from pipeline.domain.chat import ToolCall
 
 STALL_AT = 3
-"""This many identical answers in a row are a stall (seed 2)."""
+"""This many identical answers in a row are a stall."""
 REFUSE_AT = 3
-"""From this many identical calls in a row, the call is not made (seed 2: doom loop)."""
+"""From this many identical calls in a row, the call is not made."""
 END_AT = 5
 """At this many identical calls in a row, the run ends: the refusals had no effect."""
 STALL_WORDS = "The assistant kept saying the same thing and was stopped. Please put the question differently."

@@ -174,7 +174,7 @@ def _read(said: _Answer, context: RunContext, *, nudged: bool) -> StatusTags:
 
 
 def after_agent(state: State) -> str:
-    """The conditional edge after the agent (seed 0)."""
+    """The conditional edge after the agent."""
     following = state[LOOP]["next"]
     return END if following == "end" else str(following)
 
@@ -218,7 +218,7 @@ _LAST = _Step(status="done", next="end", loop={"nudged": False, "next": "end"})
 
 def _following(found: StatusTags, said: _Answer, loop: State, context: RunContext) -> _Step:
     """Done and blocked end; tool calls and `continue` loop. An answer without a status is done; in the mode
-    `nudged`, the model is asked once for the status first (seed 0)."""
+    `nudged`, the model is asked once for the status first."""
     loops, nudged = loop.get("loops", 0), loop.get("nudged", False)
     if said.calls:
         return _Step(
@@ -309,7 +309,7 @@ def _for_the_model(found: StatusTags, said: _Answer, step: _Step) -> list[ChatMe
 
 
 def _reasoning(found: StatusTags) -> list[dict[str, Any]]:
-    """The text before a tool call, as a thought (seed 4)."""
+    """The text before a tool call, as a thought."""
     if not found.prose:
         return []
     return [{"stage": "reasoning", "summary": found.prose[:MAX_THOUGHT_CHARS]}]

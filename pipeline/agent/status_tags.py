@@ -1,7 +1,7 @@
 """Parse the DONE, BLOCKED and CONTINUE tags of a model's answer, and remove them from what people see.
 
 The model writes the tags, so their form is not trusted: they may be lower case, unclosed, several, or quoted
-in a code fence, where they mean nothing. (seed 0: completion wrappers)
+in a code fence, where they mean nothing.
 """
 
 from __future__ import annotations

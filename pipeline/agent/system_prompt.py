@@ -2,7 +2,6 @@
 
 Every section says how to read it. Text that others wrote is data: it can neither end its section nor add
 one. `pipeline/agent/model_messages.py` builds the messages that follow the system prompt.
-(seed 4: ContextAssembler)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A node with declared outputs: an agent's whole loop inside one node, until the judge accepts (seed 2).
+"""A node with declared outputs: an agent's whole loop inside one node, until the judge accepts.
 
 Each answer of the model and each verdict is an effect of the step, and tools go through the gate, so a
 resumed run repeats no answer and no call. The conversation's agent differs: its loop is part of the graph.

@@ -44,9 +44,9 @@ from pipeline.runtime.context import RunContext
 _log = logging.getLogger(__name__)
 
 MAX_TURNS: Final = 50
-"""Calls of the model in one execution of the node (seed 2: max_iterations)."""
+"""Calls of the model in one execution of the node."""
 MAX_CALLS: Final = 15
-"""The most tool calls that one turn makes: ten, plus half as many (seed 2)."""
+"""The most tool calls that one turn makes: ten, plus half as many."""
 _DISCARDED = (
     f"Discarded: at most {MAX_CALLS} tool calls are made in one turn. Ask again for what you still need."
 )
@@ -160,7 +160,7 @@ class Work:
         for turn in range(1, MAX_TURNS + 1):
             answer = await self._turn(turn)
             if any(call.name != SET_OUTPUT for call in answer.calls):
-                continue  # Silently: the model has to see its results first (seed 2).
+                continue  # Silently: the model has to see its results first.
             verdict = await self._verdict(turn)
             if verdict.action == "ACCEPT":
                 return verdict
@@ -222,7 +222,7 @@ class Work:
         """Store one output. Returns the result text for the model."""
         try:
             key, value = read_output(arguments, self.task.charge.outputs)
-            # Kept outputs survive a cancellation in the middle of the node (seed 2).
+            # Kept outputs survive a cancellation in the middle of the node.
             self.step.keep({key: value})
         except (ValueError, GraphError) as error:
             return f"Not set: {error}"

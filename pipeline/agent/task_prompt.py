@@ -13,9 +13,9 @@ from typing import Any
 from pipeline.agent.judge import as_data
 
 _NARRATIVE_CHARS = 200
-"""The most of one value in the narrative (seed 2)."""
+"""The most of one value in the narrative."""
 _MARKER_CHARS = 300
-"""The most of one output in a transition marker (seed 2)."""
+"""The most of one output in a transition marker."""
 _RUN_OF_EQUALS = re.compile("={3,}")
 
 

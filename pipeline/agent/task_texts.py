@@ -83,7 +83,7 @@ def set_output_tool(outputs: Sequence[str]) -> ToolDefinition:
 
 
 def read_output(arguments: str, outputs: Sequence[str]) -> tuple[str, Any]:
-    """The key and the value of a `set_output` call; a text that is JSON is parsed (seed 2).
+    """The key and the value of a `set_output` call; a text that is JSON is parsed.
     Raises ValueError with a message for the model."""
     try:
         given = json.loads(arguments, parse_constant=_no_number)

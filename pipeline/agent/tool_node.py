@@ -22,7 +22,7 @@ from pipeline.runtime.ports import ToolResult
 UNASKED: Final = "unasked"
 """In the detail of a thought: what its call did not do because no one could be asked, a sentence each."""
 META_TOOLS = ("load_tools", "load_skills")
-"""Tools whose calls cost one more round (seed 4)."""
+"""Tools whose calls cost one more round."""
 _THOUGHT_CHARS = 80
 
 

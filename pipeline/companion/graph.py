@@ -1,4 +1,4 @@
-"""The companion's graph: safety first, then memory, a mode, the answer, and memory again (seed 1).
+"""The companion's graph: safety first, then memory, a mode, the answer, and memory again.
 
 crisis_gate ─┬▶ load_memory ─▶ therapeutic_subgraph ─┬▶ finalize_turn ─┬▶ extract_semantic_facts
              └▶ crisis_response ─▶ crisis_log ───────┘                 └▶ extract_procedural_rules

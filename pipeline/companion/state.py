@@ -1,4 +1,4 @@
-"""The keys of the companion's state, and the rule of its nodes: an update has only what changes (seed 1).
+"""The keys of the companion's state, and the rule of its nodes: an update has only what changes.
 
 Of the conversation, `history` and `transcript` hold what this turn adds; the log keeps the turns before it,
 and nodes read them from the run's context.

@@ -1,6 +1,6 @@
 """Every event that the pipeline sends while it works, as one tagged union.
 
-`type` is the wire name of the seed documents. Consumers `match` over `PipelineEvent` and end in
+`type` is the event's name on the wire. Consumers `match` over `PipelineEvent` and end in
 `assert_never`, so a new event cannot be forgotten. Exactly one of the terminal events
 (`response_complete`, `error`) ends each message, or the turn that it has joined (`message_joined`).
 """

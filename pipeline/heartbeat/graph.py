@@ -1,4 +1,4 @@
-"""The graph of a heartbeat (seed 0: HeartbeatGraph).
+"""The graph of a heartbeat.
 
 heartbeat:   intake ──▶ heartbeat ──▶ (done, blocked, ten cycles: end │ else: heartbeat)
 a cycle:     ask ──▶ agent ──▶ (tool calls: act ──▶ agent │ else: outcome) ──▶ end
@@ -27,11 +27,11 @@ from pipeline.runtime.context import RunContext, ignore_text, none_steered
 from pipeline.runtime.null_services import KnownHistory, NullFacts
 
 MAX_CYCLES: Final = 10
-"""Cycles of one heartbeat (seed 0)."""
+"""Cycles of one heartbeat."""
 MAX_ROUNDS: Final = 20
 """Calls of the model with tool results, in one cycle."""
 SUMMARY_CHARS: Final = 500
-"""Length of what a cycle hands on (seed 0)."""
+"""Length of what a cycle hands on."""
 WAKE: Final = "wake"
 """The state's key for what the host gives: `sources`, `instructions`, `projects`, `tasks`, `zone`, `whom`."""
 HEARTBEAT: Final = "heartbeat"
@@ -70,7 +70,7 @@ def heartbeat_graph(agents: Agents = no_agents) -> GraphSpec[RunContext]:
 
 
 def _after_cycle(state: State) -> str:
-    """Done, blocked and the last cycle end; else there is another one (seed 0)."""
+    """Done, blocked and the last cycle end; else there is another one."""
     known = state[HEARTBEAT]
     over = known["status"] != "running" or known["cycle"] >= MAX_CYCLES
     return END if over else "heartbeat"

@@ -1,7 +1,7 @@
 """Extract lasting facts about a person from the part of a conversation that is about to be summarised.
 
 Policy: only in a private chat, never off the record, only into the person's own book, and no text that reads
-like an instruction, because the book is part of later prompts. (seed 4; the original has no such policy)
+like an instruction, because the book is part of later prompts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from pipeline.runtime.context import RunContext
 _log = logging.getLogger(__name__)
 
 MAX_FACTS_TOKENS = 300
-"""The most tokens of the model's answer (seed 4)."""
+"""The most tokens of the model's answer."""
 MAX_FACTS = 12
 """The most facts from one answer."""
 MAX_BOOK_CHARS = 16_000

@@ -1,7 +1,7 @@
 """Summarise a long conversation between its turns: the oldest messages become observations.
 
 It works on a snapshot and changes nothing: the owner of the conversation applies the summary, if the
-beginning is still the same. Not the node that keeps a prompt within the window (`compaction`). (seed 0.2)
+beginning is still the same. Not the node that keeps a prompt within the window (`compaction`).
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ def _written(observations: Sequence[tuple[str, str]]) -> str:
 
 
 def _first_words(earlier: str, old: Sequence[PastTurn]) -> str:
-    """The summary without a model (seed 0.2): the beginning of each message with its speaker."""
+    """The summary without a model: the beginning of each message with its speaker."""
     asked = [turn.messages[0] for turn in old][-MAX_OBSERVATIONS:]
     words = (" ".join(inert(message.content).split())[:_FALLBACK_CHARS] for message in asked)
     lines = [f"- The user said: {one}" for one in words if one]

@@ -1,6 +1,6 @@
 """Shorten old tool results to one line in what the model is sent; the log keeps them whole.
 
-A result is stale when more than a set number of user messages have followed its own. (seed 4)
+A result is stale when more than a set number of user messages have followed its own.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def with_brief(turn: PastTurn) -> PastTurn:
 
 
 def sent(turns: Sequence[PastTurn]) -> tuple[ChatMessage, ...]:
-    """The messages of `turns`. An assistant message that repeats the one before is sent once. (seed 0)"""
+    """The messages of `turns`. An assistant message that repeats the one before is sent once."""
     messages: list[ChatMessage] = []
     for turn in turns:
         if len(turn.messages) == 2:  # a question and its answer: no repetition is possible

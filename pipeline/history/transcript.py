@@ -13,7 +13,7 @@ from pipeline.domain.conversation import PastTurn
 from pipeline.history.stale_results import brief
 
 MAX_CHARS = 12_000
-"""The most of a transcript (seed 0.2)."""
+"""The most of a transcript."""
 _NAMES = {"user": "User", "assistant": "Assistant", "tool": "Tool", "system": "Note"}
 _CUT = " […]"
 _LEAST = 40

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pipeline.domain.conversation import PastTurn
 
 MAX_BUDGET_TOKENS = 96_000
-"""The ceiling for every model's window (seed 0: MAX_TOKEN_BUDGET)."""
+"""The ceiling for every model's window."""
 
 
 def fit_history(turns: Sequence[PastTurn], budget_tokens: int) -> tuple[PastTurn, ...]:

@@ -28,7 +28,7 @@ _KNOWN = (
 )
 
 _ENGLISH = (
-    # From seed 0: ignore previous instructions, disregard your instructions, you are now a new AI.
+    # At least: ignore previous instructions, disregard your instructions, you are now a new AI.
     rf"\b{_DROP}\s(?:{_QUANTITY}\s){{0,4}}{_EARLIER}\s(?:{_THEIRS}\s)?{_ORDERS}\b",
     rf"\bdisregard\s(?:{_QUANTITY}\s){{0,3}}{_ORDERS}\b",
     r"\byou\sare\snow\s(?:an?\s)?(?:new|different)\s(?:ai|assistant|(?:chat)?bot)\b",

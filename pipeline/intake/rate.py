@@ -10,10 +10,10 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 MIN_INTERVAL_MS = 400
-"""Seed 0: RATE_LIMIT_INTERVAL_MS. An interval of exactly this length is allowed."""
+"""An interval of exactly this length is allowed."""
 BURST_MESSAGES = 12
 BURST_WINDOW_MS = 10_000
-"""Seed 0: RATE_LIMIT_BURST_MAX and WINDOW. The 13th message within the window is too many."""
+"""The 13th message within the window is too many."""
 _MS_PER_S = 1000.0
 _TOO_SOON = "less than 400 ms after the message before"
 _BURST = "message {count} within 10 seconds"

@@ -18,7 +18,7 @@ _SHARE = 0.7
 
 
 def looks_like_spam(text: str) -> bool:
-    """Whether cleaned `text` is spam by seed 0's rules. A line drawn next to words is not spam."""
+    """Whether cleaned `text` is spam. A line drawn next to words is not spam."""
     said = text.strip()
     if 0 < len(said) < _SHORTEST:
         return False

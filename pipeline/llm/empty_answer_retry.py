@@ -1,4 +1,4 @@
-"""Repeat a call with an empty answer once, with a shorter conversation (seed 0), for every client."""
+"""Repeat a call with an empty answer once, with a shorter conversation, for every client."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pipeline.llm.client import LlmClient, LlmFinished, LlmItem, LlmRequest
 from pipeline.llm.failures import EmptyAnswer
 
 LAST_MESSAGES = 3
-"""The messages of the conversation in the second call, by seed 0."""
+"""The messages of the conversation in the second call."""
 
 
 async def read_answer(

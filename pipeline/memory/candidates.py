@@ -1,4 +1,4 @@
-"""What an extractor proposes to remember, before the write policy decides (seed 1)."""
+"""What an extractor proposes to remember, before the write policy decides."""
 
 from __future__ import annotations
 

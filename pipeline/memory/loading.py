@@ -1,4 +1,4 @@
-"""Load what a turn may know of its owner: `load_memory`, the work of the node of that name (seed 1)."""
+"""Load what a turn may know of its owner: `load_memory`, the work of the node of that name."""
 
 from __future__ import annotations
 

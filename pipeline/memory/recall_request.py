@@ -1,5 +1,4 @@
-"""Whether a person asks to be reminded of earlier conversations: then the bot may bring them up by itself
-(seed 1)."""
+"""Whether a person asks to be reminded of earlier conversations: then the bot may bring them up by itself."""
 
 from __future__ import annotations
 

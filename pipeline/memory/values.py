@@ -1,4 +1,4 @@
-"""The values of the memory: semantic facts, session arcs, and the profile of procedural rules (seed 1).
+"""The values of the memory: semantic facts, session arcs, and the profile of procedural rules.
 
 An owner is a person in private chats and a room in rooms (`TurnScope.owner`); nothing here holds two owners.
 """

@@ -1,1 +1,1 @@
-"""Playbooks: values, checks, the progress of a run, and the graph of one (seed 0)."""
+"""Playbooks: values, checks, the progress of a run, and the graph of one."""

@@ -1,4 +1,4 @@
-"""A playbook as values: its nodes, its edges, and the playbooks that it uses (seed 0).
+"""A playbook as values: its nodes, its edges, and the playbooks that it uses.
 
 Not here: how a document is read (`reading`) and checked (`checks`), and what a run does (`progress`).
 """

@@ -1,4 +1,4 @@
-"""Read what a sub-agent hands back: its summary, its artifact, what it needs, what it would do next (seed 0).
+"""Read what a sub-agent hands back: its summary, its artifact, what it needs, what it would do next.
 
 Never raises: text without the block is the result itself, and its beginning the summary.
 """

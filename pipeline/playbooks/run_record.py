@@ -28,7 +28,7 @@ _SHOWN: Final = ("content", "result", "source", "target", "workflow", "transferr
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """One thing that happened (seed 0: workflow_… and node_… events, edge_activated)."""
+    """One thing that happened: a `workflow_…` or `node_…` event, or `edge_activated`."""
 
     at: float
     """Unix seconds."""
@@ -115,7 +115,7 @@ class PlaybookRun:
 
 
 def _plain_output(node: str, output: Mapping[str, Any]) -> dict[str, Any]:
-    """An output as JSON, with the names of seed 0."""
+    """An output as JSON."""
     found: dict[str, Any] = {"nodeId": node.rpartition("/")[2]}
     found["category"] = _CATEGORIES.get(str(output.get("subtype", "")), "trigger")
     for key, value in output.items():

@@ -1,4 +1,4 @@
-"""The agent of a conversation that may start its playbook: its loop ends then, and the steps follow (seed 0).
+"""The agent of a conversation that may start its playbook: its loop ends then, and the steps follow.
 
 intake ──▶ agent ──▶ (tool calls: act ──▶ agent │ else: end)
                        └──▶ started: advance

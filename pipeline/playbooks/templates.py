@@ -1,4 +1,4 @@
-"""Fill in the places of texts: `{{trigger}}`, `{{Label.result}}` and `{{nodeId.threadId}}` (seed 0)."""
+"""Fill in the places of texts: `{{trigger}}`, `{{Label.result}}` and `{{nodeId.threadId}}`."""
 
 from __future__ import annotations
 

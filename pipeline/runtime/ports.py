@@ -103,7 +103,7 @@ class TurnSession(Protocol):
     @property
     def arrivals(self) -> tuple[float, ...]:
         """When the author's messages before this one arrived in this thread, as Unix times, oldest first;
-        the last 30 at most, and none from before a restart. (seed 0: _inputTimestamps)"""
+        the last 30 at most, and none from before a restart."""
         ...
 
     async def conversation(self) -> Conversation:

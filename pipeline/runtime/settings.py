@@ -38,9 +38,9 @@ class PipelineSettings:
     """The most pictures of a conversation that the model is shown, the newest; those of the newest message
     are always shown."""
     token_ceiling: int = 96_000
-    """The most tokens of history, whatever the model's window (seed 0: MAX_TOKEN_BUDGET)."""
+    """The most tokens of history, whatever the model's window."""
     summarise_above: int = 80
-    """Messages; with more, the beginning is summarised in the background (seed 0: MAX_WINDOW_SIZE)."""
+    """Messages; with more, the beginning is summarised in the background."""
     compact_at: float = 0.7
     """The share of the context budget above which the beginning is summarised before the model is called."""
     compact_to: float = 0.5
@@ -53,7 +53,7 @@ class PipelineSettings:
     """Further attempts at the model for one message, over all its calls."""
     completion: Literal["declared", "implicit", "nudged"] = "implicit"
     """declared: the prompt asks the model for DONE, BLOCKED or CONTINUE, and an answer without any counts as
-    done. nudged: the model is asked once which one it means (seed 0). implicit: the prompt names none."""
+    done. nudged: the model is asked once which one it means. implicit: the prompt names none."""
     prompt: Literal["full", "brief"] = "brief"
     """How much the system prompt adds to the operator's text: small models repeat long prompts."""
     spam: Literal["answer", "refuse"] = "answer"

@@ -1,4 +1,4 @@
-"""What the companion's nodes get in addition to a run's context: memory and the crisis gate (seed 1)."""
+"""What the companion's nodes get in addition to a run's context: memory and the crisis gate."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ CrisisLog = Callable[[CrisisAssessment], Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkflowContext:
-    """The dependencies of one turn (seed 1)."""
+    """The dependencies of one turn."""
 
     llm_client: LlmClient
     memory_store: MemoryBook

@@ -85,8 +85,7 @@ LEAST_TIER: Final[Mapping[ActionType, int]] = {
     "own_change": 1,
     "unknown": 3,
 }
-"""The least tier of a type; 0 for those that are not named. (seed 4: commands, mail, messages, requests and
-writes to memory are at least 1)"""
+"""The least tier of a type; 0 for those that are not named."""
 
 SINK_OF: Final[Mapping[ActionType, Sink]] = {
     "message": "people",

@@ -35,7 +35,7 @@ from pipeline.shield.verdict import Verdict
 _log = logging.getLogger(__name__)
 
 PER_MINUTE: Final = 30
-"""Actions of one owner. (seed 4: of all owners together, so that one person can lock out the others)"""
+"""Actions of one owner: with one limit for all owners, one person could lock out the others."""
 _MINUTE_S = 60.0
 _MOST_OWNERS = 1_000
 """Above this number, owners without an action in the last minute are removed."""

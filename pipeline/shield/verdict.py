@@ -8,7 +8,7 @@ from pipeline.domain.events import Decision
 from pipeline.domain.frozen import dataclass
 
 VALID_S: Final = 60.0
-"""Seconds for which a verdict holds. (seed 4)"""
+"""Seconds for which a verdict holds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

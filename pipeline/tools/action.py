@@ -54,7 +54,7 @@ def action_for(call_id: str, place: str, tool: Tool, payload: Mapping[str, Any])
 
 def action_hash(tool_name: str, payload: Mapping[str, Any]) -> str:
     """SHA-256 in hexadecimal of the canonical JSON: keys sorted, no spaces, whole numbers exact, characters
-    not escaped. Raises ValueError for numbers that are not finite. (seed 4: the verifier)"""
+    not escaped. Raises ValueError for numbers that are not finite."""
     canonical = json.dumps(
         {"payload": payload, "type": tool_name},
         sort_keys=True,

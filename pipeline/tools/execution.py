@@ -29,7 +29,7 @@ from pipeline.tools.tool import Tool, ToolFailed, ToolOutput
 _log = logging.getLogger(__name__)
 
 RESULT_CHARS = 5_000
-"""The most of one tool's result; a note gives the number of missing characters. (seed 0)"""
+"""The most of one tool's result; a note gives the number of missing characters."""
 SUMMARY_CHARS = 80
 NOT_DONE = "That was not done: {why}."
 _TIMED_OUT = "{name} did not finish within {seconds:g} seconds and was given up."

@@ -31,7 +31,7 @@ _MOST_WORDS = 20_000
 """The most of an error that is read; a server may send megabytes."""
 MAX_STARTS = 5
 STARTS_WITHIN_S = 60.0
-"""(seed 4: crash budget, 5 in 60 s)"""
+"""A server that was started `MAX_STARTS` times within this time is not started again."""
 
 ResultT = TypeVar("ResultT")
 Connect = Callable[[], AbstractAsyncContextManager[McpConnection]]

@@ -1,7 +1,7 @@
 """Protect names in the workspace, which no tool may use for any user. No file is read here.
 
 The operator's texts control the bot's behaviour, and the data folder has the data of all people. Tools of
-others use any names for path arguments, so every short string argument is checked. (seed 4: protection)
+others use any names for path arguments, so every short string argument is checked.
 """
 
 from __future__ import annotations

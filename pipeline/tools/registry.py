@@ -12,7 +12,7 @@ from pipeline.tools.tool import PartialGroup, Tool, ToolFailed, ToolGroup
 _log = logging.getLogger(__name__)
 
 _NOT_FOR_SUB_AGENTS = ("agents", "notes", "schedule")
-"""(seed 4: sub-agents get no load_tools and no agents, memory and schedule groups)"""
+"""Groups of tools that no sub-agent has."""
 _RESERVED = ("load_tools", "load_skills")
 """Names of the gate's own tools."""
 

@@ -21,9 +21,8 @@ _log = logging.getLogger(__name__)
 
 FILE = "SKILL.md"
 _NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
-"""(seed 4)"""
 _LONGEST_DESCRIPTION = 1_024
-"""Characters. (seed 4)"""
+"""Characters."""
 _LONGEST_BODY = 20_000
 _MOST_SKILLS = 50
 _LOOK_AGAIN_S = 1.0

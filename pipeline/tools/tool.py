@@ -16,7 +16,7 @@ from pipeline.tools.folders import Place
 __all__ = ["Refused", "Tool", "ToolFailed", "ToolFile", "ToolGroup", "ToolOutput", "tool_schema"]
 
 _DESCRIBED_CHARS = 80
-"""The most of the arguments in a readable line. (seed 4: thoughts)"""
+"""The most of the arguments in a readable line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

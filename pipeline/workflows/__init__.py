@@ -1,1 +1,1 @@
-"""Workflow documents: their values and checks, and the graph and the record of a run (seed 3)."""
+"""Workflow documents: their values and checks, and the graph and the record of a run."""

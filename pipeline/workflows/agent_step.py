@@ -3,7 +3,7 @@
 ask ──▶ agent ──▶ (tool calls: act ──▶ agent │ else: output) ──▶ end
 
 It sees neither the conversation nor the exchanges of other agents: its prompts and the previous output are
-all that it knows (seed 3).
+all that it knows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from pipeline.workflows.document import PREVIOUS as PREVIOUS_PLACE
 from pipeline.workflows.steps import CHANNELS, FIRST, ONCE, PREVIOUS, SOURCES, entry, values_of
 
 MAX_TURNS: Final = 20
-"""Calls of the model for one visit of an agent, those of its sub-agents included (seed 3)."""
+"""Calls of the model for one visit of an agent, those of its sub-agents included."""
 ASKED: Final = "asked"
 """The inner state's key for the prompts of a visit, with the previous output in their places."""
 EVENTS: Final = "events"

@@ -1,5 +1,5 @@
 """Check a whole workflow: its start, its connections and their handles, its sub-agents, and whether it can
-run (seed 3: preflight and runtime validation, here in one place).
+run.
 
 Every mistake is reported, each at its node or connection. What has a mistake of form already is not compared
 further than its id and type allow.

@@ -3,7 +3,7 @@
 workflow:   intake ──▶ start ──▶ … ──▶ result
               └──▶ compact, declined, set_aside: as in the conversation graph
 
-Branches never join, and a node with several routes to it runs once for each activation (seed 3); what an open
+Branches never join, and a node with several routes to it runs once for each activation; what an open
 approval holds back continues in turn. `result` shows the output of a branch that ends.
 """
 
@@ -33,7 +33,7 @@ from pipeline.workflows.steps import (
 AgentNode = Callable[[Agent, Workflow, Mapping[str, str]], NodeSpec[RunContext]]
 """Makes the node of an agent; the mapping has the names in the graph of all approvals."""
 MAX_STEPS: Final = 200
-"""Executions of nodes in one run; a run that needs more has failed (cross-seed rule)."""
+"""Executions of nodes in one run; a run that needs more has failed."""
 RESULT: Final = "result"
 """The node that shows the output of a branch that ends."""
 _FORBIDDEN: Final = frozenset("/.#:")

@@ -1,4 +1,4 @@
-"""A workflow as values: nodes, connections, and what a person decides at an approval (seed 3).
+"""A workflow as values: nodes, connections, and what a person decides at an approval.
 
 Not here: how a document is read and checked (`reading`), and what a run does (`compiling`).
 """

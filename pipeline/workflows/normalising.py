@@ -1,4 +1,4 @@
-"""Rewrite the forms of older workflow documents to the form of today (seed 3: backward compatibility).
+"""Rewrite the forms of older workflow documents to the form of today.
 
 It works on plain JSON data, changes nothing that it is given, and leaves what is not of an old form as it is:
 `reading` finds mistakes. Rewriting twice gives the same as once.

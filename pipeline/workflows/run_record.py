@@ -1,4 +1,4 @@
-"""The public record of a run, from its engine's records: status, log and state, as seed 3 names them.
+"""The public record of a run, from its engine's records: status, log and state.
 
 It reads records and changes nothing. The record of a run in progress is right up to its newest record.
 """

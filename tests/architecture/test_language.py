@@ -31,8 +31,9 @@ def test_each_form_of_a_word_is_counted_also_in_identifiers_and_twice_in_a_line(
     # With a mark in each word, so that this file is not counted.
     text = "de~sks la~ne_de~sk MyDe~sk de~sktop helpde~sk DE~SK\nand do~ors she~lves\nto~ld To~ld\n"
     text += "It went o~n, goO~n, go\non; his o~wn: OF_ITS_O~WN ast.wa~lk wa~lking\nea~rs nobo~dy"
+    text += "\nas it is (se~ed 3). Se~ed 0: all; se~ed 1's rules; se~ed_2 --se~ed 4, se~ed 42"
     found = {"de~sk": 4, "do~or": 1, "she~lf": 1, "to~ld": 2, "goes o~n": 2, "of its o~wn": 1}
-    found |= {"la~ne": 1, "wa~lk": 1, "ea~rs": 1, "nobo~dy": 1}
+    found |= {"la~ne": 1, "wa~lk": 1, "ea~rs": 1, "nobo~dy": 1, "seed N": 4}
     expected = dict.fromkeys(WORDS, 0) | {word.replace("~", ""): count for word, count in found.items()}
     assert counts_in(text.replace("~", "")) == expected
 

@@ -1,4 +1,4 @@
-"""Every row of a playbook's node kinds (seed 0) through a running gateway: a message in, replies, events and
+"""Every row of a playbook's node kinds through a running gateway: a message in, replies, events and
 the record in the store out. The documents share a gateway, which `ran` opens.
 
 Covers: pipeline/playbooks/steps.py, pipeline/playbooks/moves.py, pipeline/playbooks/settling.py,

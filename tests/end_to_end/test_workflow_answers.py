@@ -1,4 +1,4 @@
-"""What counts as an answer to a workflow's approval (seed 3): of one person, once, and one of two decisions.
+"""What counts as an answer to a workflow's approval: of one person, once, and one of two decisions.
 
 Covers: pipeline/workflows/document.py, gateway/ingress/answers.py, adapters/api/run_service.py,
 gateway/turns/public_runs.py.

@@ -1,4 +1,4 @@
-"""What the document of seed 3 promises of a run, each through a whole gateway: message in, answer and record
+"""What a workflow's run is promised to do, each through a whole gateway: message in, answer and record
 out.
 
 Covers: pipeline/workflows/compiling.py, pipeline/workflows/steps.py, pipeline/workflows/run_record.py.

@@ -1,4 +1,4 @@
-"""Every row of a workflow's node kinds, edges, sub-agents and pauses (seed 3) through a running gateway: a
+"""Every row of a workflow's node kinds, edges, sub-agents and pauses through a running gateway: a
 message in, replies and the record in the store out. The documents share a gateway, which `ran` opens.
 
 Covers: pipeline/workflows/steps.py, pipeline/workflows/agent_step.py, pipeline/workflows/delegation.py,

@@ -35,7 +35,7 @@ class End:
 
 @dataclass(frozen=True, slots=True)
 class Goto:
-    """Jump to `node`, ignoring the edges. Together with an update this is seed 1's Command."""
+    """Jump to `node`, ignoring the edges. A node may return an update with it."""
 
     node: str
 

@@ -100,10 +100,9 @@ class Limits:
     """
 
     max_steps: int = 200
-    """Node executions in one run, skipped ones included (cross-seed rule: a total cap in addition to the
-    consecutive one)."""
+    """Node executions in one run, skipped ones included (a total cap in addition to the consecutive one)."""
     max_consecutive: int = 40
-    """Executions of the same node in a row (seed 0: MAX_CONSECUTIVE_LOOP)."""
+    """Executions of the same node in a row."""
     max_seconds: float | None = None
     """Wall-clock deadline of one `run` or `resume` call."""
     outer_only: bool = False
@@ -120,16 +119,16 @@ AfterGates = Literal["together", "in_turn"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FanOut:
-    """How parallel branches fail, join and time out (seed 2: ParallelExecutionConfig)."""
+    """How parallel branches fail, join and time out."""
 
     on_failure: FailurePolicy = "fail_all"
     on_conflict: ConflictPolicy = "last_wins"
     """For keys without a channel that several branches wrote, in the order in which they finished."""
     join: JoinPolicy = "nearest"
-    """none: every branch runs to its own end, through nodes that others run as well (seed 3)."""
+    """none: every branch runs to its own end, through nodes that others run as well."""
     after_gates: AfterGates = "together"
     """in_turn: what an open gate holds back continues after its answer, once the answered branch rests: one
-    line of execution after the other, in the order in which they were held back (seed 3). What is inside a
+    line of execution after the other, in the order in which they were held back. What is inside a
     subgraph when a gate opens ends first. The policy of the outermost graph counts."""
     branch_timeout_s: float | None = 300.0
 

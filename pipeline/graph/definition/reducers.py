@@ -92,9 +92,9 @@ def _is_mapping(value: Any) -> bool:
 
 
 append: Final = Channel(name="append", fold=_append)
-"""Updates are lists of new items, and the first is added to nothing (seed 1: operator.add)."""
+"""Updates are lists of new items, and the first is added to nothing."""
 merge: Final = Channel(name="merge", fold=_merge)
-"""Updates are mappings, and the first is merged into nothing; later keys win (seed 1: _merge_dicts)."""
+"""Updates are mappings, and the first is merged into nothing; later keys win."""
 last: Final = Channel(name="last", fold=lambda _current, updates: updates[-1])
 """The newest update; several branches may write it without a conflict."""
 first: Final = Channel(

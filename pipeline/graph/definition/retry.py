@@ -7,7 +7,7 @@ from pipeline.domain.frozen import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """The executor's retries of one node (seed 2). Permanent errors and cancellation are never retried."""
+    """The executor's retries of one node. Permanent errors and cancellation are never retried."""
 
     max_attempts: int = 3
     """Total attempts, the first included."""

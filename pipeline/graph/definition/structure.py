@@ -73,7 +73,7 @@ class NodeSpec(Generic[ContextT, StateT]):
     """Keys of `writes` that may stay unset; a repeated execution begins without them."""
     retry: RetryPolicy = field(default_factory=RetryPolicy)
     event_loop: bool = False
-    """The node retries internally, so the executor ignores `retry` and runs it once (seed 2)."""
+    """The node retries internally, so the executor ignores `retry` and runs it once."""
     max_visits: int = 0
     """After this many executions the node is skipped, which counts as success; 0 is no limit."""
     timeout_s: float | None = None
@@ -97,7 +97,7 @@ class NodeSpec(Generic[ContextT, StateT]):
 
     @property
     def required(self) -> tuple[str, ...]:
-        """The keys that an update must have. The judge of an event loop has checked its keys (seed 2)."""
+        """The keys that an update must have. The judge of an event loop has checked its keys."""
         if self.event_loop:
             return ()
         return tuple(key for key in self.writes or () if key not in self.nullable)
@@ -119,7 +119,7 @@ class GraphStructure(Generic[ContextT, StateT]):
     terminals: tuple[str, ...] = ()
     """Nodes that end the run. When declared, a run that ends anywhere else has failed."""
     pause_nodes: tuple[str, ...] = ()
-    """Nodes after which a gate opens (seed 2), as if they had returned `Pause`."""
+    """Nodes after which a gate opens, as if they had returned `Pause`."""
     channels: Mapping[str, Channel] = field(default_factory=dict)
     """How updates of a key combine. A key without a channel is replaced."""
     fan_out: FanOut = field(default_factory=FanOut)

@@ -1,6 +1,6 @@
 """Validate a whole graph: report every mistake at once, each with its element and the remedy.
 
-Seed 2 accepts several things that are mistakes here: duplicates, conditions that do not parse, terminals
+These are mistakes too: duplicates, conditions that do not parse, terminals
 with edges, jumps to unknown nodes. It checks declarations only, never what a node does.
 """
 

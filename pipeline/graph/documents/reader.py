@@ -1,6 +1,6 @@
 """Read graphs from JSON with `read_graph`; `graph_document` writes them.
 
-A document names functions, which a `NodeLibrary` resolves. The field names of seed 2's schema are also read
+A document names functions, which a `NodeLibrary` resolves. Other spellings of some fields are also read
 (`entry_node`, `input_keys`, `condition_expr` …); only this project's names are written.
 docs/guides/graphs.md explains the fields.
 """

@@ -1,4 +1,4 @@
-"""What continues after the answer to a gate, where a graph says that this happens in turn (seed 3).
+"""What continues after the answer to a gate, where a graph says that this happens in turn.
 
 The order is in the run (`Run.deferred`), so that a resumed run keeps it. Not here: what a gate is.
 """

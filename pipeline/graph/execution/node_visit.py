@@ -62,7 +62,7 @@ def view_of(frame: Frame, *, repeated: bool) -> State:
 
 
 def missing_reads(reads: tuple[str, ...], view: State) -> tuple[str, ...]:
-    """Declared reads that are absent; a warning, as in seed 2."""
+    """Declared reads that are absent; the run is warned and continues."""
     return tuple(key for key in reads if key not in view)
 
 

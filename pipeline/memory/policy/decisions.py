@@ -34,7 +34,7 @@ class Decided:
 
 
 def decide_fact(candidate: FactCandidate) -> Decided:
-    """The decision on a possible fact, in the order of the seed after what is never a fact."""
+    """The decision on a possible fact; what is never a fact is refused first."""
     quote, judged = candidate.evidence_quote, candidate.judged
     if never := _never_a_fact(candidate):
         return Decided("drop", never)

@@ -1,4 +1,4 @@
-"""The small-talk gate: tells greetings and acknowledgements, which hold no fact, from all else (seed 1).
+"""The small-talk gate: tells greetings and acknowledgements, which hold no fact, from all else.
 
 In doubt a message is no small talk: the price is one extraction, not a lost fact.
 """

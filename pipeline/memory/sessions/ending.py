@@ -49,7 +49,7 @@ class SessionEnd:
 
     @property
     def diagnostics(self) -> Mapping[str, Any]:
-        """The counts, by the keys of the seed."""
+        """The counts, by their keys."""
         return {
             "semantic_writes": self.semantic_writes,
             "semantic_bumps": self.semantic_bumps,

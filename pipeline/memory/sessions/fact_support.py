@@ -1,4 +1,4 @@
-"""How well the candidates of a session are supported by it, and which of them become facts (seed 1).
+"""How well the candidates of a session are supported by it, and which of them become facts.
 
 Words are compared whole: "work" is not said where somebody speaks of a network.
 """

@@ -1,4 +1,4 @@
-"""Make rules of what a person has implied more than once in a session (seed 1)."""
+"""Make rules of what a person has implied more than once in a session."""
 
 from __future__ import annotations
 

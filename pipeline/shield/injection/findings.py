@@ -19,9 +19,9 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)
 """From the mildest to the gravest."""
 KINDS: tuple[Kind, ...] = get_args(Kind)
 CONFIDENCE: Mapping[Severity, float] = {"low": 0.5, "medium": 0.7, "high": 0.85, "critical": 0.95}
-"""How sure a finding of each severity is that the part is an attack. (seed 4: heuristics)"""
+"""How sure a finding of each severity is that the part is an attack."""
 NOTHING_FOUND = 0.7
-"""The confidence of an assessment without findings. (seed 4: heuristics)"""
+"""The confidence of an assessment without findings."""
 PRECEDENCE: tuple[Decision, ...] = ("BLOCK", "ESCALATE", "ALLOW")
 """The first of these that a finding leads to is the decision."""
 

@@ -1,4 +1,4 @@
-"""Spam: the seed's rules at their edges, and what only looks like it."""
+"""Spam: the rules at their edges, and what only looks like it."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ def test_a_dot_can_mean_something_else(text: str, language: str, end: SentenceEn
 @each(
     "text, language",
     [
-        # The openers, questions, verbs and closings of the seed.
+        # Openers, questions, verbs and closings.
         ("Can you send the report", "en"),
         ("could you look at that again", "en"),
         ("Please summarise this", "en"),

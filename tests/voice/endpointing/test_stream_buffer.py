@@ -1,4 +1,4 @@
-"""`StreamBufferManager` over time: the seed's timeline, and what its first form got wrong."""
+"""`StreamBufferManager` over time: one speaker's timeline, and what an earlier form got wrong."""
 
 from __future__ import annotations
 

@@ -94,35 +94,35 @@ def test_without_a_library_functions_are_under_their_own_names() -> None:
     assert written["channels"]["best"] == "longest"
 
 
-SEED_NODE = {
+OTHER_NODE = {
     "id": "a",
     "input_keys": ["x"],
     "output_keys": ["y"],
     "nullable_output_keys": ["y"],
     "max_node_visits": 4,
 }
-SEED_EDGES: list[dict[str, Any]] = [
+OTHER_EDGES: list[dict[str, Any]] = [
     {"source": "a", "target": "b", "condition": "conditional", "condition_expr": "y > 1"},
     {"source": "a", "target": "c", "condition": "llm_decide", "description": "done", "fallback": True},
     {"source": "a", "target": "c", "condition": "on_failure"},
     {"source": "b", "target": "c", "condition": "always", "input_mapping": {"k": "y"}},
 ]
-SEED = {
-    "name": "seed",
+OTHER_SPELLINGS = {
+    "name": "spelled",
     "entry_node": "a",
     "terminal_nodes": ["c"],
     "max_steps": 12,
     "conversation_mode": "isolated",
-    "nodes": [SEED_NODE, {"id": "b"}, {"id": "c"}],
-    "edges": SEED_EDGES,
+    "nodes": [OTHER_NODE, {"id": "b"}, {"id": "c"}],
+    "edges": OTHER_EDGES,
 }
 
 
-def test_the_spellings_of_seed_2_mean_the_same() -> None:
+def test_other_spellings_of_a_field_mean_the_same() -> None:
     library = NodeLibrary[object](nodes=dict.fromkeys("abc", work))
-    graph = read_graph(SEED, library)
+    graph = read_graph(OTHER_SPELLINGS, library)
     assert graph == GraphSpec[object](
-        name="seed",
+        name="spelled",
         entry="a",
         terminals=("c",),
         limits=Limits(max_steps=12),
@@ -287,8 +287,8 @@ def test_the_guide_explains_every_field() -> None:
     assert explained - fields - {"id", *decisions, *NODE_KINDS} == set()
 
 
-def test_the_guide_names_the_spellings_of_seed_2() -> None:
-    spellings = {*SEED, *SEED_NODE, *(name for edge in SEED_EDGES for name in edge)}
+def test_the_guide_names_the_other_spellings() -> None:
+    spellings = {*OTHER_SPELLINGS, *OTHER_NODE, *(name for edge in OTHER_EDGES for name in edge)}
     assert [name for name in sorted(spellings) if f"`{name}`" not in GUIDE and f'"{name}"' not in GUIDE] == []
 
 

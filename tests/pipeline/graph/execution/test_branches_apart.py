@@ -1,4 +1,4 @@
-"""Branches that never join, that fail at the end, and that continue in turn behind an open gate (seed 3).
+"""Branches that never join, that fail at the end, and that continue in turn behind an open gate.
 
 Covers: pipeline/graph/run/transitions.py, pipeline/graph/execution/held_back.py.
 """
