@@ -48,10 +48,11 @@ _IN_EACH_FORM = {
 }
 """What all forms of a word have in common, where that is not the word."""
 AREAS: Mapping[str, tuple[str, ...]] = {
-    "product": ("adapters", "gateway", "pipeline", "voice"),
+    "product": ("adapters", "gateway", "pipeline", "voice", "deploy"),
     "tests": ("tests", "bench", "evals", "tools", "examples"),
     "documents": ("docs", "README.md", "CONTRIBUTING.md"),
 }
+_SUFFIXES = frozenset((".css", ".html", ".js", ".md", ".py", ".sh", ".yaml", ".yml"))
 _LEFT_OUT = (
     *("docs/adr/", "docs/seeds.md", "tools/language.py", "tests/data/"),
     *("pipeline/intake/injection.py", "pipeline/llm/request_files.py", "pipeline/llm/request_reminders.py"),
@@ -120,9 +121,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _texts(places: Sequence[str]) -> Iterator[str]:
     for place in places:
         path = ROOT / place
-        files = [path] if path.is_file() else [*sorted(path.rglob("*.py")), *sorted(path.rglob("*.md"))]
-        for file in files:
-            if not str(file.relative_to(ROOT)).startswith(_LEFT_OUT) and "__pycache__" not in file.parts:
+        for file in [path] if path.is_file() else sorted(path.rglob("*")):
+            left_out = str(file.relative_to(ROOT)).startswith(_LEFT_OUT)
+            if file.suffix in _SUFFIXES and not left_out and file.is_file():
                 yield file.read_text(encoding="utf-8")
 
 

@@ -10,7 +10,7 @@ import { keepFocus } from './editor-list.js';
 import { kindWords } from './editor-words.js';
 import { t } from './texts.js';
 
-/** @typedef {import('./editor.js').Desk} Desk */
+/** @typedef {import('./editor.js').Editor} Editor */
 /** @typedef {{ node: string, connection: number | null, field: string, what: string, words: string }} Mistake */
 
 /** The mistakes by what they are about. @param {Mistake[]} all */
@@ -27,9 +27,9 @@ export function places(all) {
 }
 
 export class About {
-  /** @param {Desk} desk */
-  constructor(desk) {
-    this.desk = desk;
+  /** @param {Editor} editor */
+  constructor(editor) {
+    this.editor = editor;
     this.drawn = '';
     this.form = el('div', { class: 'wf-form' });
     this.none = el('p', { class: 'soft' });
@@ -43,21 +43,21 @@ export class About {
   }
 
   draw() {
-    const { draft, selected } = this.desk;
+    const { draft, selected } = this.editor;
     const now = `${selected.node} ${selected.connection} ${draft.shape}`;
     if (now !== this.drawn) {
       this.drawn = now;
-      keepFocus(this.form, () => this.#drawForm(), this.desk.renamed);
+      keepFocus(this.form, () => this.#drawForm(), this.editor.renamed);
     }
     this.#drawMistakes();
   }
 
   #drawForm() {
-    const { draft, selected } = this.desk;
+    const { draft, selected } = this.editor;
     const node = selected.node === undefined ? undefined : draft.node(selected.node);
     const at = selected.connection ?? -1;
     const line = draft.document.connections[at];
-    if (node) this.form.replaceChildren(el('h3', {}, kindWords(node.type)), fieldsOf(this.desk, node), this.#remove(() => draft.remove(node.id)));
+    if (node) this.form.replaceChildren(el('h3', {}, kindWords(node.type)), fieldsOf(this.editor, node), this.#remove(() => draft.remove(node.id)));
     else if (line) this.form.replaceChildren(el('h3', {}, t('editor.connection')), el('p', { dir: 'auto' }, `${line.source} → ${line.target}`), this.#remove(() => draft.disconnect(at)));
     else this.form.replaceChildren(el('p', { class: 'soft' }, t('editor.select_hint')));
   }
@@ -70,9 +70,9 @@ export class About {
   }
 
   #drawMistakes() {
-    const { all } = this.desk.wrong;
-    this.desk.side.count('mistakes', all.length);
-    this.none.textContent = all.length > 0 ? '' : this.desk.checked ? t('editor.mistakes', { count: 0 }) : t('editor.not_checked');
+    const { all } = this.editor.wrong;
+    this.editor.side.count('mistakes', all.length);
+    this.none.textContent = all.length > 0 ? '' : this.editor.checked ? t('editor.mistakes', { count: 0 }) : t('editor.not_checked');
     this.list.replaceChildren(
       ...all.map((one) => {
         const button = el('button', { type: 'button', class: 'wf-mistake' }, one.words);
@@ -84,10 +84,10 @@ export class About {
 
   /** @param {Mistake} mistake */
   #goTo({ node, connection, field }) {
-    const { desk } = this;
-    const line = connection === null ? undefined : desk.draft.document.connections[connection];
-    if (desk.views.chosen === 'list') desk.list.open(node || line?.source || '', field.replace(/^data\./, ''));
-    else if (node) desk.select({ node });
-    else if (connection !== null) desk.select({ connection });
+    const { editor } = this;
+    const line = connection === null ? undefined : editor.draft.document.connections[connection];
+    if (editor.views.chosen === 'list') editor.list.open(node || line?.source || '', field.replace(/^data\./, ''));
+    else if (node) editor.select({ node });
+    else if (connection !== null) editor.select({ connection });
   }
 }

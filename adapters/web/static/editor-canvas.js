@@ -13,7 +13,7 @@ import { kindWords } from './editor-words.js';
 import { t } from './texts.js';
 
 /** @typedef {import('./editor-document.js').Kind} Kind */
-/** @typedef {import('./editor.js').Desk} Desk */
+/** @typedef {import('./editor.js').Editor} Editor */
 /** @typedef {{ kind: 'pan' | 'move' | 'connect' | 'place', x: number, y: number, id?: string, handle?: string, type?: Kind, moved: boolean, left: number, top: number }} Grip */
 
 const GRID = 4;
@@ -21,9 +21,9 @@ const CLOSEST = 1.5;
 const FARTHEST = 0.25;
 
 export class Canvas {
-  /** @param {Desk} desk */
-  constructor(desk) {
-    this.desk = desk;
+  /** @param {Editor} editor */
+  constructor(editor) {
+    this.editor = editor;
     /** The part of the drawing that is shown, and its scale. */
     this.view = { x: 0, y: 0, scale: 1 };
     /** @type {Grip | null} */
@@ -49,7 +49,7 @@ export class Canvas {
     const button = el('button', { type: 'button', class: 'wf-add', 'data-testid': `wf-add-${type}`, 'data-kind': type }, el('span', {}, kindWords(type)));
     button.prepend(sign(type));
     button.addEventListener('click', () => {
-      this.desk.add(type, ...freePlace(this.desk.draft.document));
+      this.editor.add(type, ...freePlace(this.editor.draft.document));
       this.reveal();
     });
     button.addEventListener('pointerdown', (event) => {
@@ -67,7 +67,7 @@ export class Canvas {
   }
 
   draw() {
-    const { draft, selected, wrong, shown } = this.desk;
+    const { draft, selected, wrong, shown } = this.editor;
     const { nodes, connections } = draft.document;
     this.lines.replaceChildren(
       ...connections.flatMap((one, at) => {
@@ -85,7 +85,7 @@ export class Canvas {
   fit() {
     const box = this.svg.getBoundingClientRect();
     if (!box.width) return;
-    const [left, top, width, height] = boundsOf(this.desk.draft.document);
+    const [left, top, width, height] = boundsOf(this.editor.draft.document);
     const room = { width: box.width - 72, height: box.height - 132 };
     const scale = Math.max(FARTHEST, Math.min(1, room.width / width, room.height / height));
     this.view = { scale, x: box.width / 2 - (left + width / 2) * scale, y: (box.height + 46) / 2 - (top + height / 2) * scale };
@@ -95,7 +95,7 @@ export class Canvas {
   /** Shows everything again if a step is out of sight. */
   reveal() {
     const box = this.svg.getBoundingClientRect();
-    const [left, top, width, height] = boundsOf(this.desk.draft.document);
+    const [left, top, width, height] = boundsOf(this.editor.draft.document);
     const { x, y, scale } = this.view;
     const out = left * scale + x < 0 || top * scale + y < 0 || (left + width) * scale + x > box.width || (top + height) * scale + y > box.height;
     if (out) this.fit();
@@ -140,15 +140,15 @@ export class Canvas {
     const id = target.closest('.wf-step')?.getAttribute('data-id') ?? undefined;
     const port = target.closest('.wf-port');
     const line = target.closest('.wf-wire');
-    const [left, top] = id === undefined ? [this.view.x, this.view.y] : placeOf(/** @type {any} */ (this.desk.draft.node(id)));
+    const [left, top] = id === undefined ? [this.view.x, this.view.y] : placeOf(/** @type {any} */ (this.editor.draft.node(id)));
     const start = { x: event.clientX, y: event.clientY, moved: false, left, top };
     event.preventDefault();
     if (port && id !== undefined) this.grip = { ...start, kind: 'connect', id, handle: port.getAttribute('data-handle') ?? '' };
     else if (id !== undefined) this.grip = { ...start, kind: 'move', id };
     else this.grip = { ...start, kind: 'pan' };
-    if (id !== undefined) this.desk.select({ node: id });
-    else if (line) this.desk.select({ connection: Number(line.getAttribute('data-at')) });
-    else this.desk.select({});
+    if (id !== undefined) this.editor.select({ node: id });
+    else if (line) this.editor.select({ connection: Number(line.getAttribute('data-at')) });
+    else this.editor.select({});
   }
 
   /** @param {PointerEvent} event */
@@ -162,8 +162,8 @@ export class Canvas {
       this.view = { ...this.view, x: grip.left + dx, y: grip.top + dy };
       this.#place();
     } else if (grip.kind === 'connect') {
-      const from = this.desk.draft.node(grip.id ?? '');
-      if (from) this.loose.setAttribute('d', curve(exitOf(from, grip.handle ?? ''), this.#at(event), { down: grip.handle === SUBAGENT, nodes: this.desk.draft.document.nodes }));
+      const from = this.editor.draft.node(grip.id ?? '');
+      if (from) this.loose.setAttribute('d', curve(exitOf(from, grip.handle ?? ''), this.#at(event), { down: grip.handle === SUBAGENT, nodes: this.editor.draft.document.nodes }));
     } else if (grip.kind === 'move') {
       this.#drag(grip, dx, dy);
     }
@@ -171,14 +171,14 @@ export class Canvas {
 
   /** Shows a step at another place; the document is changed when it is let go. @param {Grip} grip @param {number} dx @param {number} dy */
   #drag(grip, dx, dy) {
-    const node = this.desk.draft.node(grip.id ?? '');
+    const node = this.editor.draft.node(grip.id ?? '');
     if (!node) return;
     const near = (/** @type {number} */ value) => Math.round(value / GRID) * GRID;
     Object.assign(grip, { toX: near(grip.left + dx / this.view.scale), toY: near(grip.top + dy / this.view.scale) });
     const { toX, toY } = /** @type {any} */ (grip);
     [...this.steps.children].find((one) => one.getAttribute('data-id') === grip.id)?.setAttribute('transform', `translate(${toX} ${toY})`);
-    const place = (/** @type {string} */ id) => (id === grip.id ? { ...node, x: toX, y: toY } : this.desk.draft.node(id));
-    const { nodes, connections } = this.desk.draft.document;
+    const place = (/** @type {string} */ id) => (id === grip.id ? { ...node, x: toX, y: toY } : this.editor.draft.node(id));
+    const { nodes, connections } = this.editor.draft.document;
     const moved = nodes.map((one) => place(one.id) ?? one);
     for (const line of [...this.lines.children]) {
       const one = connections[Number(line.getAttribute('data-at'))];
@@ -194,11 +194,11 @@ export class Canvas {
     if (!grip) return;
     this.#drop();
     if (!grip.moved) return;
-    const { draft } = this.desk;
+    const { draft } = this.editor;
     const [x, y] = this.#at(event);
     const over = document.elementFromPoint(event.clientX, event.clientY);
     if (grip.kind === 'move' && 'toX' in grip) draft.move(grip.id ?? '', Number(grip.toX), Number(/** @type {any} */ (grip).toY));
-    else if (grip.kind === 'place' && grip.type && over && this.svg.contains(over)) this.desk.add(grip.type, x - WIDTH / 2, y - 29);
+    else if (grip.kind === 'place' && grip.type && over && this.svg.contains(over)) this.editor.add(grip.type, x - WIDTH / 2, y - 29);
     else if (grip.kind === 'connect') {
       const target = nodeAt(draft.document, x, y);
       if (target && target.type !== 'start') draft.connect(grip.id ?? '', grip.handle ?? '', target.id);

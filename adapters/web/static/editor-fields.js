@@ -8,28 +8,28 @@ import { el, icon } from './dom.js';
 import { t } from './texts.js';
 
 /** @typedef {import('./editor-document.js').Node} Node */
-/** @typedef {import('./editor.js').Desk} Desk */
+/** @typedef {import('./editor.js').Editor} Editor */
 
 let made = 0;
 
 /**
- * @param {Desk} desk
+ * @param {Editor} editor
  * @param {Node} node
  * @returns {HTMLElement}
  */
-export function fieldsOf(desk, node) {
-  const form = el('div', { class: 'wf-fields' }, nameField(desk, node));
+export function fieldsOf(editor, node) {
+  const form = el('div', { class: 'wf-fields' }, nameField(editor, node));
   const add = (/** @type {HTMLElement[]} */ ...parts) => form.append(...parts);
-  if (node.type === 'start') add(text(desk, node, 'initialInput', 'editor.field.initial', 3));
+  if (node.type === 'start') add(text(editor, node, 'initialInput', 'editor.field.initial', 3));
   if (node.type === 'agent') {
-    add(text(desk, node, 'name', 'editor.field.name', 1), text(desk, node, 'systemPrompt', 'editor.field.system', 4), text(desk, node, 'userPrompt', 'editor.field.user', 5));
+    add(text(editor, node, 'name', 'editor.field.name', 1), text(editor, node, 'systemPrompt', 'editor.field.system', 4), text(editor, node, 'userPrompt', 'editor.field.user', 5));
     add(el('p', { class: 'soft' }, t('editor.places', { previous: '{{PREVIOUS_OUTPUT}}', message: '{{MESSAGE}}', note: '{{NOTE:…}}' })));
-    add(tool(desk, node, 'web_search', 'editor.field.web'), tool(desk, node, 'subagents', 'editor.field.subagents'), groups(desk, node));
+    add(tool(editor, node, 'web_search', 'editor.field.web'), tool(editor, node, 'subagents', 'editor.field.subagents'), groups(editor, node));
   }
-  if (node.type === 'if') add(conditions(desk, node));
+  if (node.type === 'if') add(conditions(editor, node));
   if (node.type === 'approval') {
-    add(text(desk, node, 'prompt', 'editor.field.question', 3));
-    add(words(desk, node, 'approvers', 'editor.field.approvers', 'editor.approvers_hint'), number(desk, node, 'expiresSeconds', 'editor.field.expires'));
+    add(text(editor, node, 'prompt', 'editor.field.question', 3));
+    add(words(editor, node, 'approvers', 'editor.field.approvers', 'editor.approvers_hint'), number(editor, node, 'expiresSeconds', 'editor.field.expires'));
   }
   return form;
 }
@@ -79,31 +79,31 @@ function later(input, act) {
   });
 }
 
-/** @param {Desk} desk @param {Node} node */
-function nameField(desk, node) {
+/** @param {Editor} editor @param {Node} node */
+function nameField(editor, node) {
   const input = el('input', { class: 'field', value: node.id, autocomplete: 'off', spellcheck: 'false', maxlength: 120 });
   later(input, () => {
     const wanted = input.value.trim();
-    if (desk.rename(node.id, wanted)) return;
+    if (editor.rename(node.id, wanted)) return;
     input.value = node.id;
-    desk.say(t('editor.name_taken', { name: wanted || '…' }));
+    editor.say(t('editor.name_taken', { name: wanted || '…' }));
   });
   return labelled(t('editor.field.id'), input, `field:${node.id}:id`);
 }
 
-/** @param {Desk} desk @param {Node} node @param {string} field @param {string} key @param {number} rows */
-function text(desk, node, field, key, rows) {
+/** @param {Editor} editor @param {Node} node @param {string} field @param {string} key @param {number} rows */
+function text(editor, node, field, key, rows) {
   const value = typeof node.data[field] === 'string' ? node.data[field] : '';
   const input = rows > 1 ? el('textarea', { class: 'field', rows, dir: 'auto' }) : el('input', { class: 'field', autocomplete: 'off', dir: 'auto' });
   input.value = value;
-  input.addEventListener('input', () => desk.draft.set(node.id, field, input.value || undefined));
+  input.addEventListener('input', () => editor.draft.set(node.id, field, input.value || undefined));
   return labelled(t(key), input, `field:${node.id}:${field}`);
 }
 
-/** A list of words, separated by commas. @param {Desk} desk @param {Node} node @param {string} field @param {string} key @param {string} hint */
-function words(desk, node, field, key, hint) {
+/** A list of words, separated by commas. @param {Editor} editor @param {Node} node @param {string} field @param {string} key @param {string} hint */
+function words(editor, node, field, key, hint) {
   const input = el('input', { class: 'field', autocomplete: 'off', spellcheck: 'false', value: (node.data[field] ?? []).join(', ') });
-  input.addEventListener('input', () => desk.draft.set(node.id, field, listed(input.value)));
+  input.addEventListener('input', () => editor.draft.set(node.id, field, listed(input.value)));
   return labelled(t(key), input, `field:${node.id}:${field}`, t(hint));
 }
 
@@ -113,44 +113,44 @@ function listed(given) {
   return found.length > 0 ? found : undefined;
 }
 
-/** @param {Desk} desk @param {Node} node @param {string} field @param {string} key */
-function number(desk, node, field, key) {
+/** @param {Editor} editor @param {Node} node @param {string} field @param {string} key */
+function number(editor, node, field, key) {
   const input = el('input', { class: 'field', type: 'number', min: 1, value: node.data[field] ?? '' });
-  input.addEventListener('input', () => desk.draft.set(node.id, field, input.value === '' ? undefined : Number(input.value)));
+  input.addEventListener('input', () => editor.draft.set(node.id, field, input.value === '' ? undefined : Number(input.value)));
   return labelled(t(key), input, `field:${node.id}:${field}`);
 }
 
-/** @param {Desk} desk @param {Node} node @param {string} name @param {string} key */
-function tool(desk, node, name, key) {
+/** @param {Editor} editor @param {Node} node @param {string} name @param {string} key */
+function tool(editor, node, name, key) {
   const box = el('input', { type: 'checkbox', checked: Boolean(node.data.tools?.[name]), 'data-key': `field:${node.id}:${name}`, 'data-testid': `wf-${name}` });
-  box.addEventListener('change', () => changeTools(desk, node.id, { [name]: box.checked || undefined }));
+  box.addEventListener('change', () => changeTools(editor, node.id, { [name]: box.checked || undefined }));
   return el('label', { class: 'check' }, box, t(key));
 }
 
-/** @param {Desk} desk @param {Node} node */
-function groups(desk, node) {
+/** @param {Editor} editor @param {Node} node */
+function groups(editor, node) {
   const input = el('input', { class: 'field', autocomplete: 'off', spellcheck: 'false', value: (node.data.tools?.groups ?? []).join(', ') });
-  later(input, () => changeTools(desk, node.id, { groups: listed(input.value) }));
+  later(input, () => changeTools(editor, node.id, { groups: listed(input.value) }));
   return labelled(t('editor.field.groups'), input, `field:${node.id}:groups`, t('editor.groups_hint'));
 }
 
-/** @param {Desk} desk @param {string} id @param {Record<string, any>} given undefined takes a field away */
-function changeTools(desk, id, given) {
-  const tools = { ...desk.draft.node(id)?.data.tools, ...given };
+/** @param {Editor} editor @param {string} id @param {Record<string, any>} given undefined takes a field away */
+function changeTools(editor, id, given) {
+  const tools = { ...editor.draft.node(id)?.data.tools, ...given };
   for (const name of Object.keys(tools)) if (tools[name] === undefined) delete tools[name];
-  desk.draft.change('', ({ nodes }) => {
+  editor.draft.change('', ({ nodes }) => {
     const { data } = /** @type {Node} */ (nodes.find((one) => one.id === id));
     if (Object.keys(tools).length > 0) data.tools = tools;
     else delete data.tools;
   });
 }
 
-/** @param {Desk} desk @param {Node} node */
-function conditions(desk, node) {
-  const rows = (node.data.conditions ?? []).map((/** @type {any} */ one, /** @type {number} */ at) => condition(desk, node, one, at));
+/** @param {Editor} editor @param {Node} node */
+function conditions(editor, node) {
+  const rows = (node.data.conditions ?? []).map((/** @type {any} */ one, /** @type {number} */ at) => condition(editor, node, one, at));
   const more = el('button', { type: 'button', class: 'plain', 'data-key': `field:${node.id}:more`, 'data-testid': 'wf-more' }, t('editor.condition_add'));
   more.addEventListener('click', () =>
-    desk.draft.change('', ({ nodes }) => {
+    editor.draft.change('', ({ nodes }) => {
       const { data } = /** @type {Node} */ (nodes.find((other) => other.id === node.id));
       data.conditions = [...(data.conditions ?? []), { operator: 'contains', value: '' }];
     }),
@@ -158,10 +158,10 @@ function conditions(desk, node) {
   return el('fieldset', { class: 'wf-conditions' }, el('legend', {}, t('editor.field.conditions')), el('p', { class: 'soft' }, t('editor.conditions_hint')), ...rows, more);
 }
 
-/** @param {Desk} desk @param {Node} node @param {any} one @param {number} at */
-function condition(desk, node, one, at) {
+/** @param {Editor} editor @param {Node} node @param {any} one @param {number} at */
+function condition(editor, node, one, at) {
   const change = (/** @type {Record<string, any>} */ given) =>
-    desk.draft.change(`condition-${at}:${node.id}`, ({ nodes }) => Object.assign(nodes.find((other) => other.id === node.id)?.data.conditions[at], given));
+    editor.draft.change(`condition-${at}:${node.id}`, ({ nodes }) => Object.assign(nodes.find((other) => other.id === node.id)?.data.conditions[at], given));
   const key = `field:${node.id}:condition-${at}`;
   const operator = el('select', { class: 'field', 'aria-label': t('editor.operator', { count: at + 1 }), 'data-key': `${key}-operator` });
   for (const name of ['contains', 'equal']) operator.append(el('option', { value: name, selected: one.operator === name }, name === 'equal' ? t('editor.equal') : t('editor.contains')));
@@ -169,8 +169,8 @@ function condition(desk, node, one, at) {
   const value = el('input', { class: 'field', value: one.value ?? '', 'aria-label': t('editor.value', { count: at + 1 }), 'data-key': key, 'data-testid': `wf-condition-${at}`, autocomplete: 'off', dir: 'auto' });
   value.addEventListener('input', () => change({ value: value.value }));
   // The exits are called by their values.
-  later(value, () => desk.draft.settle());
+  later(value, () => editor.draft.settle());
   const remove = el('button', { type: 'button', class: 'tool', 'aria-label': t('editor.condition_remove', { count: at + 1 }), 'data-key': `${key}-remove` }, icon('close'));
-  remove.addEventListener('click', () => desk.draft.removeCondition(node.id, at));
+  remove.addEventListener('click', () => editor.draft.removeCondition(node.id, at));
   return el('div', { class: 'wf-condition' }, operator, value, remove);
 }

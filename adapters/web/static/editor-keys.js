@@ -4,27 +4,27 @@
  * @module editor-keys
  */
 
-/** @typedef {import('./editor.js').Desk} Desk */
+/** @typedef {import('./editor.js').Editor} Editor */
 
-/** @param {Desk} desk @param {KeyboardEvent} event */
-export function pressed(desk, event) {
-  const act = meant(desk, event);
+/** @param {Editor} editor @param {KeyboardEvent} event */
+export function pressed(editor, event) {
+  const act = meant(editor, event);
   if (!act) return;
   event.preventDefault();
   act();
 }
 
-/** @param {Desk} desk @param {KeyboardEvent} event @returns {(() => void) | undefined} */
-function meant(desk, { target, key, ctrlKey, metaKey, shiftKey }) {
-  if (!desk.name) return undefined;
+/** @param {Editor} editor @param {KeyboardEvent} event @returns {(() => void) | undefined} */
+function meant(editor, { target, key, ctrlKey, metaKey, shiftKey }) {
+  if (!editor.name) return undefined;
   const command = ctrlKey || metaKey;
-  if (command && key === 's') return () => void desk.attempt(() => desk.saved());
+  if (command && key === 's') return () => void editor.attempt(() => editor.saved());
   // A field undoes its own typing.
   if (/** @type {HTMLElement} */ (target).closest('input, textarea, select')) return undefined;
-  if (command && key.toLowerCase() === 'z') return () => (shiftKey ? desk.draft.redo() : desk.draft.undo());
-  if (command && key === 'y') return () => desk.draft.redo();
-  if ((key !== 'Delete' && key !== 'Backspace') || desk.views.chosen !== 'drawing') return undefined;
-  const { node, connection } = desk.selected;
-  if (node !== undefined) return () => desk.draft.remove(node);
-  return connection === undefined ? undefined : () => desk.draft.disconnect(connection);
+  if (command && key.toLowerCase() === 'z') return () => (shiftKey ? editor.draft.redo() : editor.draft.undo());
+  if (command && key === 'y') return () => editor.draft.redo();
+  if ((key !== 'Delete' && key !== 'Backspace') || editor.views.chosen !== 'drawing') return undefined;
+  const { node, connection } = editor.selected;
+  if (node !== undefined) return () => editor.draft.remove(node);
+  return connection === undefined ? undefined : () => editor.draft.disconnect(connection);
 }

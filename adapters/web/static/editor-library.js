@@ -9,13 +9,13 @@ import { sign } from './editor-shapes.js';
 import { t } from './texts.js';
 import { dayWords } from './times.js';
 
-/** @typedef {import('./editor.js').Desk} Desk */
+/** @typedef {import('./editor.js').Editor} Editor */
 /** @typedef {{ name: string, version: number, runs: boolean, saved_at: number }} Saved */
 
 export class Library {
-  /** @param {Desk} desk */
-  constructor(desk) {
-    this.desk = desk;
+  /** @param {Editor} editor */
+  constructor(editor) {
+    this.editor = editor;
     this.name = el('input', { class: 'field', id: 'wf-name', maxlength: 60, autocomplete: 'off', 'data-testid': 'wf-name' });
     const begin = el('button', { type: 'submit', class: 'primary', 'data-testid': 'wf-new' }, t('editor.new'));
     const form = el('form', { class: 'wf-new', novalidate: true }, el('label', { for: 'wf-name' }, t('editor.name')), this.name, begin);
@@ -24,10 +24,10 @@ export class Library {
       const name = this.name.value.trim();
       if (!name) return this.name.focus();
       this.name.value = '';
-      desk.begin(name);
+      editor.begin(name);
     });
     const file = el('input', { type: 'file', accept: '.json,application/json', class: 'visually-hidden', id: 'wf-file', 'data-testid': 'wf-file' });
-    file.addEventListener('change', () => void desk.attempt(() => this.#read(file)));
+    file.addEventListener('change', () => void editor.attempt(() => this.#read(file)));
     const upload = el('label', { for: 'wf-file', class: 'wf-file plain' }, icon('file'), t('editor.import'));
     this.count = el('p', { class: 'soft', role: 'status' });
     this.list = el('ul', { class: 'wf-documents', 'data-testid': 'wf-documents' });
@@ -35,7 +35,7 @@ export class Library {
   }
 
   async read() {
-    const { documents } = await this.desk.wire.ask('workflows');
+    const { documents } = await this.editor.wire.ask('workflows');
     this.count.textContent = t('editor.count', { count: documents.length });
     this.list.replaceChildren(...documents.map((/** @type {Saved} */ one) => this.#document(one)));
   }
@@ -46,7 +46,7 @@ export class Library {
     mark.append(sign(runs ? 'if' : 'wrong'));
     const words = [t('editor.version', { count: version }), dayWords(at), runs ? '' : t('editor.draft')].filter(Boolean).join(' · ');
     const open = el('button', { type: 'button', class: 'wf-document' }, mark, el('span', { class: 'wf-names' }, el('strong', { dir: 'auto' }, name), el('span', { class: 'soft' }, words)));
-    open.addEventListener('click', () => void this.desk.attempt(() => this.desk.open(name)));
+    open.addEventListener('click', () => void this.editor.attempt(() => this.editor.open(name)));
     return el('li', {}, open);
   }
 
@@ -62,6 +62,6 @@ export class Library {
       throw new Error(t('editor.no_json', { name: file.name }));
     }
     const name = file.name.replace(/\.json$/i, '').replace(/\.workflow$/i, '').replace(/[^\p{L}\p{N}_ -]/gu, '-').slice(0, 60);
-    this.desk.begin(document.name && /^[\p{L}\p{N}_][\p{L}\p{N}_ -]*$/u.test(document.name) ? document.name : name, document);
+    this.editor.begin(document.name && /^[\p{L}\p{N}_][\p{L}\p{N}_ -]*$/u.test(document.name) ? document.name : name, document);
   }
 }

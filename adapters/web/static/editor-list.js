@@ -14,7 +14,7 @@ import { t } from './texts.js';
 
 /** @typedef {import('./editor-document.js').Kind} Kind */
 /** @typedef {import('./editor-document.js').Node} Node */
-/** @typedef {import('./editor.js').Desk} Desk */
+/** @typedef {import('./editor.js').Editor} Editor */
 
 /**
  * Draws a part again, and gives the focus back to what has the same key.
@@ -34,9 +34,9 @@ export function keepFocus(part, draw, [from, to]) {
 }
 
 export class StepList {
-  /** @param {Desk} desk */
-  constructor(desk) {
-    this.desk = desk;
+  /** @param {Editor} editor */
+  constructor(editor) {
+    this.editor = editor;
     this.drawn = '';
     /** Steps whose settings are open. @type {Set<string>} */
     this.opened = new Set();
@@ -51,9 +51,9 @@ export class StepList {
     const form = el('form', { class: 'wf-adder', novalidate: true }, el('label', { for: 'wf-list-kind' }, t('editor.add')), kind, add);
     form.addEventListener('submit', (event) => {
       event.preventDefault();
-      const id = this.desk.add(/** @type {Kind} */ (kind.value), ...freePlace(this.desk.draft.document));
+      const id = this.editor.add(/** @type {Kind} */ (kind.value), ...freePlace(this.editor.draft.document));
       this.open(id);
-      this.desk.say(t('editor.added', { name: id }));
+      this.editor.say(t('editor.added', { name: id }));
     });
     return form;
   }
@@ -69,13 +69,13 @@ export class StepList {
   }
 
   draw() {
-    const { draft, wrong, shown } = this.desk;
+    const { draft, wrong, shown } = this.editor;
     const now = JSON.stringify([draft.shape, [...wrong.nodes.keys()], [...wrong.connections.keys()], wrong.words, shown?.states]);
     if (now === this.drawn) return;
     this.drawn = now;
     // The server's answer to a check may come between a choice and the press that connects.
     const chosen = new Map(this.#choices().map((one) => [one.dataset.key, one.value]));
-    keepFocus(this.list, () => this.list.replaceChildren(...draft.ordered.map((node) => this.#step(node))), this.desk.renamed);
+    keepFocus(this.list, () => this.list.replaceChildren(...draft.ordered.map((node) => this.#step(node))), this.editor.renamed);
     for (const one of this.#choices()) {
       const value = chosen.get(one.dataset.key);
       if (value !== undefined && [...one.options].some((option) => option.value === value)) one.value = value;
@@ -89,17 +89,17 @@ export class StepList {
 
   /** @param {Node} node */
   #step(node) {
-    const { wrong, shown } = this.desk;
+    const { wrong, shown } = this.editor;
     const state = shown?.states[node.id] ?? '';
     const mistakes = [...(wrong.nodes.get(node.id) ?? []), ...this.#wrongConnections(node)];
     const chip = el('span', { class: 'wf-mark', 'data-kind': node.type });
     chip.append(sign(/** @type {any} */ (node.type in { start: 1, agent: 1, if: 1, approval: 1 } ? node.type : 'wrong')));
     const remove = el('button', { type: 'button', class: 'tool', 'aria-label': t('editor.delete_step', { name: node.id }), 'data-key': `delete:${node.id}`, 'data-testid': `wf-delete-${node.id}` }, icon('bin'));
     remove.addEventListener('click', () => {
-      this.desk.draft.remove(node.id);
-      this.desk.say(t('editor.deleted', { name: node.id }));
+      this.editor.draft.remove(node.id);
+      this.editor.say(t('editor.deleted', { name: node.id }));
     });
-    const details = el('details', { open: this.opened.has(node.id) }, el('summary', { 'data-key': `settings:${node.id}`, 'data-testid': `wf-settings-${node.id}` }, t('editor.settings')), fieldsOf(this.desk, node));
+    const details = el('details', { open: this.opened.has(node.id) }, el('summary', { 'data-key': `settings:${node.id}`, 'data-testid': `wf-settings-${node.id}` }, t('editor.settings')), fieldsOf(this.editor, node));
     details.addEventListener('toggle', () => (details.open ? this.opened.add(node.id) : this.opened.delete(node.id)));
     return el(
       'li',
@@ -113,24 +113,24 @@ export class StepList {
 
   /** @param {Node} node */
   #wrongConnections(node) {
-    const { draft, wrong } = this.desk;
+    const { draft, wrong } = this.editor;
     return draft.document.connections.flatMap((one, at) => (one.source === node.id ? (wrong.connections.get(at) ?? []) : []));
   }
 
   /** @param {Node} node */
   #connections(node) {
-    const { draft } = this.desk;
+    const { draft } = this.editor;
     const lines = draft.document.connections.flatMap((one, at) => {
       if (one.source !== node.id) return [];
       const from = handleWords(node, one.sourceHandle ?? '');
       const remove = el('button', { type: 'button', class: 'tool', 'aria-label': t('editor.disconnect', { exit: from, name: one.target }), 'data-key': `cut:${node.id}:${one.sourceHandle}:${one.target}` }, icon('close'));
       remove.addEventListener('click', () => {
         draft.disconnect(at);
-        this.desk.say(t('editor.disconnected', { exit: from, name: one.target }));
+        this.editor.say(t('editor.disconnected', { exit: from, name: one.target }));
       });
       return [el('li', {}, el('span', { class: 'wf-way' }, el('span', {}, from), ' → ', el('strong', { dir: 'auto' }, one.target)), remove)];
     });
-    return el('div', { class: 'wf-ways' }, lines.length > 0 ? el('ul', {}, ...lines) : null, this.#connector(node));
+    return el('div', { class: 'wf-exits' }, lines.length > 0 ? el('ul', {}, ...lines) : null, this.#connector(node));
   }
 
   /** @param {Node} node */
@@ -139,12 +139,12 @@ export class StepList {
     const exit = el('select', { class: 'field', 'aria-label': t('editor.exit_of', { name: node.id }), 'data-key': `exit:${node.id}`, 'data-testid': `wf-exit-${node.id}` });
     for (const handle of exits) exit.append(el('option', { value: handle }, handleWords(node, handle)));
     const target = el('select', { class: 'field', 'aria-label': t('editor.target_of', { name: node.id }), 'data-key': `target:${node.id}`, 'data-testid': `wf-target-${node.id}` });
-    for (const other of this.desk.draft.document.nodes) if (other.type !== 'start') target.append(el('option', { value: other.id }, other.id));
+    for (const other of this.editor.draft.document.nodes) if (other.type !== 'start') target.append(el('option', { value: other.id }, other.id));
     const connect = el('button', { type: 'button', class: 'plain', 'data-key': `connect:${node.id}`, 'data-testid': `wf-connect-${node.id}`, 'aria-label': t('editor.connect_step', { name: node.id }) }, t('editor.connect'));
     connect.addEventListener('click', () => {
       if (!target.value) return;
-      this.desk.draft.connect(node.id, exit.value, target.value);
-      this.desk.say(t('editor.connected', { exit: handleWords(node, exit.value), name: target.value }));
+      this.editor.draft.connect(node.id, exit.value, target.value);
+      this.editor.say(t('editor.connected', { exit: handleWords(node, exit.value), name: target.value }));
     });
     return el('div', { class: 'wf-connector', role: 'group', 'aria-label': t('editor.connect_step', { name: node.id }) }, exits.length > 1 ? exit : null, target, connect);
   }

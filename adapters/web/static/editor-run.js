@@ -14,7 +14,7 @@ import { OTHERWISE, SUBAGENT } from './editor-document.js';
  * @typedef {import('./editor-document.js').Document} Document
  */
 
-/** A run in one of these goes on by itself. */
+/** A run in one of these continues by itself. */
 export const GOING = ['pending', 'running'];
 
 /**

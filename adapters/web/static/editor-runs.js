@@ -10,7 +10,7 @@ import { sign } from './editor-shapes.js';
 import { t } from './texts.js';
 import { dayWords } from './times.js';
 
-/** @typedef {import('./editor.js').Desk} Desk */
+/** @typedef {import('./editor.js').Editor} Editor */
 /** @typedef {import('./editor-run.js').Run} Run */
 
 const OFTEN_MS = 700;
@@ -18,9 +18,9 @@ const SELDOM_MS = 2500;
 const LISTED_CHARS = 400;
 
 export class RunPanel {
-  /** @param {Desk} desk */
-  constructor(desk) {
-    this.desk = desk;
+  /** @param {Editor} editor */
+  constructor(editor) {
+    this.editor = editor;
     this.chat = '';
     /** @type {Run | null} */
     this.run = null;
@@ -36,11 +36,11 @@ export class RunPanel {
     const form = el('form', { class: 'wf-field', novalidate: true }, el('label', { for: 'wf-run-text' }, t('editor.run_text')), this.text, this.begin);
     form.addEventListener('submit', (event) => {
       event.preventDefault();
-      void desk.attempt(() => this.#start());
+      void editor.attempt(() => this.#start());
     });
     this.status = el('p', { class: 'wf-status', role: 'status', 'data-testid': 'wf-run-status' });
     this.talk = el('button', { type: 'button', class: 'quiet', 'data-testid': 'wf-talk' }, t('editor.conversation'));
-    this.talk.addEventListener('click', () => this.desk.openChat(this.chat));
+    this.talk.addEventListener('click', () => this.editor.openChat(this.chat));
     this.asked = el('div', { class: 'wf-asked' });
     this.player = this.#player();
     this.log = el('ol', { class: 'wf-log', 'data-testid': 'wf-log' });
@@ -78,15 +78,15 @@ export class RunPanel {
     const text = this.text.value.trim();
     if (!text) {
       this.text.focus();
-      this.desk.say(t('editor.run_empty'));
+      this.editor.say(t('editor.run_empty'));
       return;
     }
-    const { name, version } = await this.desk.saved();
-    const { chat } = await this.desk.wire.ask('workflow_start', { name, version, text });
+    const { name, version } = await this.editor.saved();
+    const { chat } = await this.editor.wire.ask('workflow_start', { name, version, text });
     await this.follow(chat);
   }
 
-  /** Shows a run, and follows it as long as it goes on. @param {string} chat */
+  /** Shows a run, and follows it as long as it continues. @param {string} chat */
   async follow(chat) {
     this.forget();
     this.chat = chat;
@@ -96,7 +96,7 @@ export class RunPanel {
   async #look() {
     const { chat } = this;
     clearTimeout(this.timer);
-    const found = await this.desk.wire.ask('workflow_run', { chat, seen: this.records });
+    const found = await this.editor.wire.ask('workflow_run', { chat, seen: this.records });
     if (chat !== this.chat) return;
     if ('run' in found) await this.#take(found);
     if (this.run && (GOING.includes(this.run.status) || this.run.status === 'paused')) this.#again(this.run.status === 'paused' ? SELDOM_MS : OFTEN_MS);
@@ -110,7 +110,7 @@ export class RunPanel {
 
   /** @param {any} found */
   async #take(found) {
-    if (found.version !== this.desk.version) await this.desk.open(found.name, found.version);
+    if (found.version !== this.editor.version) await this.editor.open(found.name, found.version);
     this.records = found.records;
     this.run = found.run;
     this.questions = found.questions;
@@ -126,7 +126,7 @@ export class RunPanel {
 
   /** Reads the runs of the document that were begun before. */
   async list() {
-    const { runs } = await this.desk.wire.ask('workflow_runs', { name: this.desk.name });
+    const { runs } = await this.editor.wire.ask('workflow_runs', { name: this.editor.name });
     this.pastPart.hidden = runs.length === 0;
     this.past.replaceChildren(...runs.map((/** @type {any} */ one) => this.#pastRun(one)));
   }
@@ -135,7 +135,7 @@ export class RunPanel {
   #pastRun({ chat, version, at, status }) {
     const button = el('button', { type: 'button', class: 'chat-open', 'aria-current': chat === this.chat ? 'true' : false }, el('span', { class: 'chat-name' }, t(`editor.status.${status}`)), el('span', { class: 'soft' }, t('editor.version', { count: version }), ' · ', dayWords(at)));
     button.addEventListener('click', () => {
-      if (version === this.desk.version || this.desk.mayLeave()) void this.desk.attempt(() => this.follow(chat));
+      if (version === this.editor.version || this.editor.mayLeave()) void this.editor.attempt(() => this.follow(chat));
     });
     return el('li', {}, button);
   }
@@ -144,7 +144,7 @@ export class RunPanel {
     const { run } = this;
     const count = run?.logs.length ?? 0;
     const at = Math.min(this.at ?? count, count);
-    this.desk.show(run && shownAt(this.desk.draft.document, run, at));
+    this.editor.show(run && shownAt(this.editor.draft.document, run, at));
     const words = run ? t(`editor.status.${run.status}`) : '';
     if (this.status.textContent !== words) this.status.textContent = words;
     this.status.dataset.status = run?.status ?? '';
@@ -168,7 +168,7 @@ export class RunPanel {
     const note = el('input', { class: 'field', 'aria-label': t('editor.note'), placeholder: t('editor.note'), dir: 'auto', 'data-testid': 'wf-note' });
     const choices = ['approve', 'reject'].map((choice) => {
       const button = el('button', { type: 'button', class: choice === 'approve' ? 'choice allow' : 'choice', 'data-testid': `wf-${choice}` }, t(`editor.exit.${choice}`));
-      button.addEventListener('click', () => void this.desk.attempt(() => this.#answer(interaction, choice, note.value)));
+      button.addEventListener('click', () => void this.editor.attempt(() => this.#answer(interaction, choice, note.value)));
       return button;
     });
     return el('section', { class: 'wf-question', 'data-testid': 'wf-question' }, el('h3', {}, t('editor.asks', { name: node })), el('p', { class: 'reason', dir: 'auto' }, prompt), note, el('div', { class: 'choices' }, ...choices));
@@ -176,8 +176,8 @@ export class RunPanel {
 
   /** @param {string} interaction @param {string} choice @param {string} note */
   async #answer(interaction, choice, note) {
-    await this.desk.wire.ask('workflow_answer', { chat: this.chat, interaction, choice, note });
-    this.desk.say(t('editor.answered'));
+    await this.editor.wire.ask('workflow_answer', { chat: this.chat, interaction, choice, note });
+    this.editor.say(t('editor.answered'));
     this.questions = [];
     this.#drawQuestions();
     this.#again(OFTEN_MS);

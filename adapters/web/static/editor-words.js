@@ -9,7 +9,7 @@ import { t } from './texts.js';
 
 /** @typedef {import('./editor-document.js').Node} Node */
 
-/** The exits that have a name of their own. @type {Record<string, string>} */
+/** The exits that have a name. @type {Record<string, string>} */
 export const HANDLE_KEYS = { approve: 'editor.exit.approve', reject: 'editor.exit.reject', [OTHERWISE]: 'editor.exit.false', [SUBAGENT]: 'editor.exit.subagent', '': 'editor.exit.next' };
 
 /** @param {string} kind */

@@ -25,7 +25,6 @@ import { t } from './texts.js';
 /** @typedef {import('./editor-document.js').Kind} Kind */
 /** @typedef {import('./editor-run.js').Shown} Shown */
 /** @typedef {import('./editor-about.js').Mistake} Mistake */
-/** @typedef {Editor} Desk */
 
 const CHECK_MS = 600;
 
@@ -115,7 +114,7 @@ export class Editor {
     this.draw();
   }
 
-  /** Whether nothing would be lost, or the person does not mind. */
+  /** Whether nothing would be lost, or the person agrees to lose it. */
   mayLeave() {
     return !this.draft.changed || window.confirm(t('editor.unsaved'));
   }

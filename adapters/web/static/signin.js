@@ -118,7 +118,7 @@ export class SignIn {
     this.#busy(true);
   }
 
-  /** Goes on with an invitation whose answer did not arrive. */
+  /** Continues with an invitation whose answer did not arrive. */
   #resume() {
     const kept = readJson('joining', { token: '', invitation: '' });
     if (!kept.token || !kept.invitation) return;
